@@ -1,0 +1,59 @@
+// swift-tools-version: 6.1
+// SPDX-License-Identifier: Apache-2.0
+import PackageDescription
+
+// Whoever imports the umbrella depends on each layer by name: else the build does not see that a layer has changed.
+let library: [Target.Dependency] = ["Curlew", "CurlewCore", "CurlewTransport", "CurlewEncoding", "CurlewHTTP"]
+
+let package = Package(
+    name: "curlew",
+    platforms: [.macOS(.v13)],
+    products: [
+        // Every public target stands in the product: a product of the umbrella alone does not rebuild its clients when a
+        // layer below changes, and hides API breaks from `swift package diagnose-api-breaking-changes`.
+        .library(name: "Curlew", targets: ["Curlew", "CurlewCore", "CurlewTransport", "CurlewEncoding", "CurlewHTTP"]),
+        .executable(name: "curlew", targets: ["CurlewTool"]),
+    ],
+    targets: [
+        // The C side: the system's libcurl, and the one place that includes its headers.
+        .systemLibrary(
+            name: "CLibcurl",
+            pkgConfig: "libcurl",
+            providers: [.apt(["libcurl4-openssl-dev", "libssl-dev", "zlib1g-dev"]), .brew(["curl"])]
+        ),
+        .target(
+            name: "CCurlew",
+            dependencies: ["CLibcurl"],
+            linkerSettings: [.linkedLibrary("z")]
+        ),
+
+        // The layers, lowest first; imports only go down.
+        .target(name: "CurlewHTTP", path: "Sources/HTTP"),
+        .target(name: "CurlewEncoding", dependencies: ["CurlewHTTP"], path: "Sources/Encoding"),
+        .target(name: "CurlewTransport", dependencies: ["CurlewHTTP", "CCurlew"], path: "Sources/Transport"),
+        .target(name: "CurlewCore", dependencies: ["CurlewHTTP", "CurlewEncoding", "CurlewTransport"], path: "Sources/Core"),
+        .target(name: "Curlew", dependencies: ["CurlewCore", "CurlewTransport", "CurlewEncoding", "CurlewHTTP"]),
+        .executableTarget(name: "CurlewTool", dependencies: library, path: "Sources/Tool"),
+
+        // Tests, one target a layer.
+        .target(name: "CurlewTestSupport", path: "Tests/Support"),
+        .testTarget(name: "SupportTests", dependencies: ["CurlewTestSupport"]),
+        .testTarget(name: "HTTPTests", dependencies: ["CurlewHTTP"]),
+        .testTarget(name: "EncodingTests", dependencies: ["CurlewEncoding", "CurlewHTTP"]),
+        .testTarget(name: "TransportTests", dependencies: ["CurlewTransport", "CurlewHTTP", "CurlewTestSupport"]),
+        .testTarget(
+            name: "CoreTests", dependencies: ["CurlewCore", "CurlewTransport", "CurlewEncoding", "CurlewHTTP", "CurlewTestSupport"]),
+        .testTarget(name: "EndToEndTests", dependencies: library + ["CurlewTestSupport", "curlew-probe"]),
+        // What the end-to-end tests run in a process of its own; in no product.
+        .executableTarget(name: "curlew-probe", dependencies: library + ["CurlewTestSupport"], path: "Tests/Probe"),
+        .testTarget(name: "DocumentationTests", dependencies: library + ["CurlewTestSupport"]),
+        .testTarget(name: "ToolTests", dependencies: library + ["CurlewTool", "CurlewTestSupport"]),
+    ],
+    swiftLanguageModes: [.v6]
+)
+
+for target in package.targets where ![.system, .plugin].contains(target.type) {
+    var settings = target.swiftSettings ?? []
+    settings.append(.enableUpcomingFeature("ExistentialAny"))
+    target.swiftSettings = settings
+}
