@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// URLs are shown without user name and password: these texts land in logs.
+
+// MARK: - LocalizedError
+
+extension CurlewError: LocalizedError {
+    /// What went wrong, where and why, in a sentence.
+    public var errorDescription: String? { description }
+}
+
+// MARK: - CustomStringConvertible
+
+extension CurlewError: CustomStringConvertible {
+    /// What went wrong, where and why, in a sentence.
+    public var description: String {
+        switch self {
+        case .invalidURL(let url): "URL is not valid: \(url.descriptionWithoutUserInfo)"
+        case .urlRequestValidationFailed(let reason): reason.description
+        case .parameterEncodingFailed(let reason): reason.description
+        case .transferFailed(let failure): failure.description
+        case .redirectFailed(let reason): reason.description
+        case .responseValidationFailed(let reason): reason.description
+        case .responseSerializationFailed(let reason): reason.description
+        case .cancelled: "The request was cancelled."
+        case .sessionInvalidated: "The session was invalidated."
+        }
+    }
+}
+
+extension CurlewError.URLRequestValidationFailureReason: CustomStringConvertible {
+    /// The reason in a sentence.
+    public var description: String {
+        switch self {
+        case .missingURL: "The request has no URL."
+        case .missingHost(let url): "The URL has no host: \(url.descriptionWithoutUserInfo)"
+        case .unsupportedScheme(let url): "The URL's scheme is neither http nor https: \(url.descriptionWithoutUserInfo)"
+        case .invalidMethod(let method): "The method is not a token: \(method.debugDescription)"
+        case .invalidHeader(let name): "The header \(name.debugDescription) has an invalid name or value."
+        case .bodyNotAllowed(let method): "A \(method) request has no body."
+        case .invalidPort(let port): "The port is not between 1 and 65535: \(port)"
+        }
+    }
+}
+
+extension CurlewError.ParameterEncodingFailureReason: CustomStringConvertible {
+    /// The reason in a sentence.
+    public var description: String {
+        switch self {
+        case .missingURL: "Parameters could not be encoded into the query of a request without a URL."
+        case .jsonEncodingFailed(let error): "Parameters could not be encoded as JSON: \(error)"
+        case .propertyListEncodingFailed(let error): "Parameters could not be encoded as a property list: \(error)"
+        }
+    }
+}
+
+extension CurlewError.RedirectFailureReason: CustomStringConvertible {
+    /// The reason in a sentence.
+    public var description: String {
+        switch self {
+        case .tooMany(let limit): "More than \(limit) redirects."
+        case .insecureDowngrade(let url): "The redirect leads from https to http: \(url.descriptionWithoutUserInfo)"
+        case .invalidLocation(let location): "The redirect's Location is no http or https URL: \(location.withoutUserInfo.debugDescription)"
+        case .bodyNotRepeatable: "The redirect asks for the body again, and the body can be sent only once."
+        }
+    }
+}
+
+extension CurlewError.ResponseValidationFailureReason: CustomStringConvertible {
+    /// The reason in a sentence.
+    public var description: String {
+        switch self {
+        case .dataFileNil: "The response could not be validated: there is no file."
+        case .dataFileReadFailed(let url): "The response could not be validated: the file can't be read: \(url.path)"
+        case .missingContentType(let acceptable):
+            "The response has no content type; acceptable are \(acceptable.joined(separator: ", "))."
+        case .unacceptableContentType(let acceptable, let actual):
+            "The response's content type is \(actual); acceptable are \(acceptable.joined(separator: ", "))."
+        case .unacceptableStatusCode(let code): "The response's status is not acceptable: \(code)."
+        }
+    }
+}
+
+extension CurlewError.ResponseSerializationFailureReason: CustomStringConvertible {
+    /// The reason in a sentence.
+    public var description: String {
+        switch self {
+        case .inputDataNil: "The response could not be serialized: there is no body."
+        case .inputDataNilOrZeroLength: "The response could not be serialized: its body is missing or empty."
+        case .inputFileNil: "The response could not be serialized: there is no file."
+        case .inputFileReadFailed(let url): "The response could not be serialized: the file can't be read: \(url.path)"
+        case .stringSerializationFailed(let encoding): "The response is no text in the encoding \(encoding)."
+        case .jsonSerializationFailed(let error): "The response is no JSON: \(error)"
+        case .propertyListSerializationFailed(let error): "The response is no property list: \(error)"
+        case .decodingFailed(let error): "The response could not be decoded: \(error)"
+        }
+    }
+}
+
+extension URLConvertible {
+    /// The value's description, without user name and password.
+    fileprivate var descriptionWithoutUserInfo: String {
+        guard var components = self as? URLComponents else { return "\(self)".withoutUserInfo }
+        // Components that give no URL describe themselves part by part.
+        components.user = nil
+        components.password = nil
+        return "\(components)"
+    }
+}

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// What differs between platforms is imported here, once. The layers below Core get by with FoundationEssentials and the C
+// library: FoundationNetworking, which costs a process 18 MiB, enters in Sources/Encoding/Platform.swift.
+#if canImport(FoundationEssentials)
+@_exported import FoundationEssentials
+#else
+@_exported import Foundation
+#endif
+
+#if canImport(Glibc)
+@_exported import Glibc
+#elseif canImport(Musl)
+@_exported import Musl
+#elseif canImport(Darwin)
+@_exported import Darwin
+#endif
+
+/// The operating system's name as it stands in a `User-Agent`.
+package var systemName: String {
+    #if os(Linux)
+    "Linux"
+    #elseif os(macOS)
+    "macOS"
+    #else
+    "Unknown"
+    #endif
+}
