@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: Apache-2.0
+
+/// A call of the sockets interface that failed.
+public struct SocketError: Error, Sendable, CustomStringConvertible {
+    /// The function that failed, as in `bind`.
+    public let function: String
+    /// What `errno` was.
+    public let code: Int32
+
+    init(_ function: String, code: Int32 = errno) {
+        self.function = function
+        self.code = code
+    }
+
+    /// The function with the system's text for the code.
+    public var description: String {
+        "\(function): \(String(cString: strerror(code)))"
+    }
+}
+
+/// A connected TCP socket.
+///
+/// One thread owns it: that one receives, sends and closes. Any thread may shut it, which wakes the owner.
+final class ConnectedSocket: Sendable {
+    // The descriptor; nil once closed, so that a late `shutDown` cannot hit a descriptor of the same number.
+    private let descriptor: Monitor<Int32?>
+
+    init(_ descriptor: Int32) {
+        self.descriptor = Monitor(descriptor)
+        Platform.setNoDelay(descriptor)
+        Platform.makeSocketQuiet(descriptor)
+        // Darwin hands the listener's O_NONBLOCK on.
+        _ = fcntl(descriptor, F_SETFL, fcntl(descriptor, F_GETFL) & ~O_NONBLOCK)
+    }
+
+    deinit {
+        close()
+    }
+
+    // MARK: Owner's thread
+
+    /// Receives what is there, after waiting for the first byte; 0 at the peer's end of stream.
+    func receive(into buffer: UnsafeMutableRawBufferPointer) throws(SocketError) -> Int {
+        let descriptor = try openDescriptor("recv")
+        while true {
+            let count = recv(descriptor, buffer.baseAddress, buffer.count, 0)
+            if count >= 0 { return count }
+            guard errno == EINTR else { throw SocketError("recv") }
+        }
+    }
+
+    /// Sends all of `bytes`; waits while the peer does not read.
+    func send(_ bytes: UnsafeRawBufferPointer) throws(SocketError) {
+        let descriptor = try openDescriptor("send")
+        guard var position = bytes.baseAddress else { return }
+        var left = bytes.count
+        while left > 0 {
+            let count = Platform.send(descriptor, position, left)
+            guard count >= 0 else {
+                if errno == EINTR { continue }
+                throw SocketError("send")
+            }
+            position += count
+            left -= count
+        }
+    }
+
+    func send(_ data: Data) throws {
+        try data.withUnsafeBytes { try send($0) }
+    }
+
+    /// Waits until the peer has closed, or shut its side, or this socket is shut, or `other` is readable, or the time is up.
+    ///
+    /// Whether the connection still stands after that.
+    func stands(for timeout: Duration, orUntilReadable other: Int32? = nil) -> Bool {
+        guard let descriptor = try? openDescriptor("poll") else { return false }
+        let start = ContinuousClock.now
+        // `poll` passes over negative descriptors.
+        var entries = [
+            pollfd(fd: descriptor, events: Platform.hangUpEvents, revents: 0),
+            pollfd(fd: other ?? -1, events: Int16(POLLIN), revents: 0),
+        ]
+        while true {
+            let count = poll(&entries, nfds_t(entries.count), timeout.millisecondsLeft(since: start))
+            if count < 0, errno == EINTR { continue }
+            return entries[0].revents & Platform.anyHangUp == 0
+        }
+    }
+
+    /// Reads and drops what comes until the peer's end of stream, for at most `timeout` where one is given.
+    func drain(timeout: Duration? = nil) {
+        if let timeout { setReceiveTimeout(timeout) }
+        let start = ContinuousClock.now
+        withUnsafeTemporaryAllocation(byteCount: 16 << 10, alignment: 16) { buffer in
+            while let count = try? receive(into: buffer), count > 0 {
+                if let timeout, start.duration(to: .now) > timeout { return }
+            }
+        }
+    }
+
+    /// Ends the stream to the peer; receiving goes on.
+    func shutDownWriting() {
+        descriptor.read { if let descriptor = $0 { shutdown(descriptor, Int32(SHUT_WR)) } }
+    }
+
+    /// Closes the descriptor. Again does nothing.
+    func close() {
+        descriptor.update { descriptor in
+            if let open = descriptor { closeDescriptor(open) }
+            descriptor = nil
+        }
+    }
+
+    // MARK: Any thread
+
+    /// Ends both directions, with a FIN to the peer; whatever the owner waits for returns.
+    func shutDown() {
+        descriptor.read { if let descriptor = $0 { shutdown(descriptor, Int32(SHUT_RDWR)) } }
+    }
+
+    /// Makes `close` answer with a RST in place of a FIN, and wakes the owner if it is receiving.
+    func prepareReset() {
+        descriptor.read { descriptor in
+            guard let descriptor else { return }
+            var now = linger(l_onoff: 1, l_linger: 0)
+            setsockopt(descriptor, SOL_SOCKET, Platform.lingerOption, &now, socklen_t(MemoryLayout<linger>.size))
+            shutdown(descriptor, Int32(SHUT_RD))
+        }
+    }
+
+    private func openDescriptor(_ function: String) throws(SocketError) -> Int32 {
+        guard let descriptor = descriptor.read({ $0 }) else { throw SocketError(function, code: EBADF) }
+        return descriptor
+    }
+
+    private func setReceiveTimeout(_ timeout: Duration) {
+        let parts = timeout.components
+        var time = timeval()
+        time.tv_sec = numericCast(parts.seconds)
+        time.tv_usec = numericCast(parts.attoseconds / 1_000_000_000_000)
+        descriptor.read { descriptor in
+            guard let descriptor else { return }
+            setsockopt(descriptor, SOL_SOCKET, SO_RCVTIMEO, &time, socklen_t(MemoryLayout<timeval>.size))
+        }
+    }
+}
+
+/// `close(2)`, by a name that a type with a method `close` can still call.
+func closeDescriptor(_ descriptor: Int32) {
+    _ = close(descriptor)
+}

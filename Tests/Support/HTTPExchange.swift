@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+
+/// Serves the requests of one connection, on its thread.
+struct HTTPExchange {
+    let connection: ServerConnection
+    let socket: ConnectedSocket
+    let journal: Monitor<RequestJournal>
+    let bodies: @Sendable (ServerRequest) -> LoopbackServer.BodyHandling
+    let route: LoopbackServer.Route
+
+    /// Runs until either side ends the connection.
+    func run() {
+        let reader = RequestReader(socket: socket)
+        var sequence = 0
+        do {
+            repeat {
+                sequence += 1
+                guard let head = try reader.readHead() else { return }
+                try serve(ServerRequest(head: head, connection: connection.number, sequence: sequence), reader: reader)
+            } while connection.keepAlive
+        } catch let error as MalformedRequest {
+            refuse(ServerResponse(status: 400, body: .data(Data(error.reason.utf8))))
+        } catch {
+            // The client has gone, or the route would have it so: there is nobody left to tell.
+        }
+    }
+
+    private func serve(_ head: ServerRequest, reader: RequestReader) throws {
+        connection.keepAlive = head.wantsKeepAlive
+        var request = head
+        let framing = try BodyFraming(of: head)
+        switch framing == .none ? .kept : bodies(head) {
+        case .kept:
+            try read(framing, of: &request, sink: BodySink(keeps: true), reader: reader)
+            journal.update { $0.enter(request) }
+            try answer(request)
+        case .counted:
+            try read(framing, of: &request, sink: BodySink(keeps: false), reader: reader)
+            journal.update { $0.enter(request) }
+            try answer(request)
+        case .unread:
+            journal.update { $0.enter(request) }
+            connection.keepAlive = false
+            try answer(request)
+            connection.finishUnread()
+        case .refused(let response):
+            journal.update { $0.enter(request) }
+            refuse(response)
+        }
+    }
+
+    private func read(_ framing: BodyFraming, of request: inout ServerRequest, sink: BodySink, reader: RequestReader) throws {
+        var sink = sink
+        if framing != .none, request.header("Expect")?.lowercased() == "100-continue" {
+            try connection.send(raw: "HTTP/1.1 100 Continue\r\n\r\n")
+        }
+        switch framing {
+        case .none: return
+        case .length(let length): try reader.readBody(length: length, into: &sink)
+        case .chunked: try reader.readChunkedBody(into: &sink)
+        }
+        request.body = sink.data
+        request.bodyLength = sink.length
+        request.bodyChecksum = sink.checksum.value
+    }
+
+    private func answer(_ request: ServerRequest) throws {
+        guard let response = try routed(request) else { return }
+        if response.header("Connection")?.lowercased() == "close" { connection.keepAlive = false }
+        try connection.send(response, to: request.method)
+    }
+
+    private func routed(_ request: ServerRequest) throws -> ServerResponse? {
+        do {
+            return try route(request, connection)
+        } catch let error as SocketError {
+            throw error
+        } catch {
+            return ServerResponse(status: 500, body: .data(Data("\(error)".utf8)))
+        }
+    }
+
+    /// Answers without having read all the client sends, and closes.
+    private func refuse(_ response: ServerResponse) {
+        connection.keepAlive = false
+        guard (try? connection.send(response, to: "GET")) != nil else { return }
+        connection.finishUnread()
+    }
+}
+
+/// How a request's body is delimited (RFC 9112, section 6.3).
+enum BodyFraming: Equatable {
+    case none
+    case length(Int64)
+    case chunked
+
+    init(of request: ServerRequest) throws {
+        if let coding = request.header("Transfer-Encoding") {
+            guard coding.lowercased() == "chunked" else { throw MalformedRequest(reason: "Transfer-Encoding: \(coding)") }
+            self = .chunked
+        } else if let text = request.header("Content-Length") {
+            guard let length = Int64(text), length >= 0 else { throw MalformedRequest(reason: "Content-Length: \(text)") }
+            self = length > 0 ? .length(length) : .none
+        } else {
+            self = .none
+        }
+    }
+}

@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+
+/// A value behind a lock, whose changes can be waited for.
+///
+/// On `NSCondition` rather than `Synchronization.Mutex`, which the thread sanitizer does not understand on Linux.
+final class Monitor<State>: @unchecked Sendable {  // every access to `state` is inside the condition's lock
+    private let condition = NSCondition()
+    private var state: State
+
+    init(_ state: State) {
+        self.state = state
+    }
+
+    /// Runs `body` with the state, alone, and wakes those who wait. Not recursive.
+    func update<Result>(_ body: (inout State) throws -> Result) rethrows -> Result {
+        condition.lock()
+        defer {
+            condition.broadcast()
+            condition.unlock()
+        }
+        return try body(&state)
+    }
+
+    /// Runs `body` with the state, alone, and wakes nobody.
+    func read<Result>(_ body: (State) throws -> Result) rethrows -> Result {
+        condition.lock()
+        defer { condition.unlock() }
+        return try body(state)
+    }
+
+    /// Waits until `isMet` holds for the state; false if the time ran out first.
+    func wait(timeout: Duration, until isMet: (State) -> Bool) -> Bool {
+        let deadline = Date(timeIntervalSinceNow: timeout.inSeconds)
+        condition.lock()
+        defer { condition.unlock() }
+        while !isMet(state) {
+            guard condition.wait(until: deadline) else { return isMet(state) }
+        }
+        return true
+    }
+}
+
+extension Duration {
+    var inSeconds: Double {
+        Double(components.seconds) + Double(components.attoseconds) / 1e18
+    }
+
+    /// What is left of this time since `start`, in the whole milliseconds `poll` counts; at least 0.
+    func millisecondsLeft(since start: ContinuousClock.Instant) -> Int32 {
+        let left = (self - start.duration(to: .now)).inSeconds * 1000
+        return Int32(min(max(left.rounded(.up), 0), 1e9))
+    }
+}

@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// What differs between Linux and Darwin is here, and nowhere else in this target.
+@_exported import Foundation
+
+#if canImport(Glibc)
+@_exported import Glibc
+#elseif canImport(Musl)
+@_exported import Musl
+#elseif canImport(Darwin)
+@_exported import Darwin
+#endif
+
+enum Platform {
+    #if canImport(Darwin)
+    typealias ThreadID = pthread_t?
+    static let lingerOption = SO_LINGER_SEC
+    /// `poll` reports POLLHUP unasked, and Darwin has no POLLRDHUP.
+    static let hangUpEvents: Int16 = 0
+    #else
+    typealias ThreadID = pthread_t
+    static let lingerOption = SO_LINGER
+    static let hangUpEvents: Int16 = 0x2000  // POLLRDHUP, a macro under _GNU_SOURCE that is not imported
+    #endif
+
+    static let anyHangUp = hangUpEvents | Int16(POLLHUP) | Int16(POLLERR) | Int16(POLLNVAL)
+
+    /// Makes a TCP socket that a child process does not inherit.
+    static func makeStreamSocket() -> Int32 {
+        #if canImport(Glibc)
+        return closedOnExec(socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0))
+        #else
+        return closedOnExec(socket(AF_INET, SOCK_STREAM, 0))
+        #endif
+    }
+
+    /// `listen(2)`, by a name that a type with a function `listen` can still call.
+    static func listen(_ descriptor: Int32, backlog: Int32) -> Int32 {
+        #if canImport(Darwin)
+        Darwin.listen(descriptor, backlog)
+        #elseif canImport(Musl)
+        Musl.listen(descriptor, backlog)
+        #else
+        Glibc.listen(descriptor, backlog)
+        #endif
+    }
+
+    /// `send(2)` that does not raise SIGPIPE.
+    static func send(_ descriptor: Int32, _ bytes: UnsafeRawPointer, _ count: Int) -> Int {
+        #if canImport(Darwin)
+        Darwin.send(descriptor, bytes, count, 0)
+        #elseif canImport(Musl)
+        Musl.send(descriptor, bytes, count, Int32(MSG_NOSIGNAL))
+        #else
+        Glibc.send(descriptor, bytes, count, Int32(MSG_NOSIGNAL))
+        #endif
+    }
+
+    /// Accepts a connection whose socket a child process does not inherit; -1 with `errno` set when there is none.
+    static func acceptConnection(_ listener: Int32) -> Int32 {
+        closedOnExec(accept(listener, nil, nil))
+    }
+
+    /// Makes a pipe that a child process does not inherit: the end to read and the end to write.
+    static func makePipe() -> (reading: Int32, writing: Int32)? {
+        var ends: [Int32] = [-1, -1]
+        guard pipe(&ends) == 0 else { return nil }
+        return (closedOnExec(ends[0]), closedOnExec(ends[1]))
+    }
+
+    /// Keeps sending on a socket that the peer has closed from raising SIGPIPE, where no flag of `send` does that.
+    static func makeSocketQuiet(_ descriptor: Int32) {
+        #if canImport(Darwin)
+        var on: Int32 = 1
+        setsockopt(descriptor, SOL_SOCKET, SO_NOSIGPIPE, &on, socklen_t(MemoryLayout<Int32>.size))
+        #endif
+    }
+
+    static func setNoDelay(_ descriptor: Int32) {
+        var on: Int32 = 1
+        setsockopt(descriptor, Int32(IPPROTO_TCP), TCP_NODELAY, &on, socklen_t(MemoryLayout<Int32>.size))
+    }
+
+    /// The address 127.0.0.1 with `port`.
+    static func loopbackAddress(port: UInt16) -> sockaddr_in {
+        var address = sockaddr_in()
+        #if canImport(Darwin)
+        address.sin_len = UInt8(MemoryLayout<sockaddr_in>.size)
+        #endif
+        address.sin_family = sa_family_t(AF_INET)
+        address.sin_port = port.bigEndian
+        address.sin_addr.s_addr = UInt32(0x7F00_0001).bigEndian
+        return address
+    }
+
+    /// Starts a thread that runs `start` with `argument`.
+    static func startThread(
+        attributes: inout pthread_attr_t, argument: UnsafeMutableRawPointer
+    ) -> ThreadID? {
+        #if canImport(Darwin)
+        var thread: pthread_t?
+        let status = pthread_create(&thread, &attributes, { runThreadBody($0) }, argument)
+        return status == 0 ? .some(thread) : nil
+        #else
+        var thread = pthread_t()
+        let status = pthread_create(&thread, &attributes, { runThreadBody($0) }, argument)
+        return status == 0 ? thread : nil
+        #endif
+    }
+
+    /// Names the calling thread, for debuggers and ``ProcessProbe``.
+    static func nameThisThread(_ name: String) {
+        #if canImport(Darwin)
+        pthread_setname_np(name)
+        #else
+        // glibc's pthread_setname_np stands under _GNU_SOURCE and is not imported. The kernel keeps 15 bytes.
+        let file = open("/proc/thread-self/comm", O_WRONLY | O_CLOEXEC)
+        guard file >= 0 else { return }
+        _ = write(file, name, min(name.utf8.count, 15))
+        closeDescriptor(file)
+        #endif
+    }
+
+    static func isThisThread(_ thread: ThreadID) -> Bool {
+        pthread_equal(pthread_self(), thread) != 0
+    }
+
+    static func join(_ thread: ThreadID) {
+        #if canImport(Darwin)
+        guard let thread else { return }
+        #endif
+        pthread_join(thread, nil)
+    }
+
+    static func detach(_ thread: ThreadID) {
+        #if canImport(Darwin)
+        guard let thread else { return }
+        #endif
+        pthread_detach(thread)
+    }
+
+    // One step with the making of the descriptor would need `accept4` and `pipe2`, which Swift's Glibc does not show.
+    private static func closedOnExec(_ descriptor: Int32) -> Int32 {
+        if descriptor >= 0 { _ = fcntl(descriptor, F_SETFD, FD_CLOEXEC) }
+        return descriptor
+    }
+}
+
+private func runThreadBody(_ argument: UnsafeMutableRawPointer?) -> UnsafeMutableRawPointer? {
+    guard let argument else { return nil }
+    let body = Unmanaged<ThreadBody>.fromOpaque(argument).takeRetainedValue()
+    Platform.nameThisThread(body.name)
+    body.run()
+    return nil
+}

@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: Apache-2.0
+
+/// Accepts connections on 127.0.0.1 and serves each on a thread of its own, until it is stopped.
+final class SocketListener: Sendable {
+    private struct State {
+        enum Phase { case running, stopping, stopped }
+
+        var phase = Phase.running
+        var accepted = 0
+        var open: [Int: ConnectedSocket] = [:]
+        var threads: [Int: WorkerThread] = [:]
+        // Those of `threads` whose work is done, and that are still to be joined.
+        var ended: [Int] = []
+        var acceptThread: WorkerThread?
+    }
+
+    let port: Int
+    /// What the threads are called: see ``ProcessProbe/threadCount(named:)``.
+    let threadName: String
+
+    // Immutable. The accept thread closes the listening socket and the pipe's end that it reads.
+    private let listening: Int32
+    private let wakeReading: Int32
+    private let wakeWriting: Int32
+    private let serve: @Sendable (ConnectedSocket, _ number: Int) -> Void
+    // Any thread.
+    private let state = Monitor(State())
+
+    /// Binds and begins to accept; `serve` runs on a connection's own thread, and the connection closes when it returns.
+    init(serve: @escaping @Sendable (ConnectedSocket, _ number: Int) -> Void) throws(SocketError) {
+        let (listening, port) = try Self.listen()
+        guard let wake = Platform.makePipe() else {
+            let error = SocketError("pipe")
+            closeDescriptor(listening)
+            throw error
+        }
+        self.listening = listening
+        self.port = port
+        self.serve = serve
+        threadName = "loopback-\(port)"
+        (wakeReading, wakeWriting) = wake
+        let thread = WorkerThread(name: threadName) { self.acceptConnections() }
+        guard let thread else {
+            [listening, wakeReading, wakeWriting].forEach(closeDescriptor)
+            throw SocketError("pthread_create", code: EAGAIN)
+        }
+        state.update { $0.acceptThread = thread }
+    }
+
+    /// How many connections have been accepted so far.
+    var connectionCount: Int { state.read { $0.accepted } }
+
+    /// How many connections are open.
+    var openConnections: Int { state.read { $0.open.count } }
+
+    /// Waits until no connection is open; false if the time ran out first.
+    func waitForConnectionsToClose(timeout: Duration) -> Bool {
+        state.wait(timeout: timeout) { $0.open.isEmpty }
+    }
+
+    /// Closes the listening socket and every connection and joins every thread.
+    ///
+    /// A thread that is still busy after `timeout` is let go. A second caller waits for the first.
+    func stop(timeout: Duration) {
+        guard beginStopping() else {
+            _ = state.wait(timeout: timeout) { $0.phase == .stopped }
+            return
+        }
+        var byte: UInt8 = 1
+        _ = write(wakeWriting, &byte, 1)
+        state.update { $0.acceptThread.take() }?.join()
+        state.read { $0.open.values.forEach { $0.shutDown() } }
+        let isOwnThread = state.read { $0.threads.values.contains { $0.isCurrent } }
+        _ = state.wait(timeout: timeout) { $0.open.count <= (isOwnThread ? 1 : 0) }
+        joinEnded()
+        state.update { state in
+            state.threads.values.forEach { $0.detach() }
+            state.threads = [:]
+            state.phase = .stopped
+        }
+        closeDescriptor(wakeWriting)
+    }
+
+    private func beginStopping() -> Bool {
+        state.update { state in
+            guard state.phase == .running else { return false }
+            state.phase = .stopping
+            return true
+        }
+    }
+
+    private func acceptConnections() {
+        defer { [listening, wakeReading].forEach(closeDescriptor) }
+        var entries = [
+            pollfd(fd: listening, events: Int16(POLLIN), revents: 0), pollfd(fd: wakeReading, events: Int16(POLLIN), revents: 0),
+        ]
+        while true {
+            guard poll(&entries, nfds_t(entries.count), -1) >= 0 || errno == EINTR else { return }
+            guard entries[1].revents == 0 else { return }
+            let descriptor = Platform.acceptConnection(listening)
+            if descriptor >= 0 {
+                start(ConnectedSocket(descriptor))
+            } else if errno == EMFILE || errno == ENFILE {
+                // The listening socket stays readable: give those that are open the time to close, or `stop` to come.
+                _ = poll(&entries[1], 1, 10)
+            }
+            joinEnded()
+        }
+    }
+
+    private func start(_ socket: ConnectedSocket) {
+        let number = state.update { state in
+            state.accepted += 1
+            state.open[state.accepted] = socket
+            return state.accepted
+        }
+        let thread = WorkerThread(name: threadName) { [self] in
+            serve(socket, number)
+            socket.close()
+            state.update { state in
+                state.open[number] = nil
+                state.ended.append(number)
+            }
+        }
+        state.update { state in
+            state.threads[number] = thread
+            guard thread == nil else { return }
+            socket.close()
+            state.open[number] = nil
+        }
+    }
+
+    private func joinEnded() {
+        let threads = state.update { state in
+            // A thread may end before the accept thread has entered it; but it is that thread that asks, or that is gone.
+            defer { state.ended = [] }
+            return state.ended.compactMap { state.threads.removeValue(forKey: $0) }
+        }
+        threads.forEach { $0.join() }
+    }
+
+    private static func listen() throws(SocketError) -> (listening: Int32, port: Int) {
+        let descriptor = Platform.makeStreamSocket()
+        guard descriptor >= 0 else { throw SocketError("socket") }
+        do throws(SocketError) {
+            return (descriptor, try bindAndListen(descriptor))
+        } catch {
+            closeDescriptor(descriptor)
+            throw error
+        }
+    }
+
+    private static func bindAndListen(_ descriptor: Int32) throws(SocketError) -> Int {
+        var address = Platform.loopbackAddress(port: 0)
+        var size = socklen_t(MemoryLayout<sockaddr_in>.size)
+        let bound = withGenericAddress(&address) { bind(descriptor, $0, size) }
+        guard bound == 0 else { throw SocketError("bind") }
+        guard Platform.listen(descriptor, backlog: 4096) == 0 else { throw SocketError("listen") }
+        let named = withGenericAddress(&address) { getsockname(descriptor, $0, &size) }
+        guard named == 0 else { throw SocketError("getsockname") }
+        // A connection may be gone between `poll` and `accept`; the accept thread must not wait for the next one then.
+        _ = fcntl(descriptor, F_SETFL, fcntl(descriptor, F_GETFL) | O_NONBLOCK)
+        return Int(UInt16(bigEndian: address.sin_port))
+    }
+}
+
+/// Calls `body` with a pointer to an IPv4 address in the type that the sockets interface takes.
+func withGenericAddress<Result>(_ address: inout sockaddr_in, _ body: (UnsafeMutablePointer<sockaddr>) -> Result) -> Result {
+    withUnsafeMutablePointer(to: &address) { pointer in
+        pointer.withMemoryRebound(to: sockaddr.self, capacity: 1, body)
+    }
+}

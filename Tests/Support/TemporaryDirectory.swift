@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+
+/// A fresh, empty directory, removed with its contents when the last reference to it goes.
+///
+/// Hold it for as long as its files are used: `withExtendedLifetime`, or a stored property of the suite.
+public final class TemporaryDirectory: Sendable {
+    /// The directory.
+    public let url: URL
+
+    /// Makes a directory in the system's temporary directory.
+    public init() throws {
+        url = FileManager.default.temporaryDirectory.appendingPathComponent("curlew-\(UUID().uuidString)", isDirectory: true)
+        try FileManager.default.createDirectory(at: url, withIntermediateDirectories: true)
+    }
+
+    deinit {
+        try? FileManager.default.removeItem(at: url)
+    }
+
+    /// The URL of a file in the directory, which need not exist.
+    public func file(_ name: String) -> URL {
+        url.appendingPathComponent(name, isDirectory: false)
+    }
+
+    /// Writes `contents` to a file in the directory and returns its URL.
+    @discardableResult
+    public func write(_ contents: Data, to name: String) throws -> URL {
+        let file = file(name)
+        try contents.write(to: file)
+        return file
+    }
+}
