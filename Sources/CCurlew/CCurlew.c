@@ -1,0 +1,146 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE /* RTLD_DEFAULT */
+#endif
+#include "CCurlew.h"
+#include <dlfcn.h>
+#include <pthread.h>
+
+static pthread_once_t global_once = PTHREAD_ONCE_INIT;
+static CURLcode global_code;
+
+static void global_start(void) { global_code = curl_global_init(CURL_GLOBAL_DEFAULT); }
+
+CURLcode ccurlew_global_init(void) {
+    pthread_once(&global_once, global_start);
+    return global_code;
+}
+
+const curl_version_info_data *ccurlew_version_info(void) { return curl_version_info(CURLVERSION_NOW); }
+
+CURLcode ccurlew_set_long(CURL *easy, CURLoption option, long value) { return curl_easy_setopt(easy, option, value); }
+CURLcode ccurlew_set_offset(CURL *easy, CURLoption option, curl_off_t value) { return curl_easy_setopt(easy, option, value); }
+CURLcode ccurlew_set_string(CURL *easy, CURLoption option, const char *value) { return curl_easy_setopt(easy, option, value); }
+CURLcode ccurlew_set_pointer(CURL *easy, CURLoption option, void *value) { return curl_easy_setopt(easy, option, value); }
+
+CURLcode ccurlew_set_blob(CURL *easy, CURLoption option, const void *bytes, size_t length) {
+    struct curl_blob blob = {(void *)bytes, length, CURL_BLOB_COPY};
+    return curl_easy_setopt(easy, option, &blob);
+}
+
+CURLcode ccurlew_set_quick_exit(CURL *easy) {
+#if LIBCURL_VERSION_NUM >= 0x075700
+    return curl_easy_setopt(easy, CURLOPT_QUICK_EXIT, 1L);
+#else
+    (void)easy;
+    return CURLE_OK;
+#endif
+}
+
+CURLcode ccurlew_set_data_callback(CURL *easy, CURLoption option, ccurlew_data_callback callback) {
+    return curl_easy_setopt(easy, option, callback);
+}
+CURLcode ccurlew_set_seek_callback(CURL *easy, ccurlew_seek_callback callback) {
+    return curl_easy_setopt(easy, CURLOPT_SEEKFUNCTION, callback);
+}
+CURLcode ccurlew_set_prereq_callback(CURL *easy, ccurlew_prereq_callback callback) {
+    return curl_easy_setopt(easy, CURLOPT_PREREQFUNCTION, callback);
+}
+CURLcode ccurlew_set_opensocket_callback(CURL *easy, ccurlew_opensocket_callback callback) {
+    return curl_easy_setopt(easy, CURLOPT_OPENSOCKETFUNCTION, callback);
+}
+CURLcode ccurlew_set_closesocket_callback(CURL *easy, ccurlew_closesocket_callback callback) {
+    return curl_easy_setopt(easy, CURLOPT_CLOSESOCKETFUNCTION, callback);
+}
+
+long ccurlew_get_long(CURL *easy, CURLINFO info) {
+    long value = 0;
+    return curl_easy_getinfo(easy, info, &value) == CURLE_OK ? value : 0;
+}
+
+curl_off_t ccurlew_get_offset(CURL *easy, CURLINFO info) {
+    curl_off_t value = 0;
+    return curl_easy_getinfo(easy, info, &value) == CURLE_OK ? value : 0;
+}
+
+const char *ccurlew_get_string(CURL *easy, CURLINFO info) {
+    char *value = NULL;
+    return curl_easy_getinfo(easy, info, &value) == CURLE_OK ? value : NULL;
+}
+
+void *ccurlew_get_private(CURL *easy) {
+    char *value = NULL;
+    return curl_easy_getinfo(easy, CURLINFO_PRIVATE, &value) == CURLE_OK ? value : NULL;
+}
+
+curl_socket_t ccurlew_get_active_socket(CURL *easy) {
+    curl_socket_t value = CURL_SOCKET_BAD;
+    return curl_easy_getinfo(easy, CURLINFO_ACTIVESOCKET, &value) == CURLE_OK ? value : CURL_SOCKET_BAD;
+}
+
+/* OpenSSL's functions are looked up in the process rather than linked: the object at hand belongs to the OpenSSL that libcurl was
+   linked to, and a second copy of the library would read it wrongly. */
+static pthread_once_t openssl_once = PTHREAD_ONCE_INIT;
+static const char *(*openssl_get_version)(const void *ssl);
+static const void *(*openssl_get_current_cipher)(const void *ssl);
+static const char *(*openssl_cipher_get_name)(const void *cipher);
+static int (*openssl_shutdown)(const void *ssl);
+static void (*openssl_thread_stop)(void);
+static int (*openssl_get_error)(const void *ssl, int code);
+
+static void openssl_find(void) {
+    *(void **)&openssl_get_version = dlsym(RTLD_DEFAULT, "SSL_get_version");
+    *(void **)&openssl_get_current_cipher = dlsym(RTLD_DEFAULT, "SSL_get_current_cipher");
+    *(void **)&openssl_cipher_get_name = dlsym(RTLD_DEFAULT, "SSL_CIPHER_get_name");
+    *(void **)&openssl_shutdown = dlsym(RTLD_DEFAULT, "SSL_shutdown");
+    *(void **)&openssl_thread_stop = dlsym(RTLD_DEFAULT, "OPENSSL_thread_stop");
+    *(void **)&openssl_get_error = dlsym(RTLD_DEFAULT, "SSL_get_error");
+}
+
+static const void *openssl_session(CURL *easy) {
+    struct curl_tlssessioninfo *info = NULL;
+    if(curl_easy_getinfo(easy, CURLINFO_TLS_SSL_PTR, &info) != CURLE_OK || !info || info->backend != CURLSSLBACKEND_OPENSSL)
+        return NULL;
+    pthread_once(&openssl_once, openssl_find);
+    return info->internals;
+}
+
+void ccurlew_thread_stop(void) {
+    pthread_once(&openssl_once, openssl_find);
+    if(openssl_thread_stop)
+        openssl_thread_stop();
+}
+
+const char *ccurlew_tls_version(CURL *easy) {
+    const void *ssl = openssl_session(easy);
+    return ssl && openssl_get_version ? openssl_get_version(ssl) : NULL;
+}
+
+const char *ccurlew_tls_cipher(CURL *easy) {
+    const void *ssl = openssl_session(easy);
+    if(!ssl || !openssl_get_current_cipher || !openssl_cipher_get_name)
+        return NULL;
+    const void *cipher = openssl_get_current_cipher(ssl);
+    return cipher ? openssl_cipher_get_name(cipher) : NULL;
+}
+
+bool ccurlew_tls_end_sending(CURL *easy) {
+    enum { want_write = 3 }; /* SSL_ERROR_WANT_WRITE */
+    const void *ssl = openssl_session(easy);
+    if(!ssl || !openssl_shutdown || !openssl_get_error)
+        return true;
+    int code = openssl_shutdown(ssl);
+    return code >= 0 || openssl_get_error(ssl, code) != want_write;
+}
+
+CURLMcode ccurlew_multi_set_long(CURLM *multi, CURLMoption option, long value) { return curl_multi_setopt(multi, option, value); }
+CURLMcode ccurlew_multi_set_pointer(CURLM *multi, CURLMoption option, void *value) { return curl_multi_setopt(multi, option, value); }
+CURLMcode ccurlew_multi_set_socket_callback(CURLM *multi, ccurlew_socket_callback callback) {
+    return curl_multi_setopt(multi, CURLMOPT_SOCKETFUNCTION, callback);
+}
+CURLMcode ccurlew_multi_set_timer_callback(CURLM *multi, ccurlew_timer_callback callback) {
+    return curl_multi_setopt(multi, CURLMOPT_TIMERFUNCTION, callback);
+}
+CURLSHcode ccurlew_share_tls_sessions(CURLSH *share) { return curl_share_setopt(share, CURLSHOPT_SHARE, CURL_LOCK_DATA_SSL_SESSION); }
+
+int ccurlew_inflate_init(z_stream *stream, int window_bits) { return inflateInit2(stream, window_bits); }

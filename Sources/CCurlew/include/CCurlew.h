@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* libcurl for Swift: its variadic functions, one wrapper for each kind of argument, and whatever depends on its version.
+   Nothing else in the project includes <curl/curl.h>. */
+#ifndef CCURLEW_H
+#define CCURLEW_H
+
+#include <curl/curl.h>
+#include <stdbool.h>
+#include <zlib.h>
+
+#ifdef __linux__ /* not part of Swift's own module of the C library */
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#endif
+
+#if LIBCURL_VERSION_NUM < 0x075500
+#error "Curlew needs libcurl 7.85.0 or newer"
+#endif
+
+/* Initialises libcurl once for the process, whatever the thread. */
+CURLcode ccurlew_global_init(void);
+
+/* Lets go of what OpenSSL keeps for the calling thread, which otherwise happens when the thread is gone already for everybody else. */
+void ccurlew_thread_stop(void);
+
+/* What the libcurl of this process is and can do. */
+const curl_version_info_data *ccurlew_version_info(void);
+
+/* curl_easy_setopt, by kind of argument. */
+CURLcode ccurlew_set_long(CURL *easy, CURLoption option, long value);
+CURLcode ccurlew_set_offset(CURL *easy, CURLoption option, curl_off_t value);
+CURLcode ccurlew_set_string(CURL *easy, CURLoption option, const char *value);
+CURLcode ccurlew_set_pointer(CURL *easy, CURLoption option, void *value);
+/* The bytes are copied. */
+CURLcode ccurlew_set_blob(CURL *easy, CURLoption option, const void *bytes, size_t length);
+CURLcode ccurlew_set_quick_exit(CURL *easy);
+
+typedef size_t (*ccurlew_data_callback)(char *bytes, size_t size, size_t count, void *context);
+typedef int (*ccurlew_seek_callback)(void *context, curl_off_t offset, int origin);
+typedef int (*ccurlew_prereq_callback)(void *context, char *remote_ip, char *local_ip, int remote_port, int local_port);
+typedef curl_socket_t (*ccurlew_opensocket_callback)(void *context, curlsocktype purpose, struct curl_sockaddr *address);
+typedef int (*ccurlew_closesocket_callback)(void *context, curl_socket_t socket);
+CURLcode ccurlew_set_data_callback(CURL *easy, CURLoption option, ccurlew_data_callback callback);
+CURLcode ccurlew_set_seek_callback(CURL *easy, ccurlew_seek_callback callback);
+CURLcode ccurlew_set_prereq_callback(CURL *easy, ccurlew_prereq_callback callback);
+CURLcode ccurlew_set_opensocket_callback(CURL *easy, ccurlew_opensocket_callback callback);
+CURLcode ccurlew_set_closesocket_callback(CURL *easy, ccurlew_closesocket_callback callback);
+
+/* curl_easy_getinfo, by kind of result; 0 or NULL when libcurl has no answer. */
+long ccurlew_get_long(CURL *easy, CURLINFO info);
+curl_off_t ccurlew_get_offset(CURL *easy, CURLINFO info);
+const char *ccurlew_get_string(CURL *easy, CURLINFO info);
+/* The object set as CURLOPT_PRIVATE. */
+void *ccurlew_get_private(CURL *easy);
+curl_socket_t ccurlew_get_active_socket(CURL *easy);
+
+/* The TLS version ("TLSv1.3") and cipher of the connection in use; NULL without TLS, or when libcurl's TLS library is not OpenSSL.
+   Valid as long as the connection; to be asked while the transfer has one. */
+const char *ccurlew_tls_version(CURL *easy);
+const char *ccurlew_tls_cipher(CURL *easy);
+
+/* Tells the peer that no more bytes will come ("close_notify", RFC 8446, section 6.1); the other direction stays open.
+   False when the network does not take that now: to be called again when the socket is writable. */
+bool ccurlew_tls_end_sending(CURL *easy);
+
+/* curl_multi_setopt and curl_share_setopt, by kind of argument. */
+typedef int (*ccurlew_socket_callback)(CURL *easy, curl_socket_t socket, int what, void *context, void *socket_context);
+typedef int (*ccurlew_timer_callback)(CURLM *multi, long milliseconds, void *context);
+CURLMcode ccurlew_multi_set_long(CURLM *multi, CURLMoption option, long value);
+CURLMcode ccurlew_multi_set_pointer(CURLM *multi, CURLMoption option, void *value);
+CURLMcode ccurlew_multi_set_socket_callback(CURLM *multi, ccurlew_socket_callback callback);
+CURLMcode ccurlew_multi_set_timer_callback(CURLM *multi, ccurlew_timer_callback callback);
+CURLSHcode ccurlew_share_tls_sessions(CURLSH *share);
+
+/* inflateInit2, which zlib has as a macro only. */
+int ccurlew_inflate_init(z_stream *stream, int window_bits);
+
+#endif

@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+import CurlewHTTP
+
+/// Why a body could not be decoded.
+package struct DecodingError: Error, Hashable {
+    package let kind: TransferFailure.Kind
+    package let message: String
+
+    package init(_ message: String) {
+        kind = .decoding
+        self.message = message
+    }
+}
+
+/// Undoes one content coding, piece by piece. The seam at which further codings are added.
+package protocol CodingDecoder: AnyObject {
+    /// Decodes a piece and hands on what comes of it in one or several pieces, until `sink` returns `false`.
+    func decode(_ bytes: UnsafeRawBufferPointer, _ sink: (UnsafeRawBufferPointer) throws(DecodingError) -> Bool) throws(DecodingError)
+        -> Bool
+
+    /// Why the body can't be whole, if it ended here.
+    var failureAtEnd: DecodingError? { get }
+}
+
+/// Undoes the content codings of a response's body (RFC 9110, section 8.4).
+package struct ContentDecoder {
+    /// A longer chain is an attack: nobody compresses six times.
+    private static let maximumCodings = 5
+
+    /// The decoders in the order in which bytes pass them: the last coding applied comes first.
+    private let stages: [any CodingDecoder]
+
+    /// Makes a decoder of a `Content-Encoding`; `nil` when there is nothing to undo.
+    ///
+    /// A coding that Curlew does not know is left alone if the request's `Accept-Encoding` asked for it, and else an error.
+    package init?(codings: String, accepted: String) throws(DecodingError) {
+        let names = codings.split(separator: ",").map { $0.filter { $0 != " " && $0 != "\t" }.lowercased() }
+            .filter { !$0.isEmpty && $0 != "identity" }
+        guard names.count <= Self.maximumCodings else {
+            throw DecodingError("More than \(Self.maximumCodings) content codings: \(codings)")
+        }
+        var stages: [any CodingDecoder] = []
+        for name in names.reversed() {
+            guard let stage = Self.stage(for: name) else {
+                if Self.isAccepted(name, by: accepted) { return nil }
+                throw DecodingError("The content coding \(name.debugDescription) was not asked for")
+            }
+            stages.append(stage)
+        }
+        guard !stages.isEmpty else { return nil }
+        self.stages = stages
+    }
+
+    private static func stage(for name: String) -> (any CodingDecoder)? {
+        switch name {
+        case "gzip", "x-gzip": InflateDecoder(.gzip)
+        case "deflate": InflateDecoder(.deflate)
+        default: nil
+        }
+    }
+
+    private static func isAccepted(_ name: String, by accepted: String) -> Bool {
+        accepted.split(separator: ",").contains { entry in
+            let coding = entry.prefix { $0 != ";" }.filter { $0 != " " }
+            return coding == "*" || coding.equalsIgnoringASCIICase(name)
+        }
+    }
+
+    /// Decodes a piece and hands on what comes of it, until `sink` returns `false`; that is then the result.
+    package func decode(
+        _ bytes: UnsafeRawBufferPointer, _ sink: (UnsafeRawBufferPointer) -> Bool
+    ) throws(DecodingError) -> Bool {
+        try decode(bytes, from: 0, sink)
+    }
+
+    private func decode(
+        _ bytes: UnsafeRawBufferPointer, from stage: Int, _ sink: (UnsafeRawBufferPointer) -> Bool
+    ) throws(DecodingError) -> Bool {
+        guard stage < stages.count else { return sink(bytes) }
+        return try stages[stage].decode(bytes) { (piece) throws(DecodingError) in try decode(piece, from: stage + 1, sink) }
+    }
+
+    /// Why the body can't be whole, if it ended here.
+    package var failureAtEnd: DecodingError? {
+        for stage in stages { if let failure = stage.failureAtEnd { return failure } }
+        return nil
+    }
+}

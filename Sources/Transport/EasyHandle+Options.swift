@@ -1,0 +1,263 @@
+// SPDX-License-Identifier: Apache-2.0
+import CCurlew
+import CurlewHTTP
+
+// The only place where libcurl's options are set. What an option is needed for that nobody would expect stands beside it.
+
+extension EasyHandle {
+    /// The codings that Curlew asks for when the request doesn't say (RFC 9110, section 12.5.3).
+    static let acceptedCodings = "gzip, deflate"
+
+    /// Bodies beyond this size, and those of unknown size, don't go over an HTTP/2 that can hang on them.
+    private static let largestBodyForOldHTTP2 = 64 * 1024
+
+    /// Sets everything for a transfer; the handle has just been reset.
+    func configure(for transfer: Transfer) throws(OptionError) {
+        let request = transfer.request
+        try setConnection(for: transfer, url: request.url, options: request.options, proxy: transfer.proxy)
+        try setCallbacks(for: transfer)
+        try setMethod(for: transfer)
+        try setHeaders(headerLines(for: request))
+        try setVersion(for: request)
+        if request.expectsLargeBody {
+            try set(CURLOPT_BUFFERSIZE, 256 * 1024)
+            try set(CURLOPT_UPLOAD_BUFFERSIZE, 256 * 1024)
+        }
+        if transfer.needsFreshConnection { try set(CURLOPT_FRESH_CONNECT, true) }
+    }
+
+    /// Sets everything for a raw stream.
+    func configure(for stream: StreamTransfer) throws(OptionError) {
+        try setConnection(for: stream, url: stream.request.url, options: stream.request.options, proxy: stream.proxy)
+        try set(CURLOPT_CONNECT_ONLY, true)
+        // What the peer says next is for the user of the stream: no HTTP/2, and nothing that invites the peer to it.
+        try set(CURLOPT_HTTP_VERSION, CURL_HTTP_VERSION_1_1)
+        try set(CURLOPT_SSL_ENABLE_ALPN, false)
+        if stream.proxy != nil { try set(CURLOPT_HTTPPROXYTUNNEL, true) }
+    }
+
+    /// Sets what concerns connections, of whichever kind.
+    private func setConnection(
+        for member: MultiMember, url: String, options: TransferOptions, proxy: Proxy?
+    ) throws(OptionError) {
+        try setErrorBuffer()
+        try set(CURLOPT_PRIVATE, pointer: Unmanaged.passUnretained(member).toOpaque())
+        try set(CURLOPT_URL, url)
+        try set(CURLOPT_NOSIGNAL, true)
+        // Cancelling during name resolution blocks the whole loop without this.
+        try check(ccurlew_set_quick_exit(raw), CURLOPT_NOSIGNAL)
+        try set(CURLOPT_PROTOCOLS_STR, "http,https")
+        try set(CURLOPT_SUPPRESS_CONNECT_HEADERS, true)
+        try set(CURLOPT_CONNECTTIMEOUT_MS, options.connectTimeout?.atLeastOneMillisecond ?? Int(Int32.max))
+        try check(ccurlew_set_opensocket_callback(raw, Transfer.openSocketCallback), CURLOPT_OPENSOCKETFUNCTION)
+        try check(ccurlew_set_closesocket_callback(raw, Transfer.closeSocketCallback), CURLOPT_CLOSESOCKETFUNCTION)
+        try set(CURLOPT_OPENSOCKETDATA, pointer: Unmanaged.passUnretained(member).toOpaque())
+        try set(CURLOPT_CLOSESOCKETDATA, pointer: Unmanaged.passUnretained(member.loop).toOpaque())
+        if let share = member.loop.share { try set(CURLOPT_SHARE, pointer: share) }
+        try setTLS(options.tls)
+        try setProxy(proxy)
+    }
+
+    private func setCallbacks(for transfer: Transfer) throws(OptionError) {
+        let context = Unmanaged.passUnretained(transfer).toOpaque()
+        // Squashing "/../" would send another path than the one that was asked for.
+        try set(CURLOPT_PATH_AS_IS, true)
+        // libcurl takes a truncated coding for success: decoding is ours.
+        try set(CURLOPT_HTTP_CONTENT_DECODING, false)
+        try set(CURLOPT_WRITEFUNCTION, Transfer.writeCallback)
+        try set(CURLOPT_WRITEDATA, pointer: context)
+        try set(CURLOPT_HEADERFUNCTION, Transfer.headerCallback)
+        try set(CURLOPT_HEADERDATA, pointer: context)
+        try check(ccurlew_set_prereq_callback(raw, Transfer.prereqCallback), CURLOPT_PREREQFUNCTION)
+        try set(CURLOPT_PREREQDATA, pointer: context)
+    }
+
+    private func setMethod(for transfer: Transfer) throws(OptionError) {
+        let method = transfer.request.method
+        switch (method, transfer.request.body) {
+        case (.get, nil): break  // libcurl's own default
+        case (.head, _): try set(CURLOPT_NOBODY, true)
+        case (_, nil) where method.saysWhenEmpty:
+            try set(CURLOPT_POST, true)
+            try set(CURLOPT_POSTFIELDSIZE, 0)
+            try set(CURLOPT_POSTFIELDS, pointer: UnsafeMutableRawPointer(mutating: emptyBody.utf8Start))
+            try set(CURLOPT_CUSTOMREQUEST, method.rawValue)
+        case (_, nil): try set(CURLOPT_CUSTOMREQUEST, method.rawValue)
+        case (_, _?): try setBody(for: transfer)
+        }
+    }
+
+    private func setBody(for transfer: Transfer) throws(OptionError) {
+        let context = Unmanaged.passUnretained(transfer).toOpaque()
+        try set(CURLOPT_UPLOAD, true)
+        try set(CURLOPT_CUSTOMREQUEST, transfer.request.method.rawValue)
+        try set(CURLOPT_INFILESIZE_LARGE, offset: transfer.bodyLength ?? -1)
+        try set(CURLOPT_READFUNCTION, Transfer.readCallback)
+        try set(CURLOPT_READDATA, pointer: context)
+        try check(ccurlew_set_seek_callback(raw, Transfer.seekCallback), CURLOPT_SEEKFUNCTION)
+        try set(CURLOPT_SEEKDATA, pointer: context)
+    }
+
+    private func headerLines(for request: TransferRequest) -> [String] {
+        var lines: [String] = []
+        lines.reserveCapacity(request.headers.count + 2)
+        var saysAcceptEncoding = false
+        var saysExpect = false
+        var saysContentType = false
+        for header in request.headers {
+            if header.isNamed("Content-Length") || header.isNamed("Transfer-Encoding") { continue }
+            if header.isNamed("Accept-Encoding") { saysAcceptEncoding = true }
+            if header.isNamed("Expect") { saysExpect = true }
+            if header.isNamed("Content-Type") { saysContentType = true }
+            // libcurl takes "Name:" for "leave this field out"; "Name;" sends it empty.
+            let isBlank = header.value.utf8.allSatisfy { $0 == UInt8(ascii: " ") || $0 == UInt8(ascii: "\t") }
+            lines.append(isBlank ? "\(header.name);" : "\(header.name): \(header.value)")
+        }
+        if request.options.decodesContent, !saysAcceptEncoding { lines.append("Accept-Encoding: \(Self.acceptedCodings)") }
+        // libcurl adds "Expect: 100-continue" to large bodies and waits a second; many servers answer 417. An empty value removes it.
+        if request.body != nil, !saysExpect { lines.append("Expect:") }
+        // It calls an empty body a form otherwise.
+        if request.body == nil, request.method.saysWhenEmpty, !saysContentType { lines.append("Content-Type:") }
+        return lines
+    }
+
+    private func setVersion(for request: TransferRequest) throws(OptionError) {
+        let curl = CurlInfo.current
+        switch request.options.httpVersion {
+        case .http1:
+            try set(CURLOPT_HTTP_VERSION, CURL_HTTP_VERSION_1_1)
+        case .http2PriorKnowledge where curl.supportsHTTP2:
+            try set(CURLOPT_HTTP_VERSION, CURL_HTTP_VERSION_2_PRIOR_KNOWLEDGE)
+            if !curl.canReusePriorKnowledge { try set(CURLOPT_FORBID_REUSE, true) }
+        case .automatic, .http2PriorKnowledge:
+            let isRisky = request.body.map { ($0.length ?? .max) > Self.largestBodyForOldHTTP2 } ?? false
+            let speaksHTTP2 = curl.supportsHTTP2 && (curl.hasReliableHTTP2 || !isRisky)
+            try set(CURLOPT_HTTP_VERSION, speaksHTTP2 ? CURL_HTTP_VERSION_2TLS : CURL_HTTP_VERSION_1_1)
+        // No CURLOPT_PIPEWAIT: if the host turns out to speak HTTP/1.1, those that wait do so until the first one's end, and their
+        // connect timeout runs meanwhile (seen with libcurl 8.23).
+        }
+    }
+
+    /// `CURLOPT_HTTP_VERSION` takes a long; its values are macros or an enumeration, by version of libcurl.
+    private func set(_ option: CURLoption, _ version: some BinaryInteger) throws(OptionError) {
+        try set(option, Int(version))
+    }
+
+    private func setTLS(_ tls: TLSOptions) throws(OptionError) {
+        try set(CURLOPT_SSLVERSION, tls.minimumVersion.libcurlMinimum | (tls.maximumVersion?.libcurlMaximum ?? 0))
+        if !tls.verifiesServer {
+            try set(CURLOPT_SSL_VERIFYPEER, false)
+            try set(CURLOPT_SSL_VERIFYHOST, 0)
+        }
+        if tls.certificateAuthorities != nil || tls.certificateAuthorityFile != nil {
+            // The directory of the system's certificates counts beside them otherwise.
+            try set(CURLOPT_CAPATH, nil)
+        }
+        if let data = tls.certificateAuthorities { try set(CURLOPT_CAINFO_BLOB, blob: data) }
+        if let file = tls.certificateAuthorityFile { try set(CURLOPT_CAINFO, file) }
+    }
+
+    /// An empty string is no proxy, whatever the environment says: libcurl must not read it for each request.
+    private func setProxy(_ proxy: Proxy?) throws(OptionError) {
+        try set(CURLOPT_PROXY, proxy?.url ?? "")
+        if let proxy { try set(CURLOPT_NOPROXY, proxy.exceptions) }
+    }
+
+    // MARK: Results
+
+    /// Reads what libcurl has measured. Its times begin when it was given the transfer.
+    func readMetrics(into metrics: inout TransferMetrics, since start: Duration) {
+        func time(_ info: CURLINFO) -> Duration? {
+            let microseconds = ccurlew_get_offset(raw, info)
+            return microseconds > 0 ? start + .microseconds(Int64(microseconds)) : nil
+        }
+        metrics.reusedConnection = ccurlew_get_long(raw, CURLINFO_NUM_CONNECTS) == 0 && ccurlew_get_long(raw, CURLINFO_PRIMARY_PORT) > 0
+        if !metrics.reusedConnection {
+            metrics.nameLookupEnd = time(CURLINFO_NAMELOOKUP_TIME_T)
+            metrics.connectEnd = time(CURLINFO_CONNECT_TIME_T)
+            metrics.secureConnectionEnd = time(CURLINFO_APPCONNECT_TIME_T)
+        }
+        metrics.requestStart = time(CURLINFO_PRETRANSFER_TIME_T)
+        metrics.responseStart = time(CURLINFO_STARTTRANSFER_TIME_T)
+        metrics.requestHeaderBytes = Int64(ccurlew_get_long(raw, CURLINFO_REQUEST_SIZE))
+        metrics.responseHeaderBytes = Int64(ccurlew_get_long(raw, CURLINFO_HEADER_SIZE))
+        metrics.remoteAddress = ccurlew_get_string(raw, CURLINFO_PRIMARY_IP).flatMap { $0.pointee == 0 ? nil : String(cString: $0) }
+        metrics.localAddress = ccurlew_get_string(raw, CURLINFO_LOCAL_IP).flatMap { $0.pointee == 0 ? nil : String(cString: $0) }
+        metrics.remotePort = port(CURLINFO_PRIMARY_PORT)
+        metrics.localPort = port(CURLINFO_LOCAL_PORT)
+        metrics.httpVersion = httpVersion
+    }
+
+    /// The version of HTTP in which the last response came.
+    var httpVersion: TransferMetrics.HTTPVersion? { .init(libcurl: ccurlew_get_long(raw, CURLINFO_HTTP_VERSION)) }
+
+    /// How far setting up the connection has come, by what libcurl has noted.
+    func setUpPhase(isSecure: Bool) -> TransferFailure.Phase {
+        guard ccurlew_get_offset(raw, CURLINFO_NAMELOOKUP_TIME_T) > 0 else { return .resolving }
+        // The time of the connection is noted with TLS's own only, before libcurl 8.0; it is counted at once.
+        return isSecure && ccurlew_get_long(raw, CURLINFO_NUM_CONNECTS) > 0 ? .securing : .connecting
+    }
+
+    private func port(_ info: CURLINFO) -> Int? {
+        let port = ccurlew_get_long(raw, info)
+        return port > 0 ? port : nil
+    }
+}
+
+extension HTTPMethod {
+    /// Whether requests say that they have no content when they have none (RFC 9110, section 8.6).
+    fileprivate var saysWhenEmpty: Bool { self == .post || self == .put || self == .patch }
+}
+
+extension String {
+    fileprivate var hasZeroByte: Bool {
+        utf8.withContiguousStorageIfAvailable { memchr($0.baseAddress ?? emptyBody.utf8Start, 0, $0.count) != nil } ?? utf8.contains(0)
+    }
+}
+
+extension TransferRequest {
+    /// Why the request can't be sent as it stands. Whoever can put a line break into a header field adds fields of their own, and libcurl
+    /// would take a zero byte for the end.
+    var defect: CurlewError? {
+        if let header = headers.first(where: { !$0.isValid }) {
+            return .urlRequestValidationFailed(reason: .invalidHeader(name: header.name))
+        }
+        guard url.hasZeroByte else { return nil }
+        return .transferFailed(TransferFailure(kind: .invalidURL, url: url, phase: .queued, message: "The URL has a zero byte"))
+    }
+
+    /// What the header fields announce: a stream of unknown length whose sender knows it after all goes out with that length.
+    var announcedLength: Int64? {
+        guard let value = headers["Content-Length"], let length = Int64(value), length >= 0 else { return nil }
+        return length
+    }
+}
+
+/// Lives as long as the process, since libcurl does not copy `CURLOPT_POSTFIELDS`.
+private let emptyBody: StaticString = ""
+
+extension TransferMetrics.HTTPVersion {
+    fileprivate init?(libcurl version: Int) {
+        switch version {
+        case Int(CURL_HTTP_VERSION_1_0): self = .http1_0
+        case Int(CURL_HTTP_VERSION_1_1): self = .http1_1
+        case Int(CURL_HTTP_VERSION_2_0): self = .http2
+        case Int(CURL_HTTP_VERSION_3): self = .http3
+        default: return nil
+        }
+    }
+}
+
+extension TLSOptions.Version {
+    fileprivate var libcurlMinimum: Int {
+        switch self {
+        case .v1_0: Int(CURL_SSLVERSION_TLSv1_0)
+        case .v1_1: Int(CURL_SSLVERSION_TLSv1_1)
+        case .v1_2: Int(CURL_SSLVERSION_TLSv1_2)
+        case .v1_3: Int(CURL_SSLVERSION_TLSv1_3)
+        }
+    }
+
+    /// The highest version stands in the upper half of the same number.
+    fileprivate var libcurlMaximum: Int { libcurlMinimum << 16 }
+}

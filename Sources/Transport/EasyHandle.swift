@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+import CCurlew
+import CurlewHTTP
+
+/// One of libcurl's easy handles with what it points to.
+///
+/// Event-loop thread only, and not Sendable on purpose.
+final class EasyHandle {
+    let pointer: OpaquePointer
+    private let errorBuffer: UnsafeMutablePointer<CChar>
+    private var headerList: UnsafeMutablePointer<curl_slist>?
+
+    /// `nil` when libcurl has no memory.
+    init?() {
+        guard let pointer = curl_easy_init() else { return nil }
+        self.pointer = OpaquePointer(pointer)
+        errorBuffer = .allocate(capacity: Int(CURL_ERROR_SIZE))
+        errorBuffer.initialize(repeating: 0, count: Int(CURL_ERROR_SIZE))
+    }
+
+    deinit {
+        curl_easy_cleanup(raw)
+        curl_slist_free_all(headerList)
+        errorBuffer.deallocate()
+    }
+
+    var raw: UnsafeMutableRawPointer { UnsafeMutableRawPointer(pointer) }
+
+    /// Forgets all options, keeps connections and caches.
+    func reset() {
+        curl_easy_reset(raw)
+        curl_slist_free_all(headerList)
+        headerList = nil
+        errorBuffer[0] = 0
+    }
+
+    /// What libcurl has to say about its last error.
+    func message(for code: CURLcode) -> String {
+        if errorBuffer[0] != 0 { return String(cString: errorBuffer) }
+        return String(cString: curl_easy_strerror(code))
+    }
+
+    // MARK: Options, one function for each kind of argument
+
+    func set(_ option: CURLoption, _ value: Int) throws(OptionError) {
+        try check(ccurlew_set_long(raw, option, value), option)
+    }
+
+    func set(_ option: CURLoption, _ value: Bool) throws(OptionError) {
+        try check(ccurlew_set_long(raw, option, value ? 1 : 0), option)
+    }
+
+    func set(_ option: CURLoption, offset value: Int64) throws(OptionError) {
+        try check(ccurlew_set_offset(raw, option, curl_off_t(value)), option)
+    }
+
+    func set(_ option: CURLoption, _ value: String?) throws(OptionError) {
+        // Freed by libcurl's copy: CURLOPT strings are duplicated.
+        try check(ccurlew_set_string(raw, option, value), option)
+    }
+
+    func set(_ option: CURLoption, pointer value: UnsafeMutableRawPointer?) throws(OptionError) {
+        try check(ccurlew_set_pointer(raw, option, value), option)
+    }
+
+    func set(_ option: CURLoption, blob value: Data) throws(OptionError) {
+        let code = value.withUnsafeBytes { ccurlew_set_blob(raw, option, $0.baseAddress, $0.count) }
+        try check(code, option)
+    }
+
+    func set(_ option: CURLoption, _ callback: @escaping ccurlew_data_callback) throws(OptionError) {
+        try check(ccurlew_set_data_callback(raw, option, callback), option)
+    }
+
+    func setErrorBuffer() throws(OptionError) {
+        try set(CURLOPT_ERRORBUFFER, pointer: errorBuffer)
+    }
+
+    /// Sets the request's header fields; the handle owns the list.
+    func setHeaders(_ lines: some Sequence<String>) throws(OptionError) {
+        curl_slist_free_all(headerList)
+        headerList = nil
+        for line in lines {
+            guard let longer = curl_slist_append(headerList, line) else { throw OptionError(CURLE_OUT_OF_MEMORY, CURLOPT_HTTPHEADER) }
+            headerList = longer
+        }
+        try set(CURLOPT_HTTPHEADER, pointer: headerList)
+    }
+
+    func check(_ code: CURLcode, _ option: CURLoption) throws(OptionError) {
+        guard code == CURLE_OK else { throw OptionError(code, option) }
+    }
+}
+
+/// An option that libcurl refused.
+struct OptionError: Error {
+    let code: CURLcode
+    let option: CURLoption
+
+    init(_ code: CURLcode, _ option: CURLoption) {
+        self.code = code
+        self.option = option
+    }
+
+    /// The refused option by its number, and libcurl's reason.
+    var message: String {
+        "libcurl refused option \(option.rawValue): \(String(cString: curl_easy_strerror(code)))"
+    }
+}

@@ -1,0 +1,375 @@
+// SPDX-License-Identifier: Apache-2.0
+import CCurlew
+import CurlewHTTP
+
+/// The thread that runs libcurl. Read this first.
+///
+/// A turn of ``run()`` takes the commands that came in, lets libcurl's timers and ours run out, tells the poller what has changed, and
+/// waits until a socket has something, time is up, or a command comes. What a turn costs depends on what happens in it, not on how many
+/// transfers are waiting.
+///
+/// Everything here belongs to this one thread: no locks, no atomics. Observers are called from it, so they must not block.
+final class EventLoopThread {
+    let configuration: TransportConfiguration
+    /// Whether transfers share HTTP/2 connections.
+    let multiplexes: Bool
+    /// The time at which this turn began, or its wait ended.
+    private(set) var now = MonotonicTime.now()
+    /// What libcurl, and raw streams, want of the sockets.
+    private var sockets = SocketTable()
+    /// The connections in libcurl's pools.
+    var connections = KeptConnections()
+    /// Lets transfers resume each other's TLS sessions, which a multi handle alone does not.
+    let share: UnsafeMutableRawPointer?
+
+    private let mailbox: Mailbox
+    private let poller: any Poller
+    private let proxies = ProxySettings(environment: ProcessInfo.processInfo.environment)
+    private var buffered: MultiHandle?
+    private var streaming: MultiHandle?
+    private var transfers: [Int: Transfer] = [:]
+    private var streams: [Int: StreamTransfer] = [:]
+    private var timers = DeadlineHeap<Transfer>()
+    private var queue: HostQueue<Transfer>
+    private var pool: [Transfer] = []
+    /// Transfers whose place in the host's queue came free.
+    private var ready: [Transfer] = []
+    /// Streams that left bytes unread, so that others get their turn.
+    private var unreadStreams: [StreamTransfer] = []
+    /// Hosts that spoke HTTP/1 where HTTP/2 was offered.
+    private var hostsWithoutSharing: Set<UInt64> = []
+    private var isStopping = false
+
+    /// Handles kept for later requests; each holds some 20 KiB.
+    private static let largestPool = 256
+
+    /// `nil` when libcurl, which has been initialised, has no memory.
+    init?(configuration: TransportConfiguration, mailbox: Mailbox, poller: any Poller) {
+        self.configuration = configuration
+        multiplexes = configuration.multiplexes ?? CurlInfo.current.hasReliableHTTP2
+        queue = HostQueue(limit: configuration.maximumConnectionsPerHost)
+        self.mailbox = mailbox
+        self.poller = poller
+        share = curl_share_init()
+        if let share { _ = ccurlew_share_tls_sessions(share) }
+        buffered = MultiHandle(loop: self, configuration: configuration, multiplexes: multiplexes)
+        guard buffered != nil else {
+            if let share { curl_share_cleanup(share) }
+            return nil
+        }
+    }
+
+    func run() {
+        mailbox.threadStarted(poller.wakeUp)
+        var commands: [EventLoop.Command] = []
+        while true {
+            now = MonotonicTime.now()
+            mailbox.take(&commands)
+            for command in commands { perform(command) }
+            commands.removeAll(keepingCapacity: true)
+            guard !isStopping else { break }
+            readOn()
+            buffered?.timerAction(at: now)
+            streaming?.timerAction(at: now)
+            collectFinished()
+            expireTimers()
+            launchReady()
+            sockets.reconcile(with: poller)
+            waitForEvents()
+        }
+        stopAll()
+        mailbox.threadEnded()
+    }
+
+    private func waitForEvents() {
+        var milliseconds = millisecondsUntilNextDeadline()
+        if milliseconds != 0, !mailbox.prepareToSleep() { milliseconds = 0 }
+        poller.wait(milliseconds: milliseconds) {
+            // What libcurl and the transfers note during the calls below counts from the end of the wait, not from its beginning.
+            now = MonotonicTime.now()
+        } onEvent: { socket, events in
+            switch sockets.owner(of: socket, at: poller) {
+            case .multi(let multi): multi.socketAction(socket, events)
+            case .stream(let stream): stream.socketReady(events)
+            case .nobody: break
+            }
+        }
+        collectFinished()
+    }
+
+    private func millisecondsUntilNextDeadline() -> Int32 {
+        guard ready.isEmpty, unreadStreams.isEmpty else { return 0 }
+        let next = min(buffered?.timerDeadline ?? .max, streaming?.timerDeadline ?? .max, timers.earliest ?? .max)
+        guard next != .max else { return -1 }
+        let current = MonotonicTime.now()
+        guard next > current else { return 0 }
+        return Int32(min((next - current + 999_999) / 1_000_000, 3_600_000))
+    }
+
+    // MARK: Commands
+
+    private func perform(_ command: EventLoop.Command) {
+        switch command {
+        case .start(let start): begin(start)
+        case .openStream(let request, let id, let observer): openStream(request, id: id, observer: observer)
+        case .cancel(let id): cancel(id)
+        case .setSuspended(let suspended, let id): changePauses(of: id) { $0.isSuspended = suspended }
+        case .resumeReceiving(let id):
+            streams[id]?.resumeReceiving()
+            changePauses(of: id) { $0.isHeld = false }
+        case .resumeSending(let id): changePauses(of: id, sendingIsPossible: true) { _ in }
+        case .send(let bytes, let endOfStream, let id): streams[id]?.send(bytes, endOfStream: endOfStream)
+        case .stop: isStopping = true
+        case .rest: LiveThreads.rest(mailbox)
+        }
+    }
+
+    private func begin(_ start: EventLoop.Start) {
+        guard let transfer = pool.popLast() ?? Transfer(loop: self) else {
+            let failure = TransferFailure(
+                kind: .configuration, url: start.request.url, phase: .queued, message: "libcurl has no memory for a handle")
+            return start.observer.transfer(
+                start.id, didComplete: TransferOutcome(error: CurlewError.transferFailed(failure), metrics: TransferMetrics()))
+        }
+        transfer.begin(start)
+        transfers[start.id] = transfer
+        // Who may share a connection is counted by libcurl: how many a host needs is not known before TLS has negotiated. Those that wait
+        // there do so on their connect timeout.
+        transfer.isQueuedByUs = !mayShareConnection(transfer)
+        guard !transfer.isQueuedByUs || queue.enter(transfer.hostKey, transfer) else { return armTimer(transfer) }
+        launch(transfer)
+    }
+
+    private func mayShareConnection(_ transfer: Transfer) -> Bool {
+        guard multiplexes, !transfer.request.mayPause else { return false }
+        return switch transfer.request.options.httpVersion {
+        case .automatic: transfer.isSecure && !hostsWithoutSharing.contains(transfer.hostKey)
+        case .http1: false
+        case .http2PriorKnowledge: true
+        }
+    }
+
+    private func cancel(_ id: Int) {
+        if let transfer = transfers[id] { finish(transfer, error: CurlewError.cancelled) }
+        if let stream = streams[id] { finish(stream, error: CurlewError.cancelled) }
+    }
+
+    // MARK: A transfer's way
+
+    /// Launches those that got a place. Not where the place comes free: a thousand that fail at once would nest.
+    private func launchReady() {
+        while let transfer = ready.popLast() { launch(transfer) }
+    }
+
+    /// Hands a transfer to libcurl: its place in the host's queue is taken.
+    private func launch(_ transfer: Transfer) {
+        transfer.launchedAt = now
+        let mailbox = mailbox
+        let id = transfer.id
+        transfer.request.body?.prepare { _ = mailbox.post(.resumeSending(id)) }
+        run(transfer)
+    }
+
+    private func run(_ transfer: Transfer) {
+        if let error = transfer.request.defect { return finish(transfer, error: error) }
+        do {
+            try transfer.prepare()
+        } catch {
+            let failure = transfer.failure(.configuration, error.message, code: error.code)
+            return finish(transfer, error: CurlewError.transferFailed(failure))
+        }
+        guard let multi = multi(for: transfer) else { return fail(transfer, .configuration, "libcurl has no memory for a handle") }
+        multi.reserveConnections(transfers.count + max(0, configuration.maximumIdleConnections))
+        transfer.multi = multi
+        let code = multi.add(transfer.handle)
+        guard code == CURLM_OK else {
+            transfer.multi = nil
+            return fail(transfer, .configuration, "libcurl refused the transfer: \(String(cString: curl_multi_strerror(code)))")
+        }
+        armTimer(transfer)
+    }
+
+    /// Transfers that may be paused for long must not hold up others on a shared connection: they have a pool of their own.
+    private func multi(for transfer: Transfer) -> MultiHandle? {
+        guard multiplexes, transfer.request.mayPause else { return buffered }
+        if streaming == nil { streaming = MultiHandle(loop: self, configuration: configuration, multiplexes: false) }
+        return streaming
+    }
+
+    private func collectFinished() {
+        while let (member, code) = buffered?.nextFinished() { member.ended(code) }
+        while let (member, code) = streaming?.nextFinished() { member.ended(code) }
+    }
+
+    /// libcurl is done with a transfer.
+    func ended(_ transfer: Transfer, _ code: CURLcode) {
+        let verdict = transfer.verdict(code)
+        guard verdict == .useFreshConnection else { return finish(transfer, error: transfer.error(verdict, code: code)) }
+        transfer.multi?.remove(transfer.handle)
+        transfer.multi = nil
+        transfer.needsFreshConnection = true
+        guard transfer.bodyBytesSent == 0 || transfer.rewind() else {
+            return fail(transfer, .connectionLost, "The connection ended, and the body can't be sent again")
+        }
+        run(transfer)
+    }
+
+    private func fail(_ transfer: Transfer, _ kind: TransferFailure.Kind, _ message: String) {
+        finish(transfer, error: CurlewError.transferFailed(transfer.failure(kind, message)))
+    }
+
+    /// The one end of every transfer.
+    private func finish(_ transfer: Transfer, error: (any Error)?) {
+        timers.remove(transfer)
+        transfers[transfer.id] = nil
+        if let multi = transfer.multi { multi.remove(transfer.handle) }
+        if transfer.isQueuedByUs, !isStopping { leaveQueue(transfer) }
+        if !transfer.isQueuedByUs, transfer.state.hasHead, transfer.handle.httpVersion != .http2 {
+            hostsWithoutSharing.insert(transfer.hostKey)
+        }
+        transfer.complete(error)
+        transfer.end()
+        if pool.count < Self.largestPool { pool.append(transfer) }
+    }
+
+    private func leaveQueue(_ transfer: Transfer) {
+        if transfer.launchedAt > 0 {
+            if let next = queue.leave(transfer.hostKey) { ready.insert(next, at: 0) }
+        } else if let index = ready.firstIndex(where: { $0 === transfer }) {
+            ready.remove(at: index)
+            if let next = queue.leave(transfer.hostKey) { ready.insert(next, at: 0) }
+        } else {
+            queue.withdraw(transfer, from: transfer.hostKey)
+        }
+    }
+
+    // MARK: Pauses
+
+    /// Changes what holds a transfer up, and lets libcurl go on where nothing does any more.
+    private func changePauses(of id: Int, sendingIsPossible: Bool = false, _ change: (inout Transfer.Pauses) -> Void) {
+        guard let transfer = transfers[id] else { return }
+        let wasSuspended = transfer.pauses.isSuspended
+        let wasPaused = transfer.pauses.isPaused
+        change(&transfer.pauses)
+        // Time spent paused does not count.
+        if wasPaused, !transfer.pauses.isPaused { transfer.restartIdleTime() }
+        var mask: Int32 = 0
+        var goesOn = false
+        if transfer.pauses.receivingStopped {
+            if transfer.pauses.isSuspended || transfer.pauses.isHeld { mask |= CURLPAUSE_RECV } else { goesOn = true }
+        }
+        if transfer.pauses.sendingStopped {
+            if transfer.pauses.isSuspended || !(sendingIsPossible || wasSuspended) { mask |= CURLPAUSE_SEND } else { goesOn = true }
+        }
+        guard goesOn else { return armTimer(transfer) }
+        // Set before the call, out of which the callbacks may be called and stop again.
+        if mask & CURLPAUSE_RECV == 0 { transfer.pauses.receivingStopped = false }
+        if mask & CURLPAUSE_SEND == 0 { transfer.pauses.sendingStopped = false }
+        transfer.restartIdleTime()
+        let code = curl_easy_pause(transfer.handle.raw, mask)
+        guard code == CURLE_OK else { return ended(transfer, code) }
+        armTimer(transfer)
+    }
+
+    // MARK: Time
+
+    /// Sees to it that a transfer is looked at when its next time limit may be reached.
+    ///
+    /// A limit that moved further away is not written down: the transfer is looked at too early, and put back.
+    func armTimer(_ transfer: Transfer) {
+        guard let limit = transfer.nextLimit else { return timers.remove(transfer) }
+        if transfer.heapIndex < 0 || limit.time < transfer.deadline { timers.set(transfer, to: limit.time) }
+    }
+
+    private func expireTimers() {
+        while let transfer = timers.popExpired(at: now) {
+            transfer.noteProgress()
+            guard let limit = transfer.nextLimit else { continue }
+            if limit.time > now {
+                timers.set(transfer, to: limit.time)
+            } else {
+                fail(transfer, limit.kind, limit.message)
+            }
+        }
+    }
+
+    // MARK: Streams
+
+    private func openStream(_ request: StreamTransferRequest, id: Int, observer: any StreamTransferObserver) {
+        guard let buffered, let stream = StreamTransfer(request, id: id, observer: observer, loop: self) else {
+            let failure = TransferFailure(kind: .configuration, url: request.url, phase: .queued, message: "libcurl has no memory")
+            return observer.stream(
+                id, didComplete: TransferOutcome(error: CurlewError.transferFailed(failure), metrics: TransferMetrics()))
+        }
+        streams[id] = stream
+        if let error = stream.connect(on: buffered) { finish(stream, error: error) }
+    }
+
+    /// libcurl has set up a stream's connection, or given up on it.
+    func opened(_ stream: StreamTransfer, _ code: CURLcode) {
+        if let error = stream.connected(code) { finish(stream, error: error) }
+    }
+
+    func finish(_ stream: StreamTransfer, error: (any Error)?) {
+        guard streams.removeValue(forKey: stream.id) != nil else { return }
+        stream.close()
+        stream.complete(error)
+    }
+
+    /// Has a stream go on reading in the next turn.
+    func readLater(_ stream: StreamTransfer) {
+        unreadStreams.append(stream)
+    }
+
+    private func readOn() {
+        guard !unreadStreams.isEmpty else { return }
+        let streams = unreadStreams
+        unreadStreams.removeAll(keepingCapacity: true)
+        for stream in streams { stream.socketReady(.readable) }
+    }
+
+    // MARK: Ends
+
+    /// libcurl has made a socket for a connection.
+    func didOpen(_ socket: Int32) {
+        sockets.opened(socket)
+    }
+
+    /// What libcurl wants of a socket from now on.
+    func want(_ events: SocketEvents, of socket: Int32, for multi: MultiHandle) {
+        sockets.want(events, of: socket, for: .multi(multi), at: poller)
+    }
+
+    /// Nothing more is wanted of a socket, which libcurl is going to close.
+    func unwatch(_ socket: Int32) {
+        sockets.want([], of: socket, for: .nobody, at: poller)
+    }
+
+    /// What a stream wants of its socket from now on.
+    func want(_ events: SocketEvents, of socket: Int32, for stream: StreamTransfer) {
+        sockets.want(events, of: socket, for: .stream(stream), at: poller)
+    }
+
+    /// A socket is about to be closed.
+    func willClose(_ socket: Int32) {
+        connections.forget(socket)
+        sockets.forget(socket)
+        poller.forget(socket)
+    }
+
+    func proxy(isSecure: Bool, policy: ProxyPolicy) -> Proxy? {
+        proxies.proxy(isSecure: isSecure, policy: policy)
+    }
+
+    private func stopAll() {
+        for transfer in transfers.values { finish(transfer, error: CurlewError.sessionInvalidated) }
+        for stream in streams.values { finish(stream, error: CurlewError.sessionInvalidated) }
+        ready = []
+        unreadStreams = []
+        // In this order: handles point to multis, connections call back to this loop when they close, and all of them use the share.
+        pool = []
+        buffered?.close()
+        streaming?.close()
+        if let share { curl_share_cleanup(share) }
+    }
+}

@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+import CurlewHTTP
+import Dispatch
+
+/// A body in a regular file, read while it is sent and never held in memory whole.
+///
+/// The file is opened off the transport's thread when the transfer begins, and has to stay as long as it was when this was made:
+/// one that became shorter fails the transfer, bytes added behind are not sent.
+public final class FileBody: BodySource {
+    private struct State {
+        var descriptor: Int32?
+        var failure: (any Error)?
+        var offset: Int64 = 0
+        var onReadable: (@Sendable () -> Void)?
+    }
+
+    private let path: String
+    private let size: Int64
+    private let state = Lock(State())
+
+    /// Makes a body of a file.
+    ///
+    /// - Throws: `CocoaError.fileReadNoSuchFile`, `.fileReadNoPermission` or `.fileReadUnknown` with the path in `NSFilePath`, when
+    ///   the file is not there, is not to be read, or is no regular file.
+    public init(path: String) throws {
+        var status = stat()
+        guard stat(path, &status) == 0 else { throw FileError.reading(path, errno) }
+        guard status.st_mode & S_IFMT == S_IFREG else { throw FileError.reading(path, EINVAL) }
+        guard access(path, R_OK) == 0 else { throw FileError.reading(path, errno) }
+        self.path = path
+        size = Int64(status.st_size)
+    }
+
+    deinit {
+        state.withLock { closeFile(&$0) }
+    }
+
+    /// The file's size when this was made.
+    public var length: Int64? { size }
+
+    /// Opens the file on a thread where that may take long.
+    public func prepare(onReadable: @escaping @Sendable () -> Void) {
+        state.withLock {
+            closeFile(&$0)
+            $0 = State(onReadable: onReadable)
+        }
+        openFile()
+    }
+
+    /// Reads the next bytes from the file; regular files answer without waiting for a peer.
+    public func read(into buffer: UnsafeMutableRawBufferPointer) -> BodyRead {
+        state.withLock { state in
+            if let failure = state.failure { return .failed(failure) }
+            let wanted = min(Int64(buffer.count), size - state.offset)
+            guard wanted > 0 else { return .end }
+            guard let descriptor = state.descriptor else { return .later }
+            var count = pread(descriptor, buffer.baseAddress, Int(wanted), off_t(state.offset))
+            while count < 0, errno == EINTR { count = pread(descriptor, buffer.baseAddress, Int(wanted), off_t(state.offset)) }
+            guard count > 0 else {
+                let failure = FileError.reading(path, count < 0 ? errno : ENODATA)
+                state.failure = failure
+                return .failed(failure)
+            }
+            state.offset += Int64(count)
+            // Nobody asks again when the last of the announced bytes is there.
+            if state.offset == size { closeFile(&state) }
+            return .bytes(count)
+        }
+    }
+
+    /// Goes back to the first byte; possible unless reading has failed.
+    public func rewind() -> Bool {
+        let (isSound, isClosed) = state.withLock { state in
+            state.offset = 0
+            return (state.failure == nil, state.descriptor == nil)
+        }
+        if isSound, isClosed { openFile() }
+        return isSound
+    }
+
+    private func openFile() {
+        DispatchQueue.global(qos: .utility).async { [self] in
+            let descriptor = open(path, O_RDONLY | O_CLOEXEC)
+            let failure = descriptor < 0 ? FileError.reading(path, errno) : nil
+            let onReadable = state.withLock { state in
+                closeFile(&state)
+                state.descriptor = descriptor < 0 ? nil : descriptor
+                state.failure = failure
+                return state.onReadable
+            }
+            onReadable?()
+        }
+    }
+
+    private func closeFile(_ state: inout State) {
+        if let descriptor = state.descriptor { close(descriptor) }
+        state.descriptor = nil
+    }
+}

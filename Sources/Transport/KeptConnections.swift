@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+import CCurlew
+import CurlewHTTP
+
+/// Which socket belongs to which connection, as far as libcurl lets us know.
+///
+/// libcurl takes bytes that a host sent unasked on an idle connection for the answer to the next request, and sends requests on connections
+/// that the host has closed: before 8.0 always, since then on those used a moment ago (seen with 8.23). At the moment the request is about
+/// to go out, it tells the connection's ends but not its socket.
+struct KeptConnections {
+    private var sockets: [UInt64: Int32] = [:]
+    private var keys: [Int32: UInt64] = [:]
+
+    /// The socket of the connection that is about to be used; −1 when it is not known.
+    mutating func used(
+        localPort: Int32, remotePort: Int32, remoteAddress: UnsafePointer<CChar>?, justOpened: [Int32]
+    ) -> Int32 {
+        let key = Self.key(localPort, remotePort, remoteAddress)
+        guard !justOpened.isEmpty else { return sockets[key] ?? -1 }
+        guard let socket = justOpened.last(where: { Self.localPort(of: $0) == localPort }) else { return -1 }
+        sockets[key] = socket
+        keys[socket] = key
+        return socket
+    }
+
+    /// Whether an idle connection is of no more use: there are bytes on it that nobody asked for, or it has ended.
+    ///
+    /// Over TLS bytes may be session tickets: only the end counts.
+    func isSpoilt(_ socket: Int32, isSecure: Bool) -> Bool {
+        guard socket >= 0 else { return false }
+        guard !isSecure else { return SystemSocket.hasEnded(socket) }
+        var byte: UInt8 = 0
+        return recv(socket, &byte, 1, Int32(MSG_PEEK) | Int32(MSG_DONTWAIT)) >= 0 || (errno != EAGAIN && errno != EINTR)
+    }
+
+    mutating func forget(_ socket: Int32) {
+        guard let key = keys.removeValue(forKey: socket) else { return }
+        if sockets[key] == socket { sockets[key] = nil }
+    }
+
+    private static func key(_ localPort: Int32, _ remotePort: Int32, _ address: UnsafePointer<CChar>?) -> UInt64 {
+        var hash: UInt64 = 14_695_981_039_346_656_037
+        var byte = address
+        while let current = byte, current.pointee != 0 {
+            hash = (hash ^ UInt64(UInt8(bitPattern: current.pointee))) &* 1_099_511_628_211
+            byte = current + 1
+        }
+        return (hash << 32) ^ UInt64(UInt32(bitPattern: localPort)) << 16 ^ UInt64(UInt32(bitPattern: remotePort))
+    }
+
+    private static func localPort(of socket: Int32) -> Int32? {
+        var address = sockaddr_storage()
+        var length = socklen_t(MemoryLayout<sockaddr_storage>.size)
+        return withUnsafeMutableBytes(of: &address) { bytes -> Int32? in
+            guard let base = bytes.baseAddress, getsockname(socket, base.assumingMemoryBound(to: sockaddr.self), &length) == 0 else {
+                return nil
+            }
+            // The port stands at the same place for IPv4 and IPv6, in network order.
+            return Int32(bytes.load(fromByteOffset: 2, as: UInt16.self).bigEndian)
+        }
+    }
+}

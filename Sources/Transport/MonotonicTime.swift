@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+import CurlewHTTP
+
+/// Nanoseconds of a clock that nobody sets.
+package typealias Nanoseconds = UInt64
+
+/// The clock of the event loop.
+package enum MonotonicTime {
+    /// The time now.
+    package static func now() -> Nanoseconds {
+        var time = timespec()
+        clock_gettime(CLOCK_MONOTONIC, &time)
+        return Nanoseconds(time.tv_sec) * 1_000_000_000 + Nanoseconds(time.tv_nsec)
+    }
+}
+
+extension Duration {
+    /// The duration in nanoseconds: none for a negative one, and at most a hundred years, so that sums with it fit.
+    package var nanoseconds: Nanoseconds {
+        guard self > .zero else { return 0 }
+        guard components.seconds < 3_155_760_000 else { return 3_155_760_000_000_000_000 }
+        return Nanoseconds(components.seconds) * 1_000_000_000 + Nanoseconds(components.attoseconds / 1_000_000_000)
+    }
+
+    /// The duration in milliseconds, rounded up, at least 1: libcurl takes 0 for "no limit".
+    package var atLeastOneMillisecond: Int {
+        Int(min(max(1, (nanoseconds + 999_999) / 1_000_000), Nanoseconds(Int32.max)))
+    }
+}

@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0
+import CCurlew
+import CurlewHTTP
+
+/// What libcurl runs in a multi handle: a transfer, or a raw stream while it connects. `CURLOPT_PRIVATE` points to it.
+class MultiMember {
+    let handle: EasyHandle
+    unowned let loop: EventLoopThread
+
+    /// `nil` when libcurl has no memory.
+    init?(loop: EventLoopThread) {
+        guard let handle = EasyHandle() else { return nil }
+        self.handle = handle
+        self.loop = loop
+    }
+
+    /// libcurl has made a socket for it.
+    func opened(_ socket: Int32) {
+        loop.didOpen(socket)
+    }
+
+    /// libcurl is done with it.
+    func ended(_ code: CURLcode) {}
+}
+
+/// One of libcurl's multi handles: a pool of connections and the transfers on it, driven by socket events and a timer.
+///
+/// Event-loop thread only.
+final class MultiHandle {
+    private let pointer: UnsafeMutableRawPointer
+    private unowned let loop: EventLoopThread
+    private var connectionCacheSize = 0
+    /// When libcurl wants to be called though no socket has anything.
+    private(set) var timerDeadline: Nanoseconds?
+
+    /// `nil` when libcurl has no memory, or refuses to be set up.
+    init?(loop: EventLoopThread, configuration: TransportConfiguration, multiplexes: Bool) {
+        guard let pointer = curl_multi_init() else { return nil }
+        self.pointer = pointer
+        self.loop = loop
+        let context = Unmanaged.passUnretained(self).toOpaque()
+        var codes = [
+            ccurlew_multi_set_socket_callback(pointer, socketCallback),
+            ccurlew_multi_set_pointer(pointer, CURLMOPT_SOCKETDATA, context),
+            ccurlew_multi_set_timer_callback(pointer, timerCallback),
+            ccurlew_multi_set_pointer(pointer, CURLMOPT_TIMERDATA, context),
+            ccurlew_multi_set_long(pointer, CURLMOPT_PIPELINING, multiplexes ? Int(CURLPIPE_MULTIPLEX) : Int(CURLPIPE_NOTHING)),
+        ]
+        if multiplexes, let limit = configuration.maximumConnectionsPerHost {
+            codes.append(ccurlew_multi_set_long(pointer, CURLMOPT_MAX_HOST_CONNECTIONS, limit))
+        }
+        guard codes.allSatisfy({ $0 == CURLM_OK }) else { return nil }
+    }
+
+    /// Closes all connections. Not left to `deinit`: libcurl calls back on the way.
+    func close() {
+        curl_multi_cleanup(pointer)
+    }
+
+    func add(_ handle: EasyHandle) -> CURLMcode {
+        curl_multi_add_handle(pointer, handle.raw)
+    }
+
+    func remove(_ handle: EasyHandle) {
+        curl_multi_remove_handle(pointer, handle.raw)
+    }
+
+    /// Sees to it that `count` connections fit into the cache.
+    ///
+    /// libcurl counts busy connections too: a cache smaller than the live transfers closes each connection after its first use. What a
+    /// burst took is given back, but not by every turn of the wind.
+    func reserveConnections(_ count: Int) {
+        guard count > connectionCacheSize || count < connectionCacheSize / 2 else { return }
+        connectionCacheSize = count + count / 4
+        _ = ccurlew_multi_set_long(pointer, CURLMOPT_MAXCONNECTS, connectionCacheSize)
+    }
+
+    /// Tells libcurl what was found on a socket.
+    func socketAction(_ socket: Int32, _ events: SocketEvents) {
+        var mask: Int32 = 0
+        if events.contains(.readable) { mask |= CURL_CSELECT_IN }
+        if events.contains(.writable) { mask |= CURL_CSELECT_OUT }
+        if events.contains(.failed) { mask |= CURL_CSELECT_ERR }
+        var running: Int32 = 0
+        curl_multi_socket_action(pointer, socket, mask, &running)
+    }
+
+    /// Calls libcurl if its timer has run out.
+    func timerAction(at now: Nanoseconds) {
+        guard let deadline = timerDeadline, deadline <= now else { return }
+        timerDeadline = nil
+        var running: Int32 = 0
+        curl_multi_socket_action(pointer, CURL_SOCKET_TIMEOUT, 0, &running)
+    }
+
+    /// The next member that libcurl is done with, and its result.
+    func nextFinished() -> (MultiMember, CURLcode)? {
+        var left: Int32 = 0
+        while let message = curl_multi_info_read(pointer, &left) {
+            guard message.pointee.msg == CURLMSG_DONE, let context = ccurlew_get_private(message.pointee.easy_handle) else { continue }
+            return (Unmanaged<MultiMember>.fromOpaque(context).takeUnretainedValue(), message.pointee.data.result)
+        }
+        return nil
+    }
+
+    fileprivate func socketChanged(_ socket: Int32, _ what: Int32) {
+        let wanted: SocketEvents =
+            switch what {
+            case CURL_POLL_IN: .readable
+            case CURL_POLL_OUT: .writable
+            case CURL_POLL_INOUT: [.readable, .writable]
+            default: []
+            }
+        loop.want(wanted, of: socket, for: self)
+    }
+
+    fileprivate func timerChanged(_ milliseconds: Int) {
+        timerDeadline = milliseconds < 0 ? nil : loop.now + Nanoseconds(milliseconds) * 1_000_000
+    }
+}
+
+private let socketCallback: ccurlew_socket_callback = { _, socket, what, context, _ in
+    guard let context else { return 0 }
+    Unmanaged<MultiHandle>.fromOpaque(context)._withUnsafeGuaranteedRef { $0.socketChanged(socket, what) }
+    return 0
+}
+
+private let timerCallback: ccurlew_timer_callback = { _, milliseconds, context in
+    guard let context else { return 0 }
+    Unmanaged<MultiHandle>.fromOpaque(context)._withUnsafeGuaranteedRef { $0.timerChanged(milliseconds) }
+    return 0
+}

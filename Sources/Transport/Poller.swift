@@ -1,0 +1,192 @@
+// SPDX-License-Identifier: Apache-2.0
+import CCurlew
+import CurlewHTTP
+
+/// What a socket is watched for, or was found to be.
+package struct SocketEvents: OptionSet, Sendable {
+    package let rawValue: UInt8
+
+    package init(rawValue: UInt8) { self.rawValue = rawValue }
+
+    package static let readable = SocketEvents(rawValue: 1)
+    package static let writable = SocketEvents(rawValue: 2)
+    package static let failed = SocketEvents(rawValue: 4)
+}
+
+/// The operating system's way to wait for many sockets at once.
+///
+/// Used by one thread, but for ``wakeUp()``. What differs between systems differs here only.
+package protocol Poller: AnyObject {
+    /// Fails with the reason when the process has no descriptor left.
+    init() throws
+    /// Changes what a socket is watched for; empty is not at all.
+    func watch(_ socket: Int32, from old: SocketEvents, to new: SocketEvents)
+    /// A closed descriptor: the system has forgotten it by itself or is about to.
+    func forget(_ socket: Int32)
+    /// Waits until something happens, for at most so many milliseconds, or without end when negative. Then calls `afterwards` once, and
+    /// `onEvent` for each socket that has something.
+    func wait(milliseconds: Int32, afterwards: () -> Void, onEvent: (Int32, SocketEvents) -> Void)
+    /// Ends a wait.
+    var wakeUp: WakeUp { get }
+}
+
+/// Ends a poller's wait from any thread.
+package final class WakeUp: Sendable {
+    /// Becomes readable by ``signal()``.
+    package let descriptor: Int32
+    private let writeEnd: Int32
+
+    #if os(Linux)
+    package init() throws {
+        descriptor = eventfd(0, Int32(EFD_CLOEXEC) | Int32(EFD_NONBLOCK))
+        writeEnd = descriptor
+        guard descriptor >= 0 else { throw POSIXError(POSIXErrorCode(rawValue: errno) ?? .EMFILE) }
+    }
+    #else
+    package init() throws {
+        var ends: [Int32] = [-1, -1]
+        guard pipe(&ends) == 0 else { throw POSIXError(POSIXErrorCode(rawValue: errno) ?? .EMFILE) }
+        for end in ends {
+            _ = fcntl(end, F_SETFL, O_NONBLOCK)
+            _ = fcntl(end, F_SETFD, FD_CLOEXEC)
+        }
+        descriptor = ends[0]
+        writeEnd = ends[1]
+    }
+    #endif
+
+    deinit {
+        close(descriptor)
+        if writeEnd != descriptor { close(writeEnd) }
+    }
+
+    /// Makes the descriptor readable. A full one is as good as one signal more.
+    package func signal() {
+        var one: UInt64 = 1
+        while write(writeEnd, &one, 8) < 0, errno == EINTR {}
+    }
+
+    /// Makes the descriptor wait for the next signal.
+    package func drain() {
+        withUnsafeTemporaryAllocation(of: UInt64.self, capacity: 8) { buffer in
+            while read(descriptor, buffer.baseAddress, 64) == 64 {}
+        }
+    }
+}
+
+#if os(Linux)
+/// `epoll`, level-triggered: what a wait costs does not grow with the number of sockets watched.
+package final class EpollPoller: Poller {
+    private let descriptor: Int32
+    private let events: UnsafeMutableBufferPointer<epoll_event>
+    package let wakeUp: WakeUp
+
+    package init() throws {
+        wakeUp = try WakeUp()
+        descriptor = epoll_create1(Int32(EPOLL_CLOEXEC))
+        guard descriptor >= 0 else { throw POSIXError(POSIXErrorCode(rawValue: errno) ?? .EMFILE) }
+        events = .allocate(capacity: 256)
+        events.initialize(repeating: epoll_event())
+        // Edge-triggered: every signal is an event of its own, and nobody has to read the count.
+        var event = epoll_event(events: EPOLLIN.rawValue | EPOLLET.rawValue, data: epoll_data_t(fd: wakeUp.descriptor))
+        epoll_ctl(descriptor, EPOLL_CTL_ADD, wakeUp.descriptor, &event)
+    }
+
+    deinit {
+        close(descriptor)
+        events.deallocate()
+    }
+
+    package func watch(_ socket: Int32, from old: SocketEvents, to new: SocketEvents) {
+        if new.isEmpty { return control(EPOLL_CTL_DEL, socket, new) }
+        control(old.isEmpty ? EPOLL_CTL_ADD : EPOLL_CTL_MOD, socket, new)
+    }
+
+    package func forget(_ socket: Int32) {}
+
+    package func wait(milliseconds: Int32, afterwards: () -> Void, onEvent: (Int32, SocketEvents) -> Void) {
+        let count = epoll_wait(descriptor, events.baseAddress, Int32(events.count), milliseconds)
+        afterwards()
+        guard count > 0 else { return }
+        for event in events[..<Int(count)] {
+            if event.data.fd != wakeUp.descriptor { onEvent(event.data.fd, Self.found(event.events)) }
+        }
+    }
+
+    private func control(_ operation: Int32, _ socket: Int32, _ wanted: SocketEvents) {
+        var event = epoll_event()
+        if wanted.contains(.readable) { event.events |= EPOLLIN.rawValue }
+        if wanted.contains(.writable) { event.events |= EPOLLOUT.rawValue }
+        event.data.fd = socket
+        guard epoll_ctl(descriptor, operation, socket, &event) != 0 else { return }
+        // Somebody has closed the descriptor behind our back, or opened it: what counts is that it is watched.
+        if errno == ENOENT, operation == EPOLL_CTL_MOD { epoll_ctl(descriptor, EPOLL_CTL_ADD, socket, &event) }
+        if errno == EEXIST, operation == EPOLL_CTL_ADD { epoll_ctl(descriptor, EPOLL_CTL_MOD, socket, &event) }
+    }
+
+    private static func found(_ mask: UInt32) -> SocketEvents {
+        var result: SocketEvents = []
+        if mask & (EPOLLIN.rawValue | EPOLLHUP.rawValue) != 0 { result.insert(.readable) }
+        if mask & EPOLLOUT.rawValue != 0 { result.insert(.writable) }
+        if mask & EPOLLERR.rawValue != 0 { result.insert(.failed) }
+        return result
+    }
+}
+
+/// The poller of this system.
+package typealias SystemPoller = EpollPoller
+#else
+/// The poller of this system.
+package typealias SystemPoller = PollPoller
+#endif
+
+/// `poll`, which every system has; a wait costs as much as there are sockets.
+package final class PollPoller: Poller {
+    private var entries: [pollfd] = []
+    private var index: [Int32: Int] = [:]
+    package let wakeUp: WakeUp
+
+    package init() throws {
+        wakeUp = try WakeUp()
+        entries.append(pollfd(fd: wakeUp.descriptor, events: Int16(POLLIN), revents: 0))
+    }
+
+    package func watch(_ socket: Int32, from old: SocketEvents, to new: SocketEvents) {
+        guard !new.isEmpty else { return forget(socket) }
+        var mask = Int16(0)
+        if new.contains(.readable) { mask |= Int16(POLLIN) }
+        if new.contains(.writable) { mask |= Int16(POLLOUT) }
+        if let place = index[socket] {
+            entries[place].events = mask
+        } else {
+            index[socket] = entries.count
+            entries.append(pollfd(fd: socket, events: mask, revents: 0))
+        }
+    }
+
+    package func forget(_ socket: Int32) {
+        guard let place = index.removeValue(forKey: socket) else { return }
+        let last = entries.removeLast()
+        guard place < entries.count else { return }
+        entries[place] = last
+        index[last.fd] = place
+    }
+
+    package func wait(milliseconds: Int32, afterwards: () -> Void, onEvent: (Int32, SocketEvents) -> Void) {
+        let count = poll(&entries, nfds_t(entries.count), milliseconds)
+        afterwards()
+        guard count > 0 else { return }
+        if entries[0].revents != 0 { wakeUp.drain() }
+        // What is called may change the entries: note what was found first.
+        let found = entries.dropFirst().filter { $0.revents != 0 }
+        for entry in found { onEvent(entry.fd, Self.found(Int32(entry.revents))) }
+    }
+
+    private static func found(_ mask: Int32) -> SocketEvents {
+        var result: SocketEvents = []
+        if mask & Int32(POLLIN | POLLHUP) != 0 { result.insert(.readable) }
+        if mask & Int32(POLLOUT) != 0 { result.insert(.writable) }
+        if mask & Int32(POLLERR | POLLNVAL) != 0 { result.insert(.failed) }
+        return result
+    }
+}

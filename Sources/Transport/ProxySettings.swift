@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+import CurlewHTTP
+
+/// The proxy of a transfer as libcurl takes it.
+struct Proxy: Equatable {
+    let url: String
+    /// Hosts to be reached without it, separated by commas.
+    let exceptions: String
+}
+
+/// What the environment says about proxies, read once for a session.
+struct ProxySettings {
+    private let http: String?
+    private let https: String?
+    private let exceptions: String
+
+    init(environment: [String: String]) {
+        func value(_ names: String...) -> String? {
+            names.lazy.compactMap { environment[$0] }.first { !$0.isEmpty }
+        }
+        let all = value("all_proxy", "ALL_PROXY")
+        // HTTP_PROXY is not read: a CGI program would take a client's "Proxy" header for it.
+        http = value("http_proxy") ?? all
+        https = value("https_proxy", "HTTPS_PROXY") ?? all
+        exceptions = value("no_proxy", "NO_PROXY") ?? ""
+    }
+
+    /// The proxy for a URL's scheme; `nil` for none.
+    func proxy(isSecure: Bool, policy: ProxyPolicy) -> Proxy? {
+        switch policy {
+        case .none: nil
+        case .url(let url, let except): Proxy(url: url, exceptions: except.joined(separator: ","))
+        case .environment: (isSecure ? https : http).map { Proxy(url: $0, exceptions: exceptions) }
+        }
+    }
+}

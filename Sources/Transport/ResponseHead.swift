@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: Apache-2.0
+import CurlewHTTP
+
+/// The head of a response: status and header fields.
+///
+/// Kept as the bytes that came; fields are looked up in them when asked for.
+public struct ResponseHead: Sendable, Hashable {
+    /// The status code (RFC 9110, section 15).
+    public let statusCode: Int
+    /// The number of body bytes to come, as announced; `nil` when it was not, or when the body is coded and its length another one decoded.
+    public let expectedBodyLength: Int64?
+    private let bytes: [UInt8]
+
+    /// Makes a head of its bytes: status line and field lines, each with its line break, without the blank line at the end.
+    ///
+    /// `nil` when the first line is no status line (RFC 9112, section 4).
+    public init?(bytes: [UInt8]) {
+        guard let plain = ResponseHead(bytes: bytes, expectedBodyLength: nil) else { return nil }
+        let length = plain.contains("content-encoding") ? nil : plain.value(for: "Content-Length").flatMap { Int64($0) }
+        self.init(bytes: bytes, expectedBodyLength: length)
+    }
+
+    /// Makes a head of its bytes, and of what was noted while they came.
+    package init?(bytes: [UInt8], expectedBodyLength: Int64?) {
+        guard let statusCode = Self.statusCode(of: bytes[...]) else { return nil }
+        self.statusCode = statusCode
+        self.expectedBodyLength = expectedBodyLength.flatMap { $0 >= 0 ? $0 : nil }
+        self.bytes = bytes
+    }
+
+    /// Makes a head of its parts.
+    public init(statusCode: Int, headers: HTTPHeaders = [:]) {
+        self.statusCode = statusCode
+        let lines = headers.map { "\($0.name): \($0.value)\r\n" }.joined()
+        bytes = Array("HTTP/1.1 \(statusCode) \r\n\(lines)".utf8)
+        expectedBodyLength = headers["Content-Encoding"] == nil ? headers["Content-Length"].flatMap { Int64($0) } : nil
+    }
+
+    /// The version as the status line says it, such as `HTTP/1.1` or `HTTP/2`.
+    public var httpVersion: String {
+        string(bytes[..<(bytes.firstIndex(of: space) ?? bytes.endIndex)])
+    }
+
+    /// The reason phrase; empty under HTTP/2 and later, which have none.
+    public var reasonPhrase: String {
+        let line = bytes.prefix { $0 != carriageReturn && $0 != lineFeed }
+        let parts = line.split(separator: space, maxSplits: 2, omittingEmptySubsequences: false)
+        return parts.count > 2 ? string(parts[2]) : ""
+    }
+
+    /// All fields in the order they came, repeated ones kept, folded lines joined (RFC 9112, section 5.2).
+    ///
+    /// Bytes that are not UTF-8 are read as ISO 8859-1.
+    public var headers: HTTPHeaders {
+        var fields: [HTTPHeader] = []
+        forEachField { name, value in
+            fields.append(HTTPHeader(name: string(name), value: Self.unfolded(value)))
+            return true
+        }
+        return HTTPHeaders(fields)
+    }
+
+    /// The value of the first field of that name, without regard to case; `nil` when there is none.
+    public func value(for name: String) -> String? {
+        bytes(of: name).map { Self.unfolded($0) }
+    }
+
+    /// The bytes of the first field of that name, as they came.
+    package func bytes(of name: String) -> ArraySlice<UInt8>? {
+        var found: ArraySlice<UInt8>?
+        var copy = name
+        copy.withUTF8 { wanted in
+            forEachField { field, value in
+                guard Self.matches(field, wanted) else { return true }
+                found = value
+                return false
+            }
+        }
+        return found
+    }
+
+    /// Whether a field of that name is there; cheaper than its value.
+    package func contains(_ name: StaticString) -> Bool {
+        var found = false
+        let wanted = UnsafeBufferPointer(start: name.utf8Start, count: name.utf8CodeUnitCount)
+        forEachField { field, _ in
+            found = Self.matches(field, wanted)
+            return !found
+        }
+        return found
+    }
+
+    /// Calls `body` for each field until it returns `false`. Lines without a colon or a name are passed over.
+    private func forEachField(_ body: (ArraySlice<UInt8>, ArraySlice<UInt8>) -> Bool) {
+        var start = endOfLine(from: bytes.startIndex)
+        // What is folded onto the status line belongs to no field.
+        while start < bytes.endIndex, isBlank(bytes[start]) { start = endOfLine(from: start) }
+        while start < bytes.endIndex {
+            var end = endOfLine(from: start)
+            while end < bytes.endIndex, isBlank(bytes[end]) { end = endOfLine(from: end) }
+            let line = bytes[start..<end]
+            start = end
+            guard let colon = line.firstIndex(of: UInt8(ascii: ":")) else { continue }
+            let name = trimmed(line[..<colon])
+            if !name.isEmpty, !body(name, trimmed(line[(colon + 1)...])) { return }
+        }
+    }
+
+    private func isBlank(_ byte: UInt8) -> Bool { byte == space || byte == tab }
+
+    private func endOfLine(from start: Int) -> Int {
+        bytes[start...].firstIndex(of: lineFeed).map { $0 + 1 } ?? bytes.endIndex
+    }
+
+    private static func matches(_ field: ArraySlice<UInt8>, _ wanted: UnsafeBufferPointer<UInt8>) -> Bool {
+        field.count == wanted.count && zip(field, wanted).allSatisfy { $0.asciiLowercased == $1.asciiLowercased }
+    }
+
+    /// The value as a string; a line break inside, with the white space around it, becomes one space.
+    private static func unfolded(_ value: ArraySlice<UInt8>) -> String {
+        guard value.contains(lineFeed) else { return string(value) }
+        return string(ArraySlice(value.split(separator: lineFeed).map { Array(trimmed($0)) }.joined(separator: [space])))
+    }
+
+    /// The code in a status line: three digits behind the version.
+    package static func statusCode(of line: ArraySlice<UInt8>) -> Int? {
+        let line = line.prefix { $0 != lineFeed }
+        guard line.starts(with: "HTTP/".utf8), let gap = line.firstIndex(of: space) else { return nil }
+        let digits = line[(gap + 1)...].prefix { (UInt8(ascii: "0")...UInt8(ascii: "9")).contains($0) }
+        guard digits.count == 3 else { return nil }
+        return digits.reduce(0) { $0 * 10 + Int($1 - UInt8(ascii: "0")) }
+    }
+}
+
+private let space = UInt8(ascii: " ")
+private let tab = UInt8(ascii: "\t")
+private let lineFeed = UInt8(ascii: "\n")
+private let carriageReturn = UInt8(ascii: "\r")
+
+private func trimmed(_ bytes: ArraySlice<UInt8>) -> ArraySlice<UInt8> {
+    func isBlank(_ byte: UInt8) -> Bool { byte == space || byte == tab || byte == lineFeed || byte == carriageReturn }
+    let start = bytes.firstIndex { !isBlank($0) } ?? bytes.endIndex
+    let end = bytes.lastIndex { !isBlank($0) }.map { $0 + 1 } ?? start
+    return bytes[start..<end]
+}
+
+/// The bytes as UTF-8 or, where they are not, as ISO 8859-1, which maps every byte.
+private func string(_ bytes: ArraySlice<UInt8>) -> String {
+    String(validating: bytes, as: UTF8.self) ?? String(String.UnicodeScalarView(bytes.map { Unicode.Scalar($0) }))
+}

@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+
+/// The sockets of an event loop, by descriptor: what libcurl wants of each, and what the poller has been told.
+///
+/// libcurl changes its mind twice a request. Its wishes are only noted, and reconciled with the poller once before a wait; a connection
+/// that libcurl put aside idle stays armed, so that a kept one costs no system call a request.
+///
+/// That is safe for sockets only of which this table hears when they are opened and closed. libcurl has others, by which a resolver's
+/// thread reports: their end shows in nothing but that nothing is wanted of them any more.
+struct SocketTable {
+    /// Who is to hear of a socket's events.
+    enum Owner {
+        case nobody
+        case multi(MultiHandle)
+        case stream(StreamTransfer)
+    }
+
+    private struct Entry {
+        var owner: Owner = .nobody
+        var wanted: SocketEvents = []
+        var armed: SocketEvents = []
+        var isDirty = false
+        /// Whether it was opened for a connection, whose end will be told.
+        var isConnection = false
+    }
+
+    private var entries: [Entry] = []
+    private var dirty: [Int32] = []
+
+    /// A socket for a connection was opened; the poller can't know it yet.
+    mutating func opened(_ socket: Int32) {
+        guard let index = index(of: socket) else { return }
+        entries[index] = Entry(isDirty: entries[index].isDirty, isConnection: true)
+    }
+
+    /// Notes what is wanted of a socket, and for whom.
+    mutating func want(_ events: SocketEvents, of socket: Int32, for owner: Owner, at poller: some Poller) {
+        guard let index = index(of: socket) else { return }
+        entries[index].owner = owner
+        entries[index].wanted = events
+        if events.isEmpty, !entries[index].isConnection {
+            if !entries[index].armed.isEmpty { poller.watch(socket, from: entries[index].armed, to: []) }
+            entries[index].armed = []
+        }
+        guard !entries[index].isDirty else { return }
+        entries[index].isDirty = true
+        dirty.append(socket)
+    }
+
+    /// The descriptor is about to be closed, and its number to be used for something else.
+    mutating func forget(_ socket: Int32) {
+        guard socket >= 0, Int(socket) < entries.count else { return }
+        let isDirty = entries[Int(socket)].isDirty
+        entries[Int(socket)] = Entry(isDirty: isDirty)
+    }
+
+    /// Who is to hear of an event; nobody when the socket is idle, which then is no longer watched: it would report for ever.
+    mutating func owner(of socket: Int32, at poller: some Poller) -> Owner {
+        guard Int(socket) < entries.count else { return .nobody }
+        let entry = entries[Int(socket)]
+        guard entry.wanted.isEmpty else { return entry.owner }
+        if !entry.armed.isEmpty {
+            poller.watch(socket, from: entry.armed, to: [])
+            entries[Int(socket)].armed = []
+        }
+        return .nobody
+    }
+
+    /// Tells the poller what has changed.
+    mutating func reconcile(with poller: some Poller) {
+        for socket in dirty {
+            let entry = entries[Int(socket)]
+            entries[Int(socket)].isDirty = false
+            guard entry.wanted != entry.armed, !(entry.wanted.isEmpty && entry.armed == .readable) else { continue }
+            poller.watch(socket, from: entry.armed, to: entry.wanted)
+            entries[Int(socket)].armed = entry.wanted
+        }
+        dirty.removeAll(keepingCapacity: true)
+    }
+
+    private mutating func index(of socket: Int32) -> Int? {
+        guard socket >= 0 else { return nil }
+        while entries.count <= Int(socket) { entries.append(Entry()) }
+        return Int(socket)
+    }
+}

@@ -1,0 +1,225 @@
+// SPDX-License-Identifier: Apache-2.0
+import CCurlew
+import CurlewHTTP
+
+/// A raw connection that libcurl sets up (`CURLOPT_CONNECT_ONLY`) and this loop then reads and writes itself.
+///
+/// Event-loop thread only. The handle stays in the multi handle as long as the stream: libcurl finds the connection through it.
+final class StreamTransfer: MultiMember {
+    let id: Int
+    let request: StreamTransferRequest
+    private var observer: (any StreamTransferObserver)?
+    private var multi: MultiHandle?
+    private var socket: Int32 = -1
+    private let startedAt = MonotonicTime.now()
+    private let startDate = Date()
+
+    private var outgoing: [Data] = []
+    /// Pieces of `outgoing` that have left, and bytes of the next one.
+    private var piecesSent = 0
+    private var offset = 0
+    private var bytesSent: Int64 = 0
+    private var bytesReceived: Int64 = 0
+    private var isHeld = false
+    private var wantsToEndSending = false
+    private var hasEndedSending = false
+    private var hasEndedReceiving = false
+
+    private static let readSize = 64 * 1024
+    /// How often a stream reads before others get their turn.
+    private static let readsPerTurn = 16
+
+    /// `nil` when libcurl has no memory.
+    init?(_ request: StreamTransferRequest, id: Int, observer: any StreamTransferObserver, loop: EventLoopThread) {
+        self.request = request
+        self.id = id
+        self.observer = observer
+        super.init(loop: loop)
+    }
+
+    var proxy: Proxy? { loop.proxy(isSecure: request.isSecure, policy: request.options.proxy) }
+
+    // MARK: Opening
+
+    /// Has libcurl connect; the error if it refuses.
+    func connect(on multi: MultiHandle) -> (any Error)? {
+        // What follows one of these in a URL would not be part of the host.
+        guard request.host.utf8.allSatisfy({ $0 > 0x20 && !"/?#@\\".utf8.contains($0) }) else {
+            return failure(.invalidURL, "Not the name of a host: \(request.host.debugDescription)")
+        }
+        do {
+            try handle.configure(for: self)
+        } catch {
+            return failure(.configuration, error.message, code: error.code)
+        }
+        self.multi = multi
+        guard multi.add(handle) == CURLM_OK else {
+            self.multi = nil
+            return failure(.configuration, "libcurl refused the stream")
+        }
+        return nil
+    }
+
+    override func ended(_ code: CURLcode) {
+        loop.opened(self, code)
+    }
+
+    /// libcurl has connected, or not; the error if not.
+    func connected(_ code: CURLcode) -> (any Error)? {
+        guard code == CURLE_OK else {
+            let message = handle.message(for: code)
+            return failure(.of(code, phase: phase, message: message, usesProxy: proxy != nil), message, code: code)
+        }
+        socket = ccurlew_get_active_socket(handle.raw)
+        guard socket >= 0 else { return failure(.connectionLost, "The connection ended as soon as it stood") }
+        observer?.streamDidOpen(id)
+        watch()
+        // TLS may have read more than its handshake: nobody would report those bytes.
+        socketReady([.readable, .writable])
+        return nil
+    }
+
+    // MARK: Sending
+
+    /// Sends bytes behind those before, as soon as the network takes them. After an end of stream there is nothing behind.
+    func send(_ bytes: Data, endOfStream: Bool) {
+        guard !wantsToEndSending else { return }
+        if !bytes.isEmpty { outgoing.append(bytes) }
+        wantsToEndSending = endOfStream
+        guard socket >= 0 else { return }
+        socketReady(.writable)
+    }
+
+    /// Sends what there is as far as the network takes it; the error if it does not.
+    private func flush() -> (any Error)? {
+        let before = bytesSent
+        defer { if bytesSent > before { observer?.stream(id, didSend: bytesSent) } }
+        while piecesSent < outgoing.count {
+            let piece = outgoing[piecesSent]
+            var count = 0
+            let code = piece.withUnsafeBytes {
+                curl_easy_send(handle.raw, $0.baseAddress.map { $0 + offset }, $0.count - offset, &count)
+            }
+            if code == CURLE_AGAIN { return nil }
+            guard code == CURLE_OK else { return failure(.connectionLost, handle.message(for: code), code: code) }
+            bytesSent += Int64(count)
+            offset += count
+            if offset == piece.count { dropFirstPiece() }
+        }
+        endSendingIfWanted()
+        return nil
+    }
+
+    private func dropFirstPiece() {
+        outgoing[piecesSent] = Data()
+        piecesSent += 1
+        offset = 0
+        guard piecesSent == outgoing.count else { return }
+        outgoing.removeAll(keepingCapacity: true)
+        piecesSent = 0
+    }
+
+    private func endSendingIfWanted() {
+        guard wantsToEndSending, !hasEndedSending else { return }
+        // Without TLS's own word for it the peer would take the end for a cut. The network may not take that word at once.
+        if request.isSecure, !ccurlew_tls_end_sending(handle.raw) { return }
+        hasEndedSending = true
+        shutdown(socket, Int32(SHUT_WR))
+    }
+
+    // MARK: Receiving
+
+    /// The observer takes bytes again.
+    func resumeReceiving() {
+        isHeld = false
+        guard socket >= 0 else { return }
+        // Bytes may wait inside TLS, where polling does not see them.
+        socketReady(.readable)
+    }
+
+    /// Takes what came until nothing is left or the observer wants to wait; the error if the connection broke.
+    private func receive() -> (any Error)? {
+        withUnsafeTemporaryAllocation(byteCount: Self.readSize, alignment: 16) { buffer in
+            var reads = 0
+            while !isHeld, !hasEndedReceiving {
+                // Polling does not see what TLS holds already: the next turn must not wait for the socket.
+                guard reads < Self.readsPerTurn else {
+                    loop.readLater(self)
+                    return nil
+                }
+                reads += 1
+                var count = 0
+                let code = curl_easy_recv(handle.raw, buffer.baseAddress, buffer.count, &count)
+                if code == CURLE_AGAIN { return nil }
+                guard code == CURLE_OK else { return failure(.connectionLost, handle.message(for: code), code: code) }
+                guard count > 0 else {
+                    hasEndedReceiving = true
+                    observer?.streamDidEndReceiving(id)
+                    return nil
+                }
+                bytesReceived += Int64(count)
+                switch observer?.stream(id, didReceive: UnsafeRawBufferPointer(rebasing: buffer[..<count])) ?? .cancel {
+                case .proceed: break
+                case .pause: isHeld = true
+                case .cancel: return CurlewError.cancelled
+                }
+            }
+            return nil
+        }
+    }
+
+    // MARK: Events
+
+    /// The socket has something, or may have.
+    func socketReady(_ events: SocketEvents) {
+        guard socket >= 0 else { return }
+        var error: (any Error)?
+        if !events.isDisjoint(with: [.readable, .failed]) { error = receive() }
+        if error == nil, events.contains(.writable) || hasToSend { error = flush() }
+        if error != nil || (hasEndedReceiving && hasEndedSending) { return loop.finish(self, error: error) }
+        watch()
+    }
+
+    private func watch() {
+        var wanted: SocketEvents = []
+        if !isHeld, !hasEndedReceiving { wanted.insert(.readable) }
+        if hasToSend { wanted.insert(.writable) }
+        loop.want(wanted, of: socket, for: self)
+    }
+
+    private var hasToSend: Bool { !outgoing.isEmpty || (wantsToEndSending && !hasEndedSending) }
+
+    // MARK: Ending
+
+    /// Closes the connection.
+    func close() {
+        if socket >= 0 { loop.unwatch(socket) }
+        multi?.remove(handle)
+        multi = nil
+        socket = -1
+    }
+
+    func complete(_ error: (any Error)?) {
+        var metrics = TransferMetrics()
+        handle.readMetrics(into: &metrics, since: .zero)
+        metrics.startDate = startDate
+        metrics.total = .nanoseconds(Int64(MonotonicTime.now() - startedAt))
+        metrics.requestBodyBytes = bytesSent
+        metrics.responseBodyBytes = bytesReceived
+        metrics.httpVersion = nil
+        observer?.stream(id, didComplete: TransferOutcome(error: error, metrics: metrics))
+        observer = nil
+    }
+
+    private var phase: TransferFailure.Phase {
+        if multi == nil { return .queued }
+        return socket < 0 ? handle.setUpPhase(isSecure: request.isSecure) : .receivingBody
+    }
+
+    private func failure(_ kind: TransferFailure.Kind, _ message: String, code: CURLcode = CURLE_OK) -> CurlewError {
+        return .transferFailed(
+            TransferFailure(
+                kind: kind, url: request.url, phase: phase, code: Int(code.rawValue), message: message,
+                requestWasSent: bytesSent > 0, bytesReceived: bytesReceived))
+    }
+}

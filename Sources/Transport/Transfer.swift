@@ -1,0 +1,320 @@
+// SPDX-License-Identifier: Apache-2.0
+import CCurlew
+import CurlewHTTP
+
+/// One run of libcurl for one request, with everything that belongs to it.
+///
+/// Made, used and kept for later requests by the event loop, which owns it; libcurl's callbacks get an unretained pointer. Event-loop
+/// thread only, and not Sendable on purpose.
+final class Transfer: MultiMember, DeadlineHolder {
+    /// What keeps a transfer from going on.
+    struct Pauses {
+        /// The user suspended the task.
+        var isSuspended = false
+        /// The observer asked to wait.
+        var isHeld = false
+        /// libcurl was told to stop receiving.
+        var receivingStopped = false
+        /// libcurl was told to stop sending.
+        var sendingStopped = false
+
+        /// Whether somebody on this side keeps it waiting.
+        var isPaused: Bool { isSuspended || isHeld || receivingStopped || sendingStopped }
+    }
+
+    var deadline: Nanoseconds = 0
+    var heapIndex = -1
+
+    // Set by `begin`, for one request.
+    private(set) var id = 0
+    private(set) var request = TransferRequest(url: "")
+    private(set) var hostKey: UInt64 = 0
+    private(set) var state = TransferState(method: .get, mayRepeat: true, maximumHeadSize: 0)
+    private(set) var limits = TimeLimits(TransferOptions())
+    private(set) var mailedAt: Nanoseconds = 0
+    private(set) var startDate = Date()
+    private var observer: (any TransferObserver)?
+    private var decoder: ContentDecoder?
+    private var ownError: (any Error)?
+    /// The number of bytes that the request's body has to have; `nil` when nobody knows.
+    private(set) var bodyLength: Int64?
+
+    // How far it has come.
+    var launchedAt: Nanoseconds = 0
+    var lastActivity: Nanoseconds = 0
+    var requestSentAt: Nanoseconds?
+    var multi: MultiHandle?
+    var pauses = Pauses()
+    var needsFreshConnection = false
+    /// Whether the loop's queue counts it, rather than libcurl.
+    var isQueuedByUs = true
+    /// Sockets that libcurl opened for this transfer and has not used yet.
+    private var openedSockets: [Int32] = []
+    private(set) var bodyBytesSent: Int64 = 0
+    var bodyBytesSeenOff: Int64 = 0
+    private var tlsVersion: String?
+    private var tlsCipher: String?
+
+    /// Takes up a request.
+    func begin(_ start: EventLoop.Start) {
+        id = start.id
+        request = start.request
+        observer = start.observer
+        mailedAt = start.time
+        startDate = start.date
+        hostKey = Self.hostKey(of: request.url)
+        limits = TimeLimits(request.options)
+        bodyLength = request.body.flatMap { $0.length ?? request.announcedLength }
+        let mayRepeat = request.method.isIdempotent || request.headers["Idempotency-Key"] != nil
+        state = TransferState(method: request.method, mayRepeat: mayRepeat, maximumHeadSize: request.options.maximumHeadSize)
+    }
+
+    /// Lets go of the request; the handle stays for the next one.
+    func end() {
+        handle.reset()
+        observer = nil
+        decoder = nil
+        ownError = nil
+        request = TransferRequest(url: "")
+        launchedAt = 0
+        requestSentAt = nil
+        multi = nil
+        pauses = Pauses()
+        needsFreshConnection = false
+        isQueuedByUs = true
+        bodyLength = nil
+        openedSockets.removeAll(keepingCapacity: true)
+        bodyBytesSent = 0
+        bodyBytesSeenOff = 0
+        tlsVersion = nil
+        tlsCipher = nil
+    }
+
+    /// Makes the handle ready for libcurl, again after a connection turned out stale.
+    func prepare() throws(OptionError) {
+        state.launched()
+        openedSockets.removeAll(keepingCapacity: true)
+        decoder = nil
+        if needsFreshConnection { handle.reset() }
+        try handle.configure(for: self)
+    }
+
+    /// What the connection limit counts by: scheme, host and port, as a hash. Two hosts with the same one would share a limit, no more.
+    private static func hostKey(of url: String) -> UInt64 {
+        var slashes = 0
+        var hash: UInt64 = 14_695_981_039_346_656_037
+        var hashOfScheme = hash
+        for byte in url.utf8 {
+            if byte == UInt8(ascii: "/") { slashes += 1 }
+            if slashes == 3 || byte == UInt8(ascii: "?") || byte == UInt8(ascii: "#") { break }
+            hash = (hash ^ UInt64(byte.asciiLowercased)) &* 1_099_511_628_211
+            if slashes < 2 || byte == UInt8(ascii: "/") { hashOfScheme = hash }
+            if byte == UInt8(ascii: "@") { hash = hashOfScheme }  // what stood before is the user's name
+        }
+        return hash
+    }
+
+    var proxy: Proxy? { loop.proxy(isSecure: isSecure, policy: request.options.proxy) }
+
+    var isSecure: Bool { request.url.utf8.prefix(5).last?.asciiLowercased == UInt8(ascii: "s") }
+
+    // MARK: Sending
+
+    override func opened(_ socket: Int32) {
+        super.opened(socket)
+        openedSockets.append(socket)
+    }
+
+    /// The connection stands: whether the request may go out.
+    func requestStarts(localPort: Int32, remotePort: Int32, remoteAddress: UnsafePointer<CChar>?) -> TransferState.RequestAction {
+        let socket = loop.connections.used(
+            localPort: localPort, remotePort: remotePort, remoteAddress: remoteAddress, justOpened: openedSockets)
+        let isKept = openedSockets.isEmpty
+        openedSockets.removeAll(keepingCapacity: true)
+        let action = state.requestStarts(isSpoilt: isKept && loop.connections.isSpoilt(socket, isSecure: isSecure))
+        guard action == .send else { return action }
+        lastActivity = loop.now
+        if request.body == nil { requestEnded() } else { loop.armTimer(self) }
+        if isSecure, tlsVersion == nil {
+            tlsVersion = ccurlew_tls_version(handle.raw).map { String(cString: $0) }
+            tlsCipher = ccurlew_tls_cipher(handle.raw).map { String(cString: $0) }
+        }
+        return .send
+    }
+
+    /// Fills libcurl's buffer with the next bytes of the request's body.
+    func send(into buffer: UnsafeMutableRawBufferPointer) -> Int {
+        guard let body = request.body else { return 0 }
+        guard !pauses.isSuspended else { return stopSending() }
+        switch body.read(into: buffer) {
+        case .bytes(let count):
+            guard bodyBytesSent + Int64(count) <= bodyLength ?? .max else { return failBody("more") }
+            bodyBytesSent += Int64(count)
+            lastActivity = loop.now
+            if bodyBytesSent == bodyLength { requestEnded() }
+            observer?.transfer(id, didSend: bodyBytesSent)
+            return count
+        case .later:
+            return stopSending()
+        case .end:
+            guard bodyBytesSent == bodyLength ?? bodyBytesSent else { return failBody("fewer") }
+            requestEnded()
+            return 0
+        case .failed(let error):
+            ownError = error
+            return Int(CURL_READFUNC_ABORT)
+        }
+    }
+
+    /// libcurl would send what there is, and the server wait for the rest, or take the surplus for another request.
+    private func failBody(_ direction: StaticString) -> Int {
+        _ = state.fail(.requestBody, "The request's body has \(direction) than the \(bodyLength ?? 0) bytes that it announced")
+        return Int(CURL_READFUNC_ABORT)
+    }
+
+    private func stopSending() -> Int {
+        pauses.sendingStopped = true
+        return Int(CURL_READFUNC_PAUSE)
+    }
+
+    private func requestEnded() {
+        state.requestEnded()
+        requestSentAt = loop.now
+        loop.armTimer(self)
+    }
+
+    /// Goes back to the body's start.
+    func rewind() -> Bool {
+        guard let body = request.body, body.rewind() else { return false }
+        bodyBytesSent = 0
+        bodyBytesSeenOff = 0
+        return true
+    }
+
+    // MARK: Receiving
+
+    /// Takes a line of the response's head; `false` ends the transfer.
+    func receive(line: UnsafeRawBufferPointer) -> Bool {
+        lastActivity = loop.now
+        requestSentAt = nil
+        switch state.received(line: line) {
+        case .proceed: return true
+        case .fail: return false
+        case .deliver(let head): return deliver(head)
+        }
+    }
+
+    private func deliver(_ head: ResponseHead) -> Bool {
+        guard makeDecoder(for: head) else { return false }
+        switch observer?.transfer(id, didReceive: head) ?? .cancel {
+        case .proceed: return true
+        case .pause:
+            pauses.isHeld = true
+            return true
+        case .cancel:
+            ownError = CurlewError.cancelled
+            return false
+        }
+    }
+
+    private func makeDecoder(for head: ResponseHead) -> Bool {
+        guard request.options.decodesContent, state.hasContentCoding, request.method != .head, head.statusCode != 304 else { return true }
+        let codings = head.headers.value(for: "Content-Encoding") ?? ""
+        let accepted = request.headers.value(for: "Accept-Encoding") ?? EasyHandle.acceptedCodings
+        do {
+            decoder = try ContentDecoder(codings: codings, accepted: accepted)
+            return true
+        } catch {
+            _ = state.fail(error.kind, error.message)
+            return false
+        }
+    }
+
+    /// Takes bytes of the response's body: how many, or libcurl's signs to pause or to end.
+    func receive(bytes: UnsafeRawBufferPointer) -> Int {
+        guard !pauses.isSuspended, !pauses.isHeld else {
+            pauses.receivingStopped = true
+            return Int(CURL_WRITEFUNC_PAUSE)
+        }
+        guard !bytes.isEmpty else { return 0 }
+        lastActivity = loop.now
+        state.received(bodyBytes: bytes.count)
+        guard decoder != nil else { return deliver(bytes) ? bytes.count : -1 }
+        do {
+            let goesOn = try decoder?.decode(bytes) { deliver($0) } ?? false
+            return goesOn ? bytes.count : -1
+        } catch {
+            _ = state.fail(error.kind, error.message)
+            return -1
+        }
+    }
+
+    private func deliver(_ bytes: UnsafeRawBufferPointer) -> Bool {
+        switch observer?.transfer(id, didReceive: bytes) ?? .cancel {
+        case .proceed: return true
+        case .pause:
+            pauses.isHeld = true
+            return true
+        case .cancel:
+            ownError = CurlewError.cancelled
+            return false
+        }
+    }
+
+    // MARK: Ending
+
+    override func ended(_ code: CURLcode) {
+        loop.ended(self, code)
+    }
+
+    /// What libcurl's result means.
+    func verdict(_ code: CURLcode) -> TransferState.Verdict {
+        guard code != CURLE_OK else {
+            if let error = decoder?.failureAtEnd { _ = state.fail(error.kind, error.message) }
+            return state.ended(code: code, message: "", usesProxy: false)
+        }
+        noteSetUpPhase()
+        return state.ended(code: code, message: handle.message(for: code), usesProxy: proxy != nil)
+    }
+
+    /// The error for the user: what ended the transfer from this side, else what libcurl found.
+    func error(_ verdict: TransferState.Verdict, code: CURLcode) -> (any Error)? {
+        if let ownError { return ownError }
+        guard case .failure(let kind, let message) = verdict else { return nil }
+        return CurlewError.transferFailed(failure(kind, message, code: code))
+    }
+
+    func failure(_ kind: TransferFailure.Kind, _ message: String, code: CURLcode = CURLE_OK) -> TransferFailure {
+        TransferFailure(
+            kind: kind, url: request.url, phase: state.phase, code: Int(code.rawValue), message: message,
+            requestWasSent: state.requestWasSent, bytesReceived: state.bodyBytes)
+    }
+
+    /// Tells the observer, which hears no more.
+    func complete(_ error: (any Error)?) {
+        observer?.transfer(id, didComplete: TransferOutcome(error: error, metrics: metrics()))
+        observer = nil
+    }
+
+    /// Notes how far setting up the connection has come, by the times that libcurl has taken.
+    func noteSetUpPhase() {
+        state.setUp(reached: handle.setUpPhase(isSecure: isSecure))
+    }
+
+    private func metrics() -> TransferMetrics {
+        var metrics = TransferMetrics()
+        let now = MonotonicTime.now()
+        metrics.startDate = startDate
+        metrics.total = .nanoseconds(Int64(now - min(mailedAt, now)))
+        metrics.requestBodyBytes = bodyBytesSent
+        metrics.responseBodyBytes = state.bodyBytes
+        guard launchedAt > 0 else { return metrics }
+        let queued = Duration.nanoseconds(Int64(launchedAt - min(mailedAt, launchedAt)))
+        metrics.queueDuration = queued
+        handle.readMetrics(into: &metrics, since: queued)
+        metrics.tlsVersion = tlsVersion
+        metrics.tlsCipher = tlsCipher
+        if state.statusCode == 0 { metrics.httpVersion = nil }
+        return metrics
+    }
+}

@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+import CCurlew
+import CurlewHTTP
+
+extension TransferFailure.Kind {
+    /// The class of a libcurl error: the one place where its codes are told apart.
+    ///
+    /// - Parameters:
+    ///   - code: libcurl's result.
+    ///   - phase: how far the transfer had come.
+    ///   - message: libcurl's words, which tell more than a few of its codes do.
+    ///   - usesProxy: whether the transfer goes through a proxy.
+    static func of(_ code: CURLcode, phase: TransferFailure.Phase, message: String, usesProxy: Bool) -> Self {
+        switch code {
+        case CURLE_URL_MALFORMAT: return .invalidURL
+        // Behind a request the code stands for HTTP/0.9: a response without a status line.
+        case CURLE_UNSUPPORTED_PROTOCOL: return phase < .sending ? .unsupportedScheme : .protocolViolation
+        case CURLE_COULDNT_RESOLVE_HOST: return .nameResolution
+        case CURLE_COULDNT_RESOLVE_PROXY, CURLE_PROXY: return .proxy
+        case CURLE_COULDNT_CONNECT where usesProxy && message.contains("CONNECT"): return .proxy
+        case CURLE_COULDNT_CONNECT, CURLE_INTERFACE_FAILED: return .connect
+        case CURLE_OPERATION_TIMEDOUT: return phase < .sending ? .connectTimeout : .totalTimeout
+        case CURLE_SSL_CONNECT_ERROR, CURLE_SSL_CIPHER, CURLE_USE_SSL_FAILED, CURLE_SSL_ENGINE_INITFAILED: return .secureConnection
+        case CURLE_PEER_FAILED_VERIFICATION, CURLE_SSL_ISSUER_ERROR, CURLE_SSL_PINNEDPUBKEYNOTMATCH, CURLE_SSL_INVALIDCERTSTATUS,
+            CURLE_SSL_CRL_BADFILE:
+            return .serverCertificate
+        case CURLE_SSL_CERTPROBLEM, CURLE_SSL_CLIENTCERT: return .clientCertificate
+        case CURLE_WEIRD_SERVER_REPLY, CURLE_HTTP2, CURLE_HTTP2_STREAM, CURLE_HTTP3, CURLE_TOO_MANY_REDIRECTS: return .protocolViolation
+        case CURLE_BAD_CONTENT_ENCODING: return .decoding
+        case CURLE_FILESIZE_EXCEEDED, .tooLarge: return .tooLarge
+        // What libcurl before 8.6 says of a header line of 100 KiB.
+        case CURLE_OUT_OF_MEMORY where phase == .waiting || phase == .receivingHead: return .tooLarge
+        case CURLE_GOT_NOTHING, CURLE_PARTIAL_FILE: return .connectionLost
+        case CURLE_SEND_ERROR, CURLE_RECV_ERROR, CURLE_SEND_FAIL_REWIND:
+            if message.contains("chunk") { return .protocolViolation }
+            if phase < .sending { return usesProxy ? .proxy : .connect }
+            return .connectionLost
+        case CURLE_READ_ERROR, CURLE_ABORTED_BY_CALLBACK: return .requestBody
+        case CURLE_OUT_OF_MEMORY, CURLE_FAILED_INIT, CURLE_BAD_FUNCTION_ARGUMENT, CURLE_UNKNOWN_OPTION, CURLE_NOT_BUILT_IN,
+            CURLE_SSL_CACERT_BADFILE, CURLE_SSL_ENGINE_NOTFOUND, CURLE_SSL_ENGINE_SETFAILED:
+            return .configuration
+        default: return .other
+        }
+    }
+}
+
+extension CURLcode {
+    /// `CURLE_TOO_LARGE`, which the headers of older versions do not have.
+    fileprivate static let tooLarge = CURLcode(rawValue: 100)
+}

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+import CurlewHTTP
+
+/// What was measured of one transfer: times, bytes, connection.
+///
+/// Times are durations since the transfer was handed to the transport; `nil` for a phase that was not reached or, like DNS on a kept
+/// connection, did not happen.
+public struct TransferMetrics: Sendable, Hashable {
+    /// The version of HTTP in which the response came.
+    public enum HTTPVersion: String, Sendable, Hashable {
+        /// HTTP/1.0 (RFC 1945).
+        case http1_0 = "HTTP/1.0"
+        /// HTTP/1.1 (RFC 9112).
+        case http1_1 = "HTTP/1.1"
+        /// HTTP/2 (RFC 9113).
+        case http2 = "HTTP/2"
+        /// HTTP/3 (RFC 9114).
+        case http3 = "HTTP/3"
+    }
+
+    /// When the transfer was handed to the transport.
+    public var startDate = Date()
+    /// Until a connection to the host was free to be used or made.
+    public var queueDuration: Duration?
+    /// Until the host's name was resolved.
+    public var nameLookupEnd: Duration?
+    /// Until the connection to the host, or to the proxy, stood.
+    public var connectEnd: Duration?
+    /// Until TLS was set up.
+    public var secureConnectionEnd: Duration?
+    /// Until the request's first byte could go out.
+    public var requestStart: Duration?
+    /// Until the response's first byte was there.
+    public var responseStart: Duration?
+    /// Until the transfer was over.
+    public var total: Duration = .zero
+    /// Bytes of the request's head as sent, all attempts of libcurl included.
+    public var requestHeaderBytes: Int64 = 0
+    /// Bytes of the request's body, the last attempt's, as handed to the network.
+    public var requestBodyBytes: Int64 = 0
+    /// Bytes of the response's head as received.
+    public var responseHeaderBytes: Int64 = 0
+    /// Bytes of the response's body as received, before decoding.
+    public var responseBodyBytes: Int64 = 0
+    /// The IP address of the host, or of the proxy.
+    public var remoteAddress: String?
+    /// The port of the host, or of the proxy.
+    public var remotePort: Int?
+    /// The IP address of this end.
+    public var localAddress: String?
+    /// The port of this end.
+    public var localPort: Int?
+    /// The version of HTTP; `nil` without a response.
+    public var httpVersion: HTTPVersion?
+    /// The version of TLS, as `TLSv1.3`; `nil` without TLS, or when libcurl does not run on OpenSSL.
+    public var tlsVersion: String?
+    /// The TLS cipher suite by OpenSSL's name; `nil` as for ``tlsVersion``.
+    public var tlsCipher: String?
+    /// Whether a connection of an earlier transfer was used.
+    public var reusedConnection = false
+
+    /// Makes metrics of a transfer that has measured nothing yet.
+    public init() {}
+}

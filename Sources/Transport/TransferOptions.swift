@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+import CurlewHTTP
+
+/// How transfers are made: times, connections, security, proxy, coding.
+public struct TransferOptions: Sendable, Hashable {
+    /// The longest time for resolving the host, connecting and setting up TLS.
+    ///
+    /// 30 seconds by default; `nil` leaves it to the operating system. A host with several addresses gets a part of it for each.
+    public var connectTimeout: Duration? = .seconds(30)
+
+    /// The longest wait between the request's last byte and the response's first.
+    ///
+    /// `nil` by default: ``idleTimeout`` covers it.
+    public var firstByteTimeout: Duration?
+
+    /// The longest pause between two bytes, sent or received, once connected. Time while paused, or while the request's body has no bytes
+    /// to give, does not count.
+    ///
+    /// 60 seconds by default; `nil` waits for ever. An upload that comes to a halt is noticed within twice that time.
+    public var idleTimeout: Duration? = .seconds(60)
+
+    /// The longest time for the whole transfer, waiting for a connection included.
+    ///
+    /// `nil` by default. Redirects are part of the whole; each retry begins anew.
+    public var totalTimeout: Duration?
+
+    /// The longest wait for a free connection to the host when ``maximumConnectionsPerHost`` are busy.
+    ///
+    /// 60 seconds by default; `nil` waits for ever.
+    public var queueTimeout: Duration? = .seconds(60)
+
+    /// The version of HTTP to speak; `automatic` by default.
+    public var httpVersion: HTTPVersionPolicy = .automatic
+
+    /// The TLS settings.
+    public var tls = TLSOptions()
+
+    /// The proxy; by default what the environment says.
+    public var proxy: ProxyPolicy = .environment
+
+    /// Whether `gzip` and `deflate` codings (RFC 9110, section 8.4.1) are undone; `true` by default.
+    ///
+    /// `false` hands over the bytes as they come.
+    public var decodesContent = true
+
+    /// The largest response head in bytes, interim responses and trailers included; 256 KiB by default.
+    public var maximumHeadSize = 256 * 1024
+
+    /// Makes options with the defaults.
+    public init() {}
+}
+
+/// Which version of HTTP a transfer speaks.
+public enum HTTPVersionPolicy: Sendable, Hashable {
+    /// HTTP/2 where TLS negotiates it (RFC 9113, section 3.2), else HTTP/1.1.
+    ///
+    /// Below libcurl 8.3, whose HTTP/2 uploads can hang or spin, bodies over 64 KiB and streamed ones go over HTTP/1.1.
+    case automatic
+    /// HTTP/1.1 only.
+    case http1
+    /// HTTP/2 without TLS and without asking first (RFC 9113, section 3.3); over TLS as ``automatic``.
+    case http2PriorKnowledge
+}
+
+/// Which proxy a transfer goes through.
+public enum ProxyPolicy: Sendable, Hashable {
+    /// The variables `http_proxy`, `https_proxy`, `all_proxy` and `no_proxy`, read once when the session is made.
+    case environment
+    /// No proxy.
+    case none
+    /// The proxy at a URL with the scheme `http`, `https`, `socks4`, `socks4a`, `socks5` or `socks5h`, except for the listed hosts.
+    case url(String, except: [String] = [])
+}
+
+/// How TLS connections are set up.
+public struct TLSOptions: Sendable, Hashable {
+    /// A TLS version.
+    public enum Version: Int, Sendable, Hashable, Comparable {
+        /// TLS 1.0 (RFC 2246); deprecated by RFC 8996.
+        case v1_0
+        /// TLS 1.1 (RFC 4346); deprecated by RFC 8996.
+        case v1_1
+        /// TLS 1.2 (RFC 5246).
+        case v1_2
+        /// TLS 1.3 (RFC 8446).
+        case v1_3
+
+        /// Whether `lhs` is the older one.
+        public static func < (lhs: Version, rhs: Version) -> Bool { lhs.rawValue < rhs.rawValue }
+    }
+
+    /// The oldest version accepted; TLS 1.2 by default (RFC 9325, section 3.1.1).
+    public var minimumVersion: Version = .v1_2
+    /// The newest version offered; `nil`, the default, for the newest known.
+    public var maximumVersion: Version?
+    /// Whether the host's certificate chain and name are checked; `true` by default. `false` lets anybody in between read along.
+    public var verifiesServer = true
+    /// Trusted certificates in PEM instead of the system's; `nil` by default.
+    public var certificateAuthorities: Data?
+    /// A file of trusted certificates in PEM instead of the system's; `nil` by default.
+    public var certificateAuthorityFile: String?
+
+    /// Makes options with the defaults.
+    public init() {}
+}

@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+import CurlewHTTP
+
+/// One exchange with a host: what to send, and how.
+public struct TransferRequest: Sendable {
+    /// The absolute URL; `http` or `https`.
+    public var url: String
+    /// The method.
+    public var method: HTTPMethod
+    /// The header fields as they go out. `Content-Length` and `Transfer-Encoding` follow from the body instead.
+    public var headers: HTTPHeaders
+    /// The body; `nil` for none.
+    public var body: (any BodySource)?
+    /// How to send it.
+    public var options: TransferOptions
+    /// Whether its observer may pause it for long: such a transfer does not share a multiplexed connection with others.
+    public var mayPause: Bool
+    /// Whether large bodies are expected, which larger buffers suit.
+    public var expectsLargeBody: Bool
+
+    /// Makes a request.
+    public init(
+        url: String, method: HTTPMethod = .get, headers: HTTPHeaders = [:], body: (any BodySource)? = nil,
+        options: TransferOptions = TransferOptions(), mayPause: Bool = false, expectsLargeBody: Bool = false
+    ) {
+        self.url = url
+        self.method = method
+        self.headers = headers
+        self.body = body
+        self.options = options
+        self.mayPause = mayPause
+        self.expectsLargeBody = expectsLargeBody
+    }
+}
+
+/// A raw stream to a host: TCP, or TLS over it.
+public struct StreamTransferRequest: Sendable {
+    /// The host's name or address.
+    public var host: String
+    /// The port, 1 to 65,535.
+    public var port: Int
+    /// Whether to speak TLS.
+    public var isSecure: Bool
+    /// The connect timeout, TLS and proxy settings; the others have no effect, so that a stream may be silent for as long as it likes.
+    public var options: TransferOptions
+
+    /// Makes a request.
+    public init(host: String, port: Int, isSecure: Bool, options: TransferOptions = TransferOptions()) {
+        self.host = host
+        self.port = port
+        self.isSecure = isSecure
+        self.options = options
+    }
+
+    /// The URL by which libcurl knows the peer. An IPv6 address goes in brackets (RFC 3986, section 3.2.2).
+    package var url: String {
+        let name = host.contains(":") && !host.hasPrefix("[") ? "[\(host)]" : host
+        return "\(isSecure ? "https" : "http")://\(name):\(port)"
+    }
+}

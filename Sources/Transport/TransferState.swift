@@ -1,0 +1,242 @@
+// SPDX-License-Identifier: Apache-2.0
+import CCurlew
+import CurlewHTTP
+
+/// How far a transfer has come, and what that means for the next event: events in, actions out, no I/O.
+///
+/// What libcurl leaves to its caller is decided here: a head that breaks off, limits it does not apply, bodies shorter than announced,
+/// requests it would send a second time, connections on which bytes wait that nobody asked for.
+struct TransferState {
+    /// What to do when a connection stands and the request is about to go out.
+    enum RequestAction: Equatable {
+        /// Send it.
+        case send
+        /// Leave this connection alone and start again on a new one.
+        case useFreshConnection
+        /// Give up: the request was sent already, and its method does not allow to send it twice.
+        case refuseDuplicate
+    }
+
+    /// What a line of a head means.
+    enum LineAction: Equatable {
+        /// More to come, or nothing of interest.
+        case proceed
+        /// The final response's head is whole.
+        case deliver(ResponseHead)
+        /// The response can't be accepted.
+        case fail(TransferFailure.Kind, String)
+    }
+
+    /// How libcurl's end of the transfer is to be taken.
+    enum Verdict: Equatable {
+        case success
+        /// Once more, on a new connection; nothing was sent.
+        case useFreshConnection
+        case failure(TransferFailure.Kind, String)
+    }
+
+    private enum Head {
+        /// No complete final head yet.
+        case open
+        /// The blank line was there; a body may follow.
+        case complete
+    }
+
+    private struct Framing {
+        var contentLength: Int64?
+        var hasTransferCoding = false
+        var hasContentCoding = false
+
+        mutating func note(_ line: UnsafeRawBufferPointer) {
+            switch line.first?.asciiLowercased {
+            case UInt8(ascii: "c"):
+                if line.hasFieldName("content-length") {
+                    contentLength = line.number(behind: "content-length")
+                } else if line.hasFieldName("content-encoding") {
+                    hasContentCoding = true
+                }
+            case UInt8(ascii: "t"):
+                if line.hasFieldName("transfer-encoding") { hasTransferCoding = true }
+            default: break
+            }
+        }
+    }
+
+    /// Interim responses (RFC 9110, section 15.2) without end would keep a transfer alive for ever.
+    static let maximumInterimResponses = 32
+
+    private static let usualHeadSize = 512
+
+    private let method: HTTPMethod
+    private let mayRepeat: Bool
+    private let maximumHeadSize: Int
+    private(set) var phase: TransferFailure.Phase = .queued
+    private var head = Head.open
+    private var headBytes: [UInt8] = []
+    private var headSize = 0
+    private var interimResponses = 0
+    private var requestsStarted = 0
+    private var freshConnections = 0
+    private var wantsFreshConnection = false
+    private(set) var statusCode = 0
+    /// What of the head decides how the body is to be read; noted line by line, so that nobody searches the head for it.
+    private var framing = Framing()
+    /// Body bytes as they came, before decoding.
+    private(set) var bodyBytes: Int64 = 0
+    /// Why we ended the transfer ourselves.
+    private var ownFailure: (TransferFailure.Kind, String)?
+
+    init(method: HTTPMethod, mayRepeat: Bool, maximumHeadSize: Int) {
+        self.method = method
+        self.mayRepeat = mayRepeat
+        self.maximumHeadSize = maximumHeadSize
+    }
+
+    /// Whether a byte of the request may have left.
+    var requestWasSent: Bool { requestsStarted > 0 }
+
+    /// Whether the head of the final response is there.
+    var hasHead: Bool { head == .complete }
+
+    /// Whether the final response has a `Content-Encoding`.
+    var hasContentCoding: Bool { framing.hasContentCoding }
+
+    /// The announced length of the body; `nil` where there is none, or a transfer coding frames it (RFC 9112, section 6.3).
+    var announcedLength: Int64? {
+        guard method != .head, statusCode != 204, statusCode != 304, statusCode != 101 else { return nil }
+        return framing.hasTransferCoding ? nil : framing.contentLength
+    }
+
+    /// The transfer was handed to libcurl.
+    mutating func launched() {
+        phase = .resolving
+        wantsFreshConnection = false
+    }
+
+    /// A connection stands and the request is about to go out on it.
+    ///
+    /// - Parameter isSpoilt: whether the connection was kept from before and is of no more use.
+    mutating func requestStarts(isSpoilt: Bool) -> RequestAction {
+        if isSpoilt {
+            wantsFreshConnection = true
+            return .useFreshConnection
+        }
+        if requestsStarted > 0, !mayRepeat {
+            ownFailure = (.connectionLost, "The connection ended before a response; \(method) requests are not sent twice")
+            return .refuseDuplicate
+        }
+        requestsStarted += 1
+        phase = .sending
+        return .send
+    }
+
+    /// How far setting up the connection has come, which libcurl tells when it is asked.
+    mutating func setUp(reached setUp: TransferFailure.Phase) {
+        if phase < .sending, setUp > phase { phase = setUp }
+    }
+
+    /// The last byte of the request's body was handed over.
+    mutating func requestEnded() {
+        if phase == .sending { phase = .waiting }
+    }
+
+    /// A line of a head or of trailers, with its line break.
+    mutating func received(line: UnsafeRawBufferPointer) -> LineAction {
+        headSize += line.count
+        guard headSize <= maximumHeadSize else {
+            return fail(.tooLarge, "The response's head exceeds the limit of \(maximumHeadSize) bytes")
+        }
+        guard head == .open else { return .proceed }  // a trailer
+        phase = .receivingHead
+        if line.startsWithStatusLine {
+            headBytes.removeAll(keepingCapacity: true)
+            headBytes.reserveCapacity(Self.usualHeadSize)
+            framing = Framing()
+        }
+        guard line.first == UInt8(ascii: "\r") || line.first == UInt8(ascii: "\n") else {
+            framing.note(line)
+            headBytes.append(contentsOf: line)
+            return .proceed
+        }
+        return headEnded()
+    }
+
+    private mutating func headEnded() -> LineAction {
+        let length = framing.hasContentCoding ? nil : framing.contentLength
+        guard let complete = ResponseHead(bytes: headBytes, expectedBodyLength: length) else {
+            return fail(.protocolViolation, "The response does not begin with a status line")
+        }
+        statusCode = complete.statusCode
+        if (100..<200).contains(statusCode), statusCode != 101 {
+            interimResponses += 1
+            guard interimResponses <= Self.maximumInterimResponses else {
+                return fail(.protocolViolation, "More than \(Self.maximumInterimResponses) interim responses")
+            }
+            return .proceed
+        }
+        head = .complete
+        phase = .receivingBody
+        return .deliver(complete)
+    }
+
+    /// Bytes of the body came, not yet decoded.
+    mutating func received(bodyBytes count: Int) {
+        bodyBytes += Int64(count)
+    }
+
+    /// Notes why the transfer is ended from this side; the first reason counts.
+    mutating func fail(_ kind: TransferFailure.Kind, _ message: String) -> LineAction {
+        if ownFailure == nil { ownFailure = (kind, message) }
+        return .fail(kind, message)
+    }
+
+    /// What libcurl's end of the transfer means.
+    mutating func ended(code: CURLcode, message: String, usesProxy: Bool) -> Verdict {
+        if wantsFreshConnection, freshConnections == 0 {
+            freshConnections += 1
+            return .useFreshConnection
+        }
+        if let (kind, message) = ownFailure { return .failure(kind, message) }
+        guard code == CURLE_OK else { return failure(code: code, message: message, usesProxy: usesProxy) }
+        guard head == .complete else {
+            return .failure(.connectionLost, "The connection ended inside the response's head")
+        }
+        if let announcedLength, bodyBytes != announcedLength {
+            return .failure(.connectionLost, "The body has \(bodyBytes) bytes, \(announcedLength) were announced")
+        }
+        return .success
+    }
+
+    private mutating func failure(code: CURLcode, message: String, usesProxy: Bool) -> Verdict {
+        // libcurl before 8.0 gives up when five pooled connections in a row turn out dead, and blames the host.
+        if code == CURLE_SEND_ERROR, message.contains("tried 5 times"), freshConnections == 0 {
+            freshConnections += 1
+            return .useFreshConnection
+        }
+        let kind = TransferFailure.Kind.of(code, phase: phase, message: message, usesProxy: usesProxy)
+        return .failure(kind, message)
+    }
+}
+
+// MARK: - Header lines
+
+extension UnsafeRawBufferPointer {
+    fileprivate var startsWithStatusLine: Bool {
+        count > 5 && self[0] == UInt8(ascii: "H") && self[1] == UInt8(ascii: "T") && self[2] == UInt8(ascii: "T")
+            && self[3] == UInt8(ascii: "P") && self[4] == UInt8(ascii: "/")
+    }
+
+    /// Whether the line is a field of that name, which is given in lower case.
+    fileprivate func hasFieldName(_ name: StaticString) -> Bool {
+        let length = name.utf8CodeUnitCount
+        guard count > length, self[length] == UInt8(ascii: ":") else { return false }
+        return (0..<length).allSatisfy { self[$0].asciiLowercased == name.utf8Start[$0] }
+    }
+
+    /// The number behind a field's name, which may have white space around it; `nil` for anything else.
+    fileprivate func number(behind name: StaticString) -> Int64? {
+        var value = self[(name.utf8CodeUnitCount + 1)...].drop { $0 <= UInt8(ascii: " ") }
+        while let last = value.last, last <= UInt8(ascii: " ") { value.removeLast() }
+        return Int64(String(decoding: value, as: UTF8.self))
+    }
+}

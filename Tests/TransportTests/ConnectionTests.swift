@@ -1,0 +1,238 @@
+// SPDX-License-Identifier: Apache-2.0
+import CurlewHTTP
+import CurlewTestSupport
+import Testing
+
+@testable import CurlewTransport
+
+@Suite(.timeLimit(.minutes(1))) struct ConnectionTests {
+    @Test("an answer that nobody asked for is not the next request's", arguments: [HTTPMethod.get, .post])
+    func unasked(method: HTTPMethod) async throws {
+        let gate = Gate()
+        let hasSent = Gate()
+        let server = try LoopbackServer { request, connection in
+            guard request.path == "/first" else { return .ok("good") }
+            try connection.send(raw: "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok")
+            connection.wait(until: gate)
+            try connection.send(raw: "HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nevil")
+            hasSent.open()
+            return nil
+        }
+        let loop = EventLoop()
+        #expect(await loop.run(TransferRequest(url: server.url("/first"))).body == Data("ok".utf8))
+        gate.open()
+        #expect(await hasSent.wait())
+        let end = await loop.run(TransferRequest(url: server.url("/second"), method: method, body: DataBody(Data("x".utf8))), id: 2)
+        #expect(end.error == nil)
+        #expect(end.body == Data("good".utf8))
+        #expect(end.outcome?.metrics.reusedConnection == false)
+        #expect(server.connectionCount == 2)
+        #expect(server.requests.count { $0.path == "/second" } == 1)
+    }
+
+    @Test("a kept connection that the server has closed is not used")
+    func closedWhileIdle() async throws {
+        let server = try LoopbackServer { _, connection in
+            try connection.send(raw: "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok")
+            connection.close()
+            return nil
+        }
+        let loop = EventLoop()
+        for id in 1...10 {
+            let end = await loop.run(TransferRequest(url: server.url("/"), method: .post, body: DataBody(Data("x".utf8))), id: id)
+            #expect(end.error == nil)
+            #expect(await server.waitForConnectionsToClose())
+        }
+        #expect(server.requestCount == 10)
+    }
+
+    /// Answers the first request on a connection and lets the second die.
+    private static func dyingServer() throws -> LoopbackServer {
+        try LoopbackServer { request, connection in
+            guard request.sequence > 1 else { return .ok("\(request.connection)") }
+            connection.close()
+            return nil
+        }
+    }
+
+    @Test("a POST on a kept connection that dies is not sent twice", arguments: [true, false])
+    func dyingPost(hasBody: Bool) async throws {
+        let server = try Self.dyingServer()
+        let loop = EventLoop()
+        #expect(await loop.run(TransferRequest(url: server.url("/"))).error == nil)
+        let body = hasBody ? DataBody(Data("order".utf8)) : nil
+        let end = await loop.run(TransferRequest(url: server.url("/"), method: .post, body: body), id: 2)
+        #expect(end.failure?.kind == .connectionLost)
+        #expect(end.failure?.requestWasSent == true)
+        #expect(server.requests.count { $0.method == "POST" } == 1)
+    }
+
+    @Test("a request that may be repeated is, there", arguments: [HTTPMethod.get, .put, .delete, .post])
+    func dyingIdempotent(method: HTTPMethod) async throws {
+        let server = try Self.dyingServer()
+        let loop = EventLoop()
+        #expect(await loop.run(TransferRequest(url: server.url("/"))).error == nil)
+        let body = method == .put ? DataBody(Data("order".utf8)) : nil
+        let headers: HTTPHeaders = method == .post ? ["Idempotency-Key": "1"] : [:]
+        let end = await loop.run(TransferRequest(url: server.url("/"), method: method, headers: headers, body: body), id: 2)
+        #expect(end.error == nil)
+        #expect(end.body == Data("2".utf8))
+        #expect(server.requests.count { $0.method == method.rawValue } == (method == .get ? 3 : 2))
+        if method == .put { #expect(server.requests.last?.body == Data("order".utf8)) }
+    }
+
+    @Test("no more connections to a host than allowed, first come, first served")
+    func limit() async throws {
+        let gate = Gate()
+        let server = try LoopbackServer { _, connection in
+            connection.wait(until: gate)
+            return .ok("done")
+        }
+        var configuration = TransportConfiguration()
+        configuration.maximumConnectionsPerHost = 3
+        let loop = EventLoop(configuration: configuration)
+        let observers = (0..<20).map { _ in RecordingObserver() }
+        for (index, observer) in observers.enumerated() {
+            // Names and passwords, and the case of the host, make no other host of it.
+            let user = index % 2 == 0 ? "" : "user\(index):secret@"
+            loop.start(TransferRequest(url: "http://\(user)127.0.0.1:\(server.port)/\(index)"), id: index, observer: observer)
+        }
+        #expect(await gate.arrivals(3))
+        let other = try LoopbackServer.standard()
+        #expect(await loop.run(TransferRequest(url: other.url("/delay/100")), id: 100).error == nil)
+        #expect(gate.arrived == 3)
+        gate.open()
+        for observer in observers { #expect(await observer.end().failure == nil) }
+        #expect(server.requestCount == 20)
+        // Connections of different users are not shared, so that some are closed and made anew.
+        #expect(observers.allSatisfy { $0.record.completions == 1 })
+    }
+
+    @Test("with a single connection all go in order")
+    func order() async throws {
+        let server = try LoopbackServer.standard()
+        var configuration = TransportConfiguration()
+        configuration.maximumConnectionsPerHost = 1
+        let loop = EventLoop(configuration: configuration)
+        let observers = (0..<50).map { _ in RecordingObserver() }
+        for (index, observer) in observers.enumerated() {
+            loop.start(TransferRequest(url: server.url("/status/200?\(index)")), id: index, observer: observer)
+        }
+        for observer in observers { #expect(await observer.end().failure == nil) }
+        #expect(server.requests.map(\.target) == (0..<50).map { "/status/200?\($0)" })
+        #expect(server.connectionCount == 1)
+    }
+
+    @Test("many that fail as soon as they get their place do not nest")
+    func failingQueue() async throws {
+        let gate = Gate()
+        let server = try LoopbackServer { _, connection in
+            connection.wait(until: gate)
+            return .ok("done")
+        }
+        var configuration = TransportConfiguration()
+        configuration.maximumConnectionsPerHost = 1
+        let loop = EventLoop(configuration: configuration)
+        let first = RecordingObserver()
+        loop.start(TransferRequest(url: server.url("/")), id: 0, observer: first)
+        let observers = (1...5000).map { _ in RecordingObserver() }
+        for (index, observer) in observers.enumerated() {
+            loop.start(TransferRequest(url: server.url("/"), headers: ["Bad Name": "x"]), id: index + 1, observer: observer)
+        }
+        gate.open()
+        #expect(await first.end().error == nil)
+        for observer in observers { #expect(await observer.end().error != nil) }
+    }
+
+    @Test("a name is resolved, and its resolver's sockets do no harm")
+    func localhost() async throws {
+        let server = try LoopbackServer.standard()
+        for _ in 0..<20 {
+            let loop = EventLoop()
+            for id in 1...3 {
+                let end = await loop.run(TransferRequest(url: "http://localhost:\(server.port)/json"), id: id)
+                #expect(end.error == nil)
+                #expect(end.outcome?.metrics.remoteAddress == "127.0.0.1")
+            }
+        }
+    }
+
+    @Test("a name that does not exist is said so, and holds nobody up")
+    func unresolvable() async throws {
+        let server = try LoopbackServer.standard()
+        let loop = EventLoop()
+        let observer = RecordingObserver()
+        var options = TransferOptions()
+        options.proxy = .none
+        loop.start(TransferRequest(url: "http://user:secret@nobody.invalid/", options: options), id: 1, observer: observer)
+        #expect(await loop.run(TransferRequest(url: server.url("/json")), id: 2).error == nil)
+        let failure = try #require(await observer.end().failure)
+        #expect(failure.kind == .nameResolution)
+        #expect(failure.phase == .resolving)
+        #expect(!failure.requestWasSent)
+        #expect(!"\(failure)".contains("secret"))
+    }
+
+    @Test(
+        "what can't be connected to or is no URL",
+        arguments: [
+            ("http://user:secret@127.0.0.1:1/", TransferFailure.Kind.connect), ("ftp://user:secret@127.0.0.1/", .unsupportedScheme),
+            ("file:///etc/passwd", .unsupportedScheme), ("ws://127.0.0.1/", .unsupportedScheme),
+            ("http://user:secret@127.0.0.1:99999/", .invalidURL),
+            ("http://", .invalidURL), ("", .invalidURL), ("http://user:secret@a b/", .invalidURL), ("http://127.0.0.1:1/a\0b", .invalidURL),
+            ("http://127.0.0.1:1/a\r\nb", .invalidURL),
+        ])
+    func unreachable(url: String, kind: TransferFailure.Kind) async throws {
+        var options = TransferOptions()
+        options.proxy = .none
+        let failure = try #require(await EventLoop().run(TransferRequest(url: url, options: options)).failure)
+        #expect(failure.kind == kind)
+        #expect(!failure.requestWasSent)
+        #expect(failure.phase <= .connecting)
+        #expect(!"\(failure)".contains("secret"))
+        #expect(!"\(CurlewError.transferFailed(failure))".contains("secret"))
+    }
+
+    @Test("idle connections beyond the number kept are closed")
+    func idleLimit() async throws {
+        let gate = Gate()
+        let server = try LoopbackServer { _, connection in
+            connection.wait(until: gate)
+            return .ok("done")
+        }
+        var configuration = TransportConfiguration()
+        configuration.maximumIdleConnections = 2
+        let loop = EventLoop(configuration: configuration)
+        let observers = (0..<40).map { _ in RecordingObserver() }
+        for (index, observer) in observers.enumerated() { loop.start(TransferRequest(url: server.url("/")), id: index, observer: observer) }
+        #expect(await gate.arrivals(40))
+        gate.open()
+        for observer in observers { #expect(await observer.end().failure == nil) }
+        for id in 100..<200 { #expect(await loop.run(TransferRequest(url: server.url("/")), id: id).error == nil) }
+        #expect(ProcessProbe.settles { server.openConnections <= 4 })
+    }
+
+    @Test("a proxy gets the request, except for the hosts that are excepted")
+    func proxy() async throws {
+        let proxy = try LoopbackServer { request, _ in .ok("via proxy: \(request.target)") }
+        let server = try LoopbackServer.standard()
+        let loop = EventLoop()
+        var options = TransferOptions()
+        options.proxy = .url("http://127.0.0.1:\(proxy.port)", except: ["127.0.0.1"])
+        #expect(
+            await loop.run(TransferRequest(url: "http://example.invalid/x", options: options)).body
+                == Data("via proxy: http://example.invalid/x".utf8))
+        #expect(await loop.run(TransferRequest(url: server.url("/json"), options: options), id: 2).head?.statusCode == 200)
+        #expect(proxy.requestCount == 1)
+    }
+
+    @Test("a proxy that refuses the tunnel is the proxy's failure")
+    func refusingProxy() async throws {
+        let proxy = try LoopbackServer { _, _ in .status(403) }
+        var options = TransferOptions()
+        options.proxy = .url("http://127.0.0.1:\(proxy.port)")
+        let end = await EventLoop().run(TransferRequest(url: "https://example.invalid/", options: options))
+        #expect(end.failure?.kind == .proxy, "\(String(describing: end.failure))")
+        #expect(end.head == nil)
+    }
+}

@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: Apache-2.0
+import CurlewHTTP
+import CurlewTestSupport
+import Testing
+
+@testable import CurlewTransport
+
+@Suite(.timeLimit(.minutes(1))) struct ContentDecoderTests {
+    /// Forty times "curlew ", then each byte once.
+    private static var text: Data { Data(String(repeating: "curlew ", count: 40).utf8) + Data(UInt8.min...UInt8.max) }
+    private static let base64 = """
+        Sy4tykktV0gepVApBkYmZhZWNnYOTi5uHl4+fgFBIWERUTFxCUkpaRlZOXkFRSVlFVU1dQ1NLW0dXT19A0MjYxNTM3MLSytrG1s7ewdHJ2cXVzd3D08vbx9f\
+        P/+AwKDgkNCw8IjIqOiY2Lj4hMSk5JTUtPSMzKzsnNy8/ILCouKS0rLyisqq6prauvqGxqbmlta29o7Oru6e3r7+CRMnTZ4yddr0GTNnzZ4zd978BQsXLV6y\
+        dNnyFStXrV6zdt36DRs3bd6yddv2HTt37d6zd9/+AwcPHT5y9NjxEydPnT5z9tz5CxcvXb5y9dr1Gzdv3b5z9979Bw8fPX7y9NnzFy9fvX7z9t37Dx8/ff7y\
+        9dv3Hz9//f7z999/AA==
+        """
+    private static var rawDeflate: Data { Data(base64Encoded: base64) ?? Data() }
+    private static var gzip: Data {
+        Data([0x1F, 0x8B, 8, 0, 0, 0, 0, 0, 2, 3]) + rawDeflate + Data([0x62, 0xBD, 0xF1, 0x80, 0x18, 0x02, 0x00, 0x00])
+    }
+    private static var zlib: Data { Data([0x78, 0xDA]) + rawDeflate + Data([0xD5, 0x4F, 0xEB, 0x51]) }
+
+    struct Coded: Sendable, CustomTestStringConvertible {
+        let name: String
+        let coding: String
+        // Not Data, in which the leak checker does not find what a static keeps.
+        let bytes: [UInt8]
+        init(name: String, coding: String, bytes: Data) {
+            (self.name, self.coding, self.bytes) = (name, coding, [UInt8](bytes))
+        }
+        var testDescription: String { name }
+    }
+
+    static let valid = [
+        Coded(name: "gzip", coding: "gzip", bytes: gzip), Coded(name: "x-gzip", coding: "X-GZip", bytes: gzip),
+        Coded(name: "zlib", coding: "deflate", bytes: zlib), Coded(name: "raw deflate", coding: "deflate", bytes: rawDeflate),
+        Coded(name: "stored gzip", coding: "gzip", bytes: StoredDeflate.gzip(text)),
+        Coded(name: "stored zlib", coding: " identity , deflate ,", bytes: StoredDeflate.zlib(text)),
+        Coded(name: "gzip in deflate", coding: "gzip, deflate", bytes: StoredDeflate.zlib(gzip)),
+        Coded(name: "gzip in gzip in gzip", coding: "gzip,gzip,gzip", bytes: StoredDeflate.gzip(StoredDeflate.gzip(gzip))),
+    ]
+
+    /// What comes of a body that arrives in pieces of a size; the second is why it can't be whole.
+    private static func decode(_ bytes: Data, _ codings: String, piece size: Int = .max) throws -> (Data, DecodingError?) {
+        let decoder = try #require(try ContentDecoder(codings: codings, accepted: "gzip, deflate"))
+        var output = Data()
+        var rest = bytes[...]
+        while !rest.isEmpty {
+            let goesOn = try rest.prefix(size).withUnsafeBytes { piece in
+                try decoder.decode(piece) { decoded in
+                    output.append(contentsOf: decoded)
+                    return true
+                }
+            }
+            #expect(goesOn)
+            rest = rest.dropFirst(size)
+        }
+        return (output, decoder.failureAtEnd)
+    }
+
+    @Test("every coding is undone, whatever the pieces it comes in", arguments: valid)
+    func decodes(coded: Coded) throws {
+        for size in [1, 2, 3, 7, 100, .max] {
+            let (output, failure) = try Self.decode(Data(coded.bytes), coded.coding, piece: size)
+            #expect(output == Self.text)
+            #expect(failure == nil)
+        }
+    }
+
+    @Test("a body cut short is an error at every byte", arguments: valid)
+    func truncated(coded: Coded) throws {
+        for count in 1..<coded.bytes.count {
+            let result = Result { try Self.decode(Data(coded.bytes.prefix(count)), coded.coding) }
+            guard case .success(let (output, failure)) = result else {
+                // A bare DEFLATE stream is told from a zlib one by its first two bytes.
+                Issue.record("\(count) bytes: \(result)")
+                continue
+            }
+            #expect(failure?.kind == .decoding, "\(count) of \(coded.bytes.count) bytes")
+            #expect(Self.text.starts(with: output))
+        }
+    }
+
+    @Test("a checksum's or a block's wrong byte is an error", arguments: valid.filter { $0.name != "raw deflate" })
+    func corrupt(coded: Coded) throws {
+        for index in [coded.bytes.count - 1, coded.bytes.count - 4, coded.bytes.count / 2] {
+            var bytes = Data(coded.bytes)
+            bytes[index] ^= 0x55
+            let result = Result { try Self.decode(bytes, coded.coding) }
+            switch result {
+            case .success(let (_, failure)): #expect(failure != nil, "byte \(index)")
+            case .failure(let error): #expect((error as? DecodingError)?.kind == .decoding)
+            }
+        }
+    }
+
+    @Test("an empty body has nothing to undo", arguments: ["gzip", "deflate", "gzip, deflate"])
+    func empty(codings: String) throws {
+        let (output, failure) = try Self.decode(Data(), codings)
+        #expect(output.isEmpty)
+        #expect(failure == nil)
+    }
+
+    @Test("gzip members follow each other; padding behind the last is passed over", arguments: [1, 5, 309, .max])
+    func members(size: Int) throws {
+        let (output, failure) = try Self.decode(
+            Self.gzip + Self.gzip + StoredDeflate.gzip(Self.text) + Data(count: 700), "gzip", piece: size)
+        #expect(output == Self.text + Self.text + Self.text)
+        #expect(failure == nil)
+        #expect(try Self.decode(Self.gzip + Self.gzip.dropLast(), "gzip", piece: size).1 != nil)
+    }
+
+    @Test("a member that exactly fills the output buffer does not hide the next one", arguments: [32_767, 32_768, 65_536])
+    func fullBuffer(count: Int) throws {
+        let zeros = StoredDeflate.gzip(Data(count: count))
+        let (output, failure) = try Self.decode(zeros + Self.gzip, "gzip", piece: zeros.count)
+        #expect(output == Data(count: count) + Self.text)
+        #expect(failure == nil)
+    }
+
+    @Test("what is behind a zlib stream is passed over")
+    func behindZlib() throws {
+        let (output, failure) = try Self.decode(Self.zlib + Data([1, 2, 3]), "deflate", piece: 50)
+        #expect(output == Self.text)
+        #expect(failure == nil)
+    }
+
+    @Test("a stream that wants a preset dictionary is an error")
+    func dictionary() {
+        #expect(throws: DecodingError.self) { try Self.decode(Data([0x78, 0xBB, 1, 2, 3, 4, 5, 6]), "deflate") }
+    }
+
+    @Test(
+        "a coding that nobody asked for is an error; one that was asked for is left alone",
+        arguments: [
+            ("br", "gzip, deflate", false), ("br", "gzip, br;q=0.5", true), ("gzip, BR", " br ", true), ("zstd", "*", true),
+            ("compress", "", false),
+        ])
+    func unknown(coding: String, accepted: String, isLeftAlone: Bool) {
+        let result = Result { try ContentDecoder(codings: coding, accepted: accepted) }
+        switch result {
+        case .success(let decoder): #expect(isLeftAlone && decoder == nil)
+        case .failure(let error): #expect(!isLeftAlone && (error as? DecodingError)?.kind == .decoding)
+        }
+    }
+
+    @Test("nothing to undo makes no decoder", arguments: ["", "identity", " , identity ,"])
+    func identity(codings: String) throws {
+        #expect(try ContentDecoder(codings: codings, accepted: "") == nil)
+    }
+
+    @Test("more codings than five are refused")
+    func tooMany() {
+        #expect(throws: DecodingError.self) {
+            try ContentDecoder(codings: "gzip,gzip,gzip,gzip,gzip,gzip", accepted: "gzip")
+        }
+    }
+
+    @Test("decoding stops when the receiver has enough")
+    func stops() throws {
+        let decoder = try #require(try ContentDecoder(codings: "gzip", accepted: ""))
+        var calls = 0
+        let goesOn = try StoredDeflate.gzip(Data(count: 200_000)).withUnsafeBytes { bytes in
+            try decoder.decode(bytes) { _ in
+                calls += 1
+                return false
+            }
+        }
+        #expect(!goesOn)
+        #expect(calls == 1)
+    }
+}

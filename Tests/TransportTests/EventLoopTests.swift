@@ -1,0 +1,260 @@
+// SPDX-License-Identifier: Apache-2.0
+import CurlewHTTP
+import CurlewTestSupport
+import Testing
+
+@testable import CurlewTransport
+
+@Suite(.timeLimit(.minutes(1))) struct EventLoopTests {
+    @Test("a GET brings status, header fields and body")
+    func get() async throws {
+        let server = try LoopbackServer.standard()
+        let loop = EventLoop()
+        let end = await loop.run(TransferRequest(url: server.url("/bytes/100000")))
+        #expect(end.error == nil)
+        #expect(end.head?.statusCode == 200)
+        #expect(end.head?.value(for: "content-length") == "100000")
+        #expect(end.body.count == 100_000 && GeneratedBody().matches(end.body))
+        #expect(end.completions == 1)
+        let metrics = try #require(end.outcome?.metrics)
+        #expect(metrics.responseBodyBytes == 100_000)
+        #expect(metrics.httpVersion == .http1_1)
+        #expect(metrics.remoteAddress == "127.0.0.1")
+        #expect(metrics.remotePort == server.port)
+        #expect(!metrics.reusedConnection)
+        #expect(try #require(metrics.responseStart) <= metrics.total)
+    }
+
+    @Test("the second request uses the first one's connection")
+    func reuse() async throws {
+        let server = try LoopbackServer.standard()
+        let loop = EventLoop()
+        for _ in 0..<5 { #expect(await loop.run(TransferRequest(url: server.url("/json"))).error == nil) }
+        let end = await loop.run(TransferRequest(url: server.url("/json")))
+        #expect(end.outcome?.metrics.reusedConnection == true)
+        #expect(server.connectionCount == 1)
+    }
+
+    @Test("the portable poller does the same job")
+    func pollPoller() async throws {
+        let server = try LoopbackServer.standard()
+        let loop = EventLoop(makePoller: { try PollPoller() })
+        await withTaskGroup(of: RecordingObserver.Record.self) { group in
+            for id in 1...50 { group.addTask { await loop.run(TransferRequest(url: server.url("/bytes/50000")), id: id) } }
+            for await end in group { #expect(end.error == nil && end.body.count == 50_000) }
+        }
+    }
+
+    @Test("a body in memory is sent whole", arguments: [HTTPMethod.post, .put, .patch, .delete, .get])
+    func body(method: HTTPMethod) async throws {
+        let server = try LoopbackServer.standard()
+        let loop = EventLoop()
+        let data = Data((0..<300_000).map { UInt8(truncatingIfNeeded: $0) })
+        let end = await loop.run(TransferRequest(url: server.url("/body"), method: method, body: DataBody(data)))
+        #expect(end.error == nil)
+        #expect(end.body == data)
+        #expect(end.sent == 300_000)
+        #expect(server.requests.last?.method == method.rawValue)
+    }
+
+    @Test("10,000 requests, 256 in flight, all succeed")
+    func many() async throws {
+        let server = try LoopbackServer.standard(recording: false)
+        let loop = EventLoop()
+        let url = server.url("/bytes/1024")
+        let failures = await withTaskGroup(of: Int.self) { group in
+            for worker in 0..<256 {
+                group.addTask {
+                    var failures = 0
+                    for round in 0..<40 {
+                        let end = await loop.run(TransferRequest(url: url), id: worker * 1000 + round)
+                        if end.error != nil || end.body.count != 1024 { failures += 1 }
+                    }
+                    return failures
+                }
+            }
+            return await group.reduce(0, +)
+        }
+        #expect(failures == 0)
+        #expect(server.connectionCount <= 64)
+    }
+
+    @Test("cancelling ends the transfer at once")
+    func cancel() async throws {
+        let server = try LoopbackServer.standard()
+        let loop = EventLoop()
+        let observer = RecordingObserver()
+        loop.start(TransferRequest(url: server.url("/silent")), id: 7, observer: observer)
+        #expect(await server.waitForRequests(1, timeout: .seconds(5)))
+        loop.cancel(7)
+        let end = await observer.end()
+        #expect(end.isCancelled)
+        #expect(end.completions == 1)
+    }
+
+    @Test("letting go of the loop ends its transfers")
+    func drop() async throws {
+        let server = try LoopbackServer.standard()
+        let observer = RecordingObserver()
+        do {
+            let loop = EventLoop()
+            loop.start(TransferRequest(url: server.url("/silent")), id: 7, observer: observer)
+            #expect(await server.waitForRequests(1, timeout: .seconds(5)))
+        }
+        let end = await observer.end()
+        #expect(end.isInvalidated)
+    }
+
+    @Test("a thousand transfers cancelled at any moment complete once each")
+    func cancels() async throws {
+        let server = try LoopbackServer.standard(recording: false)
+        let loop = EventLoop()
+        var random = SplitMix(state: 3)
+        let paths = ["/bytes/100000", "/silent", "/head-only", "/json", "/chunked/50000"]
+        let observers = (1...1000).map { _ in RecordingObserver() }
+        for (index, observer) in observers.enumerated() {
+            loop.start(TransferRequest(url: server.url(paths[index % paths.count])), id: index, observer: observer)
+            if random.next() % 3 == 0 { await Task.yield() }
+            loop.cancel(Int(random.next() % UInt64(index + 1)))
+        }
+        for index in observers.indices { loop.cancel(index) }
+        for observer in observers {
+            let end = await observer.end()
+            #expect(end.completions == 1)
+            #expect(end.isCancelled || end.error == nil)
+        }
+        #expect(await loop.run(TransferRequest(url: server.url("/json")), id: 5000).error == nil)
+    }
+
+    @Test("shutting down at any moment completes each transfer once")
+    func shutDowns() async throws {
+        let server = try LoopbackServer.standard(recording: false)
+        for round in 0..<30 {
+            let loop = EventLoop()
+            let observers = (1...40).map { _ in RecordingObserver() }
+            let streams = (1...5).map { _ in RecordingStreamObserver() }
+            for (index, observer) in observers.enumerated() {
+                loop.start(TransferRequest(url: server.url(index % 2 == 0 ? "/bytes/20000" : "/silent")), id: index, observer: observer)
+            }
+            let request = StreamTransferRequest(host: "127.0.0.1", port: server.port, isSecure: false)
+            for (index, stream) in streams.enumerated() { loop.openStream(request, id: 100 + index, observer: stream) }
+            for _ in 0..<(round * 5) { await Task.yield() }
+            loop.shutDown()
+            loop.shutDown()
+            for observer in observers {
+                let end = await observer.end()
+                #expect(end.completions == 1)
+                #expect(end.isInvalidated || end.error == nil)
+            }
+            for stream in streams { #expect(await stream.end().completions == 1) }
+        }
+    }
+
+    @Test("what is started after the end completes at once, and nothing else is done")
+    func afterShutDown() async throws {
+        let loop = EventLoop()
+        loop.shutDown()
+        #expect(await loop.run(TransferRequest(url: "http://127.0.0.1:1/")).isInvalidated)
+        let stream = RecordingStreamObserver()
+        loop.openStream(StreamTransferRequest(host: "127.0.0.1", port: 1, isSecure: false), id: 2, observer: stream)
+        #expect(await stream.end().completions == 1)
+        loop.cancel(1)
+        loop.setSuspended(true, of: 1)
+        loop.send(Data([1]), endOfStream: true, on: 2)
+    }
+
+    @Test("without a descriptor for the loop transfers fail, and the next one tries again")
+    func noDescriptor() async throws {
+        let server = try LoopbackServer.standard()
+        let attempts = Lock(0)
+        let loop = EventLoop(makePoller: {
+            let attempt = attempts.withLock { attempts in
+                attempts += 1
+                return attempts
+            }
+            guard attempt > 1 else { throw POSIXError(.EMFILE) }
+            return try SystemPoller()
+        })
+        let end = await loop.run(TransferRequest(url: server.url("/json")))
+        #expect(end.failure?.kind == .configuration)
+        #expect(end.failure?.phase == .queued)
+        #expect(await loop.run(TransferRequest(url: server.url("/json")), id: 2).error == nil)
+    }
+
+    @Test("calls about transfers that nobody started make no thread")
+    func noThread() async throws {
+        let attempts = Lock(0)
+        let loop = EventLoop(makePoller: {
+            attempts.withLock { $0 += 1 }
+            return try SystemPoller()
+        })
+        loop.cancel(1)
+        loop.resumeReceiving(1)
+        loop.setSuspended(true, of: 1)
+        loop.shutDown()
+        #expect(attempts.withLock { $0 } == 0)
+    }
+
+    @Test("a loop's end gives its connections, threads and descriptors back")
+    func resources() async throws {
+        let descriptors = try #require(ProcessProbe.openDescriptorCount)
+        let threads = try #require(ProcessProbe.threadCount)
+        for _ in 0..<60 {
+            let server = try LoopbackServer.standard(recording: false)
+            do {
+                let loop = EventLoop()
+                for id in 1...3 { #expect(await loop.run(TransferRequest(url: server.url("/json")), id: id).error == nil) }
+            }
+            #expect(await server.waitForConnectionsToClose())
+        }
+        // Other suites run beside this one: what they hold goes too, a loop's leak would stay.
+        #expect(ProcessProbe.settles(timeout: .seconds(40)) { ProcessProbe.openDescriptorCount.map { $0 < descriptors + 30 } ?? true })
+        #expect(ProcessProbe.settles(timeout: .seconds(40)) { ProcessProbe.threadCount.map { $0 < threads + 30 } ?? true })
+    }
+
+    @Test("a body that keeps the loop's wake-up call does not keep its descriptor")
+    func bodyOutlivesLoop() async throws {
+        let server = try LoopbackServer.standard(recording: false)
+        weak var wakeUp: WakeUp?
+        let body = FedBody([.bytes(Data("x".utf8)), .end])
+        do {
+            let box = Lock<WakeUp?>(nil)
+            let loop = EventLoop(makePoller: {
+                let poller = try SystemPoller()
+                box.withLock { $0 = poller.wakeUp }
+                return poller
+            })
+            #expect(await loop.run(TransferRequest(url: server.url("/body"), method: .put, body: body)).error == nil)
+            wakeUp = box.withLock { $0.take() }
+        }
+        #expect(ProcessProbe.settles { wakeUp == nil })
+        #expect(body.isPrepared)
+    }
+
+    @Test("a turn costs the same beside hundreds of idle transfers")
+    func idleTransfers() async throws {
+        let silent = try SilentListener(backlog: 4096)
+        let server = try LoopbackServer.standard(recording: false)
+        let poller = CountingPoller.Counts()
+        var configuration = TransportConfiguration()
+        configuration.maximumConnectionsPerHost = nil
+        let loop = EventLoop(configuration: configuration, makePoller: { try CountingPoller(counts: poller) })
+        func costOf500Requests(from id: Int) async -> (waits: Int, calls: Int) {
+            let before = poller.value
+            for id in id..<(id + 500) { #expect(await loop.run(TransferRequest(url: server.url("/json")), id: id).error == nil) }
+            return (poller.value.waits - before.waits, poller.value.calls - before.calls)
+        }
+        let alone = await costOf500Requests(from: 1)
+        let idle = (0..<300).map { _ in RecordingObserver() }
+        for (index, observer) in idle.enumerated() {
+            loop.start(TransferRequest(url: "http://127.0.0.1:\(silent.port)/"), id: 10_000 + index, observer: observer)
+        }
+        _ = await costOf500Requests(from: 2_000)
+        let beside = await costOf500Requests(from: 3_000)
+        #expect(beside.waits < alone.waits * 2 + 100)
+        #expect(beside.calls < alone.calls * 2 + 100)
+        #expect(beside.calls < 500)
+        loop.shutDown()
+        for observer in idle { #expect(await observer.end().isInvalidated) }
+    }
+}

@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: Apache-2.0
+import CurlewHTTP
+import CurlewTestSupport
+
+@testable import CurlewTransport
+
+/// A body that gives what a test feeds it.
+final class FedBody: BodySource {
+    enum Step: Sendable {
+        case bytes(Data)
+        case later
+        case end
+        case failed(any Error)
+    }
+
+    private struct State {
+        var steps: [Step]
+        var onReadable: (@Sendable () -> Void)?
+        var reads = 0
+    }
+
+    let length: Int64?
+    private let state: Lock<State>
+
+    init(_ steps: [Step] = [], length: Int64? = nil) {
+        self.length = length
+        state = Lock(State(steps: steps))
+    }
+
+    var isPrepared: Bool { state.withLock { $0.onReadable != nil } }
+
+    /// How often somebody has asked for bytes.
+    var reads: Int { state.withLock { $0.reads } }
+
+    /// Adds something to give, and says so if it is asked to.
+    func feed(_ step: Step, waking: Bool = true) {
+        let onReadable = state.withLock { state in
+            state.steps.append(step)
+            return state.onReadable
+        }
+        if waking { onReadable?() }
+    }
+
+    func prepare(onReadable: @escaping @Sendable () -> Void) {
+        state.withLock { $0.onReadable = onReadable }
+    }
+
+    func read(into buffer: UnsafeMutableRawBufferPointer) -> BodyRead {
+        state.withLock { state in
+            state.reads += 1
+            guard !state.steps.isEmpty else { return .later }
+            switch state.steps.removeFirst() {
+            case .bytes(let data):
+                let count = min(data.count, buffer.count)
+                data.copyBytes(to: buffer, count: count)
+                if count < data.count { state.steps.insert(.bytes(data.dropFirst(count)), at: 0) }
+                return .bytes(count)
+            case .later: return .later
+            case .end: return .end
+            case .failed(let error): return .failed(error)
+            }
+        }
+    }
+
+    func rewind() -> Bool { false }
+}
+
+/// A port on 127.0.0.1 where connections are made, by the system, and nobody says anything.
+final class SilentListener: Sendable {
+    let port: Int
+    private let descriptor: Int32
+    private let clients: [Int32]
+
+    /// With `full` the system makes no further connections either.
+    init(backlog: Int32, full: Bool = false) throws {
+        descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
+        var address = sockaddr_in()
+        address.sin_family = sa_family_t(AF_INET)
+        address.sin_addr.s_addr = UInt32(0x7F00_0001).bigEndian
+        var size = socklen_t(MemoryLayout<sockaddr_in>.size)
+        let descriptor = descriptor
+        let isListening = Self.withAddress(&address) { address in
+            bind(descriptor, address, size) == 0 && listen(descriptor, backlog) == 0 && getsockname(descriptor, address, &size) == 0
+        }
+        guard isListening else { throw POSIXError(POSIXErrorCode(rawValue: errno) ?? .EIO) }
+        port = Int(UInt16(bigEndian: address.sin_port))
+        var clients: [Int32] = []
+        for _ in 0..<(full ? backlog + 8 : 0) {
+            let client = socket(AF_INET, Int32(SOCK_STREAM.rawValue | SOCK_NONBLOCK.rawValue), 0)
+            _ = Self.withAddress(&address) { connect(client, $0, size) }
+            clients.append(client)
+        }
+        self.clients = clients
+    }
+
+    deinit {
+        for descriptor in clients + [descriptor] { close(descriptor) }
+    }
+
+    private static func withAddress<Result>(_ address: inout sockaddr_in, _ body: (UnsafeMutablePointer<sockaddr>) -> Result) -> Result {
+        withUnsafeMutablePointer(to: &address) { $0.withMemoryRebound(to: sockaddr.self, capacity: 1, body) }
+    }
+}
+
+/// The system's poller, counting.
+final class CountingPoller: Poller {
+    final class Counts: Sendable {
+        private let counts = Lock((waits: 0, calls: 0))
+        var value: (waits: Int, calls: Int) { counts.withLock { $0 } }
+        func addWait() { counts.withLock { $0.waits += 1 } }
+        func addCall() { counts.withLock { $0.calls += 1 } }
+    }
+
+    private let poller: SystemPoller
+    private let counts: Counts
+
+    init(counts: Counts) throws {
+        poller = try SystemPoller()
+        self.counts = counts
+    }
+
+    convenience init() throws { try self.init(counts: Counts()) }
+
+    var wakeUp: WakeUp { poller.wakeUp }
+
+    func watch(_ socket: Int32, from old: SocketEvents, to new: SocketEvents) {
+        counts.addCall()
+        poller.watch(socket, from: old, to: new)
+    }
+
+    func forget(_ socket: Int32) { poller.forget(socket) }
+
+    func wait(milliseconds: Int32, afterwards: () -> Void, onEvent: (Int32, SocketEvents) -> Void) {
+        counts.addWait()
+        poller.wait(milliseconds: milliseconds, afterwards: afterwards, onEvent: onEvent)
+    }
+}
+
+/// Keeps what a stream reports, and lets a test wait for it.
+final class RecordingStreamObserver: StreamTransferObserver {
+    struct Record: Sendable {
+        var isOpen = false
+        var bytes = Data()
+        var hasEndedReceiving = false
+        var sent: Int64 = 0
+        var outcome: TransferOutcome?
+        var completions = 0
+
+        var failure: TransferFailure? {
+            if case .transferFailed(let failure) = outcome?.error as? CurlewError { failure } else { nil }
+        }
+
+        var isCancelled: Bool {
+            if case .cancelled = outcome?.error as? CurlewError { true } else { false }
+        }
+    }
+
+    private let state = Lock(Record())
+    private let onBytes: @Sendable (Int) -> ReceiveAction
+
+    init(onBytes: @escaping @Sendable (Int) -> ReceiveAction = { _ in .proceed }) {
+        self.onBytes = onBytes
+    }
+
+    /// The record when something has come that the condition wants to see, or the stream is over.
+    func record(when isMet: @Sendable (Record) -> Bool) async -> Record {
+        while true {
+            let record = state.withLock { $0 }
+            if record.outcome != nil || isMet(record) { return record }
+            await Task.yield()
+        }
+    }
+
+    func end() async -> Record { await record { $0.outcome != nil } }
+
+    func streamDidOpen(_ id: Int) { state.withLock { $0.isOpen = true } }
+
+    func stream(_ id: Int, didReceive bytes: UnsafeRawBufferPointer) -> ReceiveAction {
+        state.withLock { $0.bytes.append(contentsOf: bytes) }
+        return onBytes(bytes.count)
+    }
+
+    func streamDidEndReceiving(_ id: Int) { state.withLock { $0.hasEndedReceiving = true } }
+
+    func stream(_ id: Int, didSend count: Int64) { state.withLock { $0.sent = count } }
+
+    func stream(_ id: Int, didComplete outcome: TransferOutcome) {
+        state.withLock {
+            $0.outcome = outcome
+            $0.completions += 1
+        }
+    }
+}

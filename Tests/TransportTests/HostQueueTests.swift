@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+import Testing
+
+@testable import CurlewTransport
+
+@Suite(.timeLimit(.minutes(1))) struct HostQueueTests {
+    private final class Item {}
+
+    /// A queue by reference, so that expectations can change it.
+    private final class Queue {
+        private var queue: HostQueue<Item>
+
+        init(limit: Int?) { queue = HostQueue(limit: limit) }
+
+        func enter(_ host: UInt64, _ item: Item) -> Bool { queue.enter(host, item) }
+        func leave(_ host: UInt64) -> Item? { queue.leave(host) }
+        func withdraw(_ item: Item, from host: UInt64) { queue.withdraw(item, from: host) }
+    }
+
+    @Test("lets as many in as the limit says, per host")
+    func limit() {
+        let queue = Queue(limit: 2)
+        #expect(queue.enter(1, Item()))
+        #expect(queue.enter(1, Item()))
+        #expect(!queue.enter(1, Item()))
+        #expect(queue.enter(2, Item()))
+    }
+
+    @Test("a limit below one counts as one", arguments: [0, -5])
+    func smallLimit(limit: Int) {
+        let queue = Queue(limit: limit)
+        #expect(queue.enter(1, Item()))
+        #expect(!queue.enter(1, Item()))
+    }
+
+    @Test("without a limit all go in and nobody waits")
+    func noLimit() {
+        let queue = Queue(limit: nil)
+        #expect((0..<1000).allSatisfy { _ in queue.enter(1, Item()) })
+        #expect(queue.leave(1) == nil)
+    }
+
+    @Test("first come, first served, over many times the compaction's threshold")
+    func order() {
+        let queue = Queue(limit: 1)
+        #expect(queue.enter(1, Item()))
+        let items = (0..<500).map { _ in Item() }
+        #expect(items.allSatisfy { !queue.enter(1, $0) })
+        #expect(items.allSatisfy { queue.leave(1) === $0 })
+        #expect(queue.leave(1) == nil)
+        #expect(queue.enter(1, Item()))
+    }
+
+    @Test("one that withdraws is passed over, wherever it stands")
+    func withdraw() {
+        let queue = Queue(limit: 1)
+        #expect(queue.enter(1, Item()))
+        let items = (0..<200).map { _ in Item() }
+        #expect(items.allSatisfy { !queue.enter(1, $0) })
+        for index in stride(from: 0, to: 100, by: 1) { #expect(queue.leave(1) === items[index]) }
+        for index in stride(from: 100, to: 200, by: 2) { queue.withdraw(items[index], from: 1) }
+        queue.withdraw(items[0], from: 1)  // is out already
+        queue.withdraw(Item(), from: 9)  // was never in
+        for index in stride(from: 101, to: 200, by: 2) { #expect(queue.leave(1) === items[index]) }
+        #expect(queue.leave(1) == nil)
+    }
+}

@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: Apache-2.0
+import CurlewHTTP
+import CurlewTestSupport
+import Testing
+
+@testable import CurlewTransport
+
+@Suite(.timeLimit(.minutes(1))) struct PauseTests {
+    /// How many bytes the server has got rid of.
+    private static func countingServer(_ count: Lock<Int>, total: Int) throws -> LoopbackServer {
+        try LoopbackServer { _, connection in
+            try connection.send(raw: "HTTP/1.1 200 OK\r\nContent-Length: \(total)\r\n\r\n")
+            let body = GeneratedBody()
+            for offset in stride(from: 0, to: total, by: 65_536) {
+                try connection.send(raw: body.data(offset: Int64(offset), count: min(65_536, total - offset)))
+                count.withLock { $0 += 65_536 }
+            }
+            return nil
+        }
+    }
+
+    @Test("a paused transfer takes no more than the network's buffers, and loses nothing")
+    func pause() async throws {
+        let sent = Lock(0)
+        let total = 60_000_000
+        let server = try Self.countingServer(sent, total: total)
+        let pauses = Lock(0)
+        let observer = RecordingObserver(onBytes: { _ in
+            pauses.withLock { pauses in
+                pauses += 1
+                return pauses == 1 ? .pause : .proceed
+            }
+        })
+        let loop = EventLoop()
+        var options = TransferOptions()
+        options.idleTimeout = .seconds(1)
+        loop.start(TransferRequest(url: server.url("/"), options: options, mayPause: true), id: 1, observer: observer)
+        _ = await observer.record { $0.pieces == 1 }
+        // Far longer than the idle limit, which does not run meanwhile.
+        let other = try LoopbackServer.standard()
+        #expect(await loop.run(TransferRequest(url: other.url("/delay/1500")), id: 3).error == nil)
+        let paused = observer.record
+        #expect(paused.pieces == 1)
+        #expect(paused.outcome == nil)
+        #expect(sent.withLock { $0 } < 20_000_000)
+        loop.resumeReceiving(1)
+        let end = await observer.end()
+        #expect(end.error == nil)
+        #expect(end.body.count == total && GeneratedBody().matches(end.body))
+    }
+
+    @Test(
+        "a transfer held at its head gets its body afterwards",
+        arguments: ["/bytes/1000", "/bytes/300000", "/chunked/20000", "/drip?n=3&ms=50"])
+    func holdAtHead(path: String) async throws {
+        let server = try LoopbackServer.standard()
+        let other = try LoopbackServer.standard()
+        let observer = RecordingObserver(onHead: { _ in .pause })
+        let loop = EventLoop()
+        loop.start(TransferRequest(url: server.url(path)), id: 1, observer: observer)
+        _ = await observer.record { $0.head != nil }
+        #expect(await loop.run(TransferRequest(url: other.url("/delay/100")), id: 2).error == nil)
+        #expect(observer.record.pieces == 0)
+        loop.resumeReceiving(1)
+        let end = await observer.end()
+        #expect(end.error == nil)
+        let length = path.split(separator: "/").last.flatMap { Int($0) } ?? 3
+        #expect(end.body.count == length)
+    }
+
+    @Test(
+        "pausing at each piece and resuming from another thread loses nothing",
+        arguments: ["/bytes/3000000", "/gzip?n=200000", "/chunked/200000?size=7000"])
+    func everyPiece(path: String) async throws {
+        let server = try LoopbackServer.standard()
+        let loop = EventLoop()
+        let pieces = Lock(0)
+        let observer = RecordingObserver(onBytes: { _ in
+            pieces.withLock { $0 += 1 }
+            return .pause
+        })
+        loop.start(TransferRequest(url: server.url(path)), id: 1, observer: observer)
+        var seen = 0
+        while true {
+            let before = seen
+            let record = await observer.record { $0.pieces > before }
+            seen = record.pieces
+            guard record.outcome == nil else { break }
+            loop.resumeReceiving(1)
+        }
+        let end = await observer.end()
+        #expect(end.error == nil)
+        #expect(end.pieces > 1)
+        let expected = path.hasPrefix("/gzip") ? ServerRoutes.text(count: 200_000) : GeneratedBody().data(count: end.body.count)
+        #expect(end.body == expected)
+        #expect(end.body.count >= 200_000)
+    }
+
+    @Test(
+        "suspending stops a transfer in every stage; resuming brings the rest",
+        arguments: ["/delay/200", "/drip?n=4&ms=100", "/bytes/5000000", "/silent"])
+    func suspend(path: String) async throws {
+        let server = try LoopbackServer.standard()
+        let other = try LoopbackServer.standard()
+        let loop = EventLoop()
+        var options = TransferOptions()
+        options.idleTimeout = .seconds(1)
+        options.firstByteTimeout = .seconds(1)
+        let observer = RecordingObserver()
+        loop.start(TransferRequest(url: server.url(path), options: options), id: 1, observer: observer)
+        loop.setSuspended(true, of: 1)
+        // Longer than either limit: time spent suspended does not count.
+        #expect(await loop.run(TransferRequest(url: other.url("/delay/1500")), id: 2).error == nil)
+        #expect(observer.record.outcome == nil)
+        #expect(observer.record.body.isEmpty)
+        loop.setSuspended(false, of: 1)
+        let end = await observer.end()
+        #expect((end.error == nil) == (path != "/silent"))
+        if path == "/silent" { #expect(end.failure?.isTimeout == true) }
+    }
+
+    @Test("an upload can be suspended and resumed")
+    func suspendUpload() async throws {
+        let server = try LoopbackServer.standard()
+        let other = try LoopbackServer.standard()
+        let loop = EventLoop()
+        let observer = RecordingObserver()
+        let body = FedBody([.bytes(Data(count: 1000))], length: 2000)
+        loop.start(TransferRequest(url: server.url("/upload"), method: .put, body: body), id: 1, observer: observer)
+        _ = await observer.record { $0.sent == 1000 }
+        loop.setSuspended(true, of: 1)
+        body.feed(.bytes(Data(count: 1000)))
+        #expect(await loop.run(TransferRequest(url: other.url("/delay/100")), id: 2).error == nil)
+        #expect(observer.record.sent == 1000)
+        loop.setSuspended(false, of: 1)
+        let end = await observer.end()
+        #expect(end.error == nil)
+        #expect(end.sent == 2000)
+    }
+
+    @Test("a transfer that is paused or suspended can be cancelled", arguments: [true, false])
+    func cancel(suspended: Bool) async throws {
+        let server = try LoopbackServer.standard()
+        let loop = EventLoop()
+        let observer = RecordingObserver(onBytes: { _ in suspended ? .proceed : .pause })
+        loop.start(TransferRequest(url: server.url("/bytes/50000000")), id: 1, observer: observer)
+        if suspended { loop.setSuspended(true, of: 1) } else { _ = await observer.record { $0.pieces == 1 } }
+        loop.cancel(1)
+        #expect(await observer.end().isCancelled)
+        #expect(observer.record.completions == 1)
+    }
+
+    @Test("an observer that has enough ends the transfer, at the head or in the body", arguments: [true, false])
+    func observerCancels(atHead: Bool) async throws {
+        let server = try LoopbackServer.standard()
+        let observer = RecordingObserver(onHead: { _ in atHead ? .cancel : .proceed }, onBytes: { _ in .cancel })
+        let end = await EventLoop().run(TransferRequest(url: server.url("/bytes/100000")), observer: observer)
+        #expect(end.isCancelled)
+        #expect(end.pieces == (atHead ? 0 : 1))
+    }
+}

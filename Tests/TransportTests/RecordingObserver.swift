@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+import CurlewHTTP
+import CurlewTestSupport
+
+@testable import CurlewTransport
+
+/// Keeps what a transfer reports, and lets a test wait for its end.
+final class RecordingObserver: TransferObserver {
+    struct Record: Sendable {
+        var head: ResponseHead?
+        var body = Data()
+        var pieces = 0
+        var sent: Int64 = 0
+        var outcome: TransferOutcome?
+        var completions = 0
+
+        var error: (any Error)? { outcome?.error }
+
+        var failure: TransferFailure? {
+            if case .transferFailed(let failure) = error as? CurlewError { failure } else { nil }
+        }
+
+        var isCancelled: Bool {
+            if case .cancelled = error as? CurlewError { true } else { false }
+        }
+
+        var isInvalidated: Bool {
+            if case .sessionInvalidated = error as? CurlewError { true } else { false }
+        }
+    }
+
+    private struct State {
+        var record = Record()
+        var waiting: [CheckedContinuation<Record, Never>] = []
+    }
+
+    private let state = Lock(State())
+    private let onHead: @Sendable (ResponseHead) -> ReceiveAction
+    private let onBytes: @Sendable (Int) -> ReceiveAction
+
+    init(
+        onHead: @escaping @Sendable (ResponseHead) -> ReceiveAction = { _ in .proceed },
+        onBytes: @escaping @Sendable (Int) -> ReceiveAction = { _ in .proceed }
+    ) {
+        self.onHead = onHead
+        self.onBytes = onBytes
+    }
+
+    var record: Record { state.withLock { $0.record } }
+
+    /// The record once the transfer is over.
+    func end() async -> Record {
+        await withCheckedContinuation { continuation in
+            let record = state.withLock { state -> Record? in
+                if state.record.outcome != nil { return state.record }
+                state.waiting.append(continuation)
+                return nil
+            }
+            if let record { continuation.resume(returning: record) }
+        }
+    }
+
+    /// The record at the moment when something has come that the condition wants to see.
+    func record(when isMet: @escaping @Sendable (Record) -> Bool) async -> Record {
+        while true {
+            let record = state.withLock { $0.record }
+            if isMet(record) || record.outcome != nil { return record }
+            await Task.yield()
+        }
+    }
+
+    func transfer(_ id: Int, didReceive head: ResponseHead) -> ReceiveAction {
+        state.withLock { $0.record.head = head }
+        return onHead(head)
+    }
+
+    func transfer(_ id: Int, didReceive bytes: UnsafeRawBufferPointer) -> ReceiveAction {
+        state.withLock {
+            $0.record.body.append(contentsOf: bytes)
+            $0.record.pieces += 1
+        }
+        return onBytes(bytes.count)
+    }
+
+    func transfer(_ id: Int, didSend count: Int64) {
+        state.withLock { $0.record.sent = count }
+    }
+
+    func transfer(_ id: Int, didComplete outcome: TransferOutcome) {
+        let (record, waiting) = state.withLock { state in
+            state.record.outcome = outcome
+            state.record.completions += 1
+            defer { state.waiting = [] }
+            return (state.record, state.waiting)
+        }
+        for continuation in waiting { continuation.resume(returning: record) }
+    }
+}
+
+extension EventLoop {
+    /// Runs one transfer to its end.
+    func run(_ request: TransferRequest, id: Int = 1, observer: RecordingObserver = RecordingObserver()) async -> RecordingObserver.Record {
+        start(request, id: id, observer: observer)
+        return await observer.end()
+    }
+}

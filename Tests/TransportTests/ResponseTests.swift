@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: Apache-2.0
+import CurlewHTTP
+import CurlewTestSupport
+import Testing
+
+@testable import CurlewTransport
+
+@Suite(.timeLimit(.minutes(1))) struct ResponseTests {
+    private static func run(_ response: String, method: HTTPMethod = .get, change: (inout TransferRequest) -> Void = { _ in }) async throws
+        -> RecordingObserver.Record
+    {
+        let server = try LoopbackServer { _, connection in
+            try connection.send(raw: response)
+            connection.close()
+            return nil
+        }
+        var request = TransferRequest(url: server.url("/"), method: method)
+        change(&request)
+        return await EventLoop().run(request)
+    }
+
+    @Test("content codings are undone", arguments: ["/gzip?n=100000", "/deflate?n=100000", "/gzip?n=0"])
+    func decoding(path: String) async throws {
+        let server = try LoopbackServer.standard()
+        let end = await EventLoop().run(TransferRequest(url: server.url(path)))
+        #expect(end.error == nil)
+        #expect(end.body == ServerRoutes.text(count: path.hasSuffix("=0") ? 0 : 100_000))
+        #expect(server.requests.first?.header("Accept-Encoding") == "gzip, deflate")
+        #expect(try #require(end.outcome?.metrics.responseBodyBytes) > Int64(end.body.count))
+    }
+
+    @Test("codings are left alone when the request says so")
+    func noDecoding() async throws {
+        let server = try LoopbackServer.standard()
+        var options = TransferOptions()
+        options.decodesContent = false
+        let end = await EventLoop().run(TransferRequest(url: server.url("/gzip?n=1000"), options: options))
+        #expect(end.body.starts(with: [0x1F, 0x8B]))
+        #expect(server.requests.first?.header("Accept-Encoding") == nil)
+    }
+
+    @Test("a coded body cut short is an error, though its length is right")
+    func truncatedCoding() async throws {
+        let server = try LoopbackServer.standard()
+        let end = await EventLoop().run(TransferRequest(url: server.url("/gzip-truncated?n=1000")))
+        #expect(end.failure?.kind == .decoding)
+        #expect(!end.body.isEmpty)
+    }
+
+    @Test("a coding that is corrupt, or that nobody asked for, is an error", arguments: ["gzip", "br", "gzip, br"])
+    func badCoding(coding: String) async throws {
+        let end = try await Self.run("HTTP/1.1 200 OK\r\nContent-Encoding: \(coding)\r\nContent-Length: 5\r\n\r\nhello")
+        #expect(end.failure?.kind == .decoding)
+        #expect(end.body.isEmpty)
+    }
+
+    @Test(
+        "a coding named where there is no body is nothing",
+        arguments: [
+            (HTTPMethod.head, 200, "Content-Length: 9"), (.get, 304, "X: 1"), (.get, 200, "Content-Length: 0"), (.get, 204, "X: 1"),
+        ])
+    func codingWithoutBody(method: HTTPMethod, status: Int, field: String) async throws {
+        let end = try await Self.run("HTTP/1.1 \(status) X\r\nContent-Encoding: gzip\r\n\(field)\r\n\r\n", method: method)
+        #expect(end.error == nil)
+        #expect(end.head?.statusCode == status)
+        #expect(end.body.isEmpty)
+    }
+
+    @Test(
+        "responses that break off",
+        arguments: [
+            ("HTTP/1.1 200 OK\r\nContent-Le", TransferFailure.Kind.connectionLost), ("", .connectionLost),
+            ("HTTP/1.1 200 OK\r\n", .connectionLost),
+            ("HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nhello", .connectionLost),
+            ("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n", .connectionLost),
+            ("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\nhello\r\n", .protocolViolation),
+            ("HTTP/1.1 103 Early Hints\r\n\r\n", .connectionLost),
+        ])
+    func cut(response: String, kind: TransferFailure.Kind) async throws {
+        let end = try await Self.run(response)
+        let failure = try #require(end.failure)
+        #expect(failure.kind == kind)
+        #expect(failure.requestWasSent)
+        #expect(failure.bytesReceived == Int64(end.body.count))
+    }
+
+    @Test("what is no HTTP is a violation", arguments: ["garbage\r\n\r\n", "SSH-2.0-OpenSSH_9.2\r\n", "{\"json\":true}"])
+    func garbage(response: String) async throws {
+        #expect(try await Self.run(response).failure?.kind == .protocolViolation)
+    }
+
+    @Test("a body without a length ends with the connection")
+    func closeDelimited() async throws {
+        let end = try await Self.run("HTTP/1.0 200 OK\r\n\r\nhello")
+        #expect(end.error == nil)
+        #expect(end.body == Data("hello".utf8))
+        #expect(end.outcome?.metrics.httpVersion == .http1_0)
+    }
+
+    @Test("lines that end with a bare line feed, folds and trailers are taken")
+    func lenient() async throws {
+        let end = try await Self.run("HTTP/1.1 200 OK\nA: 1\n  2\nTransfer-Encoding: chunked\n\n5\r\nhello\r\n0\r\nX-Trailer: 1\r\n\r\n")
+        #expect(end.error == nil)
+        #expect(end.head?.value(for: "A") == "1 2")
+        #expect(end.head?.value(for: "X-Trailer") == nil)
+        #expect(end.body == Data("hello".utf8))
+    }
+
+    @Test("interim responses are passed over")
+    func interim() async throws {
+        let end = try await Self.run("HTTP/1.1 103 Early Hints\r\nLink: x\r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok")
+        #expect(end.head?.statusCode == 200)
+        #expect(end.head?.value(for: "Link") == nil)
+        #expect(end.body == Data("ok".utf8))
+    }
+
+    @Test("a head without end is too large, in many lines or in one", arguments: ["X: 0123456789\r\n", "0123456789"])
+    func endlessHead(piece: String) async throws {
+        let server = try LoopbackServer { _, connection in
+            try connection.send(raw: "HTTP/1.1 200 OK\r\nX: ")
+            let many = String(repeating: piece, count: 1000)
+            while connection.pause(for: .zero) { try connection.send(raw: many) }
+            return nil
+        }
+        let end = await EventLoop().run(TransferRequest(url: server.url("/")))
+        #expect(end.failure?.kind == .tooLarge)
+        #expect(end.head == nil)
+    }
+
+    @Test("a limit on the head is the session's", arguments: [(100, false), (1000, true)])
+    func headLimit(limit: Int, fits: Bool) async throws {
+        let end = try await Self.run("HTTP/1.1 200 OK\r\nX: \(String(repeating: "x", count: 200))\r\nContent-Length: 0\r\n\r\n") {
+            $0.options.maximumHeadSize = limit
+        }
+        #expect(end.failure?.kind == (fits ? nil : .tooLarge))
+    }
+
+    @Test(
+        "responses without a body",
+        arguments: [
+            (HTTPMethod.head, "/bytes/1000", 200), (.get, "/status/204", 204), (.get, "/status/304", 304), (.head, "/status/404", 404),
+        ])
+    func noBody(method: HTTPMethod, path: String, status: Int) async throws {
+        let server = try LoopbackServer.standard()
+        let loop = EventLoop()
+        for id in 1...3 {
+            let end = await loop.run(TransferRequest(url: server.url(path), method: method), id: id)
+            #expect(end.error == nil)
+            #expect(end.head?.statusCode == status)
+            #expect(end.body.isEmpty)
+        }
+        #expect(server.connectionCount == 1)
+    }
+
+    @Test("a reset connection is lost", arguments: ["/reset", "/reset?send=1000"])
+    func reset(path: String) async throws {
+        let server = try LoopbackServer.standard()
+        let end = await EventLoop().run(TransferRequest(url: server.url(path), method: .post))
+        let failure = try #require(end.failure)
+        #expect(failure.kind == .connectionLost)
+        #expect(failure.requestWasSent)
+        #expect(server.requestCount == 1)
+    }
+
+    @Test("a path is sent as it stands")
+    func path() async throws {
+        let server = try LoopbackServer.standard()
+        let end = await EventLoop().run(TransferRequest(url: server.url("/echo/../echo/./a%2Fb?x=[1]")))
+        #expect(end.error == nil)
+        #expect(server.requests.first?.target == "/echo/../echo/./a%2Fb?x=[1]")
+    }
+}

@@ -1,0 +1,185 @@
+// SPDX-License-Identifier: Apache-2.0
+import CurlewHTTP
+import CurlewTestSupport
+import Testing
+
+@testable import CurlewTransport
+
+/// Needs a server that speaks TLS, for instance nginx, by environment variables:
+///
+/// - `CURLEW_TEST_NGINX_TLS`: its URL with HTTP/2, as `https://localhost:8443`; `/` answers anything
+/// - `CURLEW_TEST_NGINX_TLS_H1`: its URL without; `/session` answers nginx's `$ssl_session_reused`
+/// - `CURLEW_TEST_CA`: a PEM file of the authority behind its certificate, which is for `localhost` and not for `127.0.0.1`
+@Suite(.enabled(if: TLSServers.current != nil), .timeLimit(.minutes(1))) struct SecureTransferTests {
+    private let servers: TLSServers
+    private var options = TransferOptions()
+
+    init() throws {
+        servers = try #require(TLSServers.current)
+        options.proxy = .none
+        options.tls.certificateAuthorityFile = servers.authority
+    }
+
+    @Test("the metrics say what TLS and HTTP have agreed on, on kept connections too", arguments: [true, false])
+    func metrics(overHTTP2: Bool) async throws {
+        let loop = EventLoop()
+        for id in 1...3 {
+            let url = overHTTP2 ? servers.http2 : servers.http1
+            let end = await loop.run(TransferRequest(url: url + "/", options: options), id: id)
+            #expect(end.error == nil)
+            let metrics = try #require(end.outcome?.metrics)
+            #expect(metrics.httpVersion == (overHTTP2 ? .http2 : .http1_1))
+            #expect(metrics.tlsVersion?.hasPrefix("TLSv1.") == true)
+            #expect(metrics.tlsCipher?.contains("AES") == true || metrics.tlsCipher?.contains("CHACHA") == true)
+            #expect(metrics.reusedConnection == (id > 1))
+            #expect((metrics.secureConnectionEnd != nil) == (id == 1))
+        }
+    }
+
+    @Test("versions of TLS and HTTP are those that were asked for")
+    func versions() async throws {
+        var options = options
+        options.tls.maximumVersion = .v1_2
+        options.httpVersion = .http1
+        let metrics = await EventLoop().run(TransferRequest(url: servers.http2 + "/", options: options)).outcome?.metrics
+        #expect(metrics?.tlsVersion == "TLSv1.2")
+        #expect(metrics?.httpVersion == .http1_1)
+    }
+
+    @Test("a certificate that nobody trusts, or that is another host's, is refused")
+    func untrusted() async throws {
+        let loop = EventLoop()
+        var distrusting = options
+        distrusting.tls.certificateAuthorityFile = nil
+        let otherHost = servers.http2.replacing("localhost", with: "127.0.0.1")
+        for (id, request) in [
+            TransferRequest(url: servers.http2 + "/", options: distrusting), TransferRequest(url: otherHost + "/", options: options),
+        ].enumerated() {
+            let failure = try #require(await loop.run(request, id: id).failure)
+            // Without certificates of the system's own, as inside some wheels, libcurl does not get as far as that.
+            #expect(
+                failure.kind == .serverCertificate || request.options.tls.certificateAuthorityFile == nil && failure.kind == .configuration)
+            #expect(failure.phase == .securing)
+            #expect(!failure.requestWasSent)
+        }
+        distrusting.tls.verifiesServer = false
+        #expect(await loop.run(TransferRequest(url: otherHost + "/", options: distrusting), id: 3).error == nil)
+    }
+
+    @Test("authorities from memory count instead of the system's")
+    func authorities() async throws {
+        var options = options
+        options.tls.certificateAuthorityFile = nil
+        options.tls.certificateAuthorities = try Data(contentsOf: URL(fileURLWithPath: servers.authority))
+        #expect(await EventLoop().run(TransferRequest(url: servers.http1 + "/", options: options)).error == nil)
+        options.tls.certificateAuthorities = Data("no PEM".utf8)
+        #expect(await EventLoop().run(TransferRequest(url: servers.http1 + "/", options: options)).error != nil)
+    }
+
+    @Test("a new connection resumes the TLS session of an older one")
+    func resumption() async throws {
+        let loop = EventLoop()
+        let request = TransferRequest(url: servers.http1 + "/session", headers: ["Connection": "close"], options: options)
+        #expect(await loop.run(request, id: 1).body == Data(".".utf8))
+        let second = await loop.run(request, id: 2)
+        #expect(second.body == Data("r".utf8))
+        #expect(second.outcome?.metrics.reusedConnection == false)
+    }
+
+    @Test("large and streamed uploads go over an HTTP that does not hang on them", arguments: [1000, 65_536, 65_537, 3_000_000])
+    func uploads(size: Int) async throws {
+        let body = DataBody(Data(count: size))
+        let end = await EventLoop().run(TransferRequest(url: servers.http2 + "/", method: .put, body: body, options: options))
+        #expect(end.error == nil)
+        let isSafe = CurlInfo.current.hasReliableHTTP2 || size <= 65_536
+        #expect(end.outcome?.metrics.httpVersion == (isSafe ? .http2 : .http1_1))
+    }
+
+    @Test("many transfers over HTTP/2, paused ones among them, all end", arguments: [nil, true, false])
+    func many(multiplexes: Bool?) async throws {
+        var configuration = TransportConfiguration()
+        configuration.multiplexes = CurlInfo.current.hasReliableHTTP2 ? multiplexes : nil
+        configuration.maximumConnectionsPerHost = 4
+        let loop = EventLoop(configuration: configuration)
+        let observers = (0..<100).map { _ in RecordingObserver() }
+        for (index, observer) in observers.enumerated() {
+            let request = TransferRequest(url: servers.http2 + "/", options: options, mayPause: index % 3 == 0)
+            loop.start(request, id: index, observer: observer)
+        }
+        for observer in observers {
+            let end = await observer.end()
+            #expect(end.error == nil)
+            #expect(end.outcome?.metrics.httpVersion == .http2)
+        }
+    }
+
+    @Test("a transfer that is held up does not hold up another one to the same host", arguments: [true, false])
+    func heldUp(overHTTP2: Bool) async throws {
+        var options = options
+        options.connectTimeout = .seconds(30)
+        let url = overHTTP2 ? servers.http2 : servers.http1
+        let loop = EventLoop()
+        let held = RecordingObserver(onHead: { _ in .pause })
+        loop.start(TransferRequest(url: url + "/", options: options), id: 1, observer: held)
+        let others = (2...5).map { _ in RecordingObserver() }
+        for (index, observer) in others.enumerated() {
+            loop.start(TransferRequest(url: url + "/", options: options), id: index + 2, observer: observer)
+        }
+        for observer in others { #expect(await observer.end().error == nil) }
+        #expect(held.record.outcome == nil)
+        loop.resumeReceiving(1)
+        #expect(await held.end().error == nil)
+    }
+
+    @Test("a raw stream over TLS says what it is told, and both ends close their sides")
+    func stream() async throws {
+        let url = try #require(URL(string: servers.http1))
+        let request = StreamTransferRequest(host: "localhost", port: try #require(url.port), isSecure: true, options: options)
+        let observer = RecordingStreamObserver()
+        let loop = EventLoop()
+        loop.openStream(request, id: 1, observer: observer)
+        loop.send(Data("GET / HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n".utf8), endOfStream: false, on: 1)
+        let half = await observer.record { $0.hasEndedReceiving }
+        #expect(half.bytes.starts(with: Data("HTTP/1.1 ".utf8)))
+        loop.send(Data(), endOfStream: true, on: 1)
+        let end = await observer.end()
+        #expect(end.outcome?.error == nil)
+        #expect(end.completions == 1)
+    }
+
+    @Test("a raw stream refuses a certificate that nobody trusts")
+    func untrustedStream() async throws {
+        let url = try #require(URL(string: servers.http1))
+        var request = StreamTransferRequest(host: "localhost", port: try #require(url.port), isSecure: true)
+        request.options.proxy = .none
+        let observer = RecordingStreamObserver()
+        let loop = EventLoop()
+        loop.openStream(request, id: 1, observer: observer)
+        let failure = try #require(await observer.end().failure)
+        #expect(failure.kind == .serverCertificate || failure.kind == .configuration)
+        #expect(failure.phase <= .securing)
+    }
+
+    @Test("a peer that does not speak TLS is said so")
+    func plain() async throws {
+        let server = try LoopbackServer { _, _ in .ok("plain") }
+        let failure = try #require(
+            await EventLoop().run(TransferRequest(url: "https://127.0.0.1:\(server.port)/", options: options)).failure)
+        #expect(failure.kind == .secureConnection)
+    }
+}
+
+/// Where the servers are.
+private struct TLSServers: Sendable {
+    let http2: String
+    let http1: String
+    let authority: String
+
+    static let current: TLSServers? = {
+        let environment = ProcessInfo.processInfo.environment
+        guard let http2 = environment["CURLEW_TEST_NGINX_TLS"], let http1 = environment["CURLEW_TEST_NGINX_TLS_H1"],
+            let authority = environment["CURLEW_TEST_CA"]
+        else { return nil }
+        return TLSServers(http2: http2, http1: http1, authority: authority)
+    }()
+}

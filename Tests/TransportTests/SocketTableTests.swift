@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+import CurlewHTTP
+import Testing
+
+@testable import CurlewTransport
+
+@Suite(.timeLimit(.minutes(1))) struct SocketTableTests {
+    /// Notes what it is told.
+    private final class FakePoller: Poller {
+        let wakeUp: WakeUp
+        var log: [String] = []
+        var watched: [Int32: SocketEvents] = [:]
+
+        init() throws { wakeUp = try WakeUp() }
+
+        func watch(_ socket: Int32, from old: SocketEvents, to new: SocketEvents) {
+            #expect(watched[socket] ?? [] == old)
+            log.append("\(socket):\(new.rawValue)")
+            watched[socket] = new.isEmpty ? nil : new
+        }
+
+        func forget(_ socket: Int32) { watched[socket] = nil }
+
+        func wait(milliseconds: Int32, afterwards: () -> Void, onEvent: (Int32, SocketEvents) -> Void) {}
+    }
+
+    private let poller: FakePoller
+    private var table = SocketTable()
+
+    init() throws { poller = try FakePoller() }
+
+    @Test("wishes reach the poller once, as they stand at the end of a turn")
+    mutating func last() {
+        table.opened(5)
+        for events in [.readable, .writable, [.readable, .writable], .readable] as [SocketEvents] {
+            table.want(events, of: 5, for: .nobody, at: poller)
+        }
+        #expect(poller.log.isEmpty)
+        table.reconcile(with: poller)
+        table.reconcile(with: poller)
+        #expect(poller.log == ["5:1"])
+    }
+
+    @Test("an idle connection stays watched; the next request costs no call")
+    mutating func idle() {
+        table.opened(5)
+        for _ in 0..<3 {
+            table.want(.readable, of: 5, for: .nobody, at: poller)
+            table.reconcile(with: poller)
+            table.want([], of: 5, for: .nobody, at: poller)
+            table.reconcile(with: poller)
+        }
+        #expect(poller.log == ["5:1"])
+    }
+
+    @Test("an idle connection that has something is told to nobody and no longer watched")
+    mutating func idleEvent() {
+        table.opened(5)
+        table.want(.readable, of: 5, for: .nobody, at: poller)
+        table.reconcile(with: poller)
+        table.want([], of: 5, for: .nobody, at: poller)
+        table.reconcile(with: poller)
+        guard case .nobody = table.owner(of: 5, at: poller) else {
+            Issue.record("an idle socket has an owner")
+            return
+        }
+        #expect(poller.log == ["5:1", "5:0"])
+        table.want(.readable, of: 5, for: .nobody, at: poller)
+        table.reconcile(with: poller)
+        #expect(poller.log == ["5:1", "5:0", "5:1"])
+    }
+
+    @Test("a closed connection's number begins anew, within one turn too")
+    mutating func reuse() {
+        table.opened(5)
+        table.want(.readable, of: 5, for: .nobody, at: poller)
+        table.reconcile(with: poller)
+        table.forget(5)
+        poller.forget(5)
+        table.opened(5)
+        table.want(.readable, of: 5, for: .nobody, at: poller)
+        table.reconcile(with: poller)
+        #expect(poller.log == ["5:1", "5:1"])
+    }
+
+    @Test("a socket whose opening nobody told is not watched any more as soon as it is not wanted")
+    mutating func resolver() {
+        table.want(.readable, of: 7, for: .nobody, at: poller)
+        table.reconcile(with: poller)
+        table.want([], of: 7, for: .nobody, at: poller)
+        #expect(poller.log == ["7:1", "7:0"])
+        // Its number is a connection's now.
+        table.opened(7)
+        table.want(.writable, of: 7, for: .nobody, at: poller)
+        table.reconcile(with: poller)
+        #expect(poller.log == ["7:1", "7:0", "7:2"])
+    }
+
+    @Test("sockets that are none, or unknown, do no harm")
+    mutating func unknown() {
+        table.want(.readable, of: -1, for: .nobody, at: poller)
+        table.opened(-1)
+        table.forget(-1)
+        table.forget(900)
+        table.reconcile(with: poller)
+        guard case .nobody = table.owner(of: 900, at: poller) else {
+            Issue.record("an unknown socket has an owner")
+            return
+        }
+        #expect(poller.log.isEmpty)
+    }
+}

@@ -1,0 +1,205 @@
+// SPDX-License-Identifier: Apache-2.0
+import CurlewHTTP
+import CurlewTestSupport
+import Testing
+
+@testable import CurlewTransport
+
+@Suite(.timeLimit(.minutes(1))) struct StreamTransferTests {
+    private static func request(_ port: Int) -> StreamTransferRequest {
+        StreamTransferRequest(host: "127.0.0.1", port: port, isSecure: false)
+    }
+
+    @Test("ten megabytes come back from an echo, sent in pieces of any size")
+    func echo() async throws {
+        let server = try TCPEchoServer()
+        let loop = EventLoop()
+        let observer = RecordingStreamObserver()
+        let data = GeneratedBody().data(count: 10_000_000)
+        loop.openStream(Self.request(server.port), id: 1, observer: observer)
+        var random = SplitMix(state: 1)
+        var offset = 0
+        while offset < data.count {
+            let count = min(Int(random.next() % 60_000), data.count - offset)
+            loop.send(data.subdata(in: offset..<(offset + count)), endOfStream: false, on: 1)
+            offset += count
+        }
+        loop.send(Data(), endOfStream: true, on: 1)
+        let end = await observer.end()
+        #expect(end.outcome?.error == nil)
+        #expect(end.isOpen && end.hasEndedReceiving)
+        #expect(end.bytes == data)
+        #expect(end.sent == 10_000_000)
+        #expect(end.completions == 1)
+        let metrics = try #require(end.outcome?.metrics)
+        #expect(metrics.requestBodyBytes == 10_000_000 && metrics.responseBodyBytes == 10_000_000)
+        #expect(metrics.remotePort == server.port)
+        #expect(await server.waitForConnectionsToClose())
+    }
+
+    @Test("thousands of small pieces keep their order")
+    func smallPieces() async throws {
+        let server = try TCPEchoServer()
+        let loop = EventLoop()
+        let observer = RecordingStreamObserver()
+        loop.openStream(Self.request(server.port), id: 1, observer: observer)
+        for index in 0..<20_000 { loop.send(Data([UInt8(truncatingIfNeeded: index)]), endOfStream: index == 19_999, on: 1) }
+        let end = await observer.end()
+        #expect(end.outcome?.error == nil)
+        #expect(end.bytes == Data((0..<20_000).map { UInt8(truncatingIfNeeded: $0) }))
+    }
+
+    @Test("the peer may end its side first; ours stays open")
+    func peerEndsFirst() async throws {
+        let server = try LoopbackServer(bodies: { _ in .unread }) { _, connection in
+            try connection.send(raw: "bye")
+            return ServerResponse(status: 200)
+        }
+        let loop = EventLoop()
+        let observer = RecordingStreamObserver()
+        loop.openStream(Self.request(server.port), id: 1, observer: observer)
+        loop.send(Data("PUT / HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\n".utf8), endOfStream: false, on: 1)
+        let half = await observer.record { $0.hasEndedReceiving }
+        #expect(half.outcome == nil)
+        #expect(half.bytes.starts(with: Data("bye".utf8)))
+        loop.send(Data("late".utf8), endOfStream: true, on: 1)
+        let end = await observer.end()
+        #expect(end.outcome?.error == nil)
+        #expect(end.sent == Int64("PUT / HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\nlate".utf8.count))
+    }
+
+    @Test("an observer that wants to wait gets nothing until it resumes, and then all")
+    func backpressure() async throws {
+        let server = try TCPEchoServer()
+        let other = try LoopbackServer.standard()
+        let loop = EventLoop()
+        let observer = RecordingStreamObserver(onBytes: { _ in .pause })
+        let data = GeneratedBody().data(count: 3_000_000)
+        loop.openStream(Self.request(server.port), id: 1, observer: observer)
+        loop.send(data, endOfStream: true, on: 1)
+        let first = await observer.record { !$0.bytes.isEmpty }
+        #expect(await loop.run(TransferRequest(url: other.url("/delay/100")), id: 2).error == nil)
+        var record = await observer.record { _ in true }
+        #expect(record.bytes.count == first.bytes.count)
+        while record.outcome == nil {
+            let count = record.bytes.count
+            loop.resumeReceiving(1)
+            record = await observer.record { $0.bytes.count > count }
+        }
+        #expect(record.outcome?.error == nil)
+        #expect(record.bytes == data)
+    }
+
+    @Test("a stream that talks without end does not keep others from their turn, nor itself from being cancelled")
+    func fairness() async throws {
+        let server = try LoopbackServer { _, connection in
+            let many = Data(count: 1 << 20)
+            while connection.pause(for: .zero) { try connection.send(raw: many) }
+            return nil
+        }
+        let other = try LoopbackServer.standard()
+        let loop = EventLoop()
+        let received = Lock(0)
+        let observer = CountingStreamObserver(received)
+        loop.openStream(Self.request(server.port), id: 1, observer: observer)
+        loop.send(Data("GET / HTTP/1.1\r\nHost: x\r\n\r\n".utf8), endOfStream: false, on: 1)
+        for id in 2...20 { #expect(await loop.run(TransferRequest(url: other.url("/json")), id: id).error == nil) }
+        loop.cancel(1)
+        #expect(ProcessProbe.settles { observer.isOver })
+        #expect(received.withLock { $0 } > 0)
+    }
+
+    /// Counts, and keeps nothing.
+    private final class CountingStreamObserver: StreamTransferObserver {
+        private let received: Lock<Int>
+        private let over = Lock(false)
+
+        init(_ received: Lock<Int>) { self.received = received }
+
+        var isOver: Bool { over.withLock { $0 } }
+
+        func streamDidOpen(_ id: Int) {}
+        func stream(_ id: Int, didReceive bytes: UnsafeRawBufferPointer) -> ReceiveAction {
+            received.withLock { $0 += bytes.count }
+            return .proceed
+        }
+        func streamDidEndReceiving(_ id: Int) {}
+        func stream(_ id: Int, didSend count: Int64) {}
+        func stream(_ id: Int, didComplete outcome: TransferOutcome) { over.withLock { $0 = true } }
+    }
+
+    @Test("cancelling ends a stream, before it stands and after", arguments: [true, false])
+    func cancel(early: Bool) async throws {
+        let server = try TCPEchoServer()
+        let silent = try SilentListener(backlog: 0, full: true)
+        let loop = EventLoop()
+        let observer = RecordingStreamObserver()
+        loop.openStream(Self.request(early ? silent.port : server.port), id: 1, observer: observer)
+        if !early { #expect(await observer.record { $0.isOpen }.isOpen) }
+        loop.cancel(1)
+        let end = await observer.end()
+        #expect(end.isCancelled)
+        #expect(end.completions == 1)
+        #expect(await server.waitForConnectionsToClose())
+    }
+
+    @Test("an observer that has enough ends the stream")
+    func observerCancels() async throws {
+        let server = try TCPEchoServer()
+        let loop = EventLoop()
+        let observer = RecordingStreamObserver(onBytes: { _ in .cancel })
+        loop.openStream(Self.request(server.port), id: 1, observer: observer)
+        loop.send(Data("hello".utf8), endOfStream: false, on: 1)
+        #expect(await observer.end().isCancelled)
+    }
+
+    @Test(
+        "hosts that refuse, don't answer, don't exist or are none",
+        arguments: [
+            ("127.0.0.1", 1, TransferFailure.Kind.connect), ("nobody.invalid", 80, .nameResolution), ("127.0.0.1/x", 1, .invalidURL),
+            ("user@127.0.0.1", 1, .invalidURL), ("a b", 1, .invalidURL), ("127.0.0.1", 70_000, .invalidURL), ("127.0.0.1", -1, .invalidURL),
+            ("", 80, .invalidURL),
+        ])
+    func unreachable(host: String, port: Int, kind: TransferFailure.Kind) async throws {
+        let observer = RecordingStreamObserver()
+        let loop = EventLoop()
+        var options = TransferOptions()
+        options.proxy = .none
+        loop.openStream(StreamTransferRequest(host: host, port: port, isSecure: false, options: options), id: 1, observer: observer)
+        let end = await observer.end()
+        #expect(end.failure?.kind == kind)
+        #expect(!end.isOpen)
+    }
+
+    @Test("a connection that does not come about in time")
+    func timeout() async throws {
+        let silent = try SilentListener(backlog: 0, full: true)
+        let observer = RecordingStreamObserver()
+        let loop = EventLoop()
+        var request = Self.request(silent.port)
+        request.options.connectTimeout = .milliseconds(200)
+        loop.openStream(request, id: 1, observer: observer)
+        let failure = try #require(await observer.end().failure)
+        #expect(failure.kind == .connectTimeout)
+        #expect(failure.phase == .connecting)
+    }
+
+    @Test("a reset is a lost connection")
+    func reset() async throws {
+        let server = try LoopbackServer.standard()
+        let observer = RecordingStreamObserver()
+        let loop = EventLoop()
+        loop.openStream(Self.request(server.port), id: 1, observer: observer)
+        loop.send(Data("GET /reset HTTP/1.1\r\nHost: x\r\n\r\n".utf8), endOfStream: false, on: 1)
+        let failure = try #require(await observer.end().failure)
+        #expect(failure.kind == .connectionLost)
+        #expect(failure.requestWasSent)
+    }
+
+    @Test(
+        "names and addresses make URLs",
+        arguments: [("h", 1, false, "http://h:1"), ("::1", 443, true, "https://[::1]:443"), ("[::1]", 1, false, "http://[::1]:1")])
+    func url(host: String, port: Int, isSecure: Bool, url: String) {
+        #expect(StreamTransferRequest(host: host, port: port, isSecure: isSecure).url == url)
+    }
+}

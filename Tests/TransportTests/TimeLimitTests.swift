@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: Apache-2.0
+import CurlewHTTP
+import CurlewTestSupport
+import Testing
+
+@testable import CurlewTransport
+
+@Suite(.timeLimit(.minutes(1))) struct TimeLimitTests {
+    private static func options(_ change: (inout TransferOptions) -> Void) -> TransferOptions {
+        var options = TransferOptions()
+        options.proxy = .none
+        change(&options)
+        return options
+    }
+
+    private static let short = Duration.milliseconds(200)
+
+    @Test("no connection in time", arguments: [(false, TransferFailure.Phase.connecting), (true, .securing)])
+    func connect(isSecure: Bool, phase: TransferFailure.Phase) async throws {
+        let listener = try SilentListener(backlog: isSecure ? 64 : 0, full: !isSecure)
+        let loop = EventLoop()
+        // Before it connects libcurl may look for the system's certificates, which are not everywhere.
+        let options = Self.options {
+            $0.connectTimeout = Self.short
+            $0.tls.verifiesServer = false
+        }
+        let request = TransferRequest(
+            url: "\(isSecure ? "https" : "http")://127.0.0.1:\(listener.port)/", options: options)
+        let failure = try #require(await loop.run(request).failure)
+        #expect(failure.kind == .connectTimeout)
+        #expect(failure.phase == phase)
+        #expect(failure.isTimeout && !failure.requestWasSent)
+    }
+
+    @Test("no first byte in time")
+    func firstByte() async throws {
+        let server = try LoopbackServer.standard()
+        let loop = EventLoop()
+        let options = Self.options { $0.firstByteTimeout = Self.short }
+        for (id, body) in [nil, DataBody(Data(count: 1000))].enumerated() {
+            let end = await loop.run(TransferRequest(url: server.url("/silent"), method: .put, body: body, options: options), id: id)
+            #expect(end.failure?.kind == .firstByteTimeout)
+            #expect(end.failure?.phase == .waiting)
+            #expect(end.failure?.requestWasSent == true)
+        }
+    }
+
+    @Test("the first byte's limit ends with the first byte")
+    func firstByteCame() async throws {
+        let server = try LoopbackServer.standard()
+        let loop = EventLoop()
+        let request = TransferRequest(
+            url: server.url("/drip?n=12&ms=100"), options: Self.options { $0.firstByteTimeout = .seconds(1) })
+        #expect(await loop.run(request).error == nil)
+    }
+
+    @Test("no further byte in time")
+    func idle() async throws {
+        let server = try LoopbackServer.standard()
+        let loop = EventLoop()
+        let options = Self.options { $0.idleTimeout = .seconds(1) }
+        let end = await loop.run(TransferRequest(url: server.url("/head-only"), options: options))
+        #expect(end.failure?.kind == .idleTimeout)
+        #expect(end.failure?.phase == .receivingBody)
+        #expect(end.head?.statusCode == 200)
+    }
+
+    @Test("bytes that drip in more often than the idle limit keep a transfer alive, however long it takes")
+    func drip() async throws {
+        let server = try LoopbackServer.standard()
+        let loop = EventLoop()
+        let options = Self.options { $0.idleTimeout = .seconds(1) }
+        let end = await loop.run(TransferRequest(url: server.url("/drip?n=10&ms=150"), options: options))
+        #expect(end.error == nil)
+        #expect(end.body.count == 10)
+    }
+
+    @Test("an upload that the server stops reading")
+    func idleUpload() async throws {
+        let server = try LoopbackServer(bodies: { _ in .unread }) { _, connection in
+            connection.pause(for: .seconds(30))
+            return nil
+        }
+        let loop = EventLoop()
+        let request = TransferRequest(
+            url: server.url("/"), method: .put, body: DataBody(Data(count: 40_000_000)),
+            options: Self.options { $0.idleTimeout = Self.short })
+        let end = await loop.run(request)
+        #expect(end.failure?.kind == .idleTimeout)
+        #expect(end.failure?.phase == .sending)
+        #expect(end.sent < 40_000_000)
+    }
+
+    @Test("not done in time, in whatever state", arguments: ["/silent", "/head-only", "/drip?n=100&ms=50"])
+    func total(path: String) async throws {
+        let server = try LoopbackServer.standard()
+        let loop = EventLoop()
+        let end = await loop.run(TransferRequest(url: server.url(path), options: Self.options { $0.totalTimeout = Self.short }))
+        #expect(end.failure?.kind == .totalTimeout)
+        #expect(try #require(end.outcome).metrics.total >= Self.short)
+    }
+
+    @Test("an upload that goes on does not push the total limit away")
+    func totalUpload() async throws {
+        let server = try LoopbackServer(bodies: { _ in .unread }) { _, connection in
+            connection.pause(for: .seconds(30))
+            return nil
+        }
+        let body = FedBody([.bytes(Data(count: 1000))], length: 1_000_000)
+        let loop = EventLoop()
+        let request = TransferRequest(
+            url: server.url("/"), method: .put, body: body, options: Self.options { $0.totalTimeout = Self.short })
+        #expect(await loop.run(request).failure?.kind == .totalTimeout)
+    }
+
+    @Test("no time at all is too short for anything", arguments: [Duration.zero, .seconds(-5)])
+    func none(timeout: Duration) async throws {
+        let server = try LoopbackServer.standard()
+        let end = await EventLoop().run(TransferRequest(url: server.url("/silent"), options: Self.options { $0.totalTimeout = timeout }))
+        #expect(end.failure?.kind == .totalTimeout)
+    }
+
+    @Test("limits that are none, or for ever, never strike")
+    func forEver() async throws {
+        let server = try LoopbackServer.standard()
+        let options = Self.options {
+            $0.connectTimeout = nil
+            $0.idleTimeout = .seconds(Int64.max)
+            $0.totalTimeout = .seconds(Int64.max)
+            $0.firstByteTimeout = .seconds(Int64.max)
+            $0.queueTimeout = nil
+        }
+        #expect(await EventLoop().run(TransferRequest(url: server.url("/json"), options: options)).error == nil)
+    }
+
+    @Test("no free connection in time; those behind get theirs")
+    func queue() async throws {
+        let gate = Gate()
+        let server = try LoopbackServer { _, connection in
+            connection.wait(until: gate)
+            return .ok("done")
+        }
+        var configuration = TransportConfiguration()
+        configuration.maximumConnectionsPerHost = 1
+        let loop = EventLoop(configuration: configuration)
+        let first = RecordingObserver()
+        let last = RecordingObserver()
+        loop.start(TransferRequest(url: server.url("/1")), id: 1, observer: first)
+        #expect(await gate.arrivals(1))
+        let options = Self.options { $0.queueTimeout = Self.short }
+        let waiting = RecordingObserver()
+        loop.start(TransferRequest(url: server.url("/2"), options: options), id: 2, observer: waiting)
+        loop.start(TransferRequest(url: server.url("/3")), id: 3, observer: last)
+        let end = await waiting.end()
+        #expect(end.failure?.kind == .queueTimeout)
+        #expect(end.failure?.phase == .queued)
+        #expect(end.failure?.requestWasSent == false)
+        gate.open()
+        #expect(await first.end().error == nil)
+        #expect(await last.end().error == nil)
+        #expect(try #require(await last.end().outcome?.metrics.queueDuration) > .milliseconds(100))
+    }
+}

@@ -1,0 +1,250 @@
+// SPDX-License-Identifier: Apache-2.0
+import CCurlew
+import CurlewHTTP
+import Testing
+
+@testable import CurlewTransport
+
+@Suite(.timeLimit(.minutes(1))) struct TransferStateTests {
+    private static func state(_ method: HTTPMethod = .get, mayRepeat: Bool = true, headSize: Int = 4096) -> Machine {
+        Machine(TransferState(method: method, mayRepeat: mayRepeat, maximumHeadSize: headSize))
+    }
+
+    @Test("the phases of a transfer follow each other")
+    func phases() {
+        let state = Self.state(.post)
+        var phases = [state.phase]
+        func note() { phases.append(state.phase) }
+        state.launched(); note()
+        state.setUp(reached: .connecting); note()
+        state.setUp(reached: .securing); note()
+        state.setUp(reached: .resolving); note()
+        #expect(!state.requestWasSent)
+        #expect(state.requestStarts(isSpoilt: false) == .send); note()
+        state.setUp(reached: .securing); note()
+        #expect(state.requestWasSent)
+        state.requestEnded(); note()
+        #expect(state.take("HTTP/1.1 200 OK\r\n") == .proceed); note()
+        #expect(!state.hasHead)
+        #expect(state.take("\r\n").isDelivery); note()
+        #expect(state.hasHead)
+        state.requestEnded(); note()
+        let expected: [TransferFailure.Phase] = [
+            .queued, .resolving, .connecting, .securing, .securing, .sending, .sending, .waiting, .receivingHead, .receivingBody,
+            .receivingBody,
+        ]
+        #expect(phases == expected)
+        #expect(state.end() == .success)
+    }
+
+    @Test("interim responses are passed over, up to a limit", arguments: [1, 32, 33])
+    func interim(count: Int) {
+        let state = Self.state()
+        for index in 1...count {
+            #expect(state.take("HTTP/1.1 103 Early Hints\r\n") == .proceed)
+            #expect(state.take("Link: x\r\n") == .proceed)
+            #expect((state.take("\r\n") == .proceed) == (index <= 32))
+        }
+        _ = state.take("HTTP/1.1 200 OK\r\n")
+        let last = state.take("\r\n")
+        #expect(last.isDelivery == (count <= 33))
+        #expect(last.head.map { $0.headers.isEmpty } ?? true)
+        #expect(state.failureAtEnd() == (count > 32 ? .protocolViolation : nil))
+    }
+
+    @Test("101 ends the interim responses")
+    func switching() {
+        let state = Self.state()
+        _ = state.take("HTTP/1.1 101 Switching Protocols\r\n")
+        #expect(state.take("\r\n").head?.statusCode == 101)
+    }
+
+    @Test(
+        "a head that breaks off is no success",
+        arguments: [[], ["HTTP/1.1 200 OK\r\n"], ["HTTP/1.1 200 OK\r\n", "A: 1\r\n"], ["HTTP/1.1 100 Continue\r\n", "\r\n"]])
+    func cutHead(lines: [String]) {
+        let state = Self.state()
+        for line in lines { #expect(state.take(line) == .proceed) }
+        #expect(state.failureAtEnd() == .connectionLost)
+    }
+
+    @Test("a head without a status line is none")
+    func noStatusLine() {
+        let state = Self.state()
+        #expect(state.take("Content-Length: 1\r\n") == .proceed)
+        guard case .fail(.protocolViolation, _) = state.take("\r\n") else {
+            Issue.record("accepted")
+            return
+        }
+    }
+
+    @Test("heads, interim ones and trailers count towards one limit")
+    func headLimit() {
+        let state = Self.state(headSize: 100)
+        for line in ["HTTP/1.1 100 C\r\n", "\r\n", "HTTP/1.1 200 OK\r\n"] { #expect(state.take(line) == .proceed) }
+        #expect(state.take("\r\n").isDelivery)
+        #expect(state.take("X: \(String(repeating: "x", count: 50))\r\n") == .proceed)
+        guard case .fail(.tooLarge, _) = state.take("Y: 123456789\r\n") else {
+            Issue.record("accepted")
+            return
+        }
+        #expect(state.failureAtEnd(CURLE_WRITE_ERROR, "Failed writing header") == .tooLarge)
+    }
+
+    @Test("trailers are no second head, even if they look like one")
+    func trailers() {
+        let state = Self.state()
+        _ = state.take("HTTP/1.1 200 OK\r\n")
+        #expect(state.take("\r\n").isDelivery)
+        for line in ["X-Checksum: 1\r\n", "HTTP/1.1 500 Later\r\n", "\r\n"] { #expect(state.take(line) == .proceed) }
+        #expect(state.statusCode == 200)
+        #expect(state.end() == .success)
+    }
+
+    struct Framing: Sendable, CustomTestStringConvertible {
+        var method = HTTPMethod.get
+        var status = 200
+        var fields: [String]
+        var bodyBytes: Int
+        let isWhole: Bool
+        var testDescription: String { "\(method) \(status) \(fields) with \(bodyBytes) bytes" }
+    }
+
+    @Test(
+        "a body must be as long as announced, where the announcement counts",
+        arguments: [
+            Framing(fields: [], bodyBytes: 5, isWhole: true), Framing(fields: ["Content-Length: 5\r\n"], bodyBytes: 5, isWhole: true),
+            Framing(fields: ["content-length:\t5 \n"], bodyBytes: 4, isWhole: false),
+            Framing(fields: ["Content-Length: 5\r\n"], bodyBytes: 6, isWhole: false),
+            Framing(fields: ["Content-Length: 5\r\n", "Transfer-Encoding: chunked\r\n"], bodyBytes: 9, isWhole: true),
+            Framing(fields: ["Content-Length: five\r\n"], bodyBytes: 9, isWhole: true),
+            Framing(fields: ["Content-Length-X: 5\r\n"], bodyBytes: 9, isWhole: true),
+            Framing(method: .head, fields: ["Content-Length: 5\r\n"], bodyBytes: 0, isWhole: true),
+            Framing(status: 204, fields: ["Content-Length: 5\r\n"], bodyBytes: 0, isWhole: true),
+            Framing(status: 304, fields: ["Content-Length: 5\r\n"], bodyBytes: 0, isWhole: true),
+        ])
+    func length(framing: Framing) {
+        let state = Self.state(framing.method)
+        _ = state.take("HTTP/1.1 \(framing.status) Any\r\n")
+        for field in framing.fields { _ = state.take(field) }
+        #expect(state.take("\r\n").isDelivery)
+        state.received(bodyBytes: framing.bodyBytes)
+        #expect(state.failureAtEnd() == (framing.isWhole ? nil : .connectionLost))
+    }
+
+    @Test("an interim response's fields say nothing of the final one's body")
+    func interimFraming() {
+        let state = Self.state()
+        for line in ["HTTP/1.1 103 E\r\n", "Content-Length: 5\r\n", "Content-Encoding: gzip\r\n", "\r\n", "HTTP/1.1 200 OK\r\n"] {
+            _ = state.take(line)
+        }
+        #expect(state.take("\r\n").isDelivery)
+        #expect(!state.hasContentCoding)
+        #expect(state.end() == .success)
+    }
+
+    @Test("a request that must not be repeated is refused a second start", arguments: [true, false])
+    func duplicates(mayRepeat: Bool) {
+        let state = Self.state(.post, mayRepeat: mayRepeat)
+        state.launched()
+        #expect(state.requestStarts(isSpoilt: false) == .send)
+        #expect(state.requestStarts(isSpoilt: false) == (mayRepeat ? .send : .refuseDuplicate))
+        #expect(state.failureAtEnd(CURLE_ABORTED_BY_CALLBACK) == (mayRepeat ? .requestBody : .connectionLost))
+        #expect(state.requestWasSent)
+    }
+
+    @Test("a connection on which something waits is left alone, once")
+    func freshConnection() {
+        let state = Self.state(.post, mayRepeat: false)
+        state.launched()
+        #expect(state.requestStarts(isSpoilt: true) == .useFreshConnection)
+        #expect(state.end(CURLE_ABORTED_BY_CALLBACK) == .useFreshConnection)
+        #expect(!state.requestWasSent)
+        state.launched()
+        #expect(state.requestStarts(isSpoilt: false) == .send)
+        #expect(state.failureAtEnd(CURLE_GOT_NOTHING) == .connectionLost)
+    }
+
+    @Test("libcurl's giving up on five dead connections is another try, once")
+    func fiveDead() {
+        let state = Self.state()
+        state.launched()
+        #expect(state.end(CURLE_SEND_ERROR, "Connection died, tried 5 times before giving up") == .useFreshConnection)
+        state.launched()
+        #expect(state.failureAtEnd(CURLE_SEND_ERROR, "Connection died, tried 5 times before giving up") == .connect)
+    }
+
+    @Test("the first reason on this side counts, before libcurl's")
+    func ownFailure() {
+        let state = Self.state()
+        state.fail(.decoding, "first")
+        state.fail(.tooLarge, "second")
+        #expect(state.end(CURLE_WRITE_ERROR) == .failure(.decoding, "first"))
+    }
+}
+
+/// A state by reference, so that expectations can change it.
+private final class Machine {
+    private(set) var state: TransferState
+
+    init(_ state: TransferState) { self.state = state }
+
+    var phase: TransferFailure.Phase { state.phase }
+    var hasHead: Bool { state.hasHead }
+    var hasContentCoding: Bool { state.hasContentCoding }
+    var requestWasSent: Bool { state.requestWasSent }
+    var statusCode: Int { state.statusCode }
+
+    func launched() { state.launched() }
+    func setUp(reached phase: TransferFailure.Phase) { state.setUp(reached: phase) }
+    func requestStarts(isSpoilt: Bool) -> TransferState.RequestAction { state.requestStarts(isSpoilt: isSpoilt) }
+    func requestEnded() { state.requestEnded() }
+    func take(_ line: String) -> TransferState.LineAction { Array(line.utf8).withUnsafeBytes { state.received(line: $0) } }
+    func received(bodyBytes count: Int) { state.received(bodyBytes: count) }
+    func fail(_ kind: TransferFailure.Kind, _ message: String) { _ = state.fail(kind, message) }
+
+    func end(_ code: CURLcode = CURLE_OK, _ message: String = "") -> TransferState.Verdict {
+        state.ended(code: code, message: message, usesProxy: false)
+    }
+
+    /// The kind of failure that libcurl's end means; `nil` for none.
+    func failureAtEnd(_ code: CURLcode = CURLE_OK, _ message: String = "") -> TransferFailure.Kind? {
+        if case .failure(let kind, _) = end(code, message) { kind } else { nil }
+    }
+}
+
+extension TransferState.LineAction {
+    fileprivate var head: ResponseHead? {
+        if case .deliver(let head) = self { head } else { nil }
+    }
+
+    fileprivate var isDelivery: Bool { head != nil }
+}
+
+@Suite(.timeLimit(.minutes(1))) struct TransferFailureKindTests {
+    @Test(
+        "libcurl's codes by class",
+        arguments: [
+            (CURLE_URL_MALFORMAT, .resolving, .invalidURL), (CURLE_UNSUPPORTED_PROTOCOL, .resolving, .unsupportedScheme),
+            (CURLE_UNSUPPORTED_PROTOCOL, .waiting, .protocolViolation), (CURLE_COULDNT_RESOLVE_HOST, .resolving, .nameResolution),
+            (CURLE_COULDNT_RESOLVE_PROXY, .resolving, .proxy), (CURLE_COULDNT_CONNECT, .connecting, .connect),
+            (CURLE_OPERATION_TIMEDOUT, .connecting, .connectTimeout), (CURLE_OPERATION_TIMEDOUT, .receivingBody, .totalTimeout),
+            (CURLE_SSL_CONNECT_ERROR, .securing, .secureConnection), (CURLE_PEER_FAILED_VERIFICATION, .securing, .serverCertificate),
+            (CURLE_SSL_CERTPROBLEM, .securing, .clientCertificate), (CURLE_WEIRD_SERVER_REPLY, .waiting, .protocolViolation),
+            (CURLE_HTTP2_STREAM, .receivingBody, .protocolViolation), (CURLE_GOT_NOTHING, .waiting, .connectionLost),
+            (CURLE_PARTIAL_FILE, .receivingBody, .connectionLost), (CURLE_SEND_ERROR, .connecting, .connect),
+            (CURLE_RECV_ERROR, .receivingBody, .connectionLost), (CURLE_SEND_FAIL_REWIND, .sending, .connectionLost),
+            (CURLE_READ_ERROR, .sending, .requestBody), (CURLE_OUT_OF_MEMORY, .queued, .configuration),
+            (CURLE_SSL_CACERT_BADFILE, .securing, .configuration), (CURLE_FTP_WEIRD_PASS_REPLY, .sending, .other),
+        ] as [(CURLcode, TransferFailure.Phase, TransferFailure.Kind)])
+    func kinds(code: CURLcode, phase: TransferFailure.Phase, expected: TransferFailure.Kind) {
+        #expect(TransferFailure.Kind.of(code, phase: phase, message: "", usesProxy: false) == expected)
+    }
+
+    @Test("a connection that a proxy refused is the proxy's failure, and broken chunks the peer's")
+    func context() {
+        #expect(TransferFailure.Kind.of(CURLE_RECV_ERROR, phase: .connecting, message: "", usesProxy: true) == .proxy)
+        let message = "Illegal or missing hexadecimal sequence in chunked-encoding"
+        #expect(TransferFailure.Kind.of(CURLE_RECV_ERROR, phase: .receivingBody, message: message, usesProxy: false) == .protocolViolation)
+    }
+}
