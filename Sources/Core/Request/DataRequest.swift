@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+import CurlewEncoding
+import CurlewHTTP
+import CurlewTransport
+import Dispatch
+
+/// A request whose response's body is kept in memory, or handed on piece by piece.
+open class DataRequest: Request, @unchecked Sendable {  // as its superclass
+    let dataDelegate: DataTaskDelegate
+
+    init(
+        session: Session, sessionDelegate: SessionDelegate, original: Result<RequestTask, any Error>, delegate: DataTaskDelegate
+    ) {
+        dataDelegate = delegate
+        super.init(session: session, sessionDelegate: sessionDelegate, original: original, delegate: delegate)
+    }
+
+    override var hasBody: Bool { dataDelegate.bodyCount > 0 }
+
+    /// How much of the body has come, after decoding; the total is −1 as long as nobody knows it.
+    open var progress: Progress { dataDelegate.downloadProgress.progress }
+
+    /// Has `closure` called while the body comes in, on `queue`, at last with the whole of it.
+    ///
+    /// Calls are dropped while one is waiting for the queue. One closure a request: a later one replaces it. When bytes have come already,
+    /// it is called at once.
+    @discardableResult
+    public func downloadProgress(queue: DispatchQueue? = nil, closure: @escaping ProgressHandler) -> Self {
+        dataDelegate.downloadProgress.setHandler(closure, queue: queue ?? session.configuration.callbackQueue)
+        return self
+    }
+
+    /// Hands the body to `closure` piece by piece instead of keeping it: the response's data is then `nil`.
+    ///
+    /// Called on the session's queue, in order, before any handler. A closure that is slow slows down the transfer; none of the body waits
+    /// in memory beyond 1 MiB. `nil` drops the body.
+    @discardableResult
+    open func stream(closure: (@Sendable (Data) -> Void)? = nil) -> Self {
+        dataDelegate.setStream(closure)
+        return self
+    }
+}

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+import CurlewEncoding
+import CurlewHTTP
+import CurlewTransport
+import Dispatch
+
+/// A request whose response's body is written to a file while it comes.
+///
+/// The file has its final name only when it is whole: until then it lies hidden beside its destination, or in the session's temporary
+/// directory where the destination is known only at the end, or there is none. What a failed download has written is removed.
+open class DownloadRequest: Request, @unchecked Sendable {  // as its superclass
+    /// What may be done to put a file where it belongs.
+    public struct DownloadOptions: OptionSet, Sendable {
+        /// The options as bits.
+        public let rawValue: UInt
+
+        /// Makes options of bits.
+        public init(rawValue: UInt) { self.rawValue = rawValue }
+
+        /// Makes the directories on the way to the destination.
+        public static let createIntermediateDirectories = DownloadOptions(rawValue: 1 << 0)
+        /// Replaces the file at the destination. Without this it is an error (`CocoaError.fileWriteFileExists`), and stays; so does
+        /// anything that is no file, with this too.
+        public static let removePreviousFile = DownloadOptions(rawValue: 1 << 1)
+    }
+
+    /// Says where a file goes, given where it is and the response it came with. Called once, on the session's queue, when the body is
+    /// complete and before validation, whatever the status.
+    public typealias DownloadFileDestination =
+        @Sendable (_ temporaryURL: URL, _ response: HTTPURLResponse) -> (destinationURL: URL, options: DownloadOptions)
+
+    let downloadDelegate: DownloadTaskDelegate
+
+    init(
+        session: Session, sessionDelegate: SessionDelegate, original: Result<RequestTask, any Error>, delegate: DownloadTaskDelegate
+    ) {
+        downloadDelegate = delegate
+        super.init(session: session, sessionDelegate: sessionDelegate, original: original, delegate: delegate)
+    }
+
+    override var hasBody: Bool { downloadDelegate.bodyCount > 0 }
+
+    /// How much of the file has come; the total is −1 as long as nobody knows it.
+    open var progress: Progress { downloadDelegate.downloadProgress.progress }
+
+    /// Has `closure` called while the file comes in, on `queue`, at last with the whole of it.
+    ///
+    /// Calls are dropped while one is waiting for the queue. One closure a request: a later one replaces it.
+    @discardableResult
+    public func downloadProgress(queue: DispatchQueue? = nil, closure: @escaping ProgressHandler) -> Self {
+        downloadDelegate.downloadProgress.setHandler(closure, queue: queue ?? session.configuration.callbackQueue)
+        return self
+    }
+
+    /// A destination in a directory of the user, named as the response suggests, with no options; the temporary file where there is no
+    /// such directory.
+    public class func suggestedDownloadDestination(
+        for directory: FileManager.SearchPathDirectory = .documentDirectory, in domain: FileManager.SearchPathDomainMask = .userDomainMask
+    ) -> DownloadFileDestination {
+        { temporaryURL, response in
+            guard let directory = FileManager.default.urls(for: directory, in: domain).first else { return (temporaryURL, []) }
+            // The name is the server's: only its last component counts, so that it leads nowhere else.
+            let name = URL(fileURLWithPath: response.suggestedFilename ?? "").lastPathComponent
+            let isName = !name.isEmpty && name != "/" && name != "." && name != ".."
+            return (directory.appendingPathComponent(isName ? name : temporaryURL.lastPathComponent), [])
+        }
+    }
+}

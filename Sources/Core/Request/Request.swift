@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: Apache-2.0
+import CurlewEncoding
+import CurlewHTTP
+import CurlewTransport
+
+/// A request of a session: its current task, its validations, and the handlers that wait for its end.
+///
+/// Made by a ``SessionManager``. All members may be used from any thread.
+open class Request: @unchecked Sendable {  // the state is the delegate's, behind a lock
+    /// Tells of progress; the object is the request's own, and goes on changing.
+    public typealias ProgressHandler = @Sendable (Progress) -> Void
+
+    /// What a request is made of, by kind: the original, from which each attempt is made, and the current attempt's task.
+    enum RequestTask {
+        case data(any TaskConvertible, SessionTask?)
+        case download(any TaskConvertible, SessionTask?)
+        case upload(any TaskConvertible, SessionTask?)
+        case stream(any TaskConvertible, SessionTask?)
+
+        /// From what a task is made, at first and for each retry.
+        var original: any TaskConvertible {
+            switch self {
+            case .data(let original, _), .download(let original, _), .upload(let original, _), .stream(let original, _): original
+            }
+        }
+
+        /// The same with the task of a new attempt.
+        func with(_ task: SessionTask) -> RequestTask {
+            switch self {
+            case .data(let original, _): .data(original, task)
+            case .download(let original, _): .download(original, task)
+            case .upload(let original, _): .upload(original, task)
+            case .stream(let original, _): .stream(original, task)
+            }
+        }
+    }
+
+    /// The session in which the request runs.
+    public let session: Session
+    /// Holds the request's state and handlers.
+    public let delegate: TaskDelegate
+    private let original: Result<RequestTask, any Error>
+    let sessionDelegate: SessionDelegate
+
+    init(session: Session, sessionDelegate: SessionDelegate, original: Result<RequestTask, any Error>, delegate: TaskDelegate) {
+        self.session = session
+        self.sessionDelegate = sessionDelegate
+        self.original = original
+        self.delegate = delegate
+    }
+
+    // MARK: What it is
+
+    /// The kind of the request, its original and the current attempt's task; what it could not be made for, if so.
+    var requestTask: Result<RequestTask, any Error> {
+        guard let task else { return original }
+        return original.map { $0.with(task) }
+    }
+
+    /// The current attempt's task; `nil` when the request could not be made.
+    open var task: SessionTask? { delegate.state.withLock { $0.task } }
+
+    /// The request as it goes out, adapted; before that, or if the adapter failed, as it was given. `nil` when none could be made.
+    open var request: URLRequest? {
+        task?.originalRequest ?? originalRequest
+    }
+
+    /// The response's status and header fields; `nil` until they are there.
+    open var response: HTTPURLResponse? { context.response }
+
+    /// The response's status line and header fields as they came, in their order and with their repetitions, which ``response`` loses;
+    /// `nil` until they are there.
+    public var responseHead: ResponseHead? { delegate.state.withLock { $0.head } }
+
+    /// The number of retries that were started.
+    public var retryCount: UInt { delegate.state.withLock { $0.retryCount } }
+
+    var context: ResponseContext { delegate.context(fallback: originalRequest) }
+
+    private var originalRequest: URLRequest? {
+        (try? original.get())?.original.urlRequest
+    }
+
+    /// Makes ready for being made again, if that can be done: only then the retrier is asked about the request's failure.
+    func holdForRetry() -> Bool {
+        guard case .success(let requestTask) = original else { return false }
+        return requestTask.original.isRepeatable && delegate.holdForRetry()
+    }
+
+    /// Whether there is a body to be judged.
+    var hasBody: Bool { false }
+
+    // MARK: Control
+
+    /// Starts the request, or lets it go on. A request that could not be made runs its handlers anyway.
+    open func resume() {
+        delegate.noteStart()
+        task?.resume()
+    }
+
+    /// Stops the request for a while: nothing is sent or received.
+    open func suspend() {
+        task?.suspend()
+    }
+
+    /// Ends the request; its handlers run with ``CurlewError/cancelled``. Also while a retry is due.
+    ///
+    /// A cancelled request is not tried again. One whose response is there already keeps it.
+    open func cancel() {
+        let (cancellation, task) = delegate.state.withLock { ($0.lifecycle.cancel(), $0.task) }
+        switch cancellation {
+        case .none: break
+        case .cancelTask: task?.cancel()
+        case .end: sessionDelegate.end(self, with: CurlewError.cancelled)
+        }
+    }
+
+    // MARK: Handlers
+
+    /// Adds a handler, which runs behind those added before, when the request is over.
+    func addHandler(_ handler: @escaping @Sendable () -> Void) {
+        sessionDelegate.perform(delegate.addHandler(handler), on: self)
+    }
+
+    /// Waits for the end of the request; cancelling the waiting task cancels the request.
+    func waitForEnd() async {
+        await withTaskCancellationHandler {
+            await withUnsafeContinuation { (continuation: UnsafeContinuation<Void, Never>) in
+                sessionDelegate.perform(delegate.addWaiter { continuation.resume() }, on: self)
+            }
+        } onCancel: {
+            cancel()
+        }
+    }
+}
+
+// MARK: - CustomStringConvertible
+
+extension Request: CustomStringConvertible {
+    /// Method, URL and, once there is one, the response's status.
+    public var description: String {
+        guard let request else { return "No request could be made." }
+        var parts = [request.httpMethod ?? "GET", request.url?.absoluteString.withoutUserInfo ?? ""]
+        if let status = delegate.state.withLock({ $0.head })?.statusCode { parts.append("(\(status))") }
+        return parts.joined(separator: " ")
+    }
+}

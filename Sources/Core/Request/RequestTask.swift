@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: Apache-2.0
+import CurlewEncoding
+import CurlewHTTP
+import CurlewTransport
+
+/// The original of a request: makes the task of each attempt.
+protocol TaskConvertible: Sendable {
+    /// The request as the user gave it; `nil` for a raw stream.
+    var urlRequest: URLRequest? { get }
+
+    /// Whether another attempt would send the same.
+    var isRepeatable: Bool { get }
+
+    /// What a task of the session is to do, the request adapted.
+    ///
+    /// - Throws: what the adapter throws; ``CurlewError/urlRequestValidationFailed(reason:)``; `CocoaError` for a file.
+    func work(in session: Session, adapter: (any RequestAdapter)?) throws -> SessionTask.Work
+}
+
+/// The original of a data request, and what the others have of one.
+struct Requestable: TaskConvertible {
+    private enum Original {
+        /// As Foundation has it, beside the header fields as they were given.
+        case urlRequest(URLRequest, given: GivenHeaders?)
+        /// Nothing to encode: `URLRequest` comes in only when somebody asks for it. It costs more than all the rest of making a request.
+        case plain(URL, HTTPMethod, HTTPHeaders)
+    }
+
+    private let original: Original
+    /// Whether the body will be read as it comes.
+    private let isStreamed: Bool
+    /// The request's own stream, one body for all attempts: only that knows whether the stream was read.
+    private let streamBody: StreamBody?
+
+    /// Takes the request of a convertible.
+    ///
+    /// - Throws: what it throws.
+    init(_ convertible: any URLRequestConvertible, isStreamed: Bool = false) throws {
+        self.isStreamed = isStreamed
+        guard let parts = convertible as? RequestParts else {
+            let urlRequest = try convertible.asURLRequest()
+            original = .urlRequest(urlRequest, given: nil)
+            streamBody = urlRequest.httpBodyStream.map { StreamBody($0) }
+            return
+        }
+        streamBody = nil
+        guard parts.parameters == nil else {
+            let urlRequest = try parts.asURLRequest()
+            original = .urlRequest(urlRequest, given: parts.headers.map { GivenHeaders($0, in: urlRequest) })
+            return
+        }
+        original = .plain(try parts.url.asURL(), parts.method, parts.headers ?? [:])
+    }
+
+    var urlRequest: URLRequest? {
+        try? asURLRequest()
+    }
+
+    private func asURLRequest() throws -> URLRequest {
+        switch original {
+        case .urlRequest(let request, _): request
+        case .plain(let url, let method, let headers): try URLRequest(url: url, method: method, headers: headers)
+        }
+    }
+
+    var isRepeatable: Bool { streamBody?.rewind() ?? true }
+
+    func work(in session: Session, adapter: (any RequestAdapter)?) throws -> SessionTask.Work {
+        var transfer = try transfer(in: session, adapter: adapter)
+        transfer.mayPause = isStreamed
+        transfer.expectsLargeBody = isStreamed
+        return .transfer(transfer)
+    }
+
+    /// The transfer of the adapted request, with a body of its own or the given one.
+    func transfer(in session: Session, adapter: (any RequestAdapter)?, body: (any BodySource)? = nil) throws -> TransferRequest {
+        if adapter == nil, case .plain(let url, let method, let headers) = original {
+            return try TransferRequest(url, method: method, headers: headers, body: body, configuration: session.configuration)
+        }
+        let request = try asURLRequest()
+        let adapted = try adapter?.adapt(request) ?? request
+        let isOwnStream = streamBody != nil && adapted.httpBodyStream === request.httpBodyStream
+        return try TransferRequest(
+            adapted, given: given(in: request), body: body ?? (isOwnStream ? streamBody : nil), configuration: session.configuration)
+    }
+
+    private func given(in request: URLRequest) -> GivenHeaders? {
+        switch original {
+        case .urlRequest(_, let given): given
+        case .plain(_, _, let headers): GivenHeaders(headers, in: request)
+        }
+    }
+}
+
+/// The original of a download.
+struct Downloadable: TaskConvertible {
+    let request: Requestable
+
+    var urlRequest: URLRequest? { request.urlRequest }
+
+    var isRepeatable: Bool { request.isRepeatable }
+
+    func work(in session: Session, adapter: (any RequestAdapter)?) throws -> SessionTask.Work {
+        var transfer = try request.transfer(in: session, adapter: adapter)
+        transfer.expectsLargeBody = true
+        return .transfer(transfer)
+    }
+}
+
+/// The original of an upload.
+struct Uploadable: TaskConvertible {
+    /// Where the body comes from.
+    enum Content: Sendable {
+        case data(Data)
+        case file(URL)
+        case stream(StreamBody)
+    }
+
+    let request: Requestable
+    let content: Content
+
+    var urlRequest: URLRequest? { request.urlRequest }
+
+    var isRepeatable: Bool {
+        if case .stream(let body) = content { body.rewind() } else { true }
+    }
+
+    func work(in session: Session, adapter: (any RequestAdapter)?) throws -> SessionTask.Work {
+        var transfer = try request.transfer(in: session, adapter: adapter, body: body())
+        if case .data = content {} else { transfer.expectsLargeBody = true }
+        return .transfer(transfer)
+    }
+
+    private func body() throws -> any BodySource {
+        switch content {
+        case .data(let data): DataBody(data)
+        case .file(let url):
+            // Made anew for each attempt, as the file may have changed.
+            try FileBody(path: url.path)
+        case .stream(let body): body
+        }
+    }
+}
+
+/// The original of a raw stream.
+struct Streamable: TaskConvertible {
+    let host: String
+    let port: Int
+    let isSecure: Bool
+
+    var urlRequest: URLRequest? { nil }
+
+    /// What went through a raw connection can't be taken back.
+    var isRepeatable: Bool { false }
+
+    func work(in session: Session, adapter: (any RequestAdapter)?) throws -> SessionTask.Work {
+        .stream(StreamTransferRequest(host: host, port: port, isSecure: isSecure, options: session.configuration.options))
+    }
+}

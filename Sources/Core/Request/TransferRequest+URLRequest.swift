@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+import CurlewEncoding
+import CurlewHTTP
+import CurlewTransport
+
+extension TransferRequest {
+    /// Makes a transfer of a request, checked: what goes out can't break the protocol.
+    ///
+    /// - Parameters:
+    ///   - urlRequest: the request, adapted and all.
+    ///   - given: the header fields as the user gave them.
+    ///   - body: the body, where it is not the request's own.
+    ///   - configuration: what the session adds.
+    init(
+        _ urlRequest: URLRequest, given: GivenHeaders?, body: (any BodySource)?, configuration: SessionConfiguration
+    ) throws {
+        guard let url = urlRequest.url else { throw CurlewError.urlRequestValidationFailed(reason: .missingURL) }
+        guard let method = HTTPMethod(rawValue: urlRequest.httpMethod ?? "GET") else {
+            throw CurlewError.urlRequestValidationFailed(reason: .invalidMethod(urlRequest.httpMethod ?? ""))
+        }
+        try self.init(
+            url, method: method, headers: urlRequest.orderedHeaders(like: given), body: try body ?? urlRequest.bodySource,
+            configuration: configuration)
+        // 60 seconds is what every URLRequest says that nobody has told otherwise; 0 and less are no times to wait.
+        let timeout = urlRequest.timeoutInterval
+        if timeout != 60, timeout > 0 { options.idleTimeout = .seconds(min(timeout, 1e9)) }
+    }
+
+    /// Makes a transfer of a request's parts, checked.
+    init(
+        _ url: URL, method: HTTPMethod, headers: HTTPHeaders, body: (any BodySource)?, configuration: SessionConfiguration
+    ) throws(CurlewError) {
+        self.init(url: url.absoluteString, method: method, headers: headers, body: body, options: configuration.options)
+        self.headers.addMissing(from: configuration.headers)
+        try validate(url)
+    }
+
+    private func validate(_ url: URL) throws(CurlewError) {
+        guard let scheme = url.scheme?.lowercased() else { throw .urlRequestValidationFailed(reason: .unsupportedScheme(url: url)) }
+        guard scheme == "http" || scheme == "https" else { throw .urlRequestValidationFailed(reason: .unsupportedScheme(url: url)) }
+        guard let host = url.host, !host.isEmpty else { throw .urlRequestValidationFailed(reason: .missingHost(url: url)) }
+        if let port = url.port, !(1...65_535).contains(port) { throw .urlRequestValidationFailed(reason: .invalidPort(port)) }
+        if let header = headers.first(where: { !$0.isValid }) {
+            throw .urlRequestValidationFailed(reason: .invalidHeader(name: header.name))
+        }
+        if body != nil, method == .head || method == .trace {
+            throw .urlRequestValidationFailed(reason: .bodyNotAllowed(method))
+        }
+    }
+
+    /// The transfer as Foundation's users know it; a streamed body is left out.
+    var urlRequest: URLRequest? {
+        guard let url = URL(string: url) else { return nil }
+        var request = URLRequest(url: url)
+        request.httpMethod = method.rawValue
+        request.allHTTPHeaderFields = headers.dictionary
+        request.httpBody = (body as? DataBody)?.data
+        return request
+    }
+}
+
+/// Header fields as the user gave them, beside the request that was made of them, which forgets order and repetition.
+struct GivenHeaders: Sendable {
+    let headers: HTTPHeaders
+    let fields: [String: String]
+
+    init(_ headers: HTTPHeaders, in urlRequest: URLRequest) {
+        self.headers = headers
+        fields = (urlRequest.allHTTPHeaderFields ?? [:]).filter { name, _ in headers.contains { $0.isNamed(name) } }
+    }
+}
+
+extension URLRequest {
+    /// The header fields: those that still are as given in their given order, then the others by name.
+    fileprivate func orderedHeaders(like given: GivenHeaders?) -> HTTPHeaders {
+        var fields = allHTTPHeaderFields ?? [:]
+        guard let given else { return HTTPHeaders(fields) }
+        if fields == given.fields { return given.headers }
+        var result = HTTPHeaders()
+        for header in given.headers {
+            guard let name = given.fields.keys.first(where: { header.isNamed($0) }), given.fields[name] == value(forHTTPHeaderField: name)
+            else { continue }
+            result.append(header)
+        }
+        for header in result { fields = fields.filter { !header.isNamed($0.key) } }
+        return HTTPHeaders(Array(result) + Array(HTTPHeaders(fields)))
+    }
+
+    fileprivate var bodySource: (any BodySource)? {
+        get throws {
+            if let stream = httpBodyStream { return StreamBody(stream) }
+            return httpBody.map { DataBody($0) }
+        }
+    }
+}
+
+extension HTTPHeaders {
+    fileprivate mutating func addMissing(from others: HTTPHeaders) {
+        for header in others where !contains(where: { $0.isNamed(header.name) }) { append(header) }
+    }
+}

@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+import CurlewEncoding
+import CurlewHTTP
+import CurlewTransport
+import Dispatch
+
+/// A data request that sends a body out of memory, a file or a stream.
+open class UploadRequest: DataRequest, @unchecked Sendable {  // as its superclass
+    private let uploadDelegate: UploadTaskDelegate
+
+    init(
+        session: Session, sessionDelegate: SessionDelegate, original: Result<RequestTask, any Error>, delegate: UploadTaskDelegate
+    ) {
+        uploadDelegate = delegate
+        super.init(session: session, sessionDelegate: sessionDelegate, original: original, delegate: delegate)
+    }
+
+    /// How much of the body was handed to the network; the total is −1 for a stream, until it was sent.
+    open var uploadProgress: Progress { uploadDelegate.uploadProgress.progress }
+
+    /// Has `closure` called while the body goes out, on `queue`, at last with the whole of it.
+    ///
+    /// Calls are dropped while one is waiting for the queue. One closure a request: a later one replaces it.
+    @discardableResult
+    public func uploadProgress(queue: DispatchQueue? = nil, closure: @escaping ProgressHandler) -> Self {
+        uploadDelegate.uploadProgress.setHandler(closure, queue: queue ?? session.configuration.callbackQueue)
+        return self
+    }
+}

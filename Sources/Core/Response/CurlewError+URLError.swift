@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+import CurlewEncoding
+import CurlewHTTP
+
+extension CurlewError {
+    /// The error as Foundation's users know it; `nil` for those that Foundation has not: of encoding, validation and serialization.
+    public var urlError: URLError? {
+        guard let code = urlErrorCode else { return nil }
+        return URLError(code, userInfo: userInfo.merging([NSUnderlyingErrorKey: self]) { $1 })
+    }
+
+    private var userInfo: [String: Any] {
+        var info: [String: Any] = [NSLocalizedDescriptionKey: errorDescription ?? ""]
+        if case .transferFailed(let failure) = self, let url = URL(string: failure.url) {
+            info[NSURLErrorFailingURLErrorKey] = url
+        }
+        return info
+    }
+
+    private var urlErrorCode: URLError.Code? {
+        switch self {
+        case .invalidURL: .badURL
+        case .urlRequestValidationFailed(let reason): reason.urlErrorCode
+        case .transferFailed(let failure): failure.kind.urlErrorCode
+        case .redirectFailed(let reason): reason.urlErrorCode
+        case .cancelled, .sessionInvalidated: .cancelled
+        case .parameterEncodingFailed, .responseValidationFailed, .responseSerializationFailed: nil
+        }
+    }
+}
+
+extension CurlewError.URLRequestValidationFailureReason {
+    fileprivate var urlErrorCode: URLError.Code {
+        if case .unsupportedScheme = self { .unsupportedURL } else { .badURL }
+    }
+}
+
+extension CurlewError.RedirectFailureReason {
+    fileprivate var urlErrorCode: URLError.Code {
+        switch self {
+        case .tooMany: .httpTooManyRedirects
+        case .insecureDowngrade: .appTransportSecurityRequiresSecureConnection
+        case .invalidLocation: .redirectToNonExistentLocation
+        case .bodyNotRepeatable: .requestBodyStreamExhausted
+        }
+    }
+}
+
+extension TransferFailure.Kind {
+    fileprivate var urlErrorCode: URLError.Code {
+        switch self {
+        case .invalidURL: .badURL
+        case .unsupportedScheme: .unsupportedURL
+        case .nameResolution: .cannotFindHost
+        case .connect, .proxy: .cannotConnectToHost
+        case .secureConnection: .secureConnectionFailed
+        case .serverCertificate: .serverCertificateUntrusted
+        case .clientCertificate: .clientCertificateRequired
+        case .connectTimeout, .firstByteTimeout, .idleTimeout, .totalTimeout, .queueTimeout: .timedOut
+        case .connectionLost: .networkConnectionLost
+        case .protocolViolation: .badServerResponse
+        case .decoding: .cannotDecodeContentData
+        case .tooLarge: .dataLengthExceedsMaximum
+        case .requestBody: .requestBodyStreamExhausted
+        default: .unknown
+        }
+    }
+}
+
+// MARK: - CustomNSError
+
+extension CurlewError: CustomNSError {
+    /// `NSURLErrorDomain`, also of errors for which Foundation has no code: a type has one domain.
+    public static var errorDomain: String { NSURLErrorDomain }
+
+    /// Foundation's code; −1 (`NSURLErrorUnknown`) where it has none.
+    public var errorCode: Int { urlErrorCode?.rawValue ?? NSURLErrorUnknown }
+
+    /// The description and, where there is one, the URL that failed.
+    public var errorUserInfo: [String: Any] { userInfo }
+}

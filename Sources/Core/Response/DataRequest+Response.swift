@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: Apache-2.0
+import CurlewEncoding
+import CurlewHTTP
+import CurlewTransport
+import Dispatch
+
+// Handlers run when the request is over, in the order in which they were added, also when it is over already. Serializers run on the
+// request's own queue; only the completion handler runs on `queue`, by default the session's callback queue, which is `.main`.
+
+/// A value on its way from the request's queue to the handler's.
+struct HandedOver<Value>: @unchecked Sendable {  // made on one queue, used on the other, by nobody else
+    let value: Value
+}
+
+extension DataRequest {
+    /// The response, serialized; the time is that of the call.
+    func makeResponse<S: DataResponseSerializerProtocol>(_ serializer: S) -> DataResponse<S.SerializedObject> {
+        if let serializer = serializer as? DataResponseSerializer<S.SerializedObject> { return makeResponse(serializer) }
+        let context = context
+        return makeResponse(context, serializer.serializeResponse(context.request, context.response, delegate.data, delegate.error))
+    }
+
+    /// The same for a serializer that may need no more than the head.
+    func makeResponse<Value>(_ serializer: DataResponseSerializer<Value>) -> DataResponse<Value> {
+        let context = context
+        guard let serializeBody = serializer.serializeBody else {
+            return makeResponse(context, serializer.serializeResponse(context.request, context.response, delegate.data, delegate.error))
+        }
+        return makeResponse(context, delegate.error.map { .failure($0) } ?? serializeBody(context.head, delegate.data))
+    }
+
+    private func makeResponse<Value>(_ context: ResponseContext, _ result: Result<Value, any Error>) -> DataResponse<Value> {
+        DataResponse(
+            context: context, data: delegate.data, result: result, timeline: delegate.timeline(), metrics: delegate.metrics)
+    }
+
+    /// Adds a handler that gets the response as it came.
+    @preconcurrency @discardableResult
+    public func response(queue: DispatchQueue? = nil, completionHandler: @escaping @Sendable (DefaultDataResponse) -> Void) -> Self {
+        addHandler { [self] in
+            let response = DefaultDataResponse(
+                context: context, data: delegate.data, error: delegate.error, timeline: delegate.timeline(), metrics: delegate.metrics)
+            (queue ?? session.configuration.callbackQueue).async { completionHandler(response) }
+        }
+        return self
+    }
+
+    /// Adds a handler that gets the response serialized by a serializer of one's own.
+    @preconcurrency @discardableResult
+    public func response<S: DataResponseSerializerProtocol>(
+        queue: DispatchQueue? = nil, responseSerializer: S,
+        completionHandler: @escaping @Sendable (DataResponse<S.SerializedObject>) -> Void
+    ) -> Self {
+        addHandler { [self] in
+            let response = HandedOver(value: makeResponse(responseSerializer))
+            (queue ?? session.configuration.callbackQueue).async { completionHandler(response.value) }
+        }
+        return self
+    }
+
+    // MARK: Data
+
+    /// A serializer that gives the body: an error if there is none; empty for the statuses 204 and 205.
+    public static func dataResponseSerializer() -> DataResponseSerializer<Data> { Serializers.data }
+
+    /// Adds a handler that gets the body.
+    @preconcurrency @discardableResult
+    public func responseData(
+        queue: DispatchQueue? = nil, completionHandler: @escaping @Sendable (DataResponse<Data>) -> Void
+    ) -> Self {
+        response(queue: queue, responseSerializer: Self.dataResponseSerializer(), completionHandler: completionHandler)
+    }
+
+    // MARK: String
+
+    /// A serializer that gives the body as text, in the given encoding, else in the response's charset, else in ISO 8859-1.
+    public static func stringResponseSerializer(encoding: String.Encoding? = nil) -> DataResponseSerializer<String> {
+        Serializers.string(encoding)
+    }
+
+    /// Adds a handler that gets the body as text, in the given encoding, else in the response's charset, else in ISO 8859-1.
+    @preconcurrency @discardableResult
+    public func responseString(
+        queue: DispatchQueue? = nil, encoding: String.Encoding? = nil,
+        completionHandler: @escaping @Sendable (DataResponse<String>) -> Void
+    ) -> Self {
+        response(queue: queue, responseSerializer: Self.stringResponseSerializer(encoding: encoding), completionHandler: completionHandler)
+    }
+
+    // MARK: JSON
+
+    /// A serializer that gives what `JSONSerialization` makes of the body (RFC 8259); `NSNull` for the statuses 204 and 205.
+    public static func jsonResponseSerializer(
+        options: JSONSerialization.ReadingOptions = .allowFragments
+    ) -> DataResponseSerializer<Any> {
+        Serializers.json(options)
+    }
+
+    /// Adds a handler that gets what `JSONSerialization` makes of the body.
+    @preconcurrency @discardableResult
+    public func responseJSON(
+        queue: DispatchQueue? = nil, options: JSONSerialization.ReadingOptions = .allowFragments,
+        completionHandler: @escaping @Sendable (DataResponse<Any>) -> Void
+    ) -> Self {
+        response(queue: queue, responseSerializer: Self.jsonResponseSerializer(options: options), completionHandler: completionHandler)
+    }
+
+    // MARK: Property list
+
+    /// A serializer that gives what `PropertyListSerialization` makes of the body; `NSNull` for the statuses 204 and 205.
+    public static func propertyListResponseSerializer(
+        options: PropertyListSerialization.ReadOptions = []
+    ) -> DataResponseSerializer<Any> {
+        Serializers.propertyList(options)
+    }
+
+    /// Adds a handler that gets what `PropertyListSerialization` makes of the body.
+    @preconcurrency @discardableResult
+    public func responsePropertyList(
+        queue: DispatchQueue? = nil, options: PropertyListSerialization.ReadOptions = [],
+        completionHandler: @escaping @Sendable (DataResponse<Any>) -> Void
+    ) -> Self {
+        response(
+            queue: queue, responseSerializer: Self.propertyListResponseSerializer(options: options), completionHandler: completionHandler)
+    }
+
+    // MARK: Decodable
+
+    /// A serializer that decodes the body.
+    public static func decodableResponseSerializer<Value: Decodable & Sendable>(
+        of type: Value.Type = Value.self, decoder: any DataDecoder = JSONDecoder()
+    ) -> DataResponseSerializer<Value> {
+        Serializers.decodable(type, decoder)
+    }
+
+    /// Adds a handler that gets the body decoded.
+    @preconcurrency @discardableResult
+    public func responseDecodable<Value: Decodable & Sendable>(
+        of type: Value.Type = Value.self, queue: DispatchQueue? = nil, decoder: any DataDecoder = JSONDecoder(),
+        completionHandler: @escaping @Sendable (DataResponse<Value>) -> Void
+    ) -> Self {
+        response(
+            queue: queue, responseSerializer: Self.decodableResponseSerializer(of: type, decoder: decoder),
+            completionHandler: completionHandler)
+    }
+}

@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: Apache-2.0
+import CurlewEncoding
+import CurlewHTTP
+import CurlewTransport
+import Dispatch
+
+// As for data requests; what is serialized is the file, at its destination or where it was written.
+
+extension DownloadRequest {
+    /// The response, serialized; the time is that of the call.
+    func makeResponse<S: DownloadResponseSerializerProtocol>(_ serializer: S) -> DownloadResponse<S.SerializedObject> {
+        let context = context
+        let result = serializer.serializeResponse(context.request, context.response, downloadDelegate.fileURL, delegate.error)
+        return DownloadResponse(
+            context: context, temporaryURL: downloadDelegate.temporaryURL, destinationURL: downloadDelegate.destinationURL,
+            result: result, timeline: delegate.timeline(), metrics: delegate.metrics)
+    }
+
+    /// Adds a handler that gets the response as it came.
+    @preconcurrency @discardableResult
+    public func response(queue: DispatchQueue? = nil, completionHandler: @escaping @Sendable (DefaultDownloadResponse) -> Void) -> Self {
+        addHandler { [self] in
+            let response = DefaultDownloadResponse(
+                context: context, temporaryURL: downloadDelegate.temporaryURL, destinationURL: downloadDelegate.destinationURL,
+                error: delegate.error, timeline: delegate.timeline(), metrics: delegate.metrics)
+            (queue ?? session.configuration.callbackQueue).async { completionHandler(response) }
+        }
+        return self
+    }
+
+    /// Adds a handler that gets the response serialized by a serializer of one's own.
+    @preconcurrency @discardableResult
+    public func response<S: DownloadResponseSerializerProtocol>(
+        queue: DispatchQueue? = nil, responseSerializer: S,
+        completionHandler: @escaping @Sendable (DownloadResponse<S.SerializedObject>) -> Void
+    ) -> Self {
+        addHandler { [self] in
+            let response = HandedOver(value: makeResponse(responseSerializer))
+            (queue ?? session.configuration.callbackQueue).async { completionHandler(response.value) }
+        }
+        return self
+    }
+
+    // MARK: File
+
+    /// A serializer that gives the file's URL: an error if there is no file.
+    public static func urlResponseSerializer() -> DownloadResponseSerializer<URL> {
+        DownloadResponseSerializer { _, _, fileURL, error in
+            if let error { return .failure(error) }
+            return fileURL.map { .success($0) } ?? .failure(CurlewError.responseSerializationFailed(reason: .inputFileNil))
+        }
+    }
+
+    /// Adds a handler that gets the file's URL.
+    @preconcurrency @discardableResult
+    public func responseURL(queue: DispatchQueue? = nil, completionHandler: @escaping @Sendable (DownloadResponse<URL>) -> Void) -> Self {
+        response(queue: queue, responseSerializer: Self.urlResponseSerializer(), completionHandler: completionHandler)
+    }
+
+    // MARK: Data
+
+    /// A serializer that gives the file's content.
+    public static func dataResponseSerializer() -> DownloadResponseSerializer<Data> {
+        DownloadResponseSerializer(of: Serializers.data)
+    }
+
+    /// Adds a handler that gets the file's content.
+    @preconcurrency @discardableResult
+    public func responseData(
+        queue: DispatchQueue? = nil, completionHandler: @escaping @Sendable (DownloadResponse<Data>) -> Void
+    ) -> Self {
+        response(queue: queue, responseSerializer: Self.dataResponseSerializer(), completionHandler: completionHandler)
+    }
+
+    // MARK: String
+
+    /// A serializer that gives the file's content as text, in the given encoding, else in the response's charset, else in ISO 8859-1.
+    public static func stringResponseSerializer(encoding: String.Encoding? = nil) -> DownloadResponseSerializer<String> {
+        DownloadResponseSerializer(of: Serializers.string(encoding))
+    }
+
+    /// Adds a handler that gets the file's content as text.
+    @preconcurrency @discardableResult
+    public func responseString(
+        queue: DispatchQueue? = nil, encoding: String.Encoding? = nil,
+        completionHandler: @escaping @Sendable (DownloadResponse<String>) -> Void
+    ) -> Self {
+        response(queue: queue, responseSerializer: Self.stringResponseSerializer(encoding: encoding), completionHandler: completionHandler)
+    }
+
+    // MARK: JSON
+
+    /// A serializer that gives what `JSONSerialization` makes of the file's content (RFC 8259).
+    public static func jsonResponseSerializer(
+        options: JSONSerialization.ReadingOptions = .allowFragments
+    ) -> DownloadResponseSerializer<Any> {
+        DownloadResponseSerializer(of: Serializers.json(options))
+    }
+
+    /// Adds a handler that gets what `JSONSerialization` makes of the file's content.
+    @preconcurrency @discardableResult
+    public func responseJSON(
+        queue: DispatchQueue? = nil, options: JSONSerialization.ReadingOptions = .allowFragments,
+        completionHandler: @escaping @Sendable (DownloadResponse<Any>) -> Void
+    ) -> Self {
+        response(queue: queue, responseSerializer: Self.jsonResponseSerializer(options: options), completionHandler: completionHandler)
+    }
+
+    // MARK: Property list
+
+    /// A serializer that gives what `PropertyListSerialization` makes of the file's content.
+    public static func propertyListResponseSerializer(
+        options: PropertyListSerialization.ReadOptions = []
+    ) -> DownloadResponseSerializer<Any> {
+        DownloadResponseSerializer(of: Serializers.propertyList(options))
+    }
+
+    /// Adds a handler that gets what `PropertyListSerialization` makes of the file's content.
+    @preconcurrency @discardableResult
+    public func responsePropertyList(
+        queue: DispatchQueue? = nil, options: PropertyListSerialization.ReadOptions = [],
+        completionHandler: @escaping @Sendable (DownloadResponse<Any>) -> Void
+    ) -> Self {
+        response(
+            queue: queue, responseSerializer: Self.propertyListResponseSerializer(options: options), completionHandler: completionHandler)
+    }
+
+    // MARK: Decodable
+
+    /// A serializer that decodes the file's content.
+    public static func decodableResponseSerializer<Value: Decodable & Sendable>(
+        of type: Value.Type = Value.self, decoder: any DataDecoder = JSONDecoder()
+    ) -> DownloadResponseSerializer<Value> {
+        DownloadResponseSerializer(of: Serializers.decodable(type, decoder))
+    }
+
+    /// Adds a handler that gets the file's content decoded.
+    @preconcurrency @discardableResult
+    public func responseDecodable<Value: Decodable & Sendable>(
+        of type: Value.Type = Value.self, queue: DispatchQueue? = nil, decoder: any DataDecoder = JSONDecoder(),
+        completionHandler: @escaping @Sendable (DownloadResponse<Value>) -> Void
+    ) -> Self {
+        response(
+            queue: queue, responseSerializer: Self.decodableResponseSerializer(of: type, decoder: decoder),
+            completionHandler: completionHandler)
+    }
+}

@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+import CurlewEncoding
+import CurlewHTTP
+import CurlewTransport
+
+/// The built-in serializers. For the statuses 204 and 205, which have no content (RFC 9110, sections 15.3.5 and 15.3.6), each gives its
+/// empty value, where it has one.
+enum Serializers {
+    private static func isEmpty(_ head: ResponseHead?) -> Bool {
+        head?.statusCode == 204 || head?.statusCode == 205
+    }
+
+    private static func failure<Value>(_ reason: CurlewError.ResponseSerializationFailureReason) -> Result<Value, any Error> {
+        .failure(CurlewError.responseSerializationFailed(reason: reason))
+    }
+
+    static let data = DataResponseSerializer<Data> { head, data in
+        if isEmpty(head) { return .success(Data()) }
+        return data.map { .success($0) } ?? failure(.inputDataNil)
+    }
+
+    static func string(_ encoding: String.Encoding?) -> DataResponseSerializer<String> {
+        DataResponseSerializer { head, data in
+            if isEmpty(head) { return .success("") }
+            guard let data else { return failure(.inputDataNil) }
+            let actual = encoding ?? charset(of: head) ?? .isoLatin1
+            return String(data: data, encoding: actual).map { .success($0) } ?? failure(.stringSerializationFailed(encoding: actual))
+        }
+    }
+
+    static func json(_ options: JSONSerialization.ReadingOptions) -> DataResponseSerializer<Any> {
+        DataResponseSerializer { head, data in
+            if isEmpty(head) { return .success(NSNull()) }
+            guard let data, !data.isEmpty else { return failure(.inputDataNilOrZeroLength) }
+            do {
+                return .success(try JSONSerialization.jsonObject(with: data, options: options))
+            } catch {
+                return failure(.jsonSerializationFailed(error: error))
+            }
+        }
+    }
+
+    static func propertyList(_ options: PropertyListSerialization.ReadOptions) -> DataResponseSerializer<Any> {
+        DataResponseSerializer { head, data in
+            if isEmpty(head) { return .success(NSNull()) }
+            guard let data, !data.isEmpty else { return failure(.inputDataNilOrZeroLength) }
+            do {
+                return .success(try PropertyListSerialization.propertyList(from: data, options: options, format: nil))
+            } catch {
+                return failure(.propertyListSerializationFailed(error: error))
+            }
+        }
+    }
+
+    static func decodable<Value: Decodable & Sendable>(_ type: Value.Type, _ decoder: any DataDecoder) -> DataResponseSerializer<Value> {
+        DataResponseSerializer { _, data in
+            guard let data, !data.isEmpty else { return failure(.inputDataNilOrZeroLength) }
+            do {
+                return .success(try decoder.decode(Value.self, from: data))
+            } catch {
+                return failure(.decodingFailed(error: error))
+            }
+        }
+    }
+
+    /// The encoding that the `charset` parameter names (RFC 9110, section 8.3.2).
+    private static func charset(of head: ResponseHead?) -> String.Encoding? {
+        guard let parameters = head?.value(for: "Content-Type")?.split(separator: ";").dropFirst() else { return nil }
+        for parameter in parameters {
+            let parts = parameter.split(separator: "=", maxSplits: 1).map { $0.filter { $0 != " " && $0 != "\"" && $0 != "'" } }
+            guard parts.count == 2, parts[0].equalsIgnoringASCIICase("charset") else { continue }
+            return String.Encoding(charset: parts[1])
+        }
+        return nil
+    }
+}
+
+extension String.Encoding {
+    /// The encoding of a charset's IANA name; `nil` for one that Foundation can't read.
+    fileprivate init?(charset: String) {
+        switch charset.lowercased() {
+        case "utf-8", "utf8": self = .utf8
+        case "us-ascii", "ascii": self = .ascii
+        case "iso-8859-1", "latin1", "l1": self = .isoLatin1
+        case "iso-8859-2", "latin2": self = .isoLatin2
+        case "windows-1250", "cp1250": self = .windowsCP1250
+        case "windows-1251", "cp1251": self = .windowsCP1251
+        case "windows-1252", "cp1252": self = .windowsCP1252
+        case "windows-1253", "cp1253": self = .windowsCP1253
+        case "windows-1254", "cp1254": self = .windowsCP1254
+        case "utf-16": self = .utf16
+        case "utf-16be": self = .utf16BigEndian
+        case "utf-16le": self = .utf16LittleEndian
+        case "utf-32": self = .utf32
+        case "utf-32be": self = .utf32BigEndian
+        case "utf-32le": self = .utf32LittleEndian
+        case "shift_jis", "shift-jis", "sjis": self = .shiftJIS
+        case "euc-jp": self = .japaneseEUC
+        case "iso-2022-jp": self = .iso2022JP
+        case "macintosh": self = .macOSRoman
+        default: return nil
+        }
+    }
+}

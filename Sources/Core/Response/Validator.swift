@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+import CurlewEncoding
+import CurlewHTTP
+import CurlewTransport
+
+/// One validation of a request's response.
+enum Validator: Sendable {
+    /// The status is one of these.
+    case statusCodes(@Sendable (Int) -> Bool)
+    /// The content type is one of these.
+    case contentTypes([String])
+    /// Code of the user, which runs on the session's queue only.
+    case custom(@Sendable (Request, ResponseContext) -> (any Error)?)
+
+    var isCustom: Bool {
+        if case .custom = self { true } else { false }
+    }
+
+    /// Whether a response without a body passes.
+    var needsBody: Bool {
+        if case .contentTypes = self { true } else { false }
+    }
+
+    /// Why the response is not acceptable; `nil` when it is, or when there is none to be judged.
+    func validate(_ request: Request) -> (any Error)? {
+        let context = request.context
+        guard let head = context.head else { return nil }
+        switch self {
+        case _ where needsBody && !request.hasBody: return nil
+        case .statusCodes, .contentTypes: return failure(of: head)
+        case .custom(let validation): return validation(request, context)
+        }
+    }
+
+    /// What is wrong with the head alone; `nil` where only code of the user can say.
+    func failure(of head: ResponseHead) -> CurlewError? {
+        switch self {
+        case .statusCodes(let isAcceptable):
+            isAcceptable(head.statusCode)
+                ? nil : .responseValidationFailed(reason: .unacceptableStatusCode(code: head.statusCode))
+        case .contentTypes(let acceptable):
+            MediaType.failure(of: head.value(for: "Content-Type"), among: acceptable).map { .responseValidationFailed(reason: $0) }
+        case .custom: nil
+        }
+    }
+}
+
+/// A media type or range (RFC 9110, sections 8.3.1 and 12.5.1), its parameters left out.
+struct MediaType: Equatable {
+    let type: String
+    let subtype: String
+
+    /// `nil` for a string without a slash.
+    init?(_ string: some StringProtocol) {
+        let essence = string.prefix { $0 != ";" }.filter { !$0.isWhitespace }
+        let parts = essence.split(separator: "/", maxSplits: 1, omittingEmptySubsequences: false)
+        guard parts.count == 2 else { return nil }
+        type = String(parts[0])
+        subtype = String(parts[1])
+    }
+
+    var acceptsEverything: Bool { type == "*" && subtype == "*" }
+
+    func accepts(_ other: MediaType) -> Bool {
+        (type == "*" || type.equalsIgnoringASCIICase(other.type)) && (subtype == "*" || subtype.equalsIgnoringASCIICase(other.subtype))
+    }
+
+    static func failure(of contentType: String?, among acceptable: [String]) -> CurlewError.ResponseValidationFailureReason? {
+        let ranges = acceptable.compactMap { MediaType($0) }
+        if ranges.contains(where: \.acceptsEverything) { return nil }
+        guard let contentType, let actual = MediaType(contentType) else {
+            return .missingContentType(acceptableContentTypes: acceptable)
+        }
+        guard !ranges.contains(where: { $0.accepts(actual) }) else { return nil }
+        return .unacceptableContentType(acceptableContentTypes: acceptable, responseContentType: actual.type + "/" + actual.subtype)
+    }
+}

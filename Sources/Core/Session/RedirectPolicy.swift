@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+import CurlewHTTP
+import CurlewTransport
+
+/// What a session does with redirects (RFC 9110, section 15.4).
+///
+/// 301 and 302 turn a POST into a GET, 303 turns everything but HEAD into a GET, 307 and 308 keep method and body. A redirect to another
+/// origin (scheme, host or port) goes without credentials.
+public struct RedirectPolicy: Sendable, Hashable {
+    /// How many redirects a request follows at the most; 20 by default. 0 delivers the redirect itself as the response.
+    public var limit = 20
+
+    /// Whether a redirect may lead from `https` to `http`; `false` by default.
+    public var allowsInsecureDowngrade = false
+
+    /// Names of header fields that don't go to another origin, beside `Authorization`, `Cookie`, `Proxy-Authorization` and `Host`.
+    public var sensitiveHeaders: Set<String> = []
+
+    /// Makes a policy with the defaults.
+    public init() {}
+}
+
+extension RedirectPolicy {
+    /// The next request, if the response asks for one; `nil` to deliver the response.
+    ///
+    /// - Parameter hops: how many redirects have been followed.
+    func next(after request: TransferRequest, _ head: ResponseHead, hops: Int) throws(CurlewError) -> TransferRequest? {
+        // An empty Location leads nowhere; nobody follows it.
+        guard limit > 0, head.isRedirect, let location = head.bytes(of: "Location"), !location.isEmpty else { return nil }
+        guard hops < limit else { throw .redirectFailed(reason: .tooMany(limit: limit)) }
+        guard let from = URL(string: request.url), let target = Self.resolve(Array(location), against: from) else {
+            throw .redirectFailed(reason: .invalidLocation(head.value(for: "Location") ?? ""))
+        }
+        if from.scheme?.lowercased() == "https", target.scheme?.lowercased() == "http", !allowsInsecureDowngrade {
+            throw .redirectFailed(reason: .insecureDowngrade(to: target))
+        }
+        var next = request
+        next.url = target.absoluteString
+        try changeMethod(of: &next, for: head.statusCode)
+        if !Self.isSameOrigin(from, target) { removeCredentials(from: &next) }
+        return next
+    }
+
+    private func changeMethod(of request: inout TransferRequest, for status: Int) throws(CurlewError) {
+        let becomesGet = status == 303 ? request.method != .head && request.method != .get : status < 303 && request.method == .post
+        if becomesGet {
+            request.method = .get
+            request.body = nil
+            for name in ["Content-Type", "Content-Encoding", "Content-Language", "Content-Location", "Content-Length", "Digest"] {
+                request.headers.remove(name: name)
+            }
+        } else if let body = request.body, !body.rewind() {
+            throw .redirectFailed(reason: .bodyNotRepeatable)
+        }
+    }
+
+    private func removeCredentials(from request: inout TransferRequest) {
+        for name in ["Authorization", "Cookie", "Proxy-Authorization", "Host"] + sensitiveHeaders { request.headers.remove(name: name) }
+    }
+
+    private static func isSameOrigin(_ first: URL, _ second: URL) -> Bool {
+        first.scheme?.lowercased() == second.scheme?.lowercased() && first.host?.lowercased() == second.host?.lowercased()
+            && port(of: first) == port(of: second)
+    }
+
+    private static func port(of url: URL) -> Int? {
+        url.port ?? ["http": 80, "https": 443][url.scheme?.lowercased() ?? ""]
+    }
+
+    /// The absolute URL that a `Location` stands for; one without a fragment keeps the old one (RFC 9110, section 10.2.2).
+    ///
+    /// Unlike URLs of our own users it is repaired: bytes that a URL can't hold are percent-encoded one by one.
+    private static func resolve(_ bytes: [UInt8], against base: URL) -> URL? {
+        let repaired = bytes.indices.map { index in
+            let byte = bytes[index]
+            let isSound = byte == UInt8(ascii: "%") ? isEscape(bytes[index...].prefix(3)) : isURLByte(byte)
+            return isSound ? String(UnicodeScalar(byte)) : "%" + (byte < 16 ? "0" : "") + String(byte, radix: 16, uppercase: true)
+        }.joined()
+        guard let url = URL(string: repaired, relativeTo: base)?.absoluteURL, let scheme = url.scheme?.lowercased(),
+            scheme == "http" || scheme == "https", url.host?.isEmpty == false
+        else { return nil }
+        guard url.fragment == nil, let fragment = base.fragment else { return url }
+        return URL(string: url.absoluteString + "#" + fragment)
+    }
+
+    /// Whether a percent sign is followed by what it needs.
+    private static func isEscape(_ bytes: ArraySlice<UInt8>) -> Bool {
+        bytes.count == 3 && bytes.dropFirst().allSatisfy { Character(UnicodeScalar($0)).isHexDigit }
+    }
+
+    private static func isURLByte(_ byte: UInt8) -> Bool {
+        byte > 0x20 && byte < 0x7F && !#""<>\^`{|}"#.utf8.contains(byte)
+    }
+}
+
+extension ResponseHead {
+    /// Whether the status asks to go elsewhere (RFC 9110, section 15.4), where there is a `Location`.
+    var isRedirect: Bool {
+        switch statusCode {
+        case 301, 302, 303, 307, 308: true
+        default: false
+        }
+    }
+}
+
+extension TransferRequest {
+    /// The next hop has what is left of the time for the whole.
+    func continuing(after elapsed: Duration) -> TransferRequest {
+        var next = self
+        next.options.totalTimeout = options.totalTimeout.map { max($0 - elapsed, .zero) }
+        return next
+    }
+}

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+import CurlewEncoding
+import CurlewHTTP
+import CurlewTransport
+import Dispatch
+
+/// What the requests of a manager share: configuration, transport and the queue of the delegate.
+///
+/// It stays until its manager and its last request are gone, but does nothing any more once it was invalidated.
+public final class Session: Sendable {
+    private struct State {
+        var lastTask = 0
+        var isInvalidated = false
+    }
+
+    /// The configuration; a copy of what the manager was made with.
+    public let configuration: SessionConfiguration
+    /// Runs, one after the other, what may run code of users before the handlers do: validations, the retrier, redirect and stream closures.
+    let queue: DispatchQueue
+    let transport: any Transport
+    private let state = Lock(State())
+
+    init(configuration: SessionConfiguration, transport: any Transport) {
+        self.configuration = configuration
+        self.transport = transport
+        queue = DispatchQueue(label: "curlew.session", target: .global(qos: .utility))
+    }
+
+    var isInvalidated: Bool { state.withLock { $0.isInvalidated } }
+
+    /// Makes a task, suspended.
+    func makeTask(_ work: SessionTask.Work, delegate: TaskDelegate) -> SessionTask {
+        let id = state.withLock { state in
+            state.lastTask += 1
+            return state.lastTask
+        }
+        return SessionTask(id: id, work: work, transport: transport, delegate: delegate)
+    }
+
+    /// Ends the session; `false` when it was ended before.
+    func invalidate() -> Bool {
+        let isFirst = state.withLock { state in
+            defer { state.isInvalidated = true }
+            return !state.isInvalidated
+        }
+        transport.shutDown()
+        return isFirst
+    }
+}

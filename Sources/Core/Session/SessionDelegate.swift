@@ -1,0 +1,187 @@
+// SPDX-License-Identifier: Apache-2.0
+import CurlewEncoding
+import CurlewHTTP
+import CurlewTransport
+import Dispatch
+
+/// Knows which request a task belongs to, and brings requests to their end.
+///
+/// The transport tells a task's ``TaskDelegate`` what happens; how the task ends, it learns here.
+///
+/// The end of every request is here: validate, ask the retrier, ``TaskDelegate/finish()``.
+open class SessionDelegate: @unchecked Sendable {  // everything mutable is behind locks
+    /// How long a request whose transfer is over waits for somebody who wants its result.
+    private static let waitForHandler = DispatchTimeInterval.milliseconds(100)
+
+    private struct Owner {
+        weak var manager: SessionManager?
+        var retrier: (any RequestRetrier)?
+    }
+
+    private let requests = Lock<[Int: Request]>([:])
+    /// Those that wait for the retrier or its delay; they need not have a task.
+    private let retrying = Lock<[ObjectIdentifier: Request]>([:])
+    private let owner = Lock(Owner())
+
+    /// Makes a delegate, to be given to one manager.
+    public init() {}
+
+    /// The request that a task belongs to; `nil` for a task that is over, or not of this session. Any thread.
+    open subscript(task: SessionTask) -> Request? {
+        get { request(task.taskIdentifier) }
+        set { requests.withLock { $0[task.taskIdentifier] = newValue } }
+    }
+
+    var retrier: (any RequestRetrier)? {
+        get { owner.withLock { $0.retrier } }
+        set { owner.withLock { $0.retrier = newValue } }
+    }
+
+    var manager: SessionManager? {
+        get { owner.withLock { $0.manager } }
+        set { owner.withLock { $0.manager = newValue } }
+    }
+
+    private func request(_ id: Int) -> Request? {
+        requests.withLock { $0[id] }
+    }
+
+    // MARK: The end of a request
+
+    /// Does what a request's lifecycle asks for.
+    func perform(_ action: RequestLifecycle.Action, on request: Request) {
+        switch action {
+        case .none: break
+        case .conclude: conclude(request)
+        case .waitForHandler:
+            request.session.queue.asyncAfter(deadline: .now() + Self.waitForHandler) {
+                self.perform(request.delegate.state.withLock { $0.lifecycle.waitEnded() }, on: request)
+            }
+        }
+    }
+
+    private func conclude(_ request: Request) {
+        guard request.delegate.mustConcludeOnQueue else { return validate(request, isOnQueue: false) }
+        request.session.queue.async {
+            request.delegate.settle()
+            self.validate(request, isOnQueue: true)
+        }
+    }
+
+    private func validate(_ request: Request, isOnQueue: Bool) {
+        while let validator = request.delegate.nextValidator() {
+            guard isOnQueue || !validator.isCustom else {
+                // Added by another thread while the others ran here.
+                return request.session.queue.async {
+                    request.delegate.run(validator, on: request)
+                    self.validate(request, isOnQueue: true)
+                }
+            }
+            request.delegate.run(validator, on: request)
+        }
+        request.delegate.deliver()
+        guard let error = request.delegate.error, let retrier, let manager, mayRetry(request, after: error) else { return finish(request) }
+        ask(retrier, of: manager, about: request, error)
+    }
+
+    /// Whether a request may be tried again: never against the will of who cancelled it.
+    private func mayRetry(_ request: Request, after error: any Error) -> Bool {
+        if case CurlewError.cancelled = error { return false }
+        return !request.delegate.state.withLock { $0.lifecycle.isCancelled } && !request.session.isInvalidated && request.holdForRetry()
+    }
+
+    private func ask(_ retrier: any RequestRetrier, of manager: SessionManager, about request: Request, _ error: any Error) {
+        retrying.withLock { $0[ObjectIdentifier(request)] = request }
+        guard let attempt = request.delegate.state.withLock({ $0.lifecycle.beginRetrying() }) else { return finish(request) }
+        // One of both sees the other: the session's end this request, or this line that end.
+        if request.session.isInvalidated { return endRetrying(request, with: CurlewError.sessionInvalidated) }
+        request.session.queue.async {
+            guard request.delegate.state.withLock({ $0.lifecycle.isRetrying(attempt) }) else { return }
+            // Weak, as the answer may never come, and the delay be long: `retrying` holds the request as long as that matters. Not even
+            // the delegate is held: it holds the retrier, which may keep the completion.
+            retrier.should(manager, retry: request, with: error) { [weak request] shouldRetry, delay in
+                guard let request else { return }
+                request.sessionDelegate.retrierAnswered(shouldRetry, delay, on: request, attempt: attempt)
+            }
+        }
+    }
+
+    private func retrierAnswered(_ shouldRetry: Bool, _ delay: TimeInterval, on request: Request, attempt: Int) {
+        guard request.delegate.state.withLock({ $0.lifecycle.retrierAnswered(attempt) }) else { return }
+        guard shouldRetry else { return finish(request) }
+        // An asker that waits for ever is its own affair; one that wraps around is ours.
+        let seconds = delay.isNaN ? 0 : min(max(delay, 0), 100 * 365 * 86_400)
+        request.session.queue.asyncAfter(deadline: .now() + seconds) { [weak request] in
+            if let request { request.sessionDelegate.retry(request, attempt: attempt) }
+        }
+    }
+
+    private func retry(_ request: Request, attempt: Int) {
+        guard request.delegate.state.withLock({ $0.lifecycle.isRetrying(attempt) }) else { return }
+        guard let manager, !request.session.isInvalidated else { return endRetrying(request, with: CurlewError.sessionInvalidated) }
+        let old = request.task
+        do {
+            let task = try manager.makeTask(for: request)
+            // Before anybody can cancel the task: its end has to find the request.
+            self[task] = request
+            guard request.delegate.begin(task, attempt: attempt) else { return self[task] = nil }
+            forget(request, task: old)
+            task.resume()
+        } catch {
+            endRetrying(request, with: error)
+        }
+    }
+
+    /// Ends a request that waits for its retrier or its retry, unless somebody else has done so.
+    private func endRetrying(_ request: Request, with error: any Error) {
+        if request.delegate.state.withLock({ $0.lifecycle.retryingEnded() }) { end(request, with: error) }
+    }
+
+    /// Ends a request that will not be tried again, with another error than the one about which the retrier was asked.
+    func end(_ request: Request, with error: any Error) {
+        request.delegate.state.withLock { $0.error = error }
+        finish(request)
+    }
+
+    /// Forgets the request before its handlers run: they may begin another attempt.
+    private func finish(_ request: Request) {
+        forget(request, task: request.task)
+        request.delegate.finish()
+    }
+
+    private func forget(_ request: Request, task: SessionTask?) {
+        if let task { self[task] = nil }
+        retrying.withLock { $0[ObjectIdentifier(request)] = nil }
+    }
+
+    // MARK: Ends without a transfer
+
+    /// A request failed before it had a task.
+    func failed(_ request: Request, with error: any Error) {
+        request.delegate.fail(error)
+        perform(request.delegate.taskEnded(TransferOutcome(error: error, metrics: TransferMetrics())), on: request)
+    }
+
+    /// The session is over: what the transport does not end, ends here.
+    func sessionEnded() {
+        for request in retrying.withLock({ Array($0.values) }) { endRetrying(request, with: CurlewError.sessionInvalidated) }
+        for task in requests.withLock({ $0.values.compactMap(\.task) }) where task.claimUnstarted() {
+            task.completeUnstarted(with: CurlewError.sessionInvalidated)
+        }
+    }
+
+    /// A task's transfer is over: follows a redirect, or ends the task.
+    func complete(_ id: Int, _ outcome: TransferOutcome) {
+        guard let request = request(id) else { return }
+        if let next = request.delegate.redirectToFollow(after: outcome) {
+            if let task = request.task, task.beginHop(to: next) {
+                request.delegate.redirected(after: outcome)
+                return task.startHop(to: next)
+            }
+            request.delegate.fail(CurlewError.cancelled)
+        }
+        request.delegate.whenReadyToEnd {
+            self.perform(request.delegate.taskEnded(outcome), on: request)
+        }
+    }
+}

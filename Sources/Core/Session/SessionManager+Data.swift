@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+import CurlewEncoding
+import CurlewHTTP
+
+/// The parts of a request, put together and encoded when asked for.
+struct RequestParts: URLRequestConvertible {
+    let url: any URLConvertible
+    let method: HTTPMethod
+    var parameters: Parameters?
+    var encoding: any ParameterEncoding = URLEncoding.default
+    let headers: HTTPHeaders?
+
+    func asURLRequest() throws -> URLRequest {
+        let request = try URLRequest(url: url, method: method, headers: headers)
+        return parameters == nil ? request : try encoding.encode(request, with: parameters)
+    }
+}
+
+extension SessionManager {
+    /// Makes a request for a URL, with parameters encoded into it.
+    ///
+    /// Never throws: a request that can't be made runs its handlers with the error.
+    ///
+    /// - Parameters:
+    ///   - url: where to.
+    ///   - method: GET by default.
+    ///   - parameters: what is encoded into query or body; `nil` for none.
+    ///   - encoding: how; by default into the query for GET, HEAD and DELETE, into a form body for others.
+    ///   - headers: header fields; they replace the session's of the same name.
+    @discardableResult
+    public func request(
+        _ url: any URLConvertible, method: HTTPMethod = .get, parameters: Parameters? = nil,
+        encoding: any ParameterEncoding = URLEncoding.default, headers: HTTPHeaders? = nil
+    ) -> DataRequest {
+        request(RequestParts(url: url, method: method, parameters: parameters, encoding: encoding, headers: headers))
+    }
+
+    /// Makes a request of a `URLRequest`.
+    @discardableResult
+    public func request(_ urlRequest: any URLRequestConvertible) -> DataRequest {
+        makeDataRequest(urlRequest, isStreamed: false)
+    }
+
+    /// Makes a request whose body is read as it comes: nothing of it is received before ``DataRequest/bodyStream()`` wants it.
+    ///
+    /// Parameters as in ``request(_:method:parameters:encoding:headers:)``. It has an HTTP/2 connection to itself, as long pauses would
+    /// hold up others on it.
+    @discardableResult
+    public func streamRequest(
+        _ url: any URLConvertible, method: HTTPMethod = .get, parameters: Parameters? = nil,
+        encoding: any ParameterEncoding = URLEncoding.default, headers: HTTPHeaders? = nil
+    ) -> DataRequest {
+        streamRequest(RequestParts(url: url, method: method, parameters: parameters, encoding: encoding, headers: headers))
+    }
+
+    /// Makes a request of a `URLRequest`, whose body is read as it comes.
+    @discardableResult
+    public func streamRequest(_ urlRequest: any URLRequestConvertible) -> DataRequest {
+        makeDataRequest(urlRequest, isStreamed: true)
+    }
+
+    private func makeDataRequest(_ urlRequest: any URLRequestConvertible, isStreamed: Bool) -> DataRequest {
+        perform(
+            DataRequest(
+                session: session, sessionDelegate: delegate,
+                original: original(Request.RequestTask.data) { try Requestable(urlRequest, isStreamed: isStreamed) },
+                delegate: DataTaskDelegate(session: session, sessionDelegate: delegate, waitsForReader: isStreamed)))
+    }
+}

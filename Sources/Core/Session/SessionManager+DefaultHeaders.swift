@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+import CurlewEncoding
+import CurlewHTTP
+import CurlewTransport
+
+extension SessionManager {
+    /// The header fields of ``default``: `Accept-Encoding`, `Accept-Language` and `User-Agent`.
+    ///
+    /// The codings are those that Curlew decodes; the languages are the user's first six, each with a lower weight than the one before;
+    /// the program names itself as `Name/version (identifier; build:number; system version) Curlew/version`, with `Unknown` for what
+    /// is not known.
+    public static let defaultHTTPHeaders: HTTPHeaders = [
+        HTTPHeader(name: "Accept-Encoding", value: "gzip;q=1.0, deflate;q=0.5"),
+        HTTPHeader(name: "Accept-Language", value: acceptLanguage(Locale.preferredLanguages)),
+        HTTPHeader(name: "User-Agent", value: userAgent()),
+    ]
+
+    static func acceptLanguage(_ languages: [String]) -> String {
+        languages.prefix(6).enumerated().map { index, language in
+            "\(language);q=1.0".replacingOccurrences(of: "1.0", with: index == 0 ? "1.0" : "0.\(10 - index)")
+        }.joined(separator: ", ")
+    }
+
+    private static func userAgent() -> String {
+        let info = Bundle.main.infoDictionary ?? [:]
+        func value(_ key: String) -> String { printable(info[key] as? String) ?? "Unknown" }
+        let name = printable(info["CFBundleExecutable"] as? String) ?? printable(ProcessInfo.processInfo.processName) ?? "Unknown"
+        let version = ProcessInfo.processInfo.operatingSystemVersion
+        let system = "\(systemName) \(version.majorVersion).\(version.minorVersion).\(version.patchVersion)"
+        return "\(name)/\(value("CFBundleShortVersionString")) "
+            + "(\(value("CFBundleIdentifier")); build:\(value("CFBundleVersion")); \(system)) Curlew/\(CurlewInfo.version)"
+    }
+
+    /// A name that can stand in a header field; `nil` for none.
+    private static func printable(_ string: String?) -> String? {
+        let ascii = (string ?? "").unicodeScalars.filter { $0.isASCII && $0.value > 0x20 && $0.value < 0x7F }
+        return ascii.isEmpty ? nil : String(String.UnicodeScalarView(ascii))
+    }
+}
+
+/// What Curlew says of itself.
+public enum CurlewInfo {
+    /// The library's version (Semantic Versioning 2.0.0).
+    public static let version = "0.1.0"
+}

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+import CurlewEncoding
+import CurlewHTTP
+
+extension SessionManager {
+    /// Opens a raw TCP connection to a host, which may be a name or an address.
+    ///
+    /// Of the configuration, connect timeout and proxy apply; once it stands, nothing times out.
+    @discardableResult
+    public func stream(withHostName hostName: String, port: Int) -> StreamRequest {
+        makeStream(Streamable(host: hostName, port: port, isSecure: false))
+    }
+
+    /// Opens a TLS connection to a host, with the TLS settings of the configuration, and without ALPN.
+    @discardableResult
+    public func stream(withSecureHostName hostName: String, port: Int) -> StreamRequest {
+        makeStream(Streamable(host: hostName, port: port, isSecure: true))
+    }
+
+    private func makeStream(_ streamable: Streamable) -> StreamRequest {
+        perform(
+            StreamRequest(
+                session: session, sessionDelegate: delegate,
+                original: original(Request.RequestTask.stream) { try streamable.validated() },
+                delegate: StreamTaskDelegate(session: session, sessionDelegate: delegate)))
+    }
+}
+
+extension Streamable {
+    /// The same, if a connection can be made of it.
+    fileprivate func validated() throws(CurlewError) -> Streamable {
+        guard (1...65_535).contains(port) else { throw .urlRequestValidationFailed(reason: .invalidPort(port)) }
+        let isHost = !host.isEmpty && host.utf8.allSatisfy { $0 > 0x20 && $0 != 0x7F && !"/?#@\\".utf8.contains($0) }
+        guard isHost else { throw .invalidURL(url: host) }
+        return self
+    }
+}

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+import CurlewEncoding
+import CurlewHTTP
+
+extension SessionManager {
+    /// Makes an upload of bytes to a URL; POST by default.
+    @discardableResult
+    public func upload(
+        _ data: Data, to url: any URLConvertible, method: HTTPMethod = .post, headers: HTTPHeaders? = nil
+    ) -> UploadRequest {
+        upload(data, with: RequestParts(url: url, method: method, headers: headers))
+    }
+
+    /// Makes an upload of bytes as the body of a `URLRequest`.
+    @discardableResult
+    public func upload(_ data: Data, with urlRequest: any URLRequestConvertible) -> UploadRequest {
+        makeUpload(.data(data), urlRequest)
+    }
+
+    /// Makes an upload of a file to a URL; POST by default.
+    ///
+    /// The file is read while it is sent, anew for each attempt, and has to stay as it is until the request is over. One that is not
+    /// there fails the request with `CocoaError.fileReadNoSuchFile`.
+    @discardableResult
+    public func upload(
+        _ fileURL: URL, to url: any URLConvertible, method: HTTPMethod = .post, headers: HTTPHeaders? = nil
+    ) -> UploadRequest {
+        upload(fileURL, with: RequestParts(url: url, method: method, headers: headers))
+    }
+
+    /// Makes an upload of a file as the body of a `URLRequest`.
+    @discardableResult
+    public func upload(_ fileURL: URL, with urlRequest: any URLRequestConvertible) -> UploadRequest {
+        makeUpload(.file(fileURL), urlRequest)
+    }
+
+    /// Makes an upload of a stream to a URL; POST by default.
+    ///
+    /// The stream is read on a queue of its own while it is sent, and closed at its end. It can be sent once: a retry, or a redirect that
+    /// asks for it again, fails. Without a `Content-Length` header its length is unknown, and it goes out chunked.
+    @discardableResult
+    public func upload(
+        _ stream: InputStream, to url: any URLConvertible, method: HTTPMethod = .post, headers: HTTPHeaders? = nil
+    ) -> UploadRequest {
+        upload(stream, with: RequestParts(url: url, method: method, headers: headers))
+    }
+
+    /// Makes an upload of a stream as the body of a `URLRequest`.
+    @discardableResult
+    public func upload(_ stream: InputStream, with urlRequest: any URLRequestConvertible) -> UploadRequest {
+        makeUpload(.stream(StreamBody(stream)), urlRequest)
+    }
+
+    private func makeUpload(_ content: Uploadable.Content, _ urlRequest: any URLRequestConvertible) -> UploadRequest {
+        perform(
+            UploadRequest(
+                session: session, sessionDelegate: delegate,
+                original: original(Request.RequestTask.upload) { Uploadable(request: try Requestable(urlRequest), content: content) },
+                delegate: UploadTaskDelegate(session: session, sessionDelegate: delegate)))
+    }
+}

@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+import CurlewEncoding
+import CurlewHTTP
+import CurlewTransport
+
+/// Makes requests and runs them in a session of its own.
+///
+/// Letting go of the manager ends the session: what is on its way fails with ``CurlewError/sessionInvalidated``. Keep it as long as its
+/// requests matter. All members may be used from any thread.
+open class SessionManager: @unchecked Sendable {  // the settings are behind a lock
+    private struct Settings {
+        var startRequestsImmediately = true
+        var adapter: (any RequestAdapter)?
+    }
+
+    /// The manager behind the functions ``request(_:method:parameters:encoding:headers:)`` and so on; its requests carry
+    /// ``defaultHTTPHeaders``.
+    public static let `default`: SessionManager = {
+        var configuration = SessionConfiguration()
+        configuration.headers = defaultHTTPHeaders
+        return SessionManager(configuration: configuration)
+    }()
+
+    /// What the requests share.
+    public let session: Session
+    /// Knows the requests by their tasks.
+    public let delegate: SessionDelegate
+    private let settings = Lock(Settings())
+
+    /// Whether requests start as soon as they are made; `true` by default. If not, ``Request/resume()`` starts them.
+    open var startRequestsImmediately: Bool {
+        get { settings.withLock { $0.startRequestsImmediately } }
+        set { settings.withLock { $0.startRequestsImmediately = newValue } }
+    }
+
+    /// Changes each request before it is sent, again for each retry; `nil` by default.
+    open var adapter: (any RequestAdapter)? {
+        get { settings.withLock { $0.adapter } }
+        set { settings.withLock { $0.adapter = newValue } }
+    }
+
+    /// Decides whether failed requests are tried again; `nil`, the default, tries nothing again.
+    open var retrier: (any RequestRetrier)? {
+        get { delegate.retrier }
+        set { delegate.retrier = newValue }
+    }
+
+    /// Makes a manager with a session of its own, on libcurl.
+    ///
+    /// - Parameters:
+    ///   - configuration: how the session works; copied.
+    ///   - delegate: receives the session's events; may serve one manager only.
+    public convenience init(
+        configuration: SessionConfiguration = SessionConfiguration(), delegate: SessionDelegate = SessionDelegate()
+    ) {
+        self.init(configuration: configuration, delegate: delegate, transport: EventLoop(configuration: configuration.connections))
+    }
+
+    /// Makes a manager on another transport: one that answers from memory, records or replays.
+    public init(
+        configuration: SessionConfiguration = SessionConfiguration(), delegate: SessionDelegate = SessionDelegate(),
+        transport: any Transport
+    ) {
+        session = Session(configuration: configuration, transport: transport)
+        self.delegate = delegate
+        delegate.manager = self
+    }
+
+    deinit {
+        invalidateAndCancel()
+    }
+
+    /// Ends the session: requests on their way fail with ``CurlewError/sessionInvalidated``, and so do new ones.
+    public func invalidateAndCancel() {
+        if session.invalidate() { delegate.sessionEnded() }
+    }
+
+    // MARK: The way of every request
+
+    /// Starts a request. Every request of whatever kind goes this way, and leaves by ``TaskDelegate/finish()``.
+    ///
+    /// What the request is was encoded before; here it is adapted, becomes a task, is entered into the delegate's map, and starts.
+    func perform<R: Request>(_ request: R) -> R {
+        do {
+            let task = try makeTask(for: request)
+            request.delegate.begin(task)
+            delegate[task] = request
+            if startRequestsImmediately {
+                request.resume()
+            } else if session.isInvalidated, task.claimUnstarted() {
+                // The session's end has passed, and nobody else would end what nobody starts.
+                task.completeUnstarted(with: CurlewError.sessionInvalidated)
+            }
+        } catch {
+            request.delegate.noteStart()
+            delegate.failed(request, with: error)
+        }
+        return request
+    }
+
+    /// The task of an attempt: the original request, adapted.
+    func makeTask(for request: Request) throws -> SessionTask {
+        let work = try request.requestTask.get().original.work(in: session, adapter: adapter)
+        return session.makeTask(work, delegate: request.delegate)
+    }
+
+    /// The original of a request: what it is made of, or why it could not be.
+    func original<Kind: TaskConvertible>(
+        _ kind: (any TaskConvertible, SessionTask?) -> Request.RequestTask, _ make: () throws -> Kind
+    ) -> Result<Request.RequestTask, any Error> {
+        Result { kind(try make(), nil) }
+    }
+}

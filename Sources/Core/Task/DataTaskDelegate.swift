@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: Apache-2.0
+import CurlewEncoding
+import CurlewHTTP
+import CurlewTransport
+
+/// Keeps a response's body, or hands it on.
+class DataTaskDelegate: TaskDelegate, @unchecked Sendable {  // as its superclass
+    private enum Body {
+        case kept(Data)
+        case streamed(BodyBuffer)
+    }
+
+    private struct BodyState {
+        var body = Body.kept(Data())
+        var count: Int64 = 0
+        var total: Int64 = -1
+        /// The head is there, and the transfer waits for somebody who wants the body.
+        var isHeldAtHead = false
+        /// Somebody waits for the end, and so for the body.
+        var isWanted = false
+    }
+
+    /// What an announced length may reserve: a lying server gets no memory for nothing.
+    private static let largestReservation = 1 << 20
+
+    let downloadProgress = ProgressReporter()
+    /// Whether no body is received before somebody wants it.
+    private let waitsForReader: Bool
+    private let bodyState = Lock(BodyState())
+
+    init(session: Session, sessionDelegate: SessionDelegate, waitsForReader: Bool = false) {
+        self.waitsForReader = waitsForReader
+        super.init(session: session, sessionDelegate: sessionDelegate)
+    }
+
+    override var data: Data? {
+        bodyState.withLock { if case .kept(let data) = $0.body { data } else { nil } }
+    }
+
+    /// The number of body bytes that came.
+    var bodyCount: Int64 { bodyState.withLock { $0.count } }
+
+    override func reset() {
+        downloadProgress.reset()
+        bodyState.withLock { state in
+            let body = state.body
+            state = BodyState(isWanted: state.isWanted)
+            guard case .streamed(let buffer) = body else { return }
+            buffer.restart()
+            state.body = body
+        }
+    }
+
+    override func accept(_ head: ResponseHead) -> ReceiveAction {
+        let length = head.expectedBodyLength
+        bodyState.withLock { state in
+            state.total = length ?? -1
+            guard let length, case .kept(var data) = state.body else { return }
+            state.body = .kept(Data())
+            data.reserveCapacity(Int(min(length, Int64(Self.largestReservation))))
+            state.body = .kept(data)
+        }
+        downloadProgress.setTotal(length ?? -1)
+        guard waitsForReader else { return .proceed }
+        let isRead = bodyState.withLock { state in
+            if case .streamed = state.body { return true }
+            state.isHeldAtHead = !state.isWanted
+            return state.isWanted
+        }
+        return isRead ? judge(head, hasBody: false) : .pause
+    }
+
+    /// A body that somebody reads can't be read again; a closure is called again.
+    override func holdForRetry() -> Bool { buffer?.holdForRetry() ?? true }
+
+    /// Whether the head of a streamed response is acceptable, as far as that can be said without running code of users: pieces of a body
+    /// that is refused are not handed on. Its content type counts as soon as there is a body.
+    private func judge(_ head: ResponseHead, hasBody: Bool) -> ReceiveAction {
+        let error = state.withLock { state in
+            state.validators.lazy.filter { hasBody || !$0.needsBody }.compactMap { $0.failure(of: head) }.first
+        }
+        guard let error else { return .proceed }
+        fail(error)
+        return .cancel
+    }
+
+    /// Whoever waits for the end gets it only if the body comes, be it read piece by piece or not.
+    override func resultIsWanted() {
+        guard waitsForReader else { return }
+        bodyState.withLock { $0.isWanted = true }
+        releaseHead()
+    }
+
+    /// Lets the body come, now that somebody wants it.
+    private func releaseHead() {
+        let wasHeld = bodyState.withLock { state in
+            defer { state.isHeldAtHead = false }
+            return state.isHeldAtHead
+        }
+        let (task, head) = state.withLock { ($0.task, $0.head) }
+        guard wasHeld, let task, let head else { return }
+        if judge(head, hasBody: false) == .cancel { task.cancel() } else { task.resumeReceiving() }
+    }
+
+    override func accept(_ bytes: UnsafeRawBufferPointer) -> ReceiveAction {
+        if waitsForReader, bodyCount == 0, let head = state.withLock({ $0.head }), judge(head, hasBody: true) == .cancel { return .cancel }
+        let limit = session.configuration.maximumBodySize
+        let (action, count) = bodyState.withLock { state -> (ReceiveAction, Int64) in
+            state.count += Int64(bytes.count)
+            switch state.body {
+            case .streamed(let buffer):
+                return (buffer.append(bytes) ? .proceed : .pause, state.count)
+            case .kept(var data):
+                guard state.count <= Int64(limit) else { return (.cancel, state.count) }
+                // Taken out of the enumeration while it grows: a second reference would copy it.
+                state.body = .kept(Data())
+                data.append(contentsOf: bytes)
+                state.body = .kept(data)
+                return (.proceed, state.count)
+            }
+        }
+        if action == .cancel { failForSize(limit, received: count) }
+        downloadProgress.update(completed: count)
+        return action
+    }
+
+    private func failForSize(_ limit: Int, received: Int64) {
+        let url = state.withLock { $0.task }?.currentTransfer?.url ?? ""
+        fail(
+            CurlewError.transferFailed(
+                TransferFailure(
+                    kind: .tooLarge, url: url, phase: .receivingBody, message: "The body exceeds the limit of \(limit) bytes",
+                    requestWasSent: true, bytesReceived: received)))
+    }
+
+    // MARK: Streaming
+
+    /// Hands the body to a closure from now on, what has come first.
+    func setStream(_ closure: (@Sendable (Data) -> Void)?) {
+        let buffer = makeBuffer()
+        if let closure { buffer.drain(on: session.queue, to: closure) } else { buffer.drop() }
+    }
+
+    /// A buffer that gets the body from now on, what has come first. What another one has got stays there.
+    func makeBuffer() -> BodyBuffer {
+        let buffer = BodyBuffer { [weak self] in self?.state.withLock { $0.task }?.resumeReceiving() }
+        bodyState.withLock { state in
+            if case .kept(let data) = state.body, !data.isEmpty { _ = data.withUnsafeBytes { buffer.append($0) } }
+            state.body = .streamed(buffer)
+        }
+        releaseHead()
+        return buffer
+    }
+
+    private var buffer: BodyBuffer? {
+        bodyState.withLock { if case .streamed(let buffer) = $0.body { buffer } else { nil } }
+    }
+
+    /// The closure gets everything before the request ends.
+    override var mustConcludeOnQueue: Bool {
+        buffer?.hasDrain == true || super.mustConcludeOnQueue
+    }
+
+    override func settle() {
+        buffer?.drainNow()
+    }
+}

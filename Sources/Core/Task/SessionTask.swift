@@ -1,0 +1,201 @@
+// SPDX-License-Identifier: Apache-2.0
+import CurlewEncoding
+import CurlewHTTP
+import CurlewTransport
+
+/// The handle on one attempt of a request: what `URLSessionTask` is to Foundation.
+///
+/// A retry makes a new task; a redirect does not.
+public final class SessionTask: Sendable {
+    /// What a task is doing.
+    public enum State: Int, Sendable {
+        /// On its way, or waiting for its turn.
+        case running
+        /// Not started yet, or stopped for a while.
+        case suspended
+        /// Cancelled, and about to complete.
+        case canceling
+        /// Over, with or without success.
+        case completed
+    }
+
+    enum Work: Sendable {
+        case transfer(TransferRequest)
+        case stream(StreamTransferRequest)
+    }
+
+    private struct Progress {
+        var state = State.suspended
+        var isStarted = false
+        /// Whether the transport knows the stream.
+        var isOpened = false
+        var current: Work
+        var hops = 0
+        /// Let go of when the task is over: until then the two hold each other.
+        var delegate: TaskDelegate?
+        /// What was sent on a stream before it was started.
+        var unsent: [(bytes: Data, endOfStream: Bool)] = []
+    }
+
+    /// The number by which the session knows the task; unique in the session.
+    public let taskIdentifier: Int
+    private let original: Work
+    private let transport: any Transport
+    private let progress: Lock<Progress>
+
+    init(id: Int, work: Work, transport: any Transport, delegate: TaskDelegate) {
+        taskIdentifier = id
+        original = work
+        self.transport = transport
+        progress = Lock(Progress(current: work, delegate: delegate))
+    }
+
+    /// What the task is doing.
+    public var state: State { progress.withLock { $0.state } }
+
+    /// The request with which the task began; `nil` for a raw stream.
+    public var originalRequest: URLRequest? { original.urlRequest }
+
+    /// The request that is being answered: after a redirect, the last one. `nil` for a raw stream.
+    public var currentRequest: URLRequest? { progress.withLock { $0.current }.urlRequest }
+
+    /// The number of redirects followed.
+    public var redirectCount: Int { progress.withLock { $0.hops } }
+
+    /// Whether the transport knows the task.
+    var isStarted: Bool { progress.withLock { $0.isStarted } }
+
+    var currentTransfer: TransferRequest? {
+        if case .transfer(let request) = progress.withLock({ $0.current }) { request } else { nil }
+    }
+
+    // MARK: Control
+
+    /// Starts the task, or lets it go on. Any thread; does nothing for a running or finished task.
+    public func resume() {
+        let (work, isFirst) = progress.withLock { progress -> (Work?, Bool) in
+            guard progress.state == .suspended else { return (nil, false) }
+            progress.state = .running
+            defer { progress.isStarted = true }
+            return (progress.current, !progress.isStarted)
+        }
+        guard let work else { return }
+        if isFirst { start(work) } else { tellSuspension(false) }
+    }
+
+    /// Stops the task for a while: neither sends nor receives. Any thread; does nothing unless the task runs.
+    public func suspend() {
+        let mustTell = progress.withLock { progress in
+            guard progress.state == .running else { return false }
+            progress.state = .suspended
+            return progress.isStarted
+        }
+        if mustTell { tellSuspension(true) }
+    }
+
+    /// Ends the task; its request completes with ``CurlewError/cancelled``. Any thread; does nothing for a finished task.
+    public func cancel() {
+        let (isFresh, isStarted) = progress.withLock { progress -> (Bool, Bool) in
+            guard progress.state == .running || progress.state == .suspended else { return (false, false) }
+            progress.state = .canceling
+            return (true, progress.isStarted)
+        }
+        guard isFresh else { return }
+        if isStarted { transport.cancel(taskIdentifier) } else { completeUnstarted(with: CurlewError.cancelled) }
+    }
+
+    private func start(_ work: Work) {
+        guard let delegate = progress.withLock({ $0.delegate }) else { return }
+        switch work {
+        case .transfer(let request): transport.start(request, id: taskIdentifier, observer: delegate)
+        // Streams are given this delegate, and no other.
+        case .stream(let request): if let delegate = delegate as? StreamTaskDelegate { openStream(request, observer: delegate) }
+        }
+        // The transport has not heard what another thread told it before it knew the transfer.
+        switch state {
+        case .canceling: transport.cancel(taskIdentifier)
+        case .suspended: tellSuspension(true)
+        case .running, .completed: break
+        }
+    }
+
+    /// Completes a task that the transport does not know.
+    func completeUnstarted(with error: any Error) {
+        let delegate = progress.withLock { $0.delegate }
+        delegate?.transfer(taskIdentifier, didComplete: TransferOutcome(error: error, metrics: TransferMetrics()))
+    }
+
+    private func openStream(_ request: StreamTransferRequest, observer: StreamTaskDelegate) {
+        transport.openStream(request, id: taskIdentifier, observer: observer)
+        // Inside the lock, so that what is written meanwhile comes behind.
+        progress.withLock { progress in
+            for piece in progress.unsent { transport.send(piece.bytes, endOfStream: piece.endOfStream, on: taskIdentifier) }
+            progress.unsent = []
+            progress.isOpened = true
+        }
+    }
+
+    /// Tells the transport, again if another thread changed its mind meanwhile: the last word counts.
+    private func tellSuspension(_ suspended: Bool) {
+        transport.setSuspended(suspended, of: taskIdentifier)
+        let now = state
+        if now == (suspended ? .running : .suspended) { tellSuspension(!suspended) }
+    }
+
+    // MARK: For the delegate
+
+    /// Takes a task that the transport does not know yet, to end it; `false` when it is started or over.
+    func claimUnstarted() -> Bool {
+        progress.withLock { progress in
+            guard progress.state == .suspended, !progress.isStarted else { return false }
+            progress.state = .canceling
+            return true
+        }
+    }
+
+    /// Lets the transport go on after a pause that the delegate asked for.
+    func resumeReceiving() {
+        transport.resumeReceiving(taskIdentifier)
+    }
+
+    /// Sends bytes on a stream; those for one that was not started yet are kept until it is.
+    func send(_ bytes: Data, endOfStream: Bool) {
+        progress.withLock { progress in
+            if progress.isOpened {
+                transport.send(bytes, endOfStream: endOfStream, on: taskIdentifier)
+            } else {
+                progress.unsent.append((bytes, endOfStream))
+            }
+        }
+    }
+
+    /// Goes to the next hop of a redirect, to be started then; `false` when the task was cancelled meanwhile.
+    func beginHop(to request: TransferRequest) -> Bool {
+        progress.withLock { progress in
+            guard progress.state == .running || progress.state == .suspended else { return false }
+            progress.current = .transfer(request)
+            progress.hops += 1
+            return true
+        }
+    }
+
+    func startHop(to request: TransferRequest) {
+        start(.transfer(request))
+    }
+
+    func completed() {
+        let delegate = progress.withLock { progress in
+            progress.state = .completed
+            defer { progress.delegate = nil }
+            return progress.delegate
+        }
+        // Outlives the lock: its end may be the end of much else.
+        withExtendedLifetime(delegate) {}
+    }
+}
+
+extension SessionTask.Work {
+    fileprivate var urlRequest: URLRequest? {
+        if case .transfer(let request) = self { request.urlRequest } else { nil }
+    }
+}

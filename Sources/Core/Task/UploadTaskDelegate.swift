@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+import CurlewEncoding
+import CurlewHTTP
+import CurlewTransport
+
+/// A data task's delegate that counts what is sent, too.
+final class UploadTaskDelegate: DataTaskDelegate, @unchecked Sendable {  // as its superclass
+    let uploadProgress = ProgressReporter()
+
+    override func reset() {
+        super.reset()
+        uploadProgress.reset()
+    }
+
+    override func acceptSent(_ count: Int64) {
+        let length = state.withLock { $0.task }?.currentTransfer?.body?.length
+        uploadProgress.update(completed: count, total: length ?? -1)
+    }
+
+    override func taskWillEnd(_ outcome: TransferOutcome) {
+        super.taskWillEnd(outcome)
+        // A body of unknown length has its length when it was sent. One of which the server wanted only a part was not.
+        let count = outcome.metrics.requestBodyBytes
+        let length = state.withLock { $0.task }?.currentTransfer?.body?.length
+        if outcome.error == nil, count > 0 { uploadProgress.update(completed: count, total: length ?? count) }
+    }
+}

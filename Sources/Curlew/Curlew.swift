@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+@_exported import CurlewCore
+@_exported import CurlewEncoding
+@_exported import CurlewHTTP
+@_exported import CurlewTransport
+
+// Requests of the default manager. Each of these functions forwards to the member of that name of `SessionManager.default`.
+
+/// Makes a request for a URL, with parameters encoded into it, by ``SessionManager/default``.
+@discardableResult
+public func request(
+    _ url: any URLConvertible, method: HTTPMethod = .get, parameters: Parameters? = nil,
+    encoding: any ParameterEncoding = URLEncoding.default, headers: HTTPHeaders? = nil
+) -> DataRequest {
+    SessionManager.default.request(url, method: method, parameters: parameters, encoding: encoding, headers: headers)
+}
+
+/// Makes a request of a `URLRequest`, by ``SessionManager/default``.
+@discardableResult
+public func request(_ urlRequest: any URLRequestConvertible) -> DataRequest {
+    SessionManager.default.request(urlRequest)
+}
+
+/// Makes a download of a URL, by ``SessionManager/default``.
+@discardableResult
+public func download(
+    _ url: any URLConvertible, method: HTTPMethod = .get, parameters: Parameters? = nil,
+    encoding: any ParameterEncoding = URLEncoding.default, headers: HTTPHeaders? = nil,
+    to destination: DownloadRequest.DownloadFileDestination? = nil
+) -> DownloadRequest {
+    SessionManager.default.download(url, method: method, parameters: parameters, encoding: encoding, headers: headers, to: destination)
+}
+
+/// Makes a download of a `URLRequest`, by ``SessionManager/default``.
+@discardableResult
+public func download(
+    _ urlRequest: any URLRequestConvertible, to destination: DownloadRequest.DownloadFileDestination? = nil
+) -> DownloadRequest {
+    SessionManager.default.download(urlRequest, to: destination)
+}
+
+/// Makes a download of a URL to a file, by ``SessionManager/default``.
+@discardableResult
+public func download(
+    _ url: any URLConvertible, method: HTTPMethod = .get, parameters: Parameters? = nil,
+    encoding: any ParameterEncoding = URLEncoding.default, headers: HTTPHeaders? = nil,
+    to fileURL: URL, options: DownloadRequest.DownloadOptions = []
+) -> DownloadRequest {
+    SessionManager.default.download(
+        url, method: method, parameters: parameters, encoding: encoding, headers: headers, to: fileURL, options: options)
+}
+
+/// Makes a download of a `URLRequest` to a file, by ``SessionManager/default``.
+@discardableResult
+public func download(
+    _ urlRequest: any URLRequestConvertible, to fileURL: URL, options: DownloadRequest.DownloadOptions = []
+) -> DownloadRequest {
+    SessionManager.default.download(urlRequest, to: fileURL, options: options)
+}
+
+/// Makes an upload of bytes, by ``SessionManager/default``.
+@discardableResult
+public func upload(
+    _ data: Data, to url: any URLConvertible, method: HTTPMethod = .post, headers: HTTPHeaders? = nil
+) -> UploadRequest {
+    SessionManager.default.upload(data, to: url, method: method, headers: headers)
+}
+
+/// Makes an upload of bytes as the body of a `URLRequest`, by ``SessionManager/default``.
+@discardableResult
+public func upload(_ data: Data, with urlRequest: any URLRequestConvertible) -> UploadRequest {
+    SessionManager.default.upload(data, with: urlRequest)
+}
+
+/// Makes an upload of a file, by ``SessionManager/default``.
+@discardableResult
+public func upload(
+    _ fileURL: URL, to url: any URLConvertible, method: HTTPMethod = .post, headers: HTTPHeaders? = nil
+) -> UploadRequest {
+    SessionManager.default.upload(fileURL, to: url, method: method, headers: headers)
+}
+
+/// Makes an upload of a file as the body of a `URLRequest`, by ``SessionManager/default``.
+@discardableResult
+public func upload(_ fileURL: URL, with urlRequest: any URLRequestConvertible) -> UploadRequest {
+    SessionManager.default.upload(fileURL, with: urlRequest)
+}
+
+/// Makes an upload of a stream, by ``SessionManager/default``.
+@discardableResult
+public func upload(
+    _ stream: InputStream, to url: any URLConvertible, method: HTTPMethod = .post, headers: HTTPHeaders? = nil
+) -> UploadRequest {
+    SessionManager.default.upload(stream, to: url, method: method, headers: headers)
+}
+
+/// Makes an upload of a stream as the body of a `URLRequest`, by ``SessionManager/default``.
+@discardableResult
+public func upload(_ stream: InputStream, with urlRequest: any URLRequestConvertible) -> UploadRequest {
+    SessionManager.default.upload(stream, with: urlRequest)
+}
+
+/// Opens a raw TCP connection, by ``SessionManager/default``.
+@discardableResult
+public func stream(withHostName hostName: String, port: Int) -> StreamRequest {
+    SessionManager.default.stream(withHostName: hostName, port: port)
+}

@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+import CurlewEncoding
+import CurlewHTTP
+import Dispatch
+import Testing
+
+@testable import CurlewCore
+
+@Suite(.timeLimit(.minutes(1))) struct BodyBufferTests {
+    private static func append(_ text: String, to buffer: BodyBuffer) -> Bool { append(Data(text.utf8), to: buffer) }
+
+    private static func append(_ data: Data, to buffer: BodyBuffer) -> Bool {
+        data.withUnsafeBytes { buffer.append($0) }
+    }
+
+    @Test("what came is read in order, together; then the end")
+    func reads() async throws {
+        let buffer = BodyBuffer {}
+        #expect(Self.append("ab", to: buffer))
+        #expect(Self.append("cd", to: buffer))
+        #expect(try await buffer.next() == Data("abcd".utf8))
+        buffer.finish(.success(()))
+        buffer.finish(.failure(UserError()))
+        #expect(try await buffer.next() == nil)
+        #expect(try await buffer.next() == nil)
+    }
+
+    @Test("what came before a failure is read first")
+    func failure() async throws {
+        let buffer = BodyBuffer {}
+        _ = Self.append("ab", to: buffer)
+        buffer.finish(.failure(UserError()))
+        #expect(try await buffer.next() == Data("ab".utf8))
+        await #expect(throws: UserError()) { try await buffer.next() }
+    }
+
+    @Test("a full buffer asks for a pause, and calls back once when it is read")
+    func backpressure() async throws {
+        let resumed = Inbox<Void>()
+        let buffer = BodyBuffer { resumed.put(()) }
+        let half = Data(count: BodyBuffer.highWaterMark / 2)
+        #expect(Self.append(half, to: buffer))
+        #expect(!Self.append(half, to: buffer))
+        #expect(resumed.all.isEmpty)
+        #expect(try await buffer.next()?.count == BodyBuffer.highWaterMark)
+        #expect(resumed.count == 1)
+        #expect(Self.append(half, to: buffer))
+    }
+
+    @Test("dropping lets go of everything, and of who waits")
+    func drops() async {
+        let resumed = Inbox<Void>()
+        let buffer = BodyBuffer { resumed.put(()) }
+        #expect(!Self.append(Data(count: BodyBuffer.highWaterMark), to: buffer))
+        buffer.drop()
+        #expect(resumed.count == 1)
+        #expect(Self.append(Data(count: BodyBuffer.highWaterMark), to: buffer))
+        let other = BodyBuffer {}
+        let reading = Task { try await other.next() }
+        await Task.yield()
+        other.drop()
+        other.finish(.success(()))
+        _ = await reading.result
+    }
+
+    @Test("a reader whose task is cancelled does not hang, and takes nothing with it")
+    func cancelledReader() async throws {
+        let buffer = BodyBuffer {}
+        let reading = Task { try await buffer.next() }
+        await Task.yield()
+        reading.cancel()
+        #expect(await { if case .failure(let error) = await reading.result { isCancelled(error) } else { false } }())
+        _ = Self.append("ab", to: buffer)
+        #expect(try await buffer.next() == Data("ab".utf8))
+    }
+
+    @Test("several readers: one gets the piece, the others an error or the next one; nobody hangs")
+    func severalReaders() async {
+        let buffer = BodyBuffer {}
+        let pieces = Inbox<Data>()
+        await withTaskGroup(of: Void.self) { group in
+            for _ in 0..<4 {
+                group.addTask { while let piece = try? await buffer.next() { pieces.put(piece) } }
+            }
+            for number in 0..<50 { _ = Self.append("\(number),", to: buffer) }
+            buffer.finish(.success(()))
+        }
+        let rest = try? await buffer.next()
+        let count = pieces.all.reduce(0) { $0 + $1.count } + (rest?.count ?? 0)
+        #expect(count == (0..<50).reduce(0) { $0 + "\($1),".utf8.count })
+    }
+
+    @Test("a closure gets what was there first, then the rest, in order")
+    func drains() async {
+        let buffer = BodyBuffer {}
+        let pieces = Inbox<Data>()
+        let queue = DispatchQueue(label: "drain")
+        _ = Self.append("a", to: buffer)
+        buffer.drain(on: queue) { pieces.put($0) }
+        for text in ["b", "c", "d"] { _ = Self.append(text, to: buffer) }
+        queue.sync {}
+        #expect(pieces.all.reduce(Data(), +) == Data("abcd".utf8))
+        #expect(buffer.hasDrain)
+        #expect(buffer.holdForRetry())
+    }
+}

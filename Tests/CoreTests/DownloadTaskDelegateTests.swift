@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: Apache-2.0
+import CurlewEncoding
+import CurlewHTTP
+import CurlewTestSupport
+import CurlewTransport
+import Testing
+
+@testable import CurlewCore
+
+private func contents(of directory: URL) throws -> [String] {
+    try FileManager.default.contentsOfDirectory(atPath: directory.path).sorted()
+}
+
+private func codeOf(_ error: (any Error)?) -> CocoaError.Code? { (error as? CocoaError)?.code }
+
+@Suite(.timeLimit(.minutes(1))) struct DownloadTaskDelegateTests {
+    private let directory: TemporaryDirectory
+    private let temporary: TemporaryDirectory
+
+    init() throws {
+        directory = try TemporaryDirectory()
+        temporary = try TemporaryDirectory()
+    }
+
+    private func manager(_ mock: MockTransport) -> SessionManager {
+        let url = temporary.url
+        return SessionManager(mock: mock) { $0.temporaryDirectory = url }
+    }
+
+    @Test("a file appears under its name when it is whole, not before")
+    func whole() async throws {
+        let mock = MockTransport()
+        let manager = manager(mock)
+        let target = directory.file("file")
+        let request = manager.download("http://mock/", to: target)
+        let exchange = await mock.started[0]
+        exchange.perform(.head(200))
+        #expect(await eventually { !exchange.isPaused })
+        exchange.perform(.bytes(Data("text".utf8)))
+        #expect(!FileManager.default.fileExists(atPath: target.path))
+        exchange.perform(.complete())
+        #expect(try await request.serializingURL().value == target)
+        #expect(try String(contentsOf: target, encoding: .utf8) == "text")
+        #expect(try contents(of: directory.url) == ["file"])
+        #expect(try contents(of: temporary.url).isEmpty)
+    }
+
+    @Test("without a destination the file stays where it was written, also one that a validation refused", arguments: [200, 404])
+    func noDestination(_ status: Int) async throws {
+        let manager = manager(.answering(status, [:], "text"))
+        let response = await manager.download("http://mock/").validate().serializingData().response
+        let file = try #require(response.temporaryURL)
+        #expect(response.destinationURL == nil)
+        #expect(try String(contentsOf: file, encoding: .utf8) == "text")
+        #expect(statusOf(response.error) == (status == 404 ? 404 : nil))
+    }
+
+    @Test("the destination is asked once, whatever the status, before validation", arguments: [200, 404])
+    func asked(_ status: Int) async throws {
+        let manager = manager(.answering(status, [:], "text"))
+        let target = directory.file("file")
+        let asked = Inbox<Int>()
+        let validated = Inbox<URL?>()
+        let request = manager.download("http://mock/") { _, response in
+            asked.put(response.statusCode)
+            return (target, [])
+        }
+        let response = await request.validate { _, _, _, destination in
+            validated.put(destination)
+            return .success
+        }.validate().serializingURL().response
+        #expect(asked.all == [status])
+        #expect(validated.all == [target])
+        #expect(response.destinationURL == target)
+        #expect(try String(contentsOf: target, encoding: .utf8) == "text")
+    }
+
+    @Test("a known destination is not touched when validation fails")
+    func refused() async throws {
+        let target = try directory.write(Data("old".utf8), to: "file")
+        let manager = manager(.answering(404, [:], "new"))
+        let request = manager.download("http://mock/", to: target, options: .removePreviousFile)
+        #expect(statusOf(await request.validate().serializingURL().response.error) == 404)
+        #expect(try String(contentsOf: target, encoding: .utf8) == "old")
+        #expect(try contents(of: directory.url) == ["file"])
+    }
+
+    @Test("a file that is there is an error before anything is received")
+    func existing() async throws {
+        let target = try directory.write(Data("old".utf8), to: "file")
+        let manager = manager(.answering(200, [:], "new"))
+        #expect(codeOf(await manager.download("http://mock/", to: target).serializingURL().response.error) == .fileWriteFileExists)
+        #expect(try String(contentsOf: target, encoding: .utf8) == "old")
+        let replaced = await manager.download("http://mock/", to: target, options: .removePreviousFile).serializingString().response
+        #expect(replaced.value == "new")
+    }
+
+    @Test("directories are made when asked for", arguments: [true, false])
+    func directories(_ making: Bool) async throws {
+        let target = directory.url.appendingPathComponent("a/b/file")
+        let manager = manager(.answering(200, [:], "new"))
+        let request = manager.download("http://mock/", to: target, options: making ? .createIntermediateDirectories : [])
+        let response = await request.serializingString().response
+        #expect(response.value == (making ? "new" : nil))
+        #expect(codeOf(response.error) == (making ? nil : .fileNoSuchFile))
+    }
+
+    @Test("failed and cancelled downloads leave no file", arguments: [true, false], [true, false])
+    func failures(_ isCancelled: Bool, _ isKnown: Bool) async throws {
+        let mock = MockTransport()
+        let manager = manager(mock)
+        let request = isKnown ? manager.download("http://mock/", to: directory.file("file")) : manager.download("http://mock/")
+        let exchange = await mock.started[0]
+        exchange.perform(.head(200), .bytes(Data("text".utf8)))
+        #expect(await eventually { exchange.actions.count == 2 })
+        if isCancelled { request.cancel() } else { exchange.perform(.complete(CurlewError.failure(.connectionLost))) }
+        let response = await request.serializingURL().response
+        #expect(response.error != nil)
+        #expect(response.temporaryURL == nil)
+        #expect(try contents(of: directory.url).isEmpty)
+        #expect(try contents(of: temporary.url).isEmpty)
+    }
+
+    @Test("cancelling before the file is open leaves none", arguments: 0..<20)
+    func cancelledWhileOpening(_ round: Int) async throws {
+        let mock = MockTransport { _ in [.head(200)] }
+        let manager = manager(mock)
+        let request = manager.download("http://mock/")
+        let exchange = await mock.started[0]
+        if round % 2 == 0 { exchange.perform(.sent(0)) }
+        request.cancel()
+        #expect(isCancelled(await request.serializingURL().response.error))
+        #expect(try contents(of: temporary.url).isEmpty)
+    }
+
+    @Test("a retry starts with a new file, and the refused one is gone")
+    func retried() async throws {
+        let target = directory.file("file")
+        let manager = manager(.answering(inTurn: [.response(500, [:], "bad"), .response(200, [:], "good")]))
+        manager.retrier = Retrying { _, _, completion in completion(true, 0) }
+        let response = await manager.download("http://mock/", to: { _, _ in (target, []) }).validate().serializingString().response
+        #expect(response.value == "good")
+        #expect(try contents(of: directory.url) == ["file"])
+        #expect(try contents(of: temporary.url).isEmpty)
+    }
+
+    @Test("validations do not keep the delegate")
+    func noCycle() async {
+        let manager = manager(.answering(200))
+        var box: WeakBox<DownloadTaskDelegate>?
+        do {
+            let request = manager.download("http://mock/", to: directory.file("x")).validate { _, _, _, _ in .success }
+            box = WeakBox(request.downloadDelegate)
+            _ = await request.serializingURL().response
+        }
+        #expect(await eventually { box?.isEmpty != false })
+    }
+}

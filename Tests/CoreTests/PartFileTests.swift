@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: Apache-2.0
+import CurlewEncoding
+import CurlewHTTP
+import CurlewTestSupport
+import CurlewTransport
+import Testing
+
+@testable import CurlewCore
+
+private func contents(of directory: URL) throws -> [String] {
+    try FileManager.default.contentsOfDirectory(atPath: directory.path).sorted()
+}
+
+private func codeOf(_ error: (any Error)?) -> CocoaError.Code? { (error as? CocoaError)?.code }
+
+@Suite(.timeLimit(.minutes(1))) struct PartFileTests {
+    private let directory: TemporaryDirectory
+
+    init() throws { directory = try TemporaryDirectory() }
+
+    private func write(_ text: String, for name: String) throws -> PartFile {
+        let file = try PartFile(in: directory.url, for: name)
+        try Data(text.utf8).withUnsafeBytes { try file.write($0) }
+        try file.close()
+        return file
+    }
+
+    @Test(
+        "a file is hidden until it is whole, whatever its name",
+        arguments: [
+            "file.txt", "with spaces", "naïve-日本語.txt", String(repeating: "n", count: 255), String(repeating: "é", count: 127), ".dot",
+        ])
+    func names(_ name: String) throws {
+        let file = try write("text", for: name)
+        let parts = try contents(of: directory.url)
+        #expect(parts.count == 1 && parts.allSatisfy { $0.hasPrefix(".") && $0.hasSuffix(".part") })
+        let target = directory.file(name)
+        try file.move(to: target, replacing: false, creatingDirectories: false)
+        #expect(try contents(of: directory.url) == [name])
+        #expect(try String(contentsOf: target, encoding: .utf8) == "text")
+    }
+
+    @Test("what is there stays unless it is to be replaced")
+    func existing() throws {
+        let target = try directory.write(Data("old".utf8), to: "file")
+        let file = try write("new", for: "file")
+        let error = #expect(throws: CocoaError.self) { try file.move(to: target, replacing: false, creatingDirectories: false) }
+        #expect(codeOf(error) == .fileWriteFileExists)
+        #expect(try String(contentsOf: target, encoding: .utf8) == "old")
+        try file.move(to: target, replacing: true, creatingDirectories: false)
+        #expect(try String(contentsOf: target, encoding: .utf8) == "new")
+        #expect(try contents(of: directory.url) == ["file"])
+    }
+
+    @Test("a directory at the destination is an error and stays", arguments: [false, true])
+    func existingDirectory(isReplaced: Bool) throws {
+        let target = directory.file("sub")
+        try FileManager.default.createDirectory(at: target, withIntermediateDirectories: true)
+        let file = try write("new", for: "sub")
+        let error = #expect(throws: CocoaError.self) {
+            try file.move(to: target, replacing: isReplaced, creatingDirectories: false)
+        }
+        #expect(codeOf(error) == .fileWriteFileExists)
+        #expect(try contents(of: target).isEmpty)
+    }
+
+    @Test("directories are made only when asked for")
+    func directories() throws {
+        let target = directory.url.appendingPathComponent("a/b/file")
+        let file = try write("new", for: "file")
+        let error = #expect(throws: CocoaError.self) { try file.move(to: target, replacing: false, creatingDirectories: false) }
+        #expect(codeOf(error) == .fileNoSuchFile)
+        try file.move(to: target, replacing: false, creatingDirectories: true)
+        #expect(try String(contentsOf: target, encoding: .utf8) == "new")
+    }
+
+    @Test("a directory that is none, or not there, is an error with its path", arguments: ["file", "none"])
+    func badDirectory(_ name: String) throws {
+        try directory.write(Data(), to: "file")
+        let error = #expect(throws: CocoaError.self) { _ = try PartFile(in: directory.file(name)) }
+        #expect(codeOf(error) == .fileNoSuchFile)
+        #expect(error?.userInfo["NSFilePath"] as? String == directory.file(name).path)
+    }
+
+    @Test("large pieces and small ones make one file")
+    func pieces() throws {
+        let file = try PartFile(in: directory.url)
+        var expected = Data()
+        for count in [1, 300_000, 17, 262_144, 262_143, 5, 0] {
+            let piece = Data(repeating: UInt8(truncatingIfNeeded: count), count: count)
+            expected += piece
+            try piece.withUnsafeBytes { try file.write($0) }
+        }
+        try file.close()
+        #expect(try Data(contentsOf: file.url) == expected)
+        file.discard()
+        #expect(try contents(of: directory.url).isEmpty)
+    }
+
+    @Test("new files have the rights that new files have")
+    func permissions() throws {
+        let file = try write("text", for: "file")
+        let ours = try FileManager.default.attributesOfItem(atPath: file.url.path)[.posixPermissions] as? Int
+        #expect(FileManager.default.createFile(atPath: directory.file("other").path, contents: Data()))
+        let other = try FileManager.default.attributesOfItem(atPath: directory.file("other").path)[.posixPermissions] as? Int
+        #expect(ours == other)
+    }
+
+    @Test(
+        "a file is copied to another file system", .enabled(if: FileManager.default.fileExists(atPath: "/dev/shm")),
+        arguments: [true, false])
+    func otherFileSystem(_ replacing: Bool) throws {
+        let elsewhere = URL(fileURLWithPath: "/dev/shm/curlew-\(UUID().uuidString)")
+        try FileManager.default.createDirectory(at: elsewhere, withIntermediateDirectories: true)
+        defer { try? FileManager.default.removeItem(at: elsewhere) }
+        let text = String(repeating: "text", count: 200_000)
+        let target = elsewhere.appendingPathComponent("file")
+        try Data("old".utf8).write(to: target)
+        let file = try write(text, for: "file")
+        if replacing {
+            try file.move(to: target, replacing: true, creatingDirectories: false)
+            #expect(try contents(of: directory.url).isEmpty)
+            #expect(try String(contentsOf: target, encoding: .utf8) == text)
+        } else {
+            let error = #expect(throws: CocoaError.self) { try file.move(to: target, replacing: false, creatingDirectories: false) }
+            #expect(codeOf(error) == .fileWriteFileExists)
+            #expect(try String(contentsOf: target, encoding: .utf8) == "old")
+        }
+        #expect(try contents(of: elsewhere) == ["file"])
+    }
+}

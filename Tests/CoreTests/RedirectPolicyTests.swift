@@ -1,0 +1,227 @@
+// SPDX-License-Identifier: Apache-2.0
+import CurlewEncoding
+import CurlewHTTP
+import CurlewTransport
+import Testing
+
+@testable import CurlewCore
+
+@Suite(.timeLimit(.minutes(1))) struct RedirectPolicyTests {
+    private static func next(
+        _ url: String = "http://a.example/dir/file?q=1", method: HTTPMethod = .get, headers: HTTPHeaders = [:],
+        body: (any BodySource)? = nil,
+        status: Int = 302, location: String? = "/next", hops: Int = 0, policy: RedirectPolicy = RedirectPolicy()
+    ) throws(CurlewError) -> TransferRequest? {
+        let request = TransferRequest(url: url, method: method, headers: headers, body: body)
+        let head = ResponseHead(statusCode: status, headers: location.map { ["Location": $0] } ?? [:])
+        return try policy.next(after: request, head, hops: hops)
+    }
+
+    @Test(
+        "methods and bodies by status (RFC 9110, section 15.4)",
+        arguments: [
+            (301, HTTPMethod.post, HTTPMethod.get, false), (302, .post, .get, false), (303, .post, .get, false), (303, .put, .get, false),
+            (303, .delete, .get, false), (301, .put, .put, true), (302, .patch, .patch, true), (302, .delete, .delete, true),
+            (307, .post, .post, true), (308, .post, .post, true), (303, .get, .get, true), (301, .get, .get, true),
+        ])
+    func methods(_ status: Int, _ before: HTTPMethod, _ after: HTTPMethod, _ keepsBody: Bool) throws {
+        let headers: HTTPHeaders = [("Content-Type", "text/plain"), ("Content-Length", "3"), ("X-Kept", "1")].reduce(into: [:]) {
+            $0.append(name: $1.0, value: $1.1)
+        }
+        let next = try #require(try Self.next(method: before, headers: headers, body: DataBody(Data("abc".utf8)), status: status))
+        #expect(next.method == after)
+        #expect((next.body != nil) == keepsBody)
+        #expect((next.headers["Content-Type"] != nil) == keepsBody)
+        #expect((next.headers["Content-Length"] != nil) == keepsBody)
+        #expect(next.headers["X-Kept"] == "1")
+    }
+
+    @Test("HEAD stays HEAD", arguments: [301, 302, 303, 307, 308])
+    func headStays(_ status: Int) throws {
+        #expect(try Self.next(method: .head, status: status)?.method == .head)
+    }
+
+    @Test("other statuses are no redirects", arguments: [200, 201, 300, 304, 305, 306, 309, 404])
+    func otherStatuses(_ status: Int) throws {
+        #expect(try Self.next(status: status) == nil)
+    }
+
+    @Test("without a Location, or with an empty one, the response is delivered", arguments: [nil, ""])
+    func noLocation(_ location: String?) throws {
+        #expect(try Self.next(location: location) == nil)
+    }
+
+    @Test(
+        "a Location is resolved against the request's URL, and repaired",
+        arguments: [
+            ("/next", "http://a.example/next"), ("next", "http://a.example/dir/next"), ("../up", "http://a.example/up"),
+            ("?q=2", "http://a.example/dir/file?q=2"), ("//b.example/x", "http://b.example/x"),
+            ("https://b.example/", "https://b.example/"), ("http://b.example", "http://b.example"),
+            ("/a b", "http://a.example/a%20b"), ("/é", "http://a.example/%C3%A9"), ("/a%20b", "http://a.example/a%20b"),
+            ("/100%", "http://a.example/100%25"), ("/a%20b%zz", "http://a.example/a%20b%25zz"),
+            ("/<x>\"|", "http://a.example/%3Cx%3E%22%7C"),
+            ("/x#there", "http://a.example/x#there"), ("HTTP://b.example/x", "HTTP://b.example/x"),
+            ("http://[::1]:8080/x", "http://[::1]:8080/x"), ("/%", "http://a.example/%25"),
+        ])
+    func locations(_ location: String, _ target: String) throws {
+        #expect(try Self.next(location: location)?.url == target)
+    }
+
+    @Test("the old fragment stays unless there is a new one", arguments: [("/x", "#a%20b"), ("/x#new", "#new")])
+    func fragments(_ location: String, _ fragment: String) throws {
+        #expect(try Self.next("http://a.example/#a%20b", location: location)?.url == "http://a.example/x" + fragment)
+    }
+
+    @Test(
+        "a Location that leads to no http or https URL is an error",
+        arguments: ["ftp://b.example/", "file:///etc/passwd", "mailto:a@b", "http://", "http:///x", "http://b.example:x/", "javascript:1"])
+    func badLocations(_ location: String) {
+        let error = #expect(throws: CurlewError.self) { try Self.next(location: location) }
+        if case .redirectFailed(.invalidLocation(location))? = error { return }
+        Issue.record("\(String(describing: error))")
+    }
+
+    private static let secrets: HTTPHeaders = [
+        "Authorization": "Bearer 1", "cookie": "a=b", "Proxy-Authorization": "Basic 1", "HOST": "a.example", "X-Api-Key": "1",
+        "Accept": "*/*",
+    ]
+
+    @Test(
+        "credentials stay at their origin: scheme, host and port",
+        arguments: [
+            ("http://a.example/", "/x", true), ("http://a.example/", "http://A.EXAMPLE:80/x", true),
+            ("http://a.example:80/", "http://a.example/x", true),
+            ("https://a.example/", "https://a.example:443/x", true), ("http://a.example/", "https://a.example/x", false),
+            ("http://a.example/", "http://a.example:8080/x", false), ("http://a.example/", "http://b.a.example/x", false),
+            ("http://a.example/", "//b.example/x", false), ("http://a.example/", "http://user@a.example/", true),
+        ])
+    func credentials(_ url: String, _ location: String, _ areKept: Bool) throws {
+        var policy = RedirectPolicy()
+        policy.sensitiveHeaders = ["x-api-key"]
+        let next = try #require(try Self.next(url, headers: Self.secrets, location: location, policy: policy))
+        for name in ["Authorization", "Cookie", "Proxy-Authorization", "Host", "X-Api-Key"] {
+            #expect((next.headers[name] != nil) == areKept, "\(name)")
+        }
+        #expect(next.headers["Accept"] == "*/*")
+    }
+
+    @Test("user and password in the URL don't go to another host")
+    func userInfo() throws {
+        #expect(try Self.next("http://user:secret@a.example/", location: "http://b.example/")?.url == "http://b.example/")
+        #expect(try Self.next("http://user:secret@a.example/", location: "//b.example/")?.url == "http://b.example/")
+    }
+
+    @Test("https leads to http only when that is allowed")
+    func downgrade() throws {
+        let error = #expect(throws: CurlewError.self) { try Self.next("https://a.example/", location: "http://a.example/") }
+        guard case .redirectFailed(.insecureDowngrade)? = error else {
+            Issue.record("\(String(describing: error))")
+            return
+        }
+        var policy = RedirectPolicy()
+        policy.allowsInsecureDowngrade = true
+        #expect(try Self.next("https://a.example/", location: "http://a.example/", policy: policy)?.url == "http://a.example/")
+    }
+
+    @Test("the limit is the number of redirects followed; 0 delivers them")
+    func limit() throws {
+        var policy = RedirectPolicy()
+        policy.limit = 2
+        #expect(try Self.next(hops: 1, policy: policy) != nil)
+        let error = #expect(throws: CurlewError.self) { try Self.next(hops: 2, policy: policy) }
+        guard case .redirectFailed(.tooMany(limit: 2))? = error else {
+            Issue.record("\(String(describing: error))")
+            return
+        }
+        policy.limit = 0
+        #expect(try Self.next(policy: policy) == nil)
+    }
+
+    @Test("a body that can't be sent again is an error, where it would have to be")
+    func unrepeatableBody() throws {
+        let body = StreamBody(InputStream(data: Data("abc".utf8)))
+        body.prepare {}
+        let error = #expect(throws: CurlewError.self) { try Self.next(method: .post, body: body, status: 307) }
+        guard case .redirectFailed(.bodyNotRepeatable)? = error else {
+            Issue.record("\(String(describing: error))")
+            return
+        }
+        #expect(try Self.next(method: .post, body: body, status: 302)?.body == nil)
+    }
+
+    // MARK: Through the session
+
+    @Test("the last hop is the request and the response that the handlers see")
+    func followed() async {
+        let mock = MockTransport.answering(inTurn: [
+            .response(302, ["Location": "/second"], "moved"), .response(307, ["Location": "http://other.example/"]),
+            .response(200, [:], "here"),
+        ])
+        let manager = SessionManager(mock: mock)
+        let request = manager.request("http://mock/", headers: ["Authorization": "Bearer 1"])
+        let response = await request.serializingString().response
+        #expect(response.value == "here")
+        #expect(response.request?.url?.absoluteString == "http://other.example/")
+        #expect(response.response?.url?.absoluteString == "http://other.example/")
+        #expect(mock.started.all.map { $0.request.headers["Authorization"] } == ["Bearer 1", "Bearer 1", nil])
+        #expect(request.task?.originalRequest?.url?.absoluteString == "http://mock/")
+        #expect(request.task?.redirectCount == 2)
+    }
+
+    @Test("the redirect that is not followed is the response")
+    func refused() async {
+        let manager = SessionManager(mock: .answering(302, ["Location": "/again"])) { $0.redirects.limit = 3 }
+        let response = await manager.request("http://mock/").serializingData().response
+        guard case CurlewError.redirectFailed(.tooMany(limit: 3))? = response.error else {
+            Issue.record("\(String(describing: response.error))")
+            return
+        }
+        #expect(response.response?.statusCode == 302)
+        #expect(response.metrics.redirectCount == 3)
+    }
+
+    @Test("a redirect's long body is cut off, and the redirect followed")
+    func longBody() async {
+        let long = String(repeating: "x", count: 300_000)
+        let mock = MockTransport.answering(inTurn: [.response(302, ["Location": "/x"], long), .response(200, [:], "here")])
+        let manager = SessionManager(mock: mock)
+        #expect(await manager.request("http://mock/").serializingString().response.value == "here")
+    }
+
+    @Test("a failure while a redirect's body comes ends the request")
+    func failureInRedirect() async {
+        let mock = MockTransport { _ in [.head(302, ["Location": "/x"]), .complete(CurlewError.failure(.connectionLost))] }
+        let manager = SessionManager(mock: mock)
+        #expect(kindOf(await manager.request("http://mock/").serializingData().response.error) == .connectionLost)
+        #expect(mock.started.count == 1)
+    }
+
+    @Test("cancelling during a redirect ends the request")
+    func cancelledInRedirect() async {
+        let mock = MockTransport()
+        let manager = SessionManager(mock: mock)
+        let request = manager.request("http://mock/")
+        let exchange = await mock.started[0]
+        exchange.perform(.head(302, ["Location": "/x"]))
+        request.cancel()
+        #expect(request.task?.state != .running)
+        #expect(isCancelled(await request.serializingData().response.error))
+        #expect(mock.started.count == 1)
+    }
+
+    @Test("a hop of a suspended request begins suspended")
+    func suspended() async {
+        let mock = MockTransport()
+        let manager = SessionManager(mock: mock)
+        let request = manager.request("http://mock/")
+        let first = await mock.started[0]
+        mock.onStart.withLock { $0 = { _ in request.suspend() } }
+        first.respond(302, ["Location": "/x"])
+        let second = await mock.started[1]
+        #expect(await eventually { second.isSuspended })
+        request.resume()
+        #expect(await eventually { !second.isSuspended })
+        second.respond(200)
+        #expect(await request.serializingData().response.error == nil)
+    }
+}

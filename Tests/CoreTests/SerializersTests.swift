@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: Apache-2.0
+import CurlewEncoding
+import CurlewHTTP
+import CurlewTestSupport
+import CurlewTransport
+import Testing
+
+@testable import CurlewCore
+
+@Suite(.timeLimit(.minutes(1))) struct SerializersTests {
+    private struct Pair: Codable, Equatable, Sendable {
+        let a: Int
+    }
+
+    private static func response(_ status: Int, _ contentType: String? = nil) -> HTTPURLResponse? {
+        URL(string: "http://mock/").flatMap {
+            HTTPURLResponse(
+                url: $0, statusCode: status, httpVersion: nil, headerFields: contentType.map { ["Content-Type": $0] })
+        }
+    }
+
+    private static func run<Value>(
+        _ serializer: DataResponseSerializer<Value>, _ data: Data?, status: Int = 200, type: String? = nil, error: (any Error)? = nil
+    ) -> Result<Value, any Error> {
+        serializer.serializeResponse(nil, response(status, type), data, error)
+    }
+
+    private static func isInput<Value>(_ result: Result<Value, any Error>, nilOnly: Bool) -> Bool {
+        switch result {
+        case .failure(CurlewError.responseSerializationFailed(.inputDataNil)): nilOnly
+        case .failure(CurlewError.responseSerializationFailed(.inputDataNilOrZeroLength)): !nilOnly
+        default: false
+        }
+    }
+
+    @Test("a missing or empty body is an error where nothing can be made of it")
+    func emptyBodies() throws {
+        #expect(Self.isInput(Self.run(DataRequest.dataResponseSerializer(), nil), nilOnly: true))
+        #expect(Self.isInput(Self.run(DataRequest.stringResponseSerializer(), nil), nilOnly: true))
+        #expect(try Self.run(DataRequest.dataResponseSerializer(), Data()).get() == Data())
+        #expect(try Self.run(DataRequest.stringResponseSerializer(), Data()).get().isEmpty)
+        for data in [nil, Data()] {
+            #expect(Self.isInput(Self.run(DataRequest.jsonResponseSerializer(), data), nilOnly: false))
+            #expect(Self.isInput(Self.run(DataRequest.propertyListResponseSerializer(), data), nilOnly: false))
+            #expect(Self.isInput(Self.run(DataRequest.decodableResponseSerializer(of: Pair.self), data), nilOnly: false))
+        }
+    }
+
+    @Test("204 and 205 give the empty value", arguments: [204, 205])
+    func noContent(_ status: Int) throws {
+        for data in [nil, Data()] {
+            #expect(try Self.run(DataRequest.dataResponseSerializer(), data, status: status).get() == Data())
+            #expect(try Self.run(DataRequest.stringResponseSerializer(), data, status: status).get().isEmpty)
+            #expect(try Self.run(DataRequest.jsonResponseSerializer(), data, status: status).get() is NSNull)
+            #expect(try Self.run(DataRequest.propertyListResponseSerializer(), data, status: status).get() is NSNull)
+        }
+    }
+
+    @Test("an error passes through all of them")
+    func errors() {
+        let data = Data("{}".utf8)
+        func isPassed<Value>(_ result: Result<Value, any Error>) -> Bool {
+            if case .failure(let error) = result { error as? UserError == UserError() } else { false }
+        }
+        #expect(isPassed(Self.run(DataRequest.dataResponseSerializer(), data, error: UserError())))
+        #expect(isPassed(Self.run(DataRequest.stringResponseSerializer(), data, error: UserError())))
+        #expect(isPassed(Self.run(DataRequest.jsonResponseSerializer(), data, status: 204, error: UserError())))
+        #expect(isPassed(Self.run(DataRequest.propertyListResponseSerializer(), data, error: UserError())))
+        #expect(isPassed(Self.run(DataRequest.decodableResponseSerializer(of: Pair.self), data, error: UserError())))
+    }
+
+    @Test(
+        "text is read in the given encoding, else in the charset, else in ISO 8859-1",
+        arguments: [
+            (nil, [0xE9], "é"), ("text/plain; charset=utf-8", [0xC3, 0xA9], "é"), ("text/plain;charset=\"UTF-8\"", [0xC3, 0xA9], "é"),
+            ("text/plain; format=flowed; Charset=iso-8859-1", [0xE9], "é"), ("text/plain; charset=windows-1252", [0x80], "€"),
+            ("text/plain; charset=utf-16be", [0x00, 0x41], "A"), ("text/plain; charset=unheard-of", [0xE9], "é"),
+            ("text/plain; charset=us-ascii", [0x41], "A"), ("text/plain; charset", [0x41], "A"),
+        ] as [(String?, [UInt8], String)])
+    func charsets(_ type: String?, _ bytes: [UInt8], _ text: String) throws {
+        #expect(try Self.run(DataRequest.stringResponseSerializer(), Data(bytes), type: type).get() == text)
+    }
+
+    @Test("bytes that are no text in the encoding are an error")
+    func noText() {
+        let data = Data([0xFF, 0xFE, 0xFD])
+        let result = Self.run(DataRequest.stringResponseSerializer(encoding: .utf8), data, type: "text/plain; charset=iso-8859-1")
+        guard case .failure(CurlewError.responseSerializationFailed(.stringSerializationFailed(.utf8))) = result else {
+            Issue.record("\(result)")
+            return
+        }
+    }
+
+    @Test("JSON, property lists and decodable values are made, or the parser's error is kept")
+    func values() throws {
+        let json = Data(#"{"a":1}"#.utf8)
+        #expect((try Self.run(DataRequest.jsonResponseSerializer(), json).get() as? [String: Int]) == ["a": 1])
+        #expect((try Self.run(DataRequest.jsonResponseSerializer(), Data("3".utf8)).get() as? Int) == 3)
+        #expect(try Self.run(DataRequest.decodableResponseSerializer(of: Pair.self), json).get() == Pair(a: 1))
+        let plist = try PropertyListEncoder().encode(Pair(a: 2))
+        #expect((try Self.run(DataRequest.propertyListResponseSerializer(), plist).get() as? [String: Int]) == ["a": 2])
+        let decoder = PropertyListDecoder()
+        #expect(try Self.run(DataRequest.decodableResponseSerializer(of: Pair.self, decoder: decoder), plist).get() == Pair(a: 2))
+
+        let broken = Data("{".utf8)
+        guard
+            case .failure(CurlewError.responseSerializationFailed(.jsonSerializationFailed)) = Self.run(
+                DataRequest.jsonResponseSerializer(), broken),
+            case .failure(CurlewError.responseSerializationFailed(.propertyListSerializationFailed)) = Self.run(
+                DataRequest.propertyListResponseSerializer(), broken),
+            case .failure(CurlewError.responseSerializationFailed(.decodingFailed)) = Self.run(
+                DataRequest.decodableResponseSerializer(of: Pair.self), broken)
+        else {
+            Issue.record("a broken body was read")
+            return
+        }
+    }
+
+    @Test("downloads are read from their file, and a missing one is an error")
+    func downloads() throws {
+        let directory = try TemporaryDirectory()
+        let file = try directory.write(Data("text".utf8), to: "file")
+        #expect(try DownloadRequest.stringResponseSerializer().serializeResponse(nil, Self.response(200), file, nil).get() == "text")
+        #expect(try DownloadRequest.urlResponseSerializer().serializeResponse(nil, nil, file, nil).get() == file)
+        guard
+            case .failure(CurlewError.responseSerializationFailed(.inputFileNil)) = DownloadRequest.dataResponseSerializer()
+                .serializeResponse(nil, Self.response(204), nil, nil),
+            case .failure(CurlewError.responseSerializationFailed(.inputFileReadFailed)) = DownloadRequest.jsonResponseSerializer()
+                .serializeResponse(nil, nil, directory.file("none"), nil)
+        else {
+            Issue.record("a missing file was read")
+            return
+        }
+    }
+
+    @Test("a serializer of one's own sees everything, errors too")
+    func ownSerializer() async {
+        let manager = SessionManager(mock: .answering(404, [:], "body"))
+        let serializer = DataResponseSerializer<String> { request, response, data, error in
+            .success("\(request?.url?.path ?? "") \(response?.statusCode ?? 0) \(data?.count ?? 0) \(statusOf(error) ?? 0)")
+        }
+        let values = Inbox<String?>()
+        manager.request("http://mock/p").validate().response(responseSerializer: serializer) { values.put($0.value) }
+        #expect(await values[0] == "/p 404 4 404")
+    }
+
+    // MARK: Responses
+
+    @Test("responses change their value or their error, and keep the rest")
+    func mapping() throws {
+        let success = DataResponse<Int>(request: nil, response: Self.response(201), data: Data([1]), result: .success(1))
+        let failure = DataResponse<Int>(request: nil, response: nil, data: nil, result: .failure(UserError(number: 1)))
+        #expect(success.map { "\($0)" }.value == "1")
+        #expect(success.map { "\($0)" }.response?.statusCode == 201)
+        #expect(failure.map { "\($0)" }.error as? UserError == UserError(number: 1))
+        #expect(success.flatMap { _ in throw UserError(number: 2) }.map { (_: Int) in }.error as? UserError == UserError(number: 2))
+        #expect(failure.mapError { _ in UserError(number: 3) }.error as? UserError == UserError(number: 3))
+        #expect(success.mapError { _ in UserError(number: 3) }.value == 1)
+        #expect(failure.flatMapError { _ -> UserError in throw UserError(number: 4) }.error as? UserError == UserError(number: 4))
+        #expect(failure.flatMapError { _ in UserError(number: 5) }.error as? UserError == UserError(number: 5))
+
+        let download = DownloadResponse<Int>(
+            request: nil, response: nil, temporaryURL: nil, destinationURL: URL(fileURLWithPath: "/x"), result: .success(1))
+        #expect(download.map { $0 + 1 }.value == 2)
+        #expect(download.flatMap { _ -> Int in throw UserError() }.error as? UserError == UserError())
+        #expect(download.map { $0 }.fileURL?.path == "/x")
+        #expect(download.mapError { _ in UserError() }.value == 1)
+        #expect(download.flatMapError { _ in UserError() }.value == 1)
+    }
+
+    @Test("descriptions hide user info and header fields")
+    func descriptions() async throws {
+        let manager = SessionManager(mock: .answering(200, [:], "body"))
+        let request = manager.request("http://user:s3cret@mock/path", headers: ["Authorization": "s3cret"])
+        let response = await request.serializingData().response
+        for text in [request.description, response.description, response.debugDescription] { #expect(!text.contains("s3cret")) }
+        #expect(request.description == "GET http://mock/path (200)")
+        #expect(response.debugDescription.contains("[Response]: 200"))
+    }
+
+    @Test("a timeline's durations are the differences of its times")
+    func timeline() async {
+        let timeline = Timeline(
+            requestStartTime: 1, initialResponseTime: 1.25, requestCompletedTime: 2, serializationCompletedTime: 2.5)
+        #expect(
+            [timeline.latency, timeline.requestDuration, timeline.serializationDuration, timeline.totalDuration] == [0.25, 1, 0.5, 1.5])
+        #expect(timeline.description.contains("\"Latency\": 0.250 secs"))
+        let manager = SessionManager(mock: .answering(200, [:], "body"))
+        let actual = await manager.request("http://mock/").serializingData().response.timeline
+        #expect(actual.requestStartTime > 0)
+        #expect(actual.latency >= 0 && actual.latency <= actual.requestDuration && actual.requestDuration <= actual.totalDuration)
+    }
+}
