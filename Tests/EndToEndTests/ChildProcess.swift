@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: Apache-2.0
+import Curlew
+import CurlewHTTP
+
+/// A program that a test runs, its output read line by line.
+///
+/// Terminated with its last reference. Not Foundation's `Process`, which was seen to miss ends on Linux while the tests had thousands of descriptors open.
+final class ChildProcess: Sendable {
+    private enum State {
+        case running(pid_t)
+        case ended
+    }
+
+    /// A pipe that is being made must not be inherited by another child.
+    private static let spawning = Lock(())
+
+    private let state: Lock<State>
+    private let input: FileHandle
+    private let lines: Log<String?>
+    private let ended: Log<Int32>
+    private let nextLine = Lock(0)
+
+    /// Starts a program of the search path.
+    init(_ name: String, _ arguments: String..., environment: [String: String] = [:]) throws {
+        guard let path = name.hasPrefix("/") ? name : Self.path(of: name) else { throw TestError("\(name) is not installed") }
+        let variables = ProcessInfo.processInfo.environment.merging(environment) { $1 }.map { "\($0)=\($1)" }
+        let child = try Self.spawning.withLock { _ in try Spawned(path, arguments: [path] + arguments, environment: variables) }
+        let (state, lines, ended) = (Lock(State.running(child.process)), Log<String?>(), Log<Int32>())
+        (self.state, self.lines, self.ended, input) = (state, lines, ended, child.input)
+        Thread.detachNewThread {
+            var rest = Data()
+            while case let data = child.output.availableData, !data.isEmpty {
+                for line in Self.lines(from: data, keepingRestIn: &rest) { lines.append(line) }
+            }
+            if !rest.isEmpty { lines.append(String(decoding: rest, as: UTF8.self)) }
+            lines.append(nil)
+            // Left a zombie until the state says so, as its number could be another's afterwards.
+            var information = siginfo_t()
+            while waitid(P_PID, id_t(child.process), &information, WEXITED | WNOWAIT) != 0, errno == EINTR {}
+            var status: Int32 = 0
+            state.withLock { state in
+                waitpid(child.process, &status, 0)
+                state = .ended
+            }
+            ended.append(status & 0x7F == 0 ? (status >> 8) & 0xFF : -1)
+        }
+    }
+
+    deinit {
+        terminate()
+    }
+
+    static func path(of name: String) -> String? {
+        let directories = (ProcessInfo.processInfo.environment["PATH"] ?? "").split(separator: ":") + ["/usr/bin", "/bin"]
+        return directories.map { "\($0)/\(name)" }.first { FileManager.default.isExecutableFile(atPath: $0) }
+    }
+
+    private static func lines(from data: Data, keepingRestIn rest: inout Data) -> [String] {
+        rest.append(data)
+        var lines = rest.split(separator: UInt8(ascii: "\n"), omittingEmptySubsequences: false)
+        rest = Data(lines.removeLast())
+        return lines.map { String(decoding: $0, as: UTF8.self) }
+    }
+
+    /// The next line of the output; `nil` at its end. One reader at a time.
+    func readLine() async -> String? {
+        if let last = lines.elements.last, last == nil, nextLine.withLock({ $0 }) >= lines.count { return nil }
+        let index = nextLine.withLock { index in
+            defer { index += 1 }
+            return index
+        }
+        await lines.wait(for: index + 1)
+        let elements = lines.elements
+        return index < elements.count ? elements[index] : nil
+    }
+
+    /// Sends a line to the program's input.
+    func writeLine(_ line: String = "") {
+        try? input.write(contentsOf: Data((line + "\n").utf8))
+    }
+
+    /// Waits for the end of the program; its exit status, and what is left of its output.
+    func finish() async -> (status: Int32, output: [String]) {
+        var output: [String] = []
+        while let line = await readLine() { output.append(line) }
+        await ended.wait(for: 1)
+        return (ended.elements.first ?? -1, output)
+    }
+
+    func terminate() {
+        state.withLock { state in
+            if case .running(let process) = state { kill(process, SIGTERM) }
+        }
+    }
+}
+
+/// A process with its ends of two pipes.
+private struct Spawned {
+    let process: pid_t
+    let input: FileHandle
+    let output: FileHandle
+
+    init(_ path: String, arguments: [String], environment: [String]) throws {
+        let (toChild, fromChild) = (Pipe(), Pipe())
+        for pipe in [toChild, fromChild] {
+            for handle in [pipe.fileHandleForReading, pipe.fileHandleForWriting] { _ = fcntl(handle.fileDescriptor, F_SETFD, FD_CLOEXEC) }
+        }
+        var actions = posix_spawn_file_actions_t()
+        posix_spawn_file_actions_init(&actions)
+        defer { posix_spawn_file_actions_destroy(&actions) }
+        posix_spawn_file_actions_adddup2(&actions, toChild.fileHandleForReading.fileDescriptor, 0)
+        posix_spawn_file_actions_adddup2(&actions, fromChild.fileHandleForWriting.fileDescriptor, 1)
+        let (argv, envp) = (arguments.map { strdup($0) } + [nil], environment.map { strdup($0) } + [nil])
+        defer { for string in argv + envp { free(string) } }
+        var process: pid_t = 0
+        let status = posix_spawn(&process, path, &actions, nil, argv, envp)
+        guard status == 0 else { throw TestError("\(path): \(String(cString: strerror(status)))") }
+        self.process = process
+        (input, output) = (toChild.fileHandleForWriting, fromChild.fileHandleForReading)
+    }
+}
+
+/// The test suite's own program, which does one thing in a process of its own, so that memory, threads and descriptors are its own too.
+enum Probe {
+    /// What the probe printed: names and numbers.
+    struct Report {
+        let status: Int32
+        private let values: [String: Int]
+
+        init(status: Int32, output: [String]) {
+            self.status = status
+            let pairs = output.map { $0.split(separator: "=", maxSplits: 1) }.filter { $0.count == 2 }
+            values = Dictionary(pairs.map { (String($0[0]), Int($0[1]) ?? -1) }) { $1 }
+        }
+
+        subscript(name: String) -> Int? { values[name] }
+    }
+
+    static func start(_ command: String, _ first: String, _ second: String = "", environment: [String: String] = [:]) throws -> ChildProcess
+    {
+        let directories = [Bundle.main.bundleURL, URL(fileURLWithPath: CommandLine.arguments[0]).deletingLastPathComponent()]
+        let paths = (directories + directories.map { $0.deletingLastPathComponent() }).map {
+            $0.appendingPathComponent("curlew-probe").path
+        }
+        guard let path = paths.first(where: { FileManager.default.isExecutableFile(atPath: $0) }) else {
+            throw TestError("curlew-probe is not beside the tests: \(paths)")
+        }
+        return try ChildProcess(path, command, first, second, environment: environment)
+    }
+
+    static func run(_ command: String, _ first: String, _ second: String = "", environment: [String: String] = [:]) async throws -> Report {
+        let process = try start(command, first, second, environment: environment)
+        let (status, output) = await process.finish()
+        return Report(status: status, output: output)
+    }
+}

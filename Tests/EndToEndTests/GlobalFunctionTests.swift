@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+import Curlew
+import CurlewTestSupport
+import Testing
+
+/// The functions of the umbrella, on `SessionManager.default`: its handlers are given a queue here, as its own is the main one.
+@Suite(.timeLimit(.minutes(2))) struct GlobalFunctionTests {
+    private let server: LoopbackServer
+
+    init() throws {
+        server = try LoopbackServer.standard()
+    }
+
+    @Test("request, of a URL and of a request") func requestOfAURLAndOfARequest() async throws {
+        let reply = try await Curlew.request(server.url("/echo"), method: .post, parameters: ["a": 1], headers: ["X-One": "1"]).validate()
+            .serializingDecodable(EchoReply.self).value
+        #expect(reply.method == "POST")
+        #expect(reply.body == Data("a=1".utf8))
+        #expect(reply.header("X-One") == "1")
+        #expect(reply.header("User-Agent")?.contains("Curlew/") == true)
+        #expect(reply.header("Accept-Language") != nil)
+        #expect(reply.header("Accept-Encoding")?.contains("gzip") == true)
+        let other = Curlew.request(URLRequest(url: try server.url("/json").asURL()))
+        #expect(other.session === SessionManager.default.session)
+        #expect(await other.serializingData().response.error == nil)
+    }
+
+    @Test("a request's handler") func aRequestSHandler() async throws {
+        let statuses = Log<Int?>()
+        Curlew.request(server.url("/json")).validate().responseData(queue: callbackQueue) { statuses.append($0.response?.statusCode) }
+        await statuses.wait(for: 1)
+        #expect(statuses.elements == [200])
+    }
+
+    @Test("download, to a file, by a closure, of a request") func downloadToAFileByAClosureOfARequest() async throws {
+        let directory = try TemporaryDirectory()
+        let url = server.url("/bytes/1000")
+        let (first, second) = (directory.file("first"), directory.file("second"))
+        _ = try await Curlew.download(url, to: first).validate().serializingURL().value
+        _ = try await Curlew.download(url, to: { _, _ in (second, []) }).validate().serializingURL().value
+        _ = try await Curlew.download(URLRequest(url: url.asURL()), to: directory.file("third")).validate().serializingURL().value
+        #expect(try contents(of: directory) == ["first", "second", "third"])
+    }
+
+    @Test("upload, of data, a file and a stream") func uploadOfDataAFileAndAStream() async throws {
+        let directory = try TemporaryDirectory()
+        let body = Data("body".utf8)
+        let url = server.url("/body")
+        for request in [
+            Curlew.upload(body, to: url), Curlew.upload(try directory.write(body, to: "body"), to: url),
+            Curlew.upload(InputStream(data: body), to: url),
+        ] {
+            #expect(try await request.validate().serializingData().value == body)
+        }
+    }
+
+    @Test("stream") func stream() async throws {
+        let echo = try TCPEchoServer()
+        let stream = Curlew.stream(withHostName: "127.0.0.1", port: echo.port)
+        try await stream.write(Data("hello".utf8))
+        stream.closeWrite()
+        var received = Data()
+        for try await piece in stream.bytes() { received += piece }
+        #expect(received == Data("hello".utf8))
+        try await stream.end()
+    }
+}

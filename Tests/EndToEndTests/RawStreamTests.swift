@@ -1,0 +1,226 @@
+// SPDX-License-Identifier: Apache-2.0
+import Curlew
+import CurlewTestSupport
+import Dispatch
+import Testing
+
+@Suite(.timeLimit(.minutes(2))) struct RawStreamTests {
+    private let server: TCPEchoServer
+    private let manager = makeManager()
+
+    init() throws {
+        server = try TCPEchoServer()
+    }
+
+    private func collect(_ stream: StreamRequest) async throws -> Data {
+        var data = Data()
+        for try await piece in stream.bytes() { data += piece }
+        return data
+    }
+
+    @Test("what is written comes back") func whatIsWrittenComesBack() async throws {
+        let stream = manager.stream(withHostName: "127.0.0.1", port: server.port)
+        var iterator = stream.bytes().makeAsyncIterator()
+        for text in ["one", "two", "three"] {
+            try await stream.write(Data(text.utf8))
+            var received = Data()
+            while received.count < text.utf8.count, let piece = try await iterator.next() { received += piece }
+            #expect(received == Data(text.utf8))
+        }
+        stream.closeWrite()
+        #expect(try await iterator.next() == nil)
+        try await stream.end()
+    }
+
+    @Test("many bytes go both ways at once") func manyBytesGoBothWaysAtOnce() async throws {
+        let body = GeneratedBody().data(count: 20_000_000)
+        let stream = manager.stream(withHostName: "localhost", port: server.port)
+        async let writing: Void = {
+            for offset in stride(from: 0, to: body.count, by: 1_000_000) { try await stream.write(body[offset..<offset + 1_000_000]) }
+            stream.closeWrite()
+        }()
+        let received = try await collect(stream)
+        try await writing
+        #expect(received == body)
+        try await stream.end()
+        #expect(await server.waitForConnectionsToClose())
+    }
+
+    @Test("writes from many tasks arrive whole") func writesFromManyTasksArriveWhole() async throws {
+        let stream = manager.stream(withHostName: "127.0.0.1", port: server.port)
+        try await withThrowingTaskGroup(of: Void.self) { group in
+            for index in 0..<100 { group.addTask { try await stream.write(Data(repeating: UInt8(index), count: 1000)) } }
+            try await group.waitForAll()
+        }
+        stream.closeWrite()
+        let received = try await collect(stream)
+        #expect(received.count == 100_000)
+        let runs = stride(from: 0, to: received.count, by: 1000).map { Set(received[$0..<$0 + 1000]) }
+        #expect(runs.allSatisfy { $0.count == 1 })
+        #expect(Set(runs).count == 100)
+    }
+
+    @Test("nothing is written behind the end") func nothingIsWrittenBehindTheEnd() async throws {
+        let stream = manager.stream(withHostName: "127.0.0.1", port: server.port)
+        stream.closeWrite()
+        stream.closeWrite()
+        await #expect(throws: CurlewError.self) { try await stream.write(Data([1])) }
+        #expect(try await collect(stream).isEmpty)
+        try await stream.end()
+    }
+
+    @Test("a stream is cancelled") func aStreamIsCancelled() async throws {
+        let stream = manager.stream(withHostName: "127.0.0.1", port: server.port)
+        try await stream.write(Data([1]))
+        stream.cancel()
+        await #expect(throws: CurlewError.self) { try await stream.end() }
+        await #expect(throws: CurlewError.self) { try await stream.write(Data([2])) }
+        #expect(await server.waitForConnectionsToClose())
+    }
+
+    @Test("the peer's end of a connection is an end, its breaking an error") func thePeerSEndOfAConnectionIsAnEndItsBreakingAnError()
+        async throws
+    {
+        let server = try LoopbackServer { request, connection in
+            if request.path == "/reset" { connection.reset() } else { connection.close() }
+            return nil
+        }
+        for (path, breaks) in [("/close", false), ("/reset", true)] {
+            let stream = manager.stream(withHostName: "127.0.0.1", port: server.port)
+            try await stream.write(Data("GET \(path) HTTP/1.1\r\nHost: a\r\n\r\n".utf8))
+            var failure: (any Error)?
+            do { #expect(try await collect(stream).isEmpty) } catch { failure = error }
+            #expect((failure != nil) == breaks, "\(path)")
+            stream.cancel()
+        }
+    }
+
+    @Test("a port that refuses, a host that is none, a port that is none") func aPortThatRefusesAHostThatIsNoneAPortThatIsNone()
+        async throws
+    {
+        let listener = try StuckListener(.refusing)
+        let refused = manager.stream(withHostName: "127.0.0.1", port: listener.port)
+        do {
+            try await refused.end()
+            Issue.record("The connection was not refused")
+        } catch {
+            #expect(error.transferFailure?.kind == .connect)
+        }
+        for stream in [manager.stream(withHostName: "a b", port: 80), manager.stream(withHostName: "127.0.0.1", port: 70_000)] {
+            await #expect(throws: CurlewError.self) { try await stream.end() }
+            await #expect(throws: CurlewError.self) { try await stream.write(Data([1])) }
+            await #expect(throws: CurlewError.self) { _ = try await collect(stream) }
+        }
+    }
+
+    @Test("a connection that does not come about ends by the connect timeout") func aConnectionThatDoesNotComeAboutEndsByTheConnectTimeout()
+        async throws
+    {
+        let listener = try StuckListener(.full)
+        let manager = makeManager { $0.connectTimeout = .milliseconds(300) }
+        let stream = manager.stream(withHostName: "127.0.0.1", port: listener.port)
+        do {
+            try await stream.end()
+            Issue.record("The connection came about")
+        } catch {
+            #expect(error.transferFailure?.kind == .connectTimeout)
+        }
+    }
+
+    @Test("letting go of the manager ends its streams") func lettingGoOfTheManagerEndsItsStreams() async throws {
+        var manager: SessionManager? = makeManager()
+        let stream = try #require(manager?.stream(withHostName: "127.0.0.1", port: server.port))
+        try await stream.write(Data([1]))
+        manager = nil
+        do {
+            try await stream.end()
+            Issue.record("The stream outlived its session")
+        } catch {
+            #expect(error.isSessionInvalidated)
+        }
+        #expect(await server.waitForConnectionsToClose())
+    }
+
+    @Test("Foundation's streams read and write") func foundationSStreamsReadAndWrite() async throws {
+        let (manager, port) = (manager, server.port)
+        let body = GeneratedBody().data(count: 1_000_000)
+        let stream = manager.stream(withHostName: "127.0.0.1", port: port)
+        let (input, output) = stream.captureStreams()
+        let (reader, writer) = (Unsafely(value: input), Unsafely(value: output))
+        let written = Log<Bool>()
+        DispatchQueue(label: "writer").async {
+            writer.value.open()
+            var rest = body[...]
+            while !rest.isEmpty {
+                let count = rest.withUnsafeBytes { buffer in
+                    buffer.baseAddress.map {
+                        writer.value.write($0.assumingMemoryBound(to: UInt8.self), maxLength: min(buffer.count, 100_000))
+                    } ?? -1
+                }
+                guard count > 0 else { break }
+                rest = rest.dropFirst(count)
+            }
+            writer.value.close()
+            written.append(rest.isEmpty)
+        }
+        let received: Data = await withCheckedContinuation { continuation in
+            DispatchQueue(label: "reader").async {
+                reader.value.open()
+                var data = Data()
+                var buffer = [UInt8](repeating: 0, count: 70_000)
+                while case let count = reader.value.read(&buffer, maxLength: buffer.count), count > 0 { data += buffer[..<count] }
+                reader.value.close()
+                continuation.resume(returning: data)
+            }
+        }
+        await written.wait(for: 1)
+        #expect(written.elements == [true])
+        #expect(received == body)
+        try await stream.end()
+    }
+
+    // MARK: TLS
+
+    @Test("HTTP by hand over TLS", .needsNginx) func hTTPByHandOverTLS() async throws {
+        let nginx = try Servers.nginx()
+        let manager = makeManager { $0.tls.certificateAuthorityFile = nginx.authorities }
+        let port = try #require(URL(string: nginx.tlsHTTP1)?.port)
+        let stream = manager.stream(withSecureHostName: "localhost", port: port)
+        try await stream.write(Data("GET /1k.bin HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n".utf8))
+        let text = try await collect(stream)
+        #expect(text.starts(with: Data("HTTP/1.1 200 OK\r\n".utf8)))
+        let headEnd = try #require(text.firstRange(of: Data("\r\n\r\n".utf8)))
+        #expect(text[headEnd.upperBound...].count == 1024)
+        stream.closeWrite()
+        try await stream.end()
+    }
+
+    @Test("many bytes over TLS", .needsNginx) func manyBytesOverTLS() async throws {
+        let nginx = try Servers.nginx()
+        let manager = makeManager { $0.tls.certificateAuthorityFile = nginx.authorities }
+        let port = try #require(URL(string: nginx.tlsHTTP1)?.port)
+        let stream = manager.stream(withSecureHostName: "localhost", port: port)
+        let head = "POST /upload HTTP/1.1\r\nHost: localhost\r\nContent-Length: 10000000\r\nConnection: close\r\n\r\n"
+        try await stream.write(Data(head.utf8))
+        for _ in 0..<10 { try await stream.write(Data(count: 1_000_000)) }
+        let text = String(decoding: try await collect(stream), as: UTF8.self)
+        #expect(text.hasSuffix("10000000\n"))
+    }
+
+    @Test("an untrusted peer is an error", .needsNginx) func anUntrustedPeerIsAnError() async throws {
+        let port = try #require(URL(string: Servers.nginx().tlsHTTP1)?.port)
+        let stream = manager.stream(withSecureHostName: "localhost", port: port)
+        do {
+            try await stream.write(Data("GET / HTTP/1.1\r\n\r\n".utf8))
+            try await stream.end()
+            Issue.record("The peer was trusted")
+        } catch {
+            #expect(error.transferFailure?.kind == .serverCertificate)
+        }
+    }
+}
+
+/// Foundation's streams go from the thread that made them to the one that uses them.
+private struct Unsafely<Value>: @unchecked Sendable {
+    let value: Value
+}

@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+import CurlewHTTP
+
+/// A port on 127.0.0.1 that never answers.
+final class StuckListener: Sendable {
+    enum Kind {
+        /// The kernel completes connections; nobody ever reads.
+        case silent
+        /// Connections don't complete, as those that wait to be accepted are as many as may.
+        case full
+        /// There is nobody: connections are refused.
+        case refusing
+    }
+
+    let port: Int
+    private let descriptors: [Int32]
+
+    init(_ kind: Kind) throws {
+        let listener = try Self.makeSocket()
+        var address = Self.loopback(port: 0)
+        var length = socklen_t(MemoryLayout<sockaddr_in>.size)
+        let isBound = withUnsafeMutablePointer(to: &address) { pointer in
+            pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+                bind(listener, $0, length) == 0 && getsockname(listener, $0, &length) == 0
+            }
+        }
+        guard isBound else { throw TestError("bind: \(errno)") }
+        port = Int(UInt16(bigEndian: address.sin_port))
+        // A bound socket that does not listen refuses, and nobody else gets its port.
+        if kind != .refusing { listen(listener, kind == .full ? 0 : 64) }
+        descriptors = [listener] + (kind == .full ? try Self.fill(port: port) : [])
+    }
+
+    deinit {
+        for descriptor in descriptors { close(descriptor) }
+    }
+
+    /// Connects until no more connections complete.
+    private static func fill(port: Int) throws -> [Int32] {
+        try (0..<4).map { _ in
+            let descriptor = try makeSocket()
+            _ = fcntl(descriptor, F_SETFL, O_NONBLOCK)
+            var address = loopback(port: port)
+            withUnsafePointer(to: &address) { pointer in
+                pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+                    _ = connect(descriptor, $0, socklen_t(MemoryLayout<sockaddr_in>.size))
+                }
+            }
+            return descriptor
+        }
+    }
+
+    private static func makeSocket() throws -> Int32 {
+        #if canImport(Glibc)
+        let descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
+        #else
+        let descriptor = socket(AF_INET, SOCK_STREAM, 0)
+        #endif
+        guard descriptor >= 0 else { throw TestError("socket: \(errno)") }
+        _ = fcntl(descriptor, F_SETFD, FD_CLOEXEC)
+        return descriptor
+    }
+
+    private static func loopback(port: Int) -> sockaddr_in {
+        var address = sockaddr_in()
+        address.sin_family = sa_family_t(AF_INET)
+        address.sin_port = UInt16(port).bigEndian
+        address.sin_addr.s_addr = UInt32(0x7F00_0001).bigEndian
+        return address
+    }
+}

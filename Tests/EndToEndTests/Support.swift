@@ -1,0 +1,207 @@
+// SPDX-License-Identifier: Apache-2.0
+import Curlew
+import CurlewHTTP
+import CurlewTestSupport
+import Dispatch
+import Testing
+
+/// Where the tests' handlers run: the main queue belongs to the test runner.
+let callbackQueue = DispatchQueue(label: "end-to-end.callbacks")
+
+/// A manager that hands its results to ``callbackQueue`` and knows no proxy.
+func makeManager(_ change: (inout SessionConfiguration) -> Void = { _ in }) -> SessionManager {
+    var configuration = SessionConfiguration()
+    configuration.callbackQueue = callbackQueue
+    configuration.proxy = .none
+    change(&configuration)
+    return SessionManager(configuration: configuration)
+}
+
+// MARK: - Environment
+
+/// The servers that `scripts/servers` runs, as its environment names them.
+enum Servers {
+    struct Nginx {
+        /// Without TLS.
+        let http: String
+        /// TLS with HTTP/2 and HTTP/1.1.
+        let tls: String
+        /// TLS with HTTP/1.1 only.
+        let tlsHTTP1: String
+        /// The file of the authority that signed for localhost.
+        let authorities: String
+    }
+
+    /// Whether a missing server is a failure rather than a test to be skipped.
+    static let areRequired = variable("CURLEW_TEST_REQUIRED") == "1"
+
+    static var hasNginx: Bool { areRequired || (try? nginx()) != nil }
+    static var hasHttpbin: Bool { areRequired || (try? httpbin()) != nil }
+
+    static func nginx() throws -> Nginx {
+        try Nginx(
+            http: #require(variable("CURLEW_TEST_NGINX_HTTP")), tls: #require(variable("CURLEW_TEST_NGINX_TLS")),
+            tlsHTTP1: #require(variable("CURLEW_TEST_NGINX_TLS_H1")), authorities: #require(variable("CURLEW_TEST_CA")))
+    }
+
+    static func httpbin() throws -> String {
+        try #require(variable("CURLEW_TEST_HTTPBIN"))
+    }
+
+    private static func variable(_ name: String) -> String? {
+        ProcessInfo.processInfo.environment[name]
+    }
+}
+
+extension Trait where Self == ConditionTrait {
+    static var needsNginx: Self { .enabled(if: Servers.hasNginx, "needs the nginx of scripts/servers") }
+    static var needsHttpbin: Self { .enabled(if: Servers.hasHttpbin, "needs the httpbin of scripts/servers") }
+}
+
+/// How much the stress tests do. `CURLEW_TEST_SHORT=1` is for runs under a sanitizer, which are ten times slower.
+enum Scale {
+    private static let isShort = ProcessInfo.processInfo.environment["CURLEW_TEST_SHORT"] == "1"
+
+    static let requests = isShort ? 1_000 : 10_000
+    static let sessions = isShort ? 200 : 2_000
+    static let largeFile: Int64 = isShort ? 64 << 20 : 1 << 30
+    static let streamedBody: Int64 = isShort ? 64 << 20 : 256 << 20
+    /// Whether figures of memory mean anything: a sanitizer's shadow would be counted too.
+    static let limitsMemory = !isShort
+}
+
+// MARK: - What happened
+
+/// A list that closures on any thread add to.
+final class Log<Element: Sendable>: Sendable {
+    private struct Waiter {
+        let id: Int
+        let count: Int
+        let continuation: CheckedContinuation<Void, Never>
+    }
+
+    private struct State {
+        var elements: [Element] = []
+        var waiters: [Waiter] = []
+        var lastWaiter = 0
+    }
+
+    private let state = Lock(State())
+
+    var elements: [Element] { state.withLock { $0.elements } }
+    var count: Int { state.withLock { $0.elements.count } }
+
+    func append(_ element: Element) {
+        let ready = state.withLock { state -> [Waiter] in
+            state.elements.append(element)
+            let ready = state.waiters.filter { $0.count <= state.elements.count }
+            state.waiters.removeAll { $0.count <= state.elements.count }
+            return ready
+        }
+        for waiter in ready { waiter.continuation.resume() }
+    }
+
+    /// Waits until there are that many, or the test's time is up.
+    func wait(for count: Int) async {
+        let id = state.withLock { state in
+            state.lastWaiter += 1
+            return state.lastWaiter
+        }
+        await withTaskCancellationHandler {
+            await withCheckedContinuation { continuation in
+                let isReady = state.withLock { state in
+                    guard state.elements.count < count, !Task.isCancelled else { return true }
+                    state.waiters.append(Waiter(id: id, count: count, continuation: continuation))
+                    return false
+                }
+                if isReady { continuation.resume() }
+            }
+        } onCancel: {
+            let waiter = state.withLock { state in
+                state.waiters.firstIndex { $0.id == id }.map { state.waiters.remove(at: $0) }
+            }
+            waiter?.continuation.resume()
+        }
+    }
+}
+
+extension Error {
+    /// The failed transfer, if it is that.
+    var transferFailure: TransferFailure? {
+        if case .transferFailed(let failure) = self as? CurlewError { failure } else { nil }
+    }
+
+    var redirectFailure: CurlewError.RedirectFailureReason? {
+        if case .redirectFailed(let reason) = self as? CurlewError { reason } else { nil }
+    }
+
+    var validationFailure: CurlewError.ResponseValidationFailureReason? {
+        if case .responseValidationFailed(let reason) = self as? CurlewError { reason } else { nil }
+    }
+
+    var unacceptableStatus: Int? {
+        if case .unacceptableStatusCode(let code) = validationFailure { code } else { nil }
+    }
+
+    var invalidHeader: String? {
+        if case .urlRequestValidationFailed(.invalidHeader(let name)) = self as? CurlewError { name } else { nil }
+    }
+
+    var isCancelled: Bool {
+        if case .cancelled = self as? CurlewError { true } else { false }
+    }
+
+    var isSessionInvalidated: Bool {
+        if case .sessionInvalidated = self as? CurlewError { true } else { false }
+    }
+}
+
+/// An error of the tests' own.
+struct TestError: Error, Equatable {
+    let name: String
+
+    init(_ name: String) {
+        self.name = name
+    }
+}
+
+/// An adapter out of a closure.
+struct Adapter: RequestAdapter {
+    let change: @Sendable (inout URLRequest) throws -> Void
+
+    func adapt(_ urlRequest: URLRequest) throws -> URLRequest {
+        var request = urlRequest
+        try change(&request)
+        return request
+    }
+}
+
+/// A retrier out of a closure.
+struct Retrier: RequestRetrier {
+    let decide: @Sendable (Request, any Error, RequestRetryCompletion) -> Void
+
+    func should(_ manager: SessionManager, retry request: Request, with error: any Error, completion: @escaping RequestRetryCompletion) {
+        decide(request, error, completion)
+    }
+
+    /// Tries again, so many times, each time after a delay.
+    static func attempts(_ count: UInt, delay: TimeInterval = 0) -> Retrier {
+        Retrier { request, _, completion in completion(request.retryCount < count, delay) }
+    }
+}
+
+/// The names in a directory, hidden ones too.
+func contents(of directory: TemporaryDirectory) throws -> [String] {
+    try FileManager.default.contentsOfDirectory(atPath: directory.url.path).sorted()
+}
+
+extension SessionManager {
+    /// What `/echo` says of a request, and the request's response.
+    func echo(
+        _ url: String, method: HTTPMethod = .get, parameters: Parameters? = nil, encoding: any ParameterEncoding = URLEncoding.default,
+        headers: HTTPHeaders? = nil
+    ) async throws -> EchoReply {
+        try await request(url, method: method, parameters: parameters, encoding: encoding, headers: headers)
+            .validate().serializingDecodable(EchoReply.self).value
+    }
+}

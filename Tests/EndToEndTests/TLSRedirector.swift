@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+import Curlew
+import CurlewTestSupport
+
+/// An HTTPS server on localhost that answers every path with a redirect to one URL: nginx as `scripts/servers` runs it redirects nowhere.
+///
+/// `openssl s_server` with a certificate that it signed itself. It ends with the redirector, after a minute at the latest.
+final class TLSRedirector: Sendable {
+    let port: Int
+    let certificate: URL
+    private let directory: TemporaryDirectory
+    private let process: ChildProcess
+
+    static var isAvailable: Bool { Servers.areRequired || ChildProcess.path(of: "openssl") != nil }
+
+    init(to location: String) async throws {
+        directory = try TemporaryDirectory()
+        certificate = directory.file("certificate.pem")
+        try directory.write(Data("HTTP/1.1 302 Found\r\nLocation: \(location)\r\nContent-Length: 0\r\n\r\n".utf8), to: "redirect")
+        let script = """
+            cd "$1" && openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -keyout key.pem -out certificate.pem \
+                -days 1 -subj /CN=localhost -addext subjectAltName=DNS:localhost >/dev/null 2>&1 &&
+            exec timeout 60 openssl s_server -accept localhost:0 -cert certificate.pem -key key.pem -HTTP 2>/dev/null
+            """
+        process = try ChildProcess("sh", "-c", script, "sh", directory.url.path)
+        // "ACCEPT 127.0.0.1:40123"
+        var found: Int?
+        while found == nil, let line = await process.readLine() {
+            if line.hasPrefix("ACCEPT") { found = line.split(separator: ":").last.flatMap { Int($0) } }
+        }
+        guard let found else { throw TestError("openssl s_server did not start") }
+        port = found
+    }
+
+    deinit {
+        process.terminate()
+    }
+
+    var url: String { "https://localhost:\(port)/redirect" }
+}

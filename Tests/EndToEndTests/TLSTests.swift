@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+import Curlew
+import CurlewTestSupport
+import CurlewTransport
+import Testing
+
+@Suite(.timeLimit(.minutes(2)), .needsNginx) struct TLSTests {
+    private let nginx: Servers.Nginx
+
+    init() throws {
+        nginx = try Servers.nginx()
+    }
+
+    @Test("an authority out of a file") func anAuthorityOutOfAFile() async throws {
+        let manager = makeManager { $0.tls.certificateAuthorityFile = nginx.authorities }
+        let response = await manager.request(nginx.tls + "/1k.bin").validate().serializingData().response
+        #expect(response.value?.count == 1024)
+    }
+
+    @Test("an authority out of memory") func anAuthorityOutOfMemory() async throws {
+        let authorities = try Data(contentsOf: URL(fileURLWithPath: nginx.authorities))
+        let manager = makeManager { $0.tls.certificateAuthorities = authorities }
+        for _ in 0..<2 {
+            let response = await manager.request(nginx.tlsHTTP1 + "/1k.bin").validate().serializingData().response
+            #expect(response.value?.count == 1024)
+        }
+        // The certificate is for the name only.
+        let byAddress = nginx.tls.replacing("localhost", with: "127.0.0.1")
+        let response = await manager.request(byAddress + "/1k.bin").validate().serializingData().response
+        #expect(response.error?.transferFailure?.kind == .serverCertificate)
+    }
+
+    @Test("an untrusted server gets nothing of the request") func anUntrustedServerGetsNothingOfTheRequest() async throws {
+        let manager = makeManager()
+        let response = await manager.upload(Data(count: 1000), to: nginx.tls + "/upload", headers: ["Authorization": "Bearer secret"])
+            .serializingData().response
+        let failure = try #require(response.error?.transferFailure)
+        #expect(failure.kind == .serverCertificate)
+        #expect(failure.phase == .securing)
+        #expect(!failure.requestWasSent)
+        #expect((response.error as? CurlewError)?.urlError?.code == .serverCertificateUntrusted)
+        let metrics = try #require(response.metrics.last)
+        #expect(metrics.requestHeaderBytes == 0)
+        #expect(metrics.requestBodyBytes == 0)
+    }
+
+    @Test("a server that another authority signed for is not trusted", .enabled(if: TLSRedirector.isAvailable))
+    func aServerThatAnotherAuthoritySignedForIsNotTrusted() async throws {
+        let other = try await TLSRedirector(to: "/")
+        let manager = makeManager { $0.tls.certificateAuthorityFile = nginx.authorities }
+        let response = await manager.request(other.url).serializingData().response
+        #expect(response.error?.transferFailure?.kind == .serverCertificate)
+    }
+
+    @Test("a certificate for another name is not trusted", .enabled(if: TLSRedirector.isAvailable))
+    func aCertificateForAnotherNameIsNotTrusted() async throws {
+        let other = try await TLSRedirector(to: "/")
+        let manager = makeManager { $0.tls.certificateAuthorityFile = other.certificate.path }
+        let response = await manager.request("https://127.0.0.1:\(other.port)/redirect").serializingData().response
+        #expect(response.error?.transferFailure?.kind == .serverCertificate)
+        #expect(response.error?.transferFailure?.requestWasSent == false)
+    }
+
+    @Test("verification can be turned off") func verificationCanBeTurnedOff() async throws {
+        let manager = makeManager { $0.tls.verifiesServer = false }
+        let response = await manager.request(nginx.tls + "/1k.bin").validate().serializingData().response
+        #expect(response.value?.count == 1024)
+        #expect(response.metrics.last?.tlsVersion != nil)
+    }
+
+    @Test("a file of authorities that is not there is an error") func aFileOfAuthoritiesThatIsNotThereIsAnError() async throws {
+        let manager = makeManager { $0.tls.certificateAuthorityFile = "/nonexistent/authorities.pem" }
+        let response = await manager.request(nginx.tls + "/1k.bin").serializingData().response
+        #expect(response.error?.transferFailure?.requestWasSent == false)
+        #expect(response.response == nil)
+    }
+
+    @Test("the version of TLS can be pinned", arguments: [TLSOptions.Version.v1_2, .v1_3]) func theVersionOfTLSCanBePinned(
+        _ version: TLSOptions.Version
+    ) async throws {
+        let manager = makeManager {
+            $0.tls.certificateAuthorityFile = nginx.authorities
+            $0.tls.minimumVersion = version
+            $0.tls.maximumVersion = version
+        }
+        let metrics = try #require(await manager.request(nginx.tls + "/1k.bin").validate().serializingData().response.metrics.last)
+        #expect(metrics.tlsVersion == (version == .v1_2 ? "TLSv1.2" : "TLSv1.3"))
+    }
+
+    @Test("a TLS request to a server without it fails") func aTLSRequestToAServerWithoutItFails() async throws {
+        let server = try LoopbackServer.standard()
+        let manager = makeManager()
+        let response = await manager.request("https://127.0.0.1:\(server.port)/").serializingData().response
+        #expect(response.error?.transferFailure?.kind == .secureConnection)
+        #expect(response.error?.transferFailure?.requestWasSent == false)
+    }
+
+    @Test("Basic credentials are accepted over TLS") func basicCredentialsAreAcceptedOverTLS() async throws {
+        let manager = makeManager { $0.tls.certificateAuthorityFile = nginx.authorities }
+        let without = await manager.request(nginx.tls + "/auth").validate().serializingString().response
+        #expect(without.error?.unacceptableStatus == 401)
+        var headers = HTTPHeaders()
+        headers.append(.authorization(username: "user", password: "passwd"))
+        let with = await manager.request(nginx.tls + "/auth", headers: headers).validate().serializingString().response
+        #expect(with.value == "authorized\n")
+    }
+}

@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+import Curlew
+import CurlewTestSupport
+import Dispatch
+
+/// Does one thing in a process of its own and prints what it took, as lines of `name=number`. Trusts the authority of CURLEW_TEST_CA.
+///
+///     curlew-probe download URL FILE     to a file, the range of CURLEW_PROBE_RANGE if that is set
+///     curlew-probe upload URL FILE       from a file; the response's text, if it is a number, is "answer"
+///     curlew-probe stream URL            reads a body, waiting for a line of input each 16 MiB
+///     curlew-probe sessions URL COUNT    makes, uses and drops sessions in 8 threads
+@main
+enum Probe {
+    static func main() async {
+        let arguments = CommandLine.arguments
+        do {
+            switch (arguments.dropFirst().first ?? "", arguments.count) {
+            case ("download", 4): try await download(arguments[2], to: URL(fileURLWithPath: arguments[3]))
+            case ("upload", 4): try await upload(URL(fileURLWithPath: arguments[3]), to: arguments[2])
+            case ("stream", 3...): try await stream(arguments[2])
+            case ("sessions", 4): try await SessionChurn(url: arguments[2], count: Int(arguments[3]) ?? 0).run()
+            default: throw Misuse()
+            }
+        } catch {
+            FileHandle.standardError.write(Data("curlew-probe: \(error)\n".utf8))
+            exit(1)
+        }
+    }
+
+    private struct Misuse: Error {}
+
+    static func report(_ name: String, _ value: Int?) {
+        print("\(name)=\(value ?? -1)")
+        fflush(nil)
+    }
+
+    /// A configuration for a program without a main queue.
+    static func makeConfiguration() -> SessionConfiguration {
+        var configuration = SessionConfiguration()
+        configuration.callbackQueue = DispatchQueue(label: "probe")
+        configuration.proxy = .none
+        configuration.tls.certificateAuthorityFile = ProcessInfo.processInfo.environment["CURLEW_TEST_CA"]
+        return configuration
+    }
+
+    private static func download(_ url: String, to file: URL) async throws {
+        let manager = SessionManager(configuration: makeConfiguration())
+        let range = ProcessInfo.processInfo.environment["CURLEW_PROBE_RANGE"]
+        let headers: HTTPHeaders? = range.flatMap { $0.isEmpty ? nil : ["Range": $0] }
+        report("before", ProcessProbe.peakResidentBytes)
+        _ = try await manager.download(url, headers: headers, to: file).validate().serializingURL().value
+        report("peak", ProcessProbe.peakResidentBytes)
+    }
+
+    private static func upload(_ file: URL, to url: String) async throws {
+        let manager = SessionManager(configuration: makeConfiguration())
+        report("before", ProcessProbe.peakResidentBytes)
+        let text = try await manager.upload(file, to: url).validate().serializingString().value
+        report("answer", Int(text.trimmingCharacters(in: .whitespacesAndNewlines)))
+        if let reply = try? JSONDecoder().decode(EchoReply.self, from: Data(text.utf8)) {
+            report("length", Int(reply.bodyLength))
+            report("checksum", Int(reply.bodyChecksum))
+        }
+        report("peak", ProcessProbe.peakResidentBytes)
+    }
+
+    private static func stream(_ url: String) async throws {
+        let manager = SessionManager(configuration: makeConfiguration())
+        // What every first request brings with it is not the stream's.
+        _ = try await manager.request(url, method: .head).serializingData().value
+        report("before", ProcessProbe.residentBytes)
+        var count = 0
+        var gate = 0
+        var checksum = CRC32()
+        for try await piece in manager.streamRequest(url).validate().bodyStream() {
+            checksum.update(piece)
+            count += piece.count
+            guard count >= gate else { continue }
+            gate += 16 << 20
+            report("gate", count)
+            _ = readLine()
+        }
+        report("length", count)
+        report("checksum", Int(checksum.value))
+        report("peak", ProcessProbe.peakResidentBytes)
+    }
+}
