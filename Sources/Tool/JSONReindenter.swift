@@ -1,0 +1,235 @@
+// SPDX-License-Identifier: Apache-2.0
+
+/// Lays out JSON text (RFC 8259) with line breaks and indentation, and leaves everything else as it came: the order of names, the digits
+/// of numbers, the escapes in strings.
+///
+/// Fed piece by piece. What turns out not to be JSON is given back untouched, so nothing is given before the end.
+struct JSONReindenter {
+    private enum Expected {
+        case value
+        case valueOrEnd
+        case nameOrEnd
+        case name
+        case colon
+        case commaOrEnd
+        case nothing
+    }
+
+    private enum Number {
+        case sign
+        case zero
+        case integer
+        case point
+        case fraction
+        case exponent
+        case exponentSign
+        case exponentDigits
+
+        var isComplete: Bool {
+            switch self {
+            case .zero, .integer, .fraction, .exponentDigits: true
+            case .sign, .point, .exponent, .exponentSign: false
+            }
+        }
+
+        /// The state behind another byte of the number; `nil` where the number ends before it.
+        func next(_ byte: UInt8) -> Number? {
+            let isDigit = (UInt8(ascii: "0")...UInt8(ascii: "9")).contains(byte)
+            switch (self, byte) {
+            case (.sign, UInt8(ascii: "0")): return .zero
+            case (.sign, _) where isDigit, (.integer, _) where isDigit: return .integer
+            case (.zero, UInt8(ascii: ".")), (.integer, UInt8(ascii: ".")): return .point
+            case (.point, _) where isDigit, (.fraction, _) where isDigit: return .fraction
+            case (.zero, UInt8(ascii: "e")), (.integer, UInt8(ascii: "e")), (.fraction, UInt8(ascii: "e")): return .exponent
+            case (.zero, UInt8(ascii: "E")), (.integer, UInt8(ascii: "E")), (.fraction, UInt8(ascii: "E")): return .exponent
+            case (.exponent, UInt8(ascii: "+")), (.exponent, UInt8(ascii: "-")): return .exponentSign
+            case (.exponent, _) where isDigit, (.exponentSign, _) where isDigit, (.exponentDigits, _) where isDigit:
+                return .exponentDigits
+            default: return nil
+            }
+        }
+    }
+
+    /// The token that is being read.
+    private enum Token {
+        case none
+        case string
+        case escape
+        case unicode(digitsLeft: Int)
+        case number(Number)
+        case literal(rest: ArraySlice<UInt8>)
+    }
+
+    private enum Container {
+        case object
+        case array
+    }
+
+    /// Deeper texts are not laid out: each level costs its indentation on each of its lines.
+    private static let maximumDepth = 512
+
+    private var source: [UInt8] = []
+    private var output: [UInt8] = []
+    private var containers: [Container] = []
+    private var expected = Expected.value
+    private var token = Token.none
+    private var isBroken = false
+
+    /// How many bytes were fed.
+    var count: Int { source.count }
+
+    /// What was fed, untouched.
+    var original: [UInt8] { source }
+
+    /// Whether the bytes are one JSON text.
+    static func isValid(_ bytes: some Sequence<UInt8>) -> Bool {
+        var text = JSONReindenter()
+        text.append(bytes)
+        text.endNumber()
+        return text.isComplete
+    }
+
+    /// Adds a piece, which may begin and end anywhere.
+    mutating func append(_ bytes: some Sequence<UInt8>) {
+        for byte in bytes {
+            source.append(byte)
+            if !isBroken { isBroken = !take(byte) }
+        }
+    }
+
+    /// The text laid out, without a line break at its end; what was fed if that is no JSON.
+    mutating func finish() -> [UInt8] {
+        endNumber()
+        return isComplete ? output : source
+    }
+
+    private var isComplete: Bool {
+        guard !isBroken, case .nothing = expected, case .none = token else { return false }
+        return true
+    }
+
+    private mutating func endNumber() {
+        if case .number(let number) = token, number.isComplete { endValue() }
+    }
+
+    // MARK: Bytes
+
+    /// Takes a byte; `false` when the text is no JSON.
+    private mutating func take(_ byte: UInt8) -> Bool {
+        switch token {
+        case .none: return takeBetweenTokens(byte)
+        case .string: return takeInString(byte)
+        case .escape:
+            output.append(byte)
+            token = byte == UInt8(ascii: "u") ? .unicode(digitsLeft: 4) : .string
+            return #"u"\/bfnrt"#.utf8.contains(byte)
+        case .unicode(let left):
+            output.append(byte)
+            token = left > 1 ? .unicode(digitsLeft: left - 1) : .string
+            return "0123456789abcdefABCDEF".utf8.contains(byte)
+        case .number(let number):
+            guard let next = number.next(byte) else {
+                guard number.isComplete else { return false }
+                endValue()
+                return takeBetweenTokens(byte)
+            }
+            output.append(byte)
+            token = .number(next)
+            return true
+        case .literal(let rest):
+            guard byte == rest.first else { return false }
+            output.append(byte)
+            if rest.count > 1 { token = .literal(rest: rest.dropFirst()) } else { endValue() }
+            return true
+        }
+    }
+
+    private mutating func takeInString(_ byte: UInt8) -> Bool {
+        output.append(byte)
+        switch byte {
+        case UInt8(ascii: "\\"): token = .escape
+        case UInt8(ascii: "\"") where expected == .colon: token = .none
+        case UInt8(ascii: "\""): endValue()
+        default: return byte >= 0x20
+        }
+        return true
+    }
+
+    private mutating func takeBetweenTokens(_ byte: UInt8) -> Bool {
+        switch byte {
+        case UInt8(ascii: " "), UInt8(ascii: "\t"), UInt8(ascii: "\n"), UInt8(ascii: "\r"): return true
+        case UInt8(ascii: ","): return takeComma()
+        case UInt8(ascii: ":"): return takeColon()
+        case UInt8(ascii: "]"): return close(.array, byte, ifEmpty: .valueOrEnd)
+        case UInt8(ascii: "}"): return close(.object, byte, ifEmpty: .nameOrEnd)
+        case UInt8(ascii: "\"") where expected == .name || expected == .nameOrEnd:
+            beginLine()
+            output.append(byte)
+            token = .string
+            expected = .colon
+            return true
+        default: return beginValue(byte)
+        }
+    }
+
+    private mutating func takeComma() -> Bool {
+        guard expected == .commaOrEnd else { return false }
+        output.append(UInt8(ascii: ","))
+        expected = containers.last == .object ? .name : .value
+        return true
+    }
+
+    private mutating func takeColon() -> Bool {
+        guard expected == .colon else { return false }
+        output += [UInt8(ascii: ":"), UInt8(ascii: " ")]
+        expected = .value
+        return true
+    }
+
+    private mutating func beginValue(_ byte: UInt8) -> Bool {
+        guard expected == .value || expected == .valueOrEnd else { return false }
+        if containers.last == .array { beginLine() }
+        output.append(byte)
+        switch byte {
+        case UInt8(ascii: "{"): return open(.object, .nameOrEnd)
+        case UInt8(ascii: "["): return open(.array, .valueOrEnd)
+        case UInt8(ascii: "\""):
+            token = .string
+            // A string is a name only where a colon is expected behind it.
+            expected = .value
+        case UInt8(ascii: "-"): token = .number(.sign)
+        case UInt8(ascii: "0"): token = .number(.zero)
+        case UInt8(ascii: "1")...UInt8(ascii: "9"): token = .number(.integer)
+        case UInt8(ascii: "t"): token = .literal(rest: Array("rue".utf8)[...])
+        case UInt8(ascii: "f"): token = .literal(rest: Array("alse".utf8)[...])
+        case UInt8(ascii: "n"): token = .literal(rest: Array("ull".utf8)[...])
+        default: return false
+        }
+        return true
+    }
+
+    private mutating func endValue() {
+        token = .none
+        expected = containers.isEmpty ? .nothing : .commaOrEnd
+    }
+
+    private mutating func open(_ container: Container, _ next: Expected) -> Bool {
+        containers.append(container)
+        expected = next
+        return containers.count <= Self.maximumDepth
+    }
+
+    private mutating func close(_ container: Container, _ byte: UInt8, ifEmpty empty: Expected) -> Bool {
+        guard containers.last == container, expected == .commaOrEnd || expected == empty else { return false }
+        containers.removeLast()
+        if expected == .commaOrEnd { beginLine() }
+        output.append(byte)
+        endValue()
+        return true
+    }
+
+    private mutating func beginLine() {
+        output.append(UInt8(ascii: "\n"))
+        output.append(contentsOf: repeatElement(UInt8(ascii: " "), count: 2 * containers.count))
+    }
+}

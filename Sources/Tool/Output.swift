@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+import Curlew
+
+/// A descriptor that is written to, whole pieces at a time.
+struct Output: Sendable {
+    /// Why nothing more can be written.
+    enum Failure: Error, Equatable {
+        /// The reader has closed its end.
+        case closed
+        /// The system's error code.
+        case failed(Int32)
+    }
+
+    static let standard = Output(descriptor: 1)
+    static let error = Output(descriptor: 2)
+
+    let descriptor: Int32
+
+    var isTerminal: Bool { isatty(descriptor) == 1 }
+
+    /// Writes all of the bytes, for as long as that takes.
+    func write(_ bytes: some ContiguousBytes) throws(Failure) {
+        let failure: Failure? = bytes.withUnsafeBytes { bytes in
+            var rest = bytes
+            while !rest.isEmpty {
+                let count = systemWrite(descriptor, rest)
+                if count >= 0 {
+                    rest = UnsafeRawBufferPointer(rebasing: rest[count...])
+                } else if errno == EAGAIN {
+                    waitUntilWritable()
+                } else if errno != EINTR {
+                    return errno == EPIPE ? .closed : .failed(errno)
+                }
+            }
+            return nil
+        }
+        if let failure { throw failure }
+    }
+
+    /// Writes a line, or as much of it as can be written: there is nobody to be told of a standard error that fails.
+    func note(_ line: String) {
+        try? write(Data("\(line)\n".utf8))
+    }
+
+    /// Somebody else has made the descriptor non-blocking.
+    private func waitUntilWritable() {
+        var entry = pollfd(fd: descriptor, events: Int16(POLLOUT), revents: 0)
+        poll(&entry, 1, -1)
+    }
+}
+
+private func systemWrite(_ descriptor: Int32, _ bytes: UnsafeRawBufferPointer) -> Int { write(descriptor, bytes.baseAddress, bytes.count) }

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+import Curlew
+
+/// The line that tells how a download goes, drawn over and over at the same place.
+final class ProgressLine: @unchecked Sendable {  // touched on the queue of the progress closure only, and after its last call
+    private let output: Output
+    private let start = ContinuousClock.now
+    private var lastDrawn: ContinuousClock.Instant?
+
+    init(output: Output) {
+        self.output = output
+    }
+
+    /// Draws the state, at most ten times a second.
+    func update(completed: Int64, total: Int64) {
+        let now = ContinuousClock.now
+        if let lastDrawn, now - lastDrawn < .milliseconds(100), completed != total { return }
+        lastDrawn = now
+        let line = Self.text(completed: completed, total: total, elapsed: now - start, width: 20)
+        try? output.write(Data("\r\u{1B}[K\(line)".utf8))
+    }
+
+    /// Leaves the line, if one was drawn.
+    func end() {
+        if lastDrawn != nil { output.note("") }
+    }
+
+    /// The state in a line: bar, percent, size, speed, remaining time. A total below 0 is unknown.
+    static func text(completed: Int64, total: Int64, elapsed: Duration, width: Int) -> String {
+        let seconds = Double(elapsed.components.seconds) + Double(elapsed.components.attoseconds) / 1e18
+        let speed = seconds > 0 ? Double(completed) / seconds : 0
+        guard total >= 0 else { return "\(size(Double(completed)))  \(size(speed))/s" }
+        let part = total > 0 ? min(Double(completed) / Double(total), 1) : 1
+        let filled = Int(part * Double(width))
+        let bar = String(repeating: "#", count: filled) + String(repeating: ".", count: width - filled)
+        let percent = "\(Int(part * 100))%".leftPadded(to: 4)
+        let sizes = "\(size(Double(completed))) of \(size(Double(total)))"
+        let left = speed > 0 ? "  \(time(Double(max(total - completed, 0)) / speed)) left" : ""
+        return "[\(bar)] \(percent)  \(sizes)  \(size(speed))/s\(left)"
+    }
+
+    private static func size(_ bytes: Double) -> String {
+        var value = bytes
+        var units = ["KiB", "MiB", "GiB", "TiB"][...]
+        guard value >= 1024 else { return "\(Int(value)) B" }
+        var unit = ""
+        while value >= 1024, let next = units.popFirst() {
+            value /= 1024
+            unit = next
+        }
+        let tenths = Int(value * 10)
+        return "\(tenths / 10).\(tenths % 10) \(unit)"
+    }
+
+    private static func time(_ seconds: Double) -> String {
+        let seconds = Int(min(seconds.rounded(.up), 359_999))
+        func two(_ number: Int) -> String { number < 10 ? "0\(number)" : "\(number)" }
+        let minutes = seconds / 60
+        return minutes < 60 ? "\(minutes):\(two(seconds % 60))" : "\(minutes / 60):\(two(minutes % 60)):\(two(seconds % 60))"
+    }
+}
+
+extension String {
+    fileprivate func leftPadded(to width: Int) -> String {
+        String(repeating: " ", count: max(width - count, 0)) + self
+    }
+}

@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+import Curlew
+import Dispatch
+
+/// Ends the tool's work before its time, for a signal or because time is up, and knows why.
+final class Stopper: @unchecked Sendable {  // the reason is behind a lock; the sources are set once, before any event
+    /// How long the work may take to clean up: standard output may be a pipe that nobody reads, which no cancelling ends.
+    private static let grace = DispatchTimeInterval.seconds(1)
+
+    private let lock = NSLock()
+    private var reason: Outcome?
+    private var isDone = false
+    private var cancel: (@Sendable () -> Void)?
+    private var sources: [any DispatchSourceProtocol] = []
+    private let queue = DispatchQueue(label: "curlew.stopper")
+
+    /// Makes a stopper, which from now on takes the signals.
+    init() {
+        sources = [
+            source(of: SIGINT, Outcome(status: .interrupted)),
+            source(of: SIGTERM, Outcome(status: .terminated)),
+        ]
+    }
+
+    /// Watches work that `cancel` cancels; at once, if a signal came before.
+    func watch(timeout: Duration?, cancel: @escaping @Sendable () -> Void) {
+        let isStopped = lock.withLock {
+            self.cancel = cancel
+            return reason != nil
+        }
+        if isStopped { cancel() }
+        guard let timeout else { return }
+        let seconds = Double(timeout.components.seconds) + Double(timeout.components.attoseconds) / 1e18
+        let outcome = Outcome(status: .timeout, message: "not done within \(Self.number(seconds)) s")
+        queue.asyncAfter(deadline: .now() + seconds) { self.stop(outcome) }
+    }
+
+    /// The work is over. Why it was stopped; `nil` if it was not.
+    func finish() -> Outcome? {
+        lock.withLock {
+            isDone = true
+            return reason
+        }
+    }
+
+    private func source(of number: Int32, _ outcome: Outcome) -> any DispatchSourceProtocol {
+        signal(number, SIG_IGN)
+        let source = DispatchSource.makeSignalSource(signal: number, queue: queue)
+        source.setEventHandler { [weak self] in self?.stop(outcome) }
+        source.resume()
+        return source
+    }
+
+    private func stop(_ outcome: Outcome) {
+        let (isFirst, cancel) = lock.withLock {
+            defer { reason = reason ?? outcome }
+            return (reason == nil, self.cancel)
+        }
+        guard isFirst else { return }
+        cancel?()
+        queue.asyncAfter(deadline: .now() + Self.grace) {
+            guard self.lock.withLock({ !self.isDone }) else { return }
+            Tool.report(outcome)
+            _exit(outcome.status.rawValue)
+        }
+    }
+
+    private static func number(_ seconds: Double) -> String {
+        seconds == seconds.rounded() && seconds < 1e9 ? "\(Int(seconds))" : "\(seconds)"
+    }
+}

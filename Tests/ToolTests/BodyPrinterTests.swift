@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+import Curlew
+import Testing
+
+@testable import CurlewTool
+
+@Suite struct BodyPrinterTests {
+    /// What is put out of pieces; `nil` for a body that is refused.
+    private func printed(
+        _ pieces: [String], type: String? = "application/json", isTerminal: Bool = true, isRaw: Bool = false, isPretty: Bool = false
+    ) throws -> String? {
+        var output = Data()
+        var isShown = true
+        try withUnsafeMutablePointer(to: &output) { output in
+            var printer = BodyPrinter(isTerminal: isTerminal, isRaw: isRaw, isPretty: isPretty) { output.pointee += $0 }
+            for piece in pieces where isShown { isShown = try printer.print(Data(piece.utf8), contentType: type) }
+            if isShown { try printer.finish() }
+        }
+        return isShown ? String(decoding: output, as: UTF8.self) : nil
+    }
+
+    @Test("a terminal gets JSON laid out, with a line break at its end") func aTerminalGetsJSONLaidOutWithALineBreakAtItsEnd() throws {
+        #expect(try printed(["[1", "0]"]) == "[\n  10\n]\n")
+        #expect(try printed(["[1"]) == "[1\n")
+        #expect(try printed(["[1]"], type: "application/problem+json; charset=utf-8") == "[\n  1\n]\n")
+        #expect(try printed(["[1]"], type: "text/plain") == "[1]\n")
+        #expect(try printed(["[1]\n"], type: nil) == "[1]\n")
+        #expect(try printed([]) == "")
+    }
+
+    @Test("a pipe gets the bytes as they are, unless told otherwise") func aPipeGetsTheBytesAsTheyAreUnlessToldOtherwise() throws {
+        #expect(try printed(["[1", "0]"], isTerminal: false) == "[10]")
+        #expect(try printed(["[10]"], isTerminal: false, isPretty: true) == "[\n  10\n]\n")
+        #expect(try printed(["[10]"], isRaw: true) == "[10]")
+        #expect(try printed(["a\0b"], isTerminal: false) == "a\0b")
+    }
+
+    @Test("a terminal gets no binary body, unless told otherwise") func aTerminalGetsNoBinaryBodyUnlessToldOtherwise() throws {
+        #expect(try printed(["a\0b"]) == nil)
+        #expect(try printed(["a\0b"], isRaw: true) == "a\0b")
+    }
+
+    @Test("a large body is not laid out") func aLargeBodyIsNotLaidOut() throws {
+        let pieces = ["["] + Array(repeating: String(repeating: " ", count: 1 << 20), count: 17) + ["1]"]
+        #expect(try printed(pieces) == pieces.joined() + "\n")
+    }
+}
+
+@Suite struct ProgressLineTests {
+    @Test(
+        "size, percent, speed and remaining time",
+        arguments: [
+            (512, 1024, 1, "[#####.....]  50%  512 B of 1.0 KiB  512 B/s  0:01 left"), (0, 0, 1, "[##########] 100%  0 B of 0 B  0 B/s"),
+            (3 << 20, -1, 2, "3.0 MiB  1.5 MiB/s"),
+            (1 << 30, 100 << 30, 10, "[..........]   1%  1.0 GiB of 100.0 GiB  102.4 MiB/s  16:30 left"),
+            (1, 1 << 40, 1, "[..........]   0%  1 B of 1.0 TiB  1 B/s  99:59:59 left"),
+        ] as [(Int64, Int64, Int, String)])
+    func sizePercentSpeedAndRemainingTime(_ completed: Int64, _ total: Int64, _ seconds: Int, _ line: String) {
+        #expect(ProgressLine.text(completed: completed, total: total, elapsed: .seconds(seconds), width: 10) == line)
+    }
+}

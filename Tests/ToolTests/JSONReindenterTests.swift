@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+import Testing
+
+@testable import CurlewTool
+
+private func laidOut(_ text: String, pieces size: Int = .max) -> String {
+    var reindenter = JSONReindenter()
+    var rest = Array(text.utf8)[...]
+    while !rest.isEmpty {
+        reindenter.append(rest.prefix(size))
+        rest = rest.dropFirst(size)
+    }
+    return String(decoding: reindenter.finish(), as: UTF8.self)
+}
+
+@Suite struct JSONReindenterTests {
+    private static let texts = [
+        (#"{"b":1,"a":[true,false,null]}"#, "{\n  \"b\": 1,\n  \"a\": [\n    true,\n    false,\n    null\n  ]\n}"),
+        ("[]", "[]"), ("{ }", "{}"), ("[ [ ] , { } ]", "[\n  [],\n  {}\n]"), (#"{"a":{"b":{}}}"#, "{\n  \"a\": {\n    \"b\": {}\n  }\n}"),
+        (#""a\"\\\/\b\u00e9ü,:{[""#, #""a\"\\\/\b\u00e9ü,:{[""#), ("1", "1"), (" true\n", "true"),
+        (#"{"a":"x","a":"x"}"#, "{\n  \"a\": \"x\",\n  \"a\": \"x\"\n}"), (#"["a","b"]"#, "[\n  \"a\",\n  \"b\"\n]"),
+        (
+            "[0,-0,-1.50e+10,1E400,0.10000000000000000001,12345678901234567890]",
+            "[\n  0,\n  -0,\n  -1.50e+10,\n  1E400,\n  0.10000000000000000001,\n  12345678901234567890\n]"
+        ),
+        ("\t[\r\n1 ,\t2]  ", "[\n  1,\n  2\n]"),
+    ]
+
+    @Test("JSON is laid out, and nothing else changed", arguments: texts)
+    func jsonIsLaidOutAndNothingElseChanged(_ text: String, _ expected: String) {
+        #expect(laidOut(text) == expected)
+    }
+
+    @Test("pieces end anywhere", arguments: texts, [1, 2, 3])
+    func piecesEndAnywhere(_ text: (String, String), _ size: Int) {
+        #expect(laidOut(text.0, pieces: size) == text.1)
+    }
+
+    @Test(
+        "what is no JSON stays as it is",
+        arguments: [
+            "", " ", "[", "[1", "{\"a\"", "{\"a\":", "{\"a\":1", "{\"a\":1,}", "[1,]", "[,1]", "[1 2]", "{a:1}", "{1:2}", "{\"a\" 1}", "]",
+            "}",
+            "[}", "{]", "{\"a\":1]", "[1}", "01", "-", "1.", ".5", "+1", "1e", "1e+", "--1", "tru", "truex", "nul", "TRUE", "\"a", #""\x""#,
+            #""\u12g4""#, #""\u12"#, "\"a\nb\"", "1 2", "{} {}", "[1]]", "\u{FEFF}[]", "NaN", "'a'", "// x\n1", ",", ":", "\"a\":1",
+            "<html>",
+            #"{"a""b"}"#, #"{"a":"b":"c"}"#, #"["a":1]"#, #"{"a"}"#, #"{"a",}"#,
+        ])
+    func whatIsNoJSONStaysAsItIs(_ text: String) {
+        #expect(laidOut(text) == text)
+        #expect(laidOut(text, pieces: 1) == text)
+        #expect(!JSONReindenter.isValid(text.utf8))
+    }
+
+    @Test("a text nested too deep stays as it is") func aTextNestedTooDeepStaysAsItIs() {
+        let deep = String(repeating: "[", count: 100_000) + String(repeating: "]", count: 100_000)
+        #expect(laidOut(deep) == deep)
+    }
+
+    @Test("bytes that are no text stay as they are") func bytesThatAreNoTextStayAsTheyAre() {
+        var reindenter = JSONReindenter()
+        reindenter.append([0xFF, 0x00, 0x5B])
+        #expect(reindenter.finish() == [0xFF, 0x00, 0x5B])
+    }
+}

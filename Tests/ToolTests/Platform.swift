@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+import Curlew
+
+/// What differs between platforms.
+enum Platform {
+    /// Opens a pseudo terminal: the end that plays the terminal's user, and the end that is the terminal; `nil` without one.
+    static func makeTerminal() -> (user: Int32, terminal: Int32)? {
+        #if os(Linux)
+        // posix_openpt and its like are not in the module of the C library.
+        let user = open("/dev/ptmx", O_RDWR | O_NOCTTY)
+        var number: Int32 = 0
+        var lock: Int32 = 0
+        guard user >= 0, ioctl(user, 0x4004_5431, &lock) == 0, ioctl(user, 0x8004_5430, &number) == 0 else { return nil }
+        let terminal = open("/dev/pts/\(number)", O_RDWR | O_NOCTTY)
+        #else
+        let user = posix_openpt(O_RDWR | O_NOCTTY)
+        guard user >= 0, grantpt(user) == 0, unlockpt(user) == 0, let name = ptsname(user) else { return nil }
+        let terminal = open(name, O_RDWR | O_NOCTTY)
+        #endif
+        return terminal >= 0 ? (user, terminal) : nil
+    }
+}

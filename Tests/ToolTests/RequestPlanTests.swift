@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+import Curlew
+import Testing
+
+@testable import CurlewTool
+
+private func plan(_ words: String..., environment: [String: String] = [:]) throws -> RequestPlan {
+    try RequestPlan(Arguments(words), environment: environment)
+}
+
+@Suite struct RequestPlanTests {
+    @Test(
+        "a URL without a scheme gets one",
+        arguments: [
+            ("example.org", "https://example.org"), ("http://example.org/a?b#c", "http://example.org/a?b#c"),
+            (":8080/path", "http://localhost:8080/path"),
+            (":/path", "http://localhost/path"), (":", "http://localhost"), ("localhost:1?a", "http://localhost:1?a"),
+            ("127.0.0.1", "http://127.0.0.1"),
+            ("127.1.2.3:80/x", "http://127.1.2.3:80/x"), ("[::1]:8080/", "http://[::1]:8080/"), ("api.localhost", "http://api.localhost"),
+            ("127.example.org", "https://127.example.org"), ("localhost.example.org", "https://localhost.example.org"),
+            ("//example.org/x", "https://example.org/x"), ("example.org/?u=http://x", "https://example.org/?u=http://x"),
+            ("user:word@localhost/x", "http://user:word@localhost/x"), ("localhost@example.org", "https://localhost@example.org"),
+        ])
+    func aURLWithoutASchemeGetsOne(_ text: String, _ url: String) throws {
+        #expect(try plan(text).url == url)
+    }
+
+    @Test(
+        "what is no URL is refused without its secrets",
+        arguments: [
+            ("ftp://example.org", "neither http nor https: ftp://example.org"), ("http://", "the URL has no host: http://"),
+            ("http://u:secret@a b/", "not a URL: http://a b/"), ("https://x/a b?secret", "not a URL: https://x/a b"),
+        ])
+    func whatIsNoURLIsRefusedWithoutItsSecrets(_ text: String, _ message: String) {
+        #expect(throws: UsageError(message)) { try plan(text) }
+    }
+
+    @Test("items of the query are escaped, and added in their order") func itemsOfTheQueryAreEscapedAndAddedInTheirOrder() throws {
+        #expect(try plan("http://x/?z=0#f", "b==1 2", "a==ü&").url == "http://x/?z=0&b=1%202&a=%C3%BC%26#f")
+        #expect(try plan("http://x", "a==1").url == "http://x?a=1")
+    }
+
+    @Test("fields become JSON in their order") func fieldsBecomeJSONInTheirOrder() throws {
+        let plan = try plan("x", "b=\"q\"\\\n\u{1}", "a:=1.0", "ü:=[null]")
+        #expect(plan.method == .post)
+        #expect(plan.body == .bytes(Data(#"{"b":"\"q\"\\\n\u0001","a":1.0,"ü":[null]}"#.utf8)))
+        #expect(plan.headers["Content-Type"] == "application/json")
+        #expect(plan.headers["Accept"] == "application/json, */*;q=0.5")
+    }
+
+    @Test("fields become a form, names repeated") func fieldsBecomeAFormNamesRepeated() throws {
+        let plan = try plan("x", "--form", "b=1 &", "a=2", "a=3")
+        #expect(plan.body == .bytes(Data("b=1%20%26&a=2&a=3".utf8)))
+        #expect(plan.headers["Content-Type"] == "application/x-www-form-urlencoded")
+    }
+
+    @Test("without a body the method is GET") func withoutABodyTheMethodIsGET() throws {
+        #expect(try plan("x", "q==1", "X:y").method == .get)
+        #expect(try plan("x", "--body", "-").method == .post)
+        #expect(try plan("GET", "x", "a=1").method == .get)
+    }
+
+    @Test("header items replace, remove and repeat") func headerItemsReplaceRemoveAndRepeat() throws {
+        let headers = try plan("x", "user-agent:me", "Accept:", "X:1", "X: 2", "E;").headers
+        #expect(headers.map { "\($0.name):\($0.value)" } == ["Accept-Encoding:gzip, deflate", "user-agent:me", "X:1", "X:2", "E:"])
+    }
+
+    @Test("credentials come from the items, the options, the environment, in this order")
+    func credentialsComeFromTheItemsTheOptionsTheEnvironmentInThisOrder() throws {
+        let environment = ["CURLEW_TOKEN": "e"]
+        #expect(try plan("x", environment: environment).headers["Authorization"] == "Bearer e")
+        #expect(try plan("x", "--token", "t", environment: environment).headers["Authorization"] == "Bearer t")
+        #expect(try plan("x", "--user", "u:p", environment: environment).headers["Authorization"] == "Basic dTpw")
+        #expect(try plan("x", "--token", "t", "Authorization:A b", environment: environment).headers["Authorization"] == "A b")
+        #expect(try plan("x", "Authorization:", environment: environment).headers["Authorization"] == nil)
+        #expect(try plan("u:p@x", environment: environment).headers["Authorization"] == nil)
+    }
+}
+
+@Suite struct RedactionTests {
+    @Test(
+        "headers are shown without secrets",
+        arguments: [
+            ("Authorization", "Bearer abc", "Authorization: Bearer <hidden>"), ("authorization", "abc", "authorization: <hidden>"),
+            ("Cookie", "a b", "Cookie: <hidden>"), ("Set-Cookie", "a=b", "Set-Cookie: <hidden>"),
+            ("X-Api-Key", "abc", "X-Api-Key: <hidden>"),
+            ("WWW-Authenticate", "Basic realm", "WWW-Authenticate: Basic realm"), ("X", "a\u{1B}[2J", "X: a?[2J"),
+        ])
+    func headersAreShownWithoutSecrets(_ name: String, _ value: String, _ line: String) {
+        #expect(Redaction.line(name, value) == line)
+    }
+
+    @Test(
+        "targets are shown without secrets",
+        arguments: [
+            ("http://u:p@x", "/"), ("http://x/a?b=1&access_token=2&c#f", "/a?b=1&access_token=<hidden>&c"), ("http://x?a=1", "/?a=1"),
+        ])
+    func targetsAreShownWithoutSecrets(_ url: String, _ target: String) {
+        #expect(Redaction.target(url) == target)
+    }
+}

@@ -1,0 +1,174 @@
+// SPDX-License-Identifier: Apache-2.0
+import Curlew
+import Dispatch
+import Testing
+
+/// The built tool, run as a process.
+struct ToolRun {
+    /// Exit status, standard output and standard error.
+    struct Result {
+        let status: Int32
+        let output: Data
+        let error: String
+
+        var text: String { String(decoding: output, as: UTF8.self) }
+    }
+
+    /// `Process` and `FileHandle` may be used from any one thread at a time.
+    private struct Box<Value>: @unchecked Sendable {
+        let value: Value
+    }
+
+    private static let limit = DispatchTimeInterval.seconds(30)
+
+    private let process: Box<Process>
+    private let ended = DispatchGroup()
+    private let input: Int32?
+    /// The ends of standard output and standard error that are read.
+    let output: Int32
+    let error: Int32
+
+    /// Starts the tool; a terminal takes the place of standard output or standard error where one is asked for.
+    init(
+        _ words: [String], environment: [String: String] = [:], hasInput: Bool = false, outputIsTerminal: Bool = false,
+        errorIsTerminal: Bool = false
+    ) throws {
+        let process = Process()
+        process.executableURL = try Self.executable()
+        process.arguments = words
+        process.environment = environment
+        let output = try Channel(isTerminal: outputIsTerminal)
+        let error = try Channel(isTerminal: errorIsTerminal)
+        let input = hasInput ? try Channel(isTerminal: false) : nil
+        process.standardOutput = FileHandle(fileDescriptor: output.writing)
+        process.standardError = FileHandle(fileDescriptor: error.writing)
+        process.standardInput = input.map { FileHandle(fileDescriptor: $0.reading) } ?? FileHandle.nullDevice
+        let ended = ended
+        ended.enter()
+        process.terminationHandler = { _ in ended.leave() }
+        try process.run()
+        close(output.writing)
+        close(error.writing)
+        if let input { close(input.reading) }
+        self.process = Box(value: process)
+        self.output = output.reading
+        self.error = error.reading
+        self.input = input?.writing
+        let box = self.process
+        DispatchQueue.global().asyncAfter(deadline: .now() + Self.limit) {
+            if box.value.isRunning { kill(box.value.processIdentifier, SIGKILL) }
+        }
+    }
+
+    /// Sends a signal.
+    func signal(_ number: Int32) {
+        kill(process.value.processIdentifier, number)
+    }
+
+    /// Writes to standard input, and closes it.
+    func feed(_ data: Data) {
+        guard let input else { return }
+        data.withUnsafeBytes { bytes in
+            var rest = bytes
+            while !rest.isEmpty {
+                let count = systemWrite(input, rest)
+                guard count > 0 else { break }
+                rest = UnsafeRawBufferPointer(rebasing: rest[count...])
+            }
+        }
+        close(input)
+    }
+
+    /// Waits for the end of the process, and of both outputs.
+    func result() async -> Result {
+        async let output = Self.bytes(of: output)
+        async let error = Self.bytes(of: error)
+        let (outputBytes, errorBytes) = await (output, error)
+        return Result(status: await status(), output: outputBytes, error: String(decoding: errorBytes, as: UTF8.self))
+    }
+
+    /// Waits for the end of the process.
+    func status() async -> Int32 {
+        await withCheckedContinuation { continuation in
+            ended.notify(queue: .global()) { [process] in
+                let isExit = process.value.terminationReason == .exit
+                continuation.resume(returning: isExit ? process.value.terminationStatus : -process.value.terminationStatus)
+            }
+        }
+    }
+
+    /// Runs the tool to its end.
+    static func run(_ words: String..., environment: [String: String] = [:], outputIsTerminal: Bool = false) async throws -> Result {
+        try await ToolRun(words, environment: environment, outputIsTerminal: outputIsTerminal).result()
+    }
+
+    /// All bytes until the other end is closed; the descriptor is closed then.
+    static func bytes(of descriptor: Int32) async -> Data {
+        await withCheckedContinuation { continuation in
+            Thread.detachNewThread {
+                var data = Data()
+                while let piece = read(descriptor) { data += piece }
+                close(descriptor)
+                continuation.resume(returning: data)
+            }
+        }
+    }
+
+    /// The first bytes that come.
+    static func piece(of descriptor: Int32) async -> Data {
+        await withCheckedContinuation { continuation in
+            Thread.detachNewThread { continuation.resume(returning: read(descriptor) ?? Data()) }
+        }
+    }
+
+    /// What comes until it holds `text`, or ends.
+    static func text(of descriptor: Int32, until text: String) async -> String {
+        await withCheckedContinuation { continuation in
+            Thread.detachNewThread {
+                var data = Data()
+                while !String(decoding: data, as: UTF8.self).contains(text), let piece = read(descriptor) { data += piece }
+                continuation.resume(returning: String(decoding: data, as: UTF8.self))
+            }
+        }
+    }
+
+    /// The next bytes; `nil` at the end, which a terminal reports as an error.
+    private static func read(_ descriptor: Int32) -> Data? {
+        var buffer = [UInt8](repeating: 0, count: 64 << 10)
+        while true {
+            let count = systemRead(descriptor, &buffer)
+            if count > 0 { return Data(buffer[..<count]) }
+            guard count < 0, errno == EINTR else { return nil }
+        }
+    }
+
+    /// Beside the test bundle.
+    private static func executable() throws -> URL {
+        let places = [URL(fileURLWithPath: CommandLine.arguments[0]), Bundle.main.bundleURL]
+        let candidates = places.map { $0.deletingLastPathComponent().appendingPathComponent("curlew") }
+        return try #require(candidates.first { FileManager.default.isExecutableFile(atPath: $0.path) })
+    }
+}
+
+/// A pipe, or a pseudo terminal of which the process gets the terminal's end.
+private struct Channel {
+    let reading: Int32
+    let writing: Int32
+
+    init(isTerminal: Bool) throws {
+        if isTerminal {
+            (reading, writing) = try #require(Platform.makeTerminal())
+        } else {
+            var ends: [Int32] = [-1, -1]
+            try #require(pipe(&ends) == 0)
+            (reading, writing) = (ends[0], ends[1])
+        }
+        // Another test's process must not keep this one's ends open.
+        _ = fcntl(reading, F_SETFD, FD_CLOEXEC)
+        _ = fcntl(writing, F_SETFD, FD_CLOEXEC)
+    }
+}
+
+private func systemRead(_ descriptor: Int32, _ buffer: inout [UInt8]) -> Int { read(descriptor, &buffer, buffer.count) }
+
+private func systemWrite(_ descriptor: Int32, _ bytes: UnsafeRawBufferPointer) -> Int { write(descriptor, bytes.baseAddress, bytes.count) }
