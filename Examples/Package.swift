@@ -1,0 +1,21 @@
+// swift-tools-version: 6.1
+// SPDX-License-Identifier: Apache-2.0
+import PackageDescription
+
+// A package of its own, so that nobody who depends on Curlew builds it. `scripts/demo` runs it.
+let package = Package(
+    name: "curlew-examples",
+    platforms: [.macOS(.v13)],
+    products: [.executable(name: "curlew-demo", targets: ["Demo"])],
+    dependencies: [.package(name: "curlew", path: "..")],
+    targets: [
+        // The server of Curlew's own tests, which is no product: a link to Tests/Support.
+        .target(name: "DemoServer", path: "Sources/LoopbackServer"),
+        .executableTarget(
+            name: "Demo",
+            dependencies: ["DemoServer", .product(name: "Curlew", package: "curlew")],
+            swiftSettings: [.enableUpcomingFeature("ExistentialAny")]
+        ),
+    ],
+    swiftLanguageModes: [.v6]
+)
