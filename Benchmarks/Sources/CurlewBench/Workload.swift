@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+import Dispatch
+import Synchronization
+
+/// Hands out `count` requests to whoever is free, and adds up how they ended.
+final class Workload: Sendable {
+    private let unstarted: Atomic<Int>
+    private let unfinished: Atomic<Int>
+    private let failed = Atomic<Int>(0)
+    private let bytes = Atomic<Int>(0)
+    private let count: Int
+
+    init(count: Int) {
+        self.count = count
+        unstarted = Atomic(count)
+        unfinished = Atomic(count)
+    }
+
+    var tally: Tally {
+        Tally(requests: count, failed: failed.load(ordering: .relaxed), bytes: bytes.load(ordering: .relaxed))
+    }
+
+    /// Whether the caller is to make one more request.
+    func next() -> Bool {
+        unstarted.wrappingSubtract(1, ordering: .relaxed).newValue >= 0
+    }
+
+    /// Counts a finished request; `true` for the last of all.
+    @discardableResult
+    func finish(_ result: Result<Int, any Error>) -> Bool {
+        switch result {
+        case .success(let count): bytes.wrappingAdd(count, ordering: .relaxed)
+        case .failure(let error):
+            // The first is enough to see what is wrong.
+            if failed.wrappingAdd(1, ordering: .relaxed).oldValue == 0 { printError("CurlewBench: \(error)") }
+        }
+        return unfinished.wrappingSubtract(1, ordering: .acquiringAndReleasing).newValue == 0
+    }
+}
+
+extension Client {
+    /// `count` requests with `await`, `inFlight` child tasks that each make one after the other.
+    func run(_ count: Int, inFlight: Int) async -> Tally {
+        let workload = Workload(count: count)
+        await withTaskGroup(of: Void.self) { group in
+            for _ in 0..<inFlight {
+                group.addTask {
+                    while workload.next() {
+                        do {
+                            workload.finish(.success(try await get()))
+                        } catch {
+                            workload.finish(.failure(error))
+                        }
+                    }
+                }
+            }
+        }
+        return workload.tally
+    }
+
+    /// `count` requests with handlers: each handler starts the next request, `inFlight` such chains.
+    func runWithHandlers(_ count: Int, inFlight: Int) async -> Tally {
+        let workload = Workload(count: count)
+        await withCheckedContinuation { ended in
+            for _ in 0..<min(inFlight, count) {
+                startNext(workload) { ended.resume() }
+            }
+        }
+        return workload.tally
+    }
+
+    private func startNext(_ workload: Workload, atEnd: @escaping @Sendable () -> Void) {
+        guard workload.next() else { return }
+        get { result in
+            if workload.finish(result) { return atEnd() }
+            startNext(workload, atEnd: atEnd)
+        }
+    }
+}
