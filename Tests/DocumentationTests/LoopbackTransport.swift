@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+import Curlew
+import CurlewTestSupport
+
+/// Sends what is meant for the hosts of the README, which do not exist, to a loopback server; the real transport does the rest.
+final class LoopbackTransport: Transport {
+    private static let hosts = ["https://api.example.org", "https://example.org"]
+
+    private let loop = EventLoop()
+    private let server: LoopbackServer
+
+    init(to server: LoopbackServer) {
+        self.server = server
+    }
+
+    func start(_ request: TransferRequest, id: Int, observer: any TransferObserver) {
+        var request = request
+        for host in Self.hosts where request.url.hasPrefix(host + "/") {
+            request.url = server.url(String(request.url.dropFirst(host.count)))
+        }
+        loop.start(request, id: id, observer: observer)
+    }
+
+    func openStream(_ request: StreamTransferRequest, id: Int, observer: any StreamTransferObserver) {
+        loop.openStream(request, id: id, observer: observer)
+    }
+
+    func cancel(_ id: Int) { loop.cancel(id) }
+    func setSuspended(_ suspended: Bool, of id: Int) { loop.setSuspended(suspended, of: id) }
+    func resumeReceiving(_ id: Int) { loop.resumeReceiving(id) }
+    func send(_ bytes: Data, endOfStream: Bool, on id: Int) { loop.send(bytes, endOfStream: endOfStream, on: id) }
+    func shutDown() { loop.shutDown() }
+}

@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: Apache-2.0
+import Curlew
+import CurlewTestSupport
+import Dispatch
+import Testing
+
+/// Runs the README's code against servers in this process.
+@Suite(.timeLimit(.minutes(1))) struct SnippetTests {
+    private let server: LoopbackServer
+    private let manager: SessionManager
+
+    init() throws {
+        server = try LoopbackServer(bodies: ServerRoutes.bodies, route: Self.route)
+        var configuration = SessionConfiguration()
+        configuration.proxy = .none
+        configuration.callbackQueue = DispatchQueue(label: "snippets")
+        manager = SessionManager(configuration: configuration, transport: LoopbackTransport(to: server))
+    }
+
+    /// What the hosts of the README would answer.
+    private static var route: LoopbackServer.Route {
+        let standard = ServerRoutes.standard
+        let reports = Gate()
+        return { request, connection in
+            switch (request.method, request.path) {
+            case (_, "/users/7"): return try .json(User(id: 7, name: "Ada"))
+            case (_, "/users"): return try .json(Received(request))
+            case (_, "/report") where !reports.isOpen:
+                reports.open()
+                return .status(503)
+            case (_, "/report"): return .ok(request.header("Authorization") ?? "")
+            case ("GET", "/archive.tar"): return ServerResponse(status: 200, body: .generated(length: 3_000_000))
+            case ("PUT", "/archive.tar"): return .ok("\(request.bodyLength)")
+            default: return try standard(request, connection)
+            }
+        }
+    }
+
+    @Test("a value is awaited")
+    func value() async throws {
+        #expect(try await Snippets.value(manager) == "Ada")
+    }
+
+    @Test("a handler gets the response")
+    func handler() async {
+        let printed: String = await withCheckedContinuation { continuation in
+            Snippets.handler(manager) { continuation.resume(returning: "\($0)") }
+        }
+        #expect(printed == #"["Ada", 200]"#)
+    }
+
+    @Test("a manager is made with a queue of its own")
+    func ownManager() {
+        #expect(Snippets.manager().session.configuration.callbackQueue.label == "org.example.callbacks")
+    }
+
+    @Test("parameters go where the comments say")
+    func parameters() async throws {
+        var received: [Received] = []
+        for request in Snippets.parameters(manager) {
+            received.append(try await request.validate().serializingDecodable(Received.self).value)
+        }
+        let query = "?name=Ada&roles%5B%5D=admin&roles%5B%5D=author"
+        #expect(
+            received == [
+                Received(method: "GET", target: "/users\(query)", type: nil, body: "", key: nil),
+                Received(
+                    method: "POST", target: "/users", type: "application/x-www-form-urlencoded; charset=utf-8", body: "name=Ada", key: nil),
+                Received(method: "POST", target: "/users", type: "application/json", body: #"{"name":"Ada"}"#, key: "5b3f"),
+            ])
+    }
+
+    @Test("the adapter adds the token and the retrier tries again")
+    func retry() async throws {
+        #expect(try await Snippets.retry(manager) == "Bearer 7f3a9c")
+        #expect(server.requestCount == 2)
+    }
+
+    @Test("a download arrives whole, and goes up again")
+    func files() async throws {
+        let directory = try TemporaryDirectory()
+        let file = try await Snippets.download(manager, to: directory.url)
+        #expect(GeneratedBody().matches(try Data(contentsOf: file)))
+        #expect(try await Snippets.upload(manager, file) == Data("3000000".utf8))
+    }
+
+    @Test("a body is read piece by piece")
+    func bodyStream() async throws {
+        #expect(try await Snippets.bodyStream(manager) == 3_000_000)
+    }
+
+    @Test("a raw stream sends and receives")
+    func stream() async throws {
+        let echo = try TCPEchoServer()
+        #expect(try await Snippets.stream(manager, host: "127.0.0.1", port: echo.port) == Data("Hello\n".utf8))
+    }
+
+    @Test("metrics are there")
+    func metrics() async {
+        let metrics = await Snippets.metrics(manager)
+        #expect(metrics.last?.remoteAddress == "127.0.0.1")
+        #expect(metrics.last?.httpVersion == .http1_1)
+    }
+
+    @Test(
+        "each error is caught where it should be",
+        arguments: [
+            ("https://api.example.org/users/7", #"[DocumentationTests.User(id: 7, name: "Ada")]"#),
+            ("https://api.example.org/status/404", #"["refused with status 404"]"#),
+            ("https://api.example.org/cut-head", "networkConnectionLost"),
+            ("https://api.example.org/no url", "badURL"),
+        ])
+    func errors(url: String, expected: String) async throws {
+        let printed = Lines()
+        try await Snippets.errors(manager, url) { printed.append("\($0)") }
+        let text = printed.all.joined()
+        #expect(text == expected || text.contains(expected), "\(text)")
+    }
+
+    @Test("a timeout is caught as one")
+    func timeout() async throws {
+        var configuration = Snippets.configuration()
+        configuration.proxy = .none
+        configuration.idleTimeout = .milliseconds(50)
+        let impatient = SessionManager(configuration: configuration, transport: LoopbackTransport(to: server))
+        let printed = Lines()
+        try await Snippets.errors(impatient, "https://api.example.org/silent") { printed.append("\($0)") }
+        #expect(printed.all == [#"["no answer in time, while waiting"]"#])
+    }
+
+    @Test("a transport of one's own answers")
+    func canned() async throws {
+        #expect(try await Snippets.canned().name == "Ada")
+    }
+}
+
+/// A request as the server saw it.
+private struct Received: Codable, Equatable, Sendable {
+    let method: String
+    let target: String
+    let type: String?
+    let body: String
+    let key: String?
+}
+
+extension Received {
+    init(_ request: ServerRequest) {
+        method = request.method
+        target = request.target
+        type = request.header("Content-Type")
+        body = String(decoding: request.body, as: UTF8.self)
+        key = request.header("Idempotency-Key")
+    }
+}
+
+/// What a snippet has printed.
+private final class Lines {
+    private(set) var all: [String] = []
+
+    func append(_ line: String) {
+        all.append(line)
+    }
+}

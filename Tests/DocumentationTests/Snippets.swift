@@ -1,0 +1,204 @@
+// SPDX-License-Identifier: Apache-2.0
+import Curlew
+import Dispatch
+
+// The code in README.md, region by region: what stands between `// snippet: NAME` and `// end` is the same in both files, up to
+// indentation, and `ReadmeTests` sees to that. `SnippetTests` runs it.
+
+struct User: Codable, Sendable {
+    let id: Int
+    let name: String
+}
+
+// snippet: adapter
+struct TokenAdapter: RequestAdapter {
+    let token: String
+
+    func adapt(_ urlRequest: URLRequest) throws -> URLRequest {
+        var urlRequest = urlRequest
+        urlRequest.setValue("Bearer \(token)", forHTTPHeaderField: "Authorization")
+        return urlRequest
+    }
+}
+
+struct PatientRetrier: RequestRetrier {
+    func should(
+        _ manager: SessionManager, retry request: Request, with error: any Error, completion: @escaping RequestRetryCompletion
+    ) {
+        let isBusy = request.response?.statusCode == 503
+        completion(isBusy && request.retryCount < 3, 0.5 * Double(request.retryCount + 1))
+    }
+}
+// end
+
+// snippet: transport
+final class CannedTransport: Transport {
+    func start(_ request: TransferRequest, id: Int, observer: any TransferObserver) {
+        let head = ResponseHead(statusCode: 200, headers: ["Content-Type": "application/json"])
+        _ = observer.transfer(id, didReceive: head)
+        _ = Data(#"{"id": 7, "name": "Ada"}"#.utf8).withUnsafeBytes { observer.transfer(id, didReceive: $0) }
+        observer.transfer(id, didComplete: TransferOutcome(error: nil, metrics: TransferMetrics()))
+    }
+
+    func openStream(_ request: StreamTransferRequest, id: Int, observer: any StreamTransferObserver) {
+        observer.stream(id, didComplete: TransferOutcome(error: CurlewError.cancelled, metrics: TransferMetrics()))
+    }
+
+    func cancel(_ id: Int) {}
+    func setSuspended(_ suspended: Bool, of id: Int) {}
+    func resumeReceiving(_ id: Int) {}
+    func send(_ bytes: Data, endOfStream: Bool, on id: Int) {}
+    func shutDown() {}
+}
+// end
+
+enum Snippets {
+    static func value(_ manager: SessionManager) async throws -> String {
+        // snippet: value
+        struct User: Decodable, Sendable {
+            let id: Int
+            let name: String
+        }
+
+        let user = try await manager.request("https://api.example.org/users/7").validate().serializingDecodable(User.self).value
+        // end
+        return user.name
+    }
+
+    static func handler(_ manager: SessionManager, print: @escaping @Sendable (Any...) -> Void) {
+        // snippet: handler
+        manager.request("https://api.example.org/users/7")
+            .validate(statusCode: 200..<300)
+            .validate(contentType: ["application/json"])
+            .responseDecodable(of: User.self) { response in
+                switch response.result {
+                case .success(let user): print(user.name, response.response?.statusCode ?? 0)
+                case .failure(let error): print(error)
+                }
+            }
+        // end
+    }
+
+    static func manager() -> SessionManager {
+        // snippet: manager
+        var configuration = SessionConfiguration()
+        configuration.headers = SessionManager.defaultHTTPHeaders
+        configuration.callbackQueue = DispatchQueue(label: "org.example.callbacks")
+        let manager = SessionManager(configuration: configuration)
+        // end
+        return manager
+    }
+
+    static func parameters(_ manager: SessionManager) -> [DataRequest] {
+        // snippet: parameters
+        let url = "https://api.example.org/users"
+        // GET /users?name=Ada&roles%5B%5D=admin&roles%5B%5D=author
+        let search = manager.request(url, parameters: ["name": "Ada", "roles": ["admin", "author"]])
+        // A form in the body: name=Ada
+        let form = manager.request(url, method: .post, parameters: ["name": "Ada"])
+        // JSON in the body: {"name":"Ada"}
+        let json = manager.request(
+            url, method: .post, parameters: ["name": "Ada"], encoding: JSONEncoding.default, headers: ["Idempotency-Key": "5b3f"])
+        // end
+        return [search, form, json]
+    }
+
+    static func retry(_ manager: SessionManager) async throws -> String {
+        // snippet: retry
+        manager.adapter = TokenAdapter(token: "7f3a9c")
+        manager.retrier = PatientRetrier()
+        let report = try await manager.request("https://api.example.org/report").validate().serializingString().value
+        // end
+        return report
+    }
+
+    static func download(_ manager: SessionManager, to directory: URL) async throws -> URL {
+        // snippet: download
+        let archive = directory.appendingPathComponent("archive.tar")
+        let file = try await manager.download("https://example.org/archive.tar", to: archive, options: .removePreviousFile)
+            .downloadProgress(queue: .global()) { print("\(Int($0.fractionCompleted * 100)) %") }
+            .validate().serializingURL().value
+        // end
+        return file
+    }
+
+    static func upload(_ manager: SessionManager, _ file: URL) async throws -> Data {
+        // snippet: upload
+        let answer = try await manager.upload(file, to: "https://example.org/archive.tar", method: .put)
+            .uploadProgress(queue: .global()) { print("\($0.completedUnitCount) bytes sent") }
+            .validate().serializingData().value
+        // end
+        return answer
+    }
+
+    static func bodyStream(_ manager: SessionManager) async throws -> Int {
+        // snippet: body-stream
+        var count = 0
+        for try await piece in manager.streamRequest("https://example.org/archive.tar").validate().bodyStream() {
+            count += piece.count
+        }
+        // end
+        return count
+    }
+
+    static func stream(_ manager: SessionManager, host: String, port: Int) async throws -> Data {
+        // snippet: stream
+        let stream = manager.stream(withHostName: host, port: port)
+        try await stream.write(Data("Hello\n".utf8))
+        stream.closeWrite()
+        var answer = Data()
+        for try await piece in stream.bytes() { answer += piece }
+        try await stream.end()
+        // end
+        return answer
+    }
+
+    static func metrics(_ manager: SessionManager) async -> TaskMetrics {
+        // snippet: metrics
+        let response = await manager.request("https://api.example.org/users/7").serializingData().response
+        print(response.timeline)
+        for exchange in response.metrics.transactionMetrics {
+            print(exchange.remoteAddress ?? "-", exchange.httpVersion?.rawValue ?? "-", exchange.tlsVersion ?? "-")
+            print(exchange.reusedConnection, exchange.responseStart ?? .zero, exchange.total, exchange.responseBodyBytes)
+        }
+        // end
+        return response.metrics
+    }
+
+    static func errors(_ manager: SessionManager, _ url: String, print: (Any...) -> Void) async throws {
+        // snippet: errors
+        do {
+            let user = try await manager.request(url).validate().serializingDecodable(User.self).value
+            print(user)
+        } catch CurlewError.responseValidationFailed(reason: .unacceptableStatusCode(let code)) {
+            print("refused with status \(code)")
+        } catch CurlewError.transferFailed(let failure) where failure.isTimeout {
+            print("no answer in time, while \(failure.phase)")
+        } catch let error as CurlewError {
+            print(error, error.urlError?.code as Any)
+        }
+        // end
+    }
+
+    static func configuration() -> SessionConfiguration {
+        // snippet: configuration
+        var configuration = SessionConfiguration()
+        configuration.connectTimeout = .seconds(5)  // 30 s by default
+        configuration.firstByteTimeout = .seconds(20)  // none: the idle timeout covers it
+        configuration.idleTimeout = .seconds(10)  // 60 s
+        configuration.totalTimeout = .seconds(300)  // none
+        configuration.queueTimeout = .seconds(30)  // 60 s, waiting for one of 64 connections to the host
+        configuration.redirects.limit = 5  // 20
+        configuration.redirects.sensitiveHeaders = ["X-API-Key"]
+        // end
+        return configuration
+    }
+
+    static func canned() async throws -> User {
+        // snippet: canned
+        let manager = SessionManager(transport: CannedTransport())
+        let user = try await manager.request("https://api.example.org/users/7").validate().serializingDecodable(User.self).value
+        // end
+        return user
+    }
+}
