@@ -45,7 +45,12 @@ struct ToolRun {
         process.standardInput = input.map { FileHandle(fileDescriptor: $0.reading) } ?? FileHandle.nullDevice
         let ended = ended
         ended.enter()
-        process.terminationHandler = { _ in ended.leave() }
+        // A source rather than a delayed block, which would hold on to the process for as long as it could have run.
+        let limit = Box(value: DispatchSource.makeTimerSource(queue: .global()))
+        process.terminationHandler = { _ in
+            limit.value.cancel()
+            ended.leave()
+        }
         try process.run()
         close(output.writing)
         close(error.writing)
@@ -55,9 +60,9 @@ struct ToolRun {
         self.error = error.reading
         self.input = input?.writing
         let box = self.process
-        DispatchQueue.global().asyncAfter(deadline: .now() + Self.limit) {
-            if box.value.isRunning { kill(box.value.processIdentifier, SIGKILL) }
-        }
+        limit.value.setEventHandler { if box.value.isRunning { kill(box.value.processIdentifier, SIGKILL) } }
+        limit.value.schedule(deadline: .now() + Self.limit)
+        limit.value.resume()
     }
 
     /// Sends a signal.
