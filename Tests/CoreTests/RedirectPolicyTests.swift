@@ -46,6 +46,21 @@ import Testing
         #expect(try Self.next(status: status) == nil)
     }
 
+    @Test("bytes of a Location that are no ASCII are escaped as they came, not as what they may mean")
+    func rawLocation() throws {
+        let bytes = Array("HTTP/1.1 302 Found\r\nLocation: /caf".utf8) + [0xE9] + Array("\r\n".utf8)
+        let head = try #require(ResponseHead(bytes: bytes))
+        let next = try RedirectPolicy().next(after: TransferRequest(url: "http://example.org/"), head, hops: 0)
+        #expect(next?.url == "http://example.org/caf%E9")
+    }
+
+    @Test("a hop has what is left of the time for the whole", arguments: [(4, 6), (10, 0), (20, 0)])
+    func remainingTime(_ elapsed: Int, _ left: Int) {
+        var request = TransferRequest(url: "http://example.org/")
+        request.options.totalTimeout = .seconds(10)
+        #expect(request.continuing(after: .seconds(elapsed)).options.totalTimeout == .seconds(left))
+    }
+
     @Test("without a Location, or with an empty one, the response is delivered", arguments: [nil, ""])
     func noLocation(_ location: String?) throws {
         #expect(try Self.next(location: location) == nil)

@@ -12,6 +12,12 @@ import Testing
         server = try LoopbackServer.standard(recording: false)
     }
 
+    @Test("a body that nobody reads in pieces comes when somebody waits for the end")
+    func handlerWithoutReader() async throws {
+        let body = try await manager.streamRequest(server.url("/bytes/3000000")).validate().serializingData().value
+        #expect(body.count == 3_000_000)
+    }
+
     @Test("the pieces are the body", arguments: [0, 1, 100_000, 20_000_000]) func thePiecesAreTheBody(_ count: Int) async throws {
         var offset: Int64 = 0
         for try await piece in manager.streamRequest(server.url("/bytes/\(count)?seed=3")).validate().bodyStream() {

@@ -18,6 +18,19 @@ import Testing
         return data
     }
 
+    @Test("cancelling the task that waits for a write ends the wait")
+    func cancelledWrite() async {
+        let manager = makeManager()
+        // Never started, so that no byte can leave.
+        manager.startRequestsImmediately = false
+        let stream = manager.stream(withHostName: "127.0.0.1", port: server.port)
+        let writing = Task { try await stream.write(Data("x".utf8)) }
+        writing.cancel()
+        let result = await writing.result
+        #expect(throws: CurlewError.self) { try result.get() }
+        stream.cancel()
+    }
+
     @Test("what is written comes back") func whatIsWrittenComesBack() async throws {
         let stream = manager.stream(withHostName: "127.0.0.1", port: server.port)
         var iterator = stream.bytes().makeAsyncIterator()
