@@ -23,7 +23,7 @@ public protocol Transport: Sendable {
     /// Stops or lets go on both directions of a transfer, as the user of a task asks for it. Any thread.
     func setSuspended(_ suspended: Bool, of id: Int)
 
-    /// Takes back a ``ReceiveAction/pause`` that an observer answered. Any thread.
+    /// Takes back a ``ReceiveAction/pause`` that an observer answered, or is about to answer: then it wins. Any thread.
     func resumeReceiving(_ id: Int)
 
     /// Starts a raw stream: a TCP or TLS connection without HTTP; events as for a transfer.
@@ -31,7 +31,7 @@ public protocol Transport: Sendable {
 
     /// Sends bytes on a stream behind those sent before; `endOfStream` closes its sending side after them. Any thread.
     ///
-    /// ``StreamTransferObserver/stream(_:didSend:)`` says when they left.
+    /// ``StreamTransferObserver/stream(_:didSend:)`` says when they left, never before this has returned: the caller may hold a lock.
     func send(_ bytes: Data, endOfStream: Bool, on id: Int)
 
     /// Ends all transfers with ``CurlewError/sessionInvalidated`` and refuses new ones. Returns at once; any thread, any number of times.

@@ -13,7 +13,6 @@ class DataTaskDelegate: TaskDelegate, @unchecked Sendable {  // as its superclas
     private struct BodyState {
         var body = Body.kept(Data())
         var count: Int64 = 0
-        var total: Int64 = -1
         /// The head is there, and the transfer waits for somebody who wants the body.
         var isHeldAtHead = false
         /// Somebody waits for the end, and so for the body.
@@ -54,7 +53,6 @@ class DataTaskDelegate: TaskDelegate, @unchecked Sendable {  // as its superclas
     override func accept(_ head: ResponseHead) -> ReceiveAction {
         let length = head.expectedBodyLength
         bodyState.withLock { state in
-            state.total = length ?? -1
             guard let length, case .kept(var data) = state.body else { return }
             state.body = .kept(Data())
             data.reserveCapacity(Int(min(length, Int64(Self.largestReservation))))
