@@ -81,11 +81,11 @@ open class Request: @unchecked Sendable {  // the state is the delegate's, behin
         (try? original.get())?.original.urlRequest
     }
 
-    /// Makes ready for being made again, if that can be done: only then the retrier is asked about the request's failure.
-    func holdForRetry() -> Bool {
-        guard case .success(let requestTask) = original else { return false }
-        return requestTask.original.isRepeatable && delegate.holdForRetry()
-    }
+    /// Whether another attempt would send the same.
+    var isRepeatable: Bool { (try? original.get())?.original.isRepeatable ?? false }
+
+    /// The stream that is the request's body, if it is one.
+    var streamBody: StreamBody? { (try? original.get())?.original.streamBody }
 
     /// Whether there is a body to be judged.
     var hasBody: Bool { false }
@@ -96,11 +96,13 @@ open class Request: @unchecked Sendable {  // the state is the delegate's, behin
     open func resume() {
         delegate.noteStart()
         task?.resume()
+        if session.isMonitored { session.tellMonitors { [self] in $0.requestDidResume(self) } }
     }
 
     /// Stops the request for a while: nothing is sent or received.
     open func suspend() {
         task?.suspend()
+        if session.isMonitored { session.tellMonitors { [self] in $0.requestDidSuspend(self) } }
     }
 
     /// Ends the request; its handlers run with ``CurlewError/cancelled``. Also while a retry is due.
@@ -113,6 +115,7 @@ open class Request: @unchecked Sendable {  // the state is the delegate's, behin
         case .cancelTask: task?.cancel()
         case .end: sessionDelegate.end(self, with: CurlewError.cancelled)
         }
+        if session.isMonitored { session.tellMonitors { [self] in $0.requestDidCancel(self) } }
     }
 
     // MARK: Handlers

@@ -11,6 +11,9 @@ protocol TaskConvertible: Sendable {
     /// Whether another attempt would send the same.
     var isRepeatable: Bool { get }
 
+    /// The stream that is the request's body, if it is one: one body for all attempts, as only that knows whether the stream was read.
+    var streamBody: StreamBody? { get }
+
     /// What a task of the session is to do, the request adapted.
     ///
     /// - Throws: what the adapter throws; ``CurlewError/urlRequestValidationFailed(reason:)``; `CocoaError` for a file.
@@ -29,8 +32,7 @@ struct Requestable: TaskConvertible {
     private let original: Original
     /// Whether the body will be read as it comes.
     private let isStreamed: Bool
-    /// The request's own stream, one body for all attempts: only that knows whether the stream was read.
-    private let streamBody: StreamBody?
+    let streamBody: StreamBody?
 
     /// Takes the request of a convertible.
     ///
@@ -100,6 +102,8 @@ struct Downloadable: TaskConvertible {
 
     var isRepeatable: Bool { request.isRepeatable }
 
+    var streamBody: StreamBody? { request.streamBody }
+
     func work(in session: Session, adapter: (any RequestAdapter)?) throws -> SessionTask.Work {
         var transfer = try request.transfer(in: session, adapter: adapter)
         transfer.expectsLargeBody = true
@@ -122,7 +126,11 @@ struct Uploadable: TaskConvertible {
     var urlRequest: URLRequest? { request.urlRequest }
 
     var isRepeatable: Bool {
-        if case .stream(let body) = content { body.rewind() } else { true }
+        streamBody?.rewind() ?? true
+    }
+
+    var streamBody: StreamBody? {
+        if case .stream(let body) = content { body } else { nil }
     }
 
     func work(in session: Session, adapter: (any RequestAdapter)?) throws -> SessionTask.Work {
@@ -152,6 +160,8 @@ struct Streamable: TaskConvertible {
 
     /// What went through a raw connection can't be taken back.
     var isRepeatable: Bool { false }
+
+    var streamBody: StreamBody? { nil }
 
     func work(in session: Session, adapter: (any RequestAdapter)?) throws -> SessionTask.Work {
         .stream(StreamTransferRequest(host: host, port: port, isSecure: isSecure, options: session.configuration.options))

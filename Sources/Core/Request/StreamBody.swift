@@ -9,6 +9,7 @@ import Dispatch
 /// It can be sent once. The stream is opened when the transfer begins and closed at its end.
 public final class StreamBody: BodySource {
     private struct State {
+        var stream: StreamBox
         var bytes = Data()
         var isStarted = false
         var isReading = false
@@ -25,13 +26,12 @@ public final class StreamBody: BodySource {
     /// How many bytes are read ahead.
     private static let capacity = 256 * 1024
 
-    private let stream: StreamBox
     private let queue = DispatchQueue(label: "curlew.body", target: .global(qos: .utility))
-    private let state = Lock(State())
+    private let state: Lock<State>
 
     /// Makes a body of a stream, which belongs to the body from now on.
     public init(_ stream: InputStream) {
-        self.stream = StreamBox(value: stream)
+        state = Lock(State(stream: StreamBox(value: stream)))
     }
 
     /// Unknown: the body is sent chunked, unless the request has a `Content-Length`.
@@ -39,13 +39,13 @@ public final class StreamBody: BodySource {
 
     /// Opens the stream and begins to read it.
     public func prepare(onReadable: @escaping @Sendable () -> Void) {
-        let isFirst = state.withLock { state in
+        let stream = state.withLock { state -> StreamBox? in
             state.onReadable = onReadable
             if state.isStarted { state.failure = CurlewError.redirectFailed(reason: .bodyNotRepeatable) }
             defer { state.isStarted = true }
-            return !state.isStarted
+            return state.isStarted ? nil : state.stream
         }
-        if isFirst { queue.async { self.stream.value.open() } }
+        if let stream { queue.async { stream.value.open() } }
         readAhead()
     }
 
@@ -70,23 +70,36 @@ public final class StreamBody: BodySource {
         state.withLock { !$0.isStarted }
     }
 
-    private func readAhead() {
-        let mustRead = state.withLock { state in
-            guard !state.isReading, !state.isAtEnd, state.failure == nil, state.bytes.count < Self.capacity else { return false }
-            state.isReading = true
-            return true
+    /// Begins anew with another stream, which has to give the same bytes; `false` without one.
+    func restart(with stream: InputStream?) -> Bool {
+        guard let stream else { return false }
+        let old = state.withLock { state in
+            defer { state = State(stream: StreamBox(value: stream)) }
+            return state.stream
         }
-        if mustRead { queue.async { self.readPiece() } }
+        queue.async { old.value.close() }
+        return true
+    }
+
+    private func readAhead() {
+        let stream = state.withLock { state -> StreamBox? in
+            guard !state.isReading, !state.isAtEnd, state.failure == nil, state.bytes.count < Self.capacity else { return nil }
+            state.isReading = true
+            return state.stream
+        }
+        if let stream { queue.async { self.readPiece(of: stream) } }
     }
 
     /// Reads one piece, for as long as that takes.
-    private func readPiece() {
+    private func readPiece(of stream: StreamBox) {
         var piece = [UInt8](repeating: 0, count: Self.capacity / 4)
         let count = stream.value.read(&piece, maxLength: piece.count)
         // Asking the stream for its error traps on Linux; what it says of itself is all there is.
         let failure = count < 0 ? CocoaError(.fileReadUnknown) : nil
         if count <= 0 { stream.value.close() }
-        let onReadable = state.withLock { state in
+        let onReadable = state.withLock { state -> (@Sendable () -> Void)? in
+            // The body has begun anew meanwhile.
+            guard state.stream.value === stream.value else { return nil }
             state.isReading = false
             if count > 0 { state.bytes.append(contentsOf: piece[..<count]) }
             state.isAtEnd = count == 0

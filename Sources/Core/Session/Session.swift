@@ -18,11 +18,14 @@ public final class Session: Sendable {
     /// Runs, one after the other, what may run code of users before the handlers do: validations, the retrier, redirect and stream closures.
     let queue: DispatchQueue
     let transport: any Transport
+    /// The cookies that its requests send and receive; `nil` for none.
+    let cookies: CookieJar?
     private let state = Lock(State())
 
     init(configuration: SessionConfiguration, transport: any Transport) {
         self.configuration = configuration
         self.transport = transport
+        cookies = CookieJar(configuration)
         queue = DispatchQueue(label: "curlew.session", target: .global(qos: .utility))
     }
 
@@ -35,6 +38,12 @@ public final class Session: Sendable {
             return state.lastTask
         }
         return SessionTask(id: id, work: work, transport: transport, delegate: delegate)
+    }
+
+    /// A transfer's request as it goes out: with what the session adds to each exchange anew.
+    func outgoing(_ request: TransferRequest) -> TransferRequest {
+        guard let cookies else { return request }
+        return cookies.adding(to: request)
     }
 
     /// Ends the session; `false` when it was ended before.

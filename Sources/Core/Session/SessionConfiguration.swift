@@ -26,6 +26,12 @@ public struct SessionConfiguration: Sendable {
     /// A larger one fails with ``TransferFailure/Kind/tooLarge``. Downloads and streamed bodies have no limit.
     public var maximumBodySize = 64 * 1024 * 1024
 
+    /// Are told what happens to the session's requests; none by default.
+    public var eventMonitors: [any EventMonitor] = []
+
+    /// Where cookies are kept (RFC 6265); `nil`, the default, neither sends nor keeps any.
+    public var cookieStorage: HTTPCookieStorage?
+
     /// Where closures run that are given no queue of their own; `.main` by default.
     ///
     /// On Linux the main queue runs only under `RunLoop.main`, `dispatchMain()` or an asynchronous `@main`: a program without one of

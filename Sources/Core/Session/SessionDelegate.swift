@@ -22,6 +22,7 @@ open class SessionDelegate: @unchecked Sendable {  // everything mutable is behi
     /// Those that wait for the retrier or its delay; they need not have a task.
     private let retrying = Lock<[ObjectIdentifier: Request]>([:])
     private let owner = Lock(Owner())
+    let closures = Lock(SessionClosures())
 
     /// Makes a delegate, to be given to one manager.
     public init() {}
@@ -80,6 +81,7 @@ open class SessionDelegate: @unchecked Sendable {  // everything mutable is behi
             request.delegate.run(validator, on: request)
         }
         request.delegate.deliver()
+        if request.session.isMonitored { tellMonitorsOfEnd(of: request) }
         guard let error = request.delegate.error, let retrier, let manager, mayRetry(request, after: error) else { return finish(request) }
         ask(retrier, of: manager, about: request, error)
     }
@@ -87,7 +89,8 @@ open class SessionDelegate: @unchecked Sendable {  // everything mutable is behi
     /// Whether a request may be tried again: never against the will of who cancelled it.
     private func mayRetry(_ request: Request, after error: any Error) -> Bool {
         if case CurlewError.cancelled = error { return false }
-        return !request.delegate.state.withLock { $0.lifecycle.isCancelled } && !request.session.isInvalidated && request.holdForRetry()
+        guard !request.delegate.state.withLock({ $0.lifecycle.isCancelled }), !request.session.isInvalidated else { return false }
+        return (request.isRepeatable || mayRenewBody(of: request)) && request.delegate.holdForRetry()
     }
 
     private func ask(_ retrier: any RequestRetrier, of manager: SessionManager, about request: Request, _ error: any Error) {
@@ -109,6 +112,7 @@ open class SessionDelegate: @unchecked Sendable {  // everything mutable is behi
     private func retrierAnswered(_ shouldRetry: Bool, _ delay: TimeInterval, on request: Request, attempt: Int) {
         guard request.delegate.state.withLock({ $0.lifecycle.retrierAnswered(attempt) }) else { return }
         guard shouldRetry else { return finish(request) }
+        if let error = request.delegate.error { request.session.tellMonitors { $0.request(request, willRetryAfter: delay, because: error) } }
         // An asker that waits for ever is its own affair; one that wraps around is ours.
         let seconds = delay.isNaN ? 0 : min(max(delay, 0), 100 * 365 * 86_400)
         request.session.queue.asyncAfter(deadline: .now() + seconds) { [weak request] in
@@ -119,12 +123,24 @@ open class SessionDelegate: @unchecked Sendable {  // everything mutable is behi
     private func retry(_ request: Request, attempt: Int) {
         guard request.delegate.state.withLock({ $0.lifecycle.isRetrying(attempt) }) else { return }
         guard let manager, !request.session.isInvalidated else { return endRetrying(request, with: CurlewError.sessionInvalidated) }
+        guard request.isRepeatable || !mayRenewBody(of: request) else {
+            return renewBody(of: request) { isRenewed in
+                guard isRenewed else { return self.endRetrying(request, with: CurlewError.redirectFailed(reason: .bodyNotRepeatable)) }
+                self.start(request, attempt: attempt, by: manager)
+            }
+        }
+        start(request, attempt: attempt, by: manager)
+    }
+
+    /// Starts the next attempt.
+    private func start(_ request: Request, attempt: Int, by manager: SessionManager) {
         let old = request.task
         do {
             let task = try manager.makeTask(for: request)
             // Before anybody can cancel the task: its end has to find the request.
             self[task] = request
             guard request.delegate.begin(task, attempt: attempt) else { return self[task] = nil }
+            request.session.tellMonitors { $0.request(request, didCreate: task) }
             forget(request, task: old)
             task.resume()
         } catch {
@@ -143,10 +159,32 @@ open class SessionDelegate: @unchecked Sendable {  // everything mutable is behi
         finish(request)
     }
 
-    /// Forgets the request before its handlers run: they may begin another attempt.
+    /// Tells those who want to know, and ends the request.
     private func finish(_ request: Request) {
+        guard let tell = closures.withLock({ $0.taskDidComplete }), let task = request.task else { return release(request) }
+        request.session.queue.async {
+            tell(request.session, task, request.delegate.error)
+            self.release(request)
+        }
+    }
+
+    /// Forgets the request before its handlers run: they may begin another attempt.
+    private func release(_ request: Request) {
         forget(request, task: request.task)
         request.delegate.finish()
+        if request.session.isMonitored { request.session.tellMonitors { $0.requestDidFinish(request) } }
+    }
+
+    private func tellMonitorsOfEnd(of request: Request) {
+        guard let task = request.task else { return }
+        let error = request.delegate.error
+        request.session.tellMonitors { $0.request(request, didComplete: task, with: error) }
+    }
+
+    private func tellMonitors(_ request: Request, continuesWith next: NextTransfer) {
+        request.session.tellMonitors { monitor in
+            if let newRequest = next.request.urlRequest { monitor.request(request, willContinueWith: newRequest) }
+        }
     }
 
     private func forget(_ request: Request, task: SessionTask?) {
@@ -163,20 +201,36 @@ open class SessionDelegate: @unchecked Sendable {  // everything mutable is behi
     }
 
     /// The session is over: what the transport does not end, ends here.
-    func sessionEnded() {
+    func ended(_ session: Session) {
+        if let tell = closures.withLock({ $0.sessionDidBecomeInvalidWithError }) { session.queue.async { tell(session, nil) } }
         for request in retrying.withLock({ Array($0.values) }) { endRetrying(request, with: CurlewError.sessionInvalidated) }
-        for task in requests.withLock({ $0.values.compactMap(\.task) }) where task.claimUnstarted() {
-            task.completeUnstarted(with: CurlewError.sessionInvalidated)
+        for request in requests.withLock({ Array($0.values) }) {
+            if let task = request.task, task.claimUnstarted() { task.completeUnstarted(with: CurlewError.sessionInvalidated) }
+            request.delegate.abandonDecision(with: CurlewError.sessionInvalidated)
         }
     }
 
-    /// A task's transfer is over: follows a redirect, or ends the task.
+    /// A task's transfer is over; what its response means may still be undecided.
     func complete(_ id: Int, _ outcome: TransferOutcome) {
         guard let request = request(id) else { return }
-        if let next = request.delegate.redirectToFollow(after: outcome) {
-            if let task = request.task, task.beginHop(to: next) {
-                request.delegate.redirected(after: outcome)
-                return task.startHop(to: next)
+        if request.delegate.state.withLock({ $0.decision.transferEnded(outcome) }) { return proceed(request, after: outcome) }
+        // Whoever gave up meanwhile has not found an end to bring about.
+        if request.session.isInvalidated { request.delegate.abandonDecision(with: CurlewError.sessionInvalidated) }
+        if request.task?.state == .canceling { request.delegate.abandonDecision(with: CurlewError.cancelled) }
+    }
+
+    /// A task's transfer is over, and what its response means is decided.
+    func proceed(_ id: Int, after outcome: TransferOutcome) {
+        if let request = request(id) { proceed(request, after: outcome) }
+    }
+
+    /// Goes on with another transfer, or ends the task.
+    private func proceed(_ request: Request, after outcome: TransferOutcome) {
+        if let next = request.delegate.nextTransfer(after: outcome) {
+            if let task = request.task, task.take(next) {
+                request.delegate.followed(after: outcome)
+                if request.session.isMonitored { tellMonitors(request, continuesWith: next) }
+                return task.start(next)
             }
             request.delegate.fail(CurlewError.cancelled)
         }

@@ -72,7 +72,7 @@ open class SessionManager: @unchecked Sendable {  // the settings are behind a l
 
     /// Ends the session: requests on their way fail with ``CurlewError/sessionInvalidated``, and so do new ones.
     public func invalidateAndCancel() {
-        if session.invalidate() { delegate.sessionEnded() }
+        if session.invalidate() { delegate.ended(session) }
     }
 
     // MARK: The way of every request
@@ -85,6 +85,7 @@ open class SessionManager: @unchecked Sendable {  // the settings are behind a l
             let task = try makeTask(for: request)
             request.delegate.begin(task)
             delegate[task] = request
+            if session.isMonitored { session.tellMonitors { $0.request(request, didCreate: task) } }
             if startRequestsImmediately {
                 request.resume()
             } else if session.isInvalidated, task.claimUnstarted() {

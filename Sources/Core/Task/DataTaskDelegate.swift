@@ -17,6 +17,8 @@ class DataTaskDelegate: TaskDelegate, @unchecked Sendable {  // as its superclas
         var isHeldAtHead = false
         /// Somebody waits for the end, and so for the body.
         var isWanted = false
+        /// Whether the session's delegate gets the body instead of the request.
+        var isTaken = false
     }
 
     /// What an announced length may reserve: a lying server gets no memory for nothing.
@@ -33,7 +35,10 @@ class DataTaskDelegate: TaskDelegate, @unchecked Sendable {  // as its superclas
     }
 
     override var data: Data? {
-        bodyState.withLock { if case .kept(let data) = $0.body { data } else { nil } }
+        bodyState.withLock { state in
+            if case .kept(let data) = state.body { return data }
+            return state.isTaken ? Data() : nil
+        }
     }
 
     /// The number of body bytes that came.
@@ -51,6 +56,7 @@ class DataTaskDelegate: TaskDelegate, @unchecked Sendable {  // as its superclas
     }
 
     override func accept(_ head: ResponseHead) -> ReceiveAction {
+        if let take = sessionDelegate.closures.withLock({ $0.dataTaskDidReceiveData }) { give(to: take) }
         let length = head.expectedBodyLength
         bodyState.withLock { state in
             guard let length, case .kept(var data) = state.body else { return }
@@ -148,6 +154,13 @@ class DataTaskDelegate: TaskDelegate, @unchecked Sendable {  // as its superclas
         }
         releaseHead()
         return buffer
+    }
+
+    /// Has the session's delegate get the body.
+    private func give(to take: @escaping @Sendable (Session, SessionTask, Data) -> Void) {
+        guard let task = state.withLock({ $0.task }) else { return }
+        setStream { [session] in take(session, task, $0) }
+        bodyState.withLock { $0.isTaken = true }
     }
 
     private var buffer: BodyBuffer? {

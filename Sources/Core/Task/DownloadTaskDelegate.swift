@@ -35,6 +35,8 @@ final class DownloadTaskDelegate: TaskDelegate, @unchecked Sendable {  // as its
     // The transport's thread as long as a transfer runs; afterwards anybody's.
     private var writing: PartFile?
     private(set) var bodyCount: Int64 = 0
+    /// Is told of what was written instead of the progress; looked up once, not for each piece.
+    private var tellWritten: (@Sendable (Session, SessionTask, Int64, Int64, Int64) -> Void)?
 
     init(session: Session, sessionDelegate: SessionDelegate, destination: Destination) {
         self.destination = destination
@@ -66,6 +68,7 @@ final class DownloadTaskDelegate: TaskDelegate, @unchecked Sendable {  // as its
 
     override func accept(_ head: ResponseHead) -> ReceiveAction {
         downloadProgress.setTotal(head.expectedBodyLength ?? -1)
+        tellWritten = sessionDelegate.closures.withLock { $0.downloadTaskDidWriteData }
         fileState.withLock { $0.isOpening = true }
         session.queue.async { self.openFile() }
         return .pause
@@ -110,8 +113,14 @@ final class DownloadTaskDelegate: TaskDelegate, @unchecked Sendable {  // as its
             fail(error)
             return .cancel
         }
-        downloadProgress.update(completed: bodyCount)
+        progressed(by: Int64(bytes.count))
         return .proceed
+    }
+
+    private func progressed(by count: Int64) {
+        guard let tell = tellWritten, let task = state.withLock({ $0.task }) else { return downloadProgress.update(completed: bodyCount) }
+        let total = state.withLock { $0.head }?.expectedBodyLength ?? -1
+        session.queue.async { [session, bodyCount] in tell(session, task, count, bodyCount, total) }
     }
 
     // MARK: The end
@@ -138,11 +147,23 @@ final class DownloadTaskDelegate: TaskDelegate, @unchecked Sendable {  // as its
                 discard(file)
                 throw error
             }
+            if error == nil, give(file) { return }
             if case .asked(let closure) = destination, error == nil, let response = context(fallback: nil).response {
                 let (url, options) = closure(file.url, response)
                 try move(file, to: url, options)
             }
         }
+    }
+
+    /// Has the session's delegate take the file, if it wants to.
+    private func give(_ file: PartFile) -> Bool {
+        guard let take = sessionDelegate.closures.withLock({ $0.downloadTaskDidFinishDownloadingToURL }),
+            let task = state.withLock({ $0.task })
+        else { return false }
+        take(session, task, file.url)
+        file.discard()
+        fileState.withLock { $0.isSettled = true }
+        return true
     }
 
     /// Brings the file to the destination known from the start: the response was accepted.

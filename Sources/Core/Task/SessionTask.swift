@@ -101,13 +101,16 @@ public final class SessionTask: Sendable {
             return (true, progress.isStarted)
         }
         guard isFresh else { return }
-        if isStarted { transport.cancel(taskIdentifier) } else { completeUnstarted(with: CurlewError.cancelled) }
+        guard isStarted else { return completeUnstarted(with: CurlewError.cancelled) }
+        transport.cancel(taskIdentifier)
+        // The transport may be done with the transfer, and somebody think about what it brought.
+        progress.withLock { $0.delegate }?.abandonDecision(with: CurlewError.cancelled)
     }
 
     private func start(_ work: Work) {
         guard let delegate = progress.withLock({ $0.delegate }) else { return }
         switch work {
-        case .transfer(let request): transport.start(request, id: taskIdentifier, observer: delegate)
+        case .transfer(let request): transport.start(delegate.session.outgoing(request), id: taskIdentifier, observer: delegate)
         // Streams are given this delegate, and no other.
         case .stream(let request): if let delegate = delegate as? StreamTaskDelegate { openStream(request, observer: delegate) }
         }
@@ -169,18 +172,24 @@ public final class SessionTask: Sendable {
         }
     }
 
-    /// Goes to the next hop of a redirect, to be started then; `false` when the task was cancelled meanwhile.
-    func beginHop(to request: TransferRequest) -> Bool {
+    /// Ends the transfer under way, whatever comes after it.
+    func endTransfer() {
+        transport.cancel(taskIdentifier)
+    }
+
+    /// Takes the next transfer, to be started then; `false` when the task was cancelled meanwhile.
+    func take(_ next: NextTransfer) -> Bool {
         progress.withLock { progress in
             guard progress.state == .running || progress.state == .suspended else { return false }
-            progress.current = .transfer(request)
-            progress.hops += 1
+            progress.current = .transfer(next.request)
+            if next.reason == .redirect { progress.hops += 1 }
             return true
         }
     }
 
-    func startHop(to request: TransferRequest) {
-        start(.transfer(request))
+    /// Starts the transfer that was taken.
+    func start(_ next: NextTransfer) {
+        start(.transfer(next.request))
     }
 
     func completed() {

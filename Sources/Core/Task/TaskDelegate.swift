@@ -9,16 +9,9 @@ import Dispatch
 /// Handlers are operations of a queue that is suspended until ``finish()`` releases it: that is its only release, on every path. Whoever
 /// `await`s is resumed at the same moment, without a queue.
 open class TaskDelegate: @unchecked Sendable {  // the state is behind a lock
-    /// A redirect on its way.
-    enum Redirect {
-        case none
-        /// The response's body is of no interest: this many bytes of it have come.
-        case following(TransferRequest, discarded: Int)
-        case refused(CurlewError)
-    }
-
     struct State {
         var lifecycle = RequestLifecycle()
+        var decision = PendingDecision()
         var task: SessionTask?
         var error: (any Error)?
         var head: ResponseHead?
@@ -36,16 +29,19 @@ open class TaskDelegate: @unchecked Sendable {  // the state is behind a lock
         fileprivate var waiters: [@Sendable () -> Void] = []
     }
 
-    /// A redirect's body up to this size is read to keep the connection; a longer one costs more than a new connection does.
+    /// A body that is dropped is read up to this size to keep the connection; a longer one costs more than a new connection does.
     private static let largestBodyToDiscard = 256 * 1024
 
     // Any thread.
     let state = Lock(State())
     let session: Session
-    private let sessionDelegate: SessionDelegate
-    // The transport's thread, and whoever begins an attempt before that.
-    private var redirect = Redirect.none
+    let sessionDelegate: SessionDelegate
+    // The transport's thread, whoever begins an attempt before that, and whoever decides while that waits.
+    private var verdict = ResponseVerdict.accept
     private var isDiscarding = false
+    private var discarded = 0
+    /// How much of a body had left when that was last told.
+    private var sent: Int64 = 0
 
     init(session: Session, sessionDelegate: SessionDelegate) {
         self.session = session
@@ -150,8 +146,7 @@ open class TaskDelegate: @unchecked Sendable {  // the state is behind a lock
             return true
         }
         guard isWanted else { return false }
-        redirect = .none
-        isDiscarding = false
+        forgetVerdict()
         reset()
         return true
     }
@@ -184,41 +179,77 @@ open class TaskDelegate: @unchecked Sendable {  // the state is behind a lock
             state.head = head
             return state.task
         }
-        guard head.isRedirect, let task, let transfer = task.currentTransfer else { return accept(head) }
-        do throws(CurlewError) {
-            let redirects = session.configuration.redirects
-            guard let next = try redirects.next(after: transfer, head, hops: task.redirectCount) else { return accept(head) }
-            redirect = .following(next, discarded: 0)
+        if session.isMonitored, let task { sessionDelegate.tellMonitors(of: head, task) }
+        guard let task, sessionDelegate.mustJudge(head, in: session) else { return accept(head) }
+        if let verdict = sessionDelegate.judgeAtOnce(head, of: task, in: session) { return apply(verdict, to: head) }
+        let number = state.withLock { $0.decision.begin() }
+        sessionDelegate.judge(head, of: task, in: session) { [weak self] verdict in self?.decided(verdict, about: head, number) }
+        return .pause
+    }
+
+    /// Does what was decided about a response.
+    private func apply(_ verdict: ResponseVerdict, to head: ResponseHead) -> ReceiveAction {
+        self.verdict = verdict
+        switch verdict {
+        case .accept: return accept(head)
+        case .goOn:
             isDiscarding = true
             return .proceed
-        } catch {
-            redirect = .refused(error)
-            return .cancel
+        case .refuse: return .cancel
         }
     }
 
+    /// A decision was taken on the session's queue, while the transfer waited; or had ended already, with nothing left to come.
+    private func decided(_ verdict: ResponseVerdict, about head: ResponseHead, _ number: Int) {
+        guard state.withLock({ $0.decision.decided(number) }) else { return }
+        let action = apply(verdict, to: head)
+        let (consequence, task) = state.withLock { ($0.decision.applied(), $0.task) }
+        guard let task else { return }
+        switch (consequence, action) {
+        case (.end(let outcome), _): sessionDelegate.proceed(task.taskIdentifier, after: outcome)
+        case (.resume, .proceed): task.resumeReceiving()
+        // What asked for a pause will take it back.
+        case (.resume, .pause): break
+        case (.resume, .cancel): task.endTransfer()
+        }
+    }
+
+    /// The user wants no more: an end that waits for a decision takes place without it.
+    func abandonDecision(with error: any Error) {
+        let (outcome, task) = state.withLock { ($0.decision.abandon(), $0.task) }
+        guard let outcome, let task else { return }
+        sessionDelegate.proceed(task.taskIdentifier, after: TransferOutcome(error: error, metrics: outcome.metrics))
+    }
+
     private func receive(_ bytes: UnsafeRawBufferPointer) -> ReceiveAction {
-        guard isDiscarding, case .following(let next, let discarded) = redirect else { return accept(bytes) }
-        redirect = .following(next, discarded: discarded + bytes.count)
-        return discarded + bytes.count > Self.largestBodyToDiscard ? .cancel : .proceed
+        guard isDiscarding else { return accept(bytes) }
+        discarded += bytes.count
+        return discarded > Self.largestBodyToDiscard ? .cancel : .proceed
     }
 
-    /// The transfer is over: the redirect to follow instead of ending, if there is one.
-    func redirectToFollow(after outcome: TransferOutcome) -> TransferRequest? {
-        guard case .following(let next, let discarded) = redirect else { return nil }
-        redirect = .none
-        isDiscarding = false
+    /// The transfer is over: the one that follows instead of an end, if there is one.
+    func nextTransfer(after outcome: TransferOutcome) -> NextTransfer? {
+        guard case .goOn(var next) = verdict else { return nil }
+        let isCutOff = discarded > Self.largestBodyToDiscard
+        forgetVerdict()
         // An error ends the task, but for the one by which we cut off a long body.
-        guard outcome.error == nil || discarded > Self.largestBodyToDiscard else { return nil }
-        return next.continuing(after: outcome.metrics.total)
+        guard outcome.error == nil || isCutOff else { return nil }
+        next.request = next.request.continuing(after: outcome.metrics.total)
+        return next
     }
 
-    /// A redirect was followed after such an exchange.
-    func redirected(after outcome: TransferOutcome) {
+    /// Another transfer follows after such an exchange.
+    func followed(after outcome: TransferOutcome) {
         state.withLock { state in
             state.transactions.append(outcome.metrics)
             state.head = nil
         }
+    }
+
+    private func forgetVerdict() {
+        verdict = .accept
+        isDiscarding = false
+        discarded = 0
     }
 
     /// Calls `body` as soon as nothing is under way any more that the end has to wait for. For subclasses.
@@ -234,7 +265,7 @@ open class TaskDelegate: @unchecked Sendable {  // the state is behind a lock
             if state.task?.isStarted == true { state.transactions.append(outcome.metrics) }
             state.endTime = CFAbsoluteTime.now
             state.hasSucceeded = outcome.error == nil
-            if case .refused(let error) = redirect, state.error == nil { state.error = error }
+            if case .refuse(let error) = verdict, state.error == nil { state.error = error }
             if state.error == nil { state.error = outcome.error }
             state.task?.completed()
             return state.lifecycle.taskEnded()
@@ -324,11 +355,19 @@ extension TaskDelegate: TransferObserver {
 
     /// Counts what was sent.
     public func transfer(_ id: Int, didSend count: Int64) {
-        state.withLock { $0.noteByte() }
-        acceptSent(count)
+        let task = state.withLock { state in
+            state.noteByte()
+            return state.task
+        }
+        guard let tell = sessionDelegate.closures.withLock({ $0.taskDidSendBodyData }), let task else { return acceptSent(count) }
+        // It begins anew when the request is sent once more.
+        let piece = count >= sent ? count - sent : count
+        sent = count
+        let length = task.currentTransfer?.body?.length ?? -1
+        session.queue.async { [session] in tell(session, task, piece, count, length) }
     }
 
-    /// Has the session's delegate follow a redirect, or bring the request to its end.
+    /// Has the session's delegate go on with another transfer, or bring the request to its end.
     public func transfer(_ id: Int, didComplete outcome: TransferOutcome) {
         sessionDelegate.complete(id, outcome)
     }
