@@ -34,6 +34,7 @@ struct SessionClosures: Sendable {
     var dataTaskDidReceiveResponse: (@Sendable (Session, SessionTask, HTTPURLResponse) -> URLSession.ResponseDisposition)?
     var dataTaskDidReceiveResponseWithCompletion:
         (@Sendable (Session, SessionTask, HTTPURLResponse, @escaping @Sendable (URLSession.ResponseDisposition) -> Void) -> Void)?
+    var dataTaskDidBecomeDownloadTask: (@Sendable (Session, SessionTask, SessionTask) -> Void)?
     var dataTaskDidReceiveData: (@Sendable (Session, SessionTask, Data) -> Void)?
     var dataTaskWillCacheResponse: (@Sendable (Session, SessionTask, CachedURLResponse) -> CachedURLResponse?)?
     var dataTaskWillCacheResponseWithCompletion:
@@ -161,6 +162,14 @@ extension SessionDelegate {
     {
         get { closures.withLock { $0.dataTaskDidReceiveResponseWithCompletion } }
         set { closures.withLock { $0.dataTaskDidReceiveResponseWithCompletion = newValue } }
+    }
+
+    /// Is told that a body is written to a file, because a disposition was `becomeDownload`; the task stays the same, and is given twice.
+    ///
+    /// ``downloadTaskDidFinishDownloadingToURL`` gets the file; the request's data is `nil`.
+    @preconcurrency public var dataTaskDidBecomeDownloadTask: (@Sendable (Session, SessionTask, SessionTask) -> Void)? {
+        get { closures.withLock { $0.dataTaskDidBecomeDownloadTask } }
+        set { closures.withLock { $0.dataTaskDidBecomeDownloadTask = newValue } }
     }
 
     /// Gets the pieces of bodies instead of the requests, whose data stays empty. A slow closure slows down the transfer.

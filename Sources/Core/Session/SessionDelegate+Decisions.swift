@@ -111,7 +111,9 @@ private struct Judgement: Sendable {
     }
 
     private func ask(about next: TransferRequest) {
-        let (now, later) = delegate.closures.withLock { ($0.taskWillPerformHTTPRedirection, $0.taskWillPerformHTTPRedirectionWithCompletion) }
+        let (now, later) = delegate.closures.withLock {
+            ($0.taskWillPerformHTTPRedirection, $0.taskWillPerformHTTPRedirectionWithCompletion)
+        }
         guard now != nil || later != nil, let response, let proposed = next.urlRequest else {
             return decided(.goOn(NextTransfer(request: next, reason: .redirect)))
         }
@@ -156,7 +158,21 @@ private struct Judgement: Sendable {
     }
 
     private func apply(_ disposition: URLSession.ResponseDisposition) {
-        decided(disposition == .cancel ? .refuse(CurlewError.cancelled) : .accept)
+        switch disposition {
+        case .cancel: decided(.refuse(CurlewError.cancelled))
+        case URLSession.ResponseDisposition.download: becomeDownload()
+        default: decided(.accept)
+        }
+    }
+
+    private func becomeDownload() {
+        do {
+            try (request as? DataRequest)?.dataDelegate.receiveIntoFile()
+            delegate.closures.withLock { $0.dataTaskDidBecomeDownloadTask }?(session, task, task)
+            decided(.accept)
+        } catch {
+            decided(.refuse(error))
+        }
     }
 }
 
@@ -171,6 +187,11 @@ extension TransferRequest {
         result.expectsLargeBody = expectsLargeBody
         return result
     }
+}
+
+extension URLSession.ResponseDisposition {
+    /// `becomeDownload`, which Foundation on Linux has deprecated because its own sessions can't do it.
+    static let download = URLSession.ResponseDisposition(rawValue: 2)
 }
 
 // MARK: - Bodies

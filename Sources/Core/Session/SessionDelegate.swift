@@ -112,7 +112,9 @@ open class SessionDelegate: @unchecked Sendable {  // everything mutable is behi
     private func retrierAnswered(_ shouldRetry: Bool, _ delay: TimeInterval, on request: Request, attempt: Int) {
         guard request.delegate.state.withLock({ $0.lifecycle.retrierAnswered(attempt) }) else { return }
         guard shouldRetry else { return finish(request) }
-        if let error = request.delegate.error { request.session.tellMonitors { $0.request(request, willRetryAfter: delay, because: error) } }
+        if let error = request.delegate.error {
+            request.session.tellMonitors { $0.request(request, willRetryAfter: delay, because: error) }
+        }
         // An asker that waits for ever is its own affair; one that wraps around is ours.
         let seconds = delay.isNaN ? 0 : min(max(delay, 0), 100 * 365 * 86_400)
         request.session.queue.asyncAfter(deadline: .now() + seconds) { [weak request] in

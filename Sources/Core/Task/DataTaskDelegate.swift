@@ -8,6 +8,8 @@ class DataTaskDelegate: TaskDelegate, @unchecked Sendable {  // as its superclas
     private enum Body {
         case kept(Data)
         case streamed(BodyBuffer)
+        /// The session's delegate wanted a download.
+        case file(PartFile)
     }
 
     private struct BodyState {
@@ -49,6 +51,7 @@ class DataTaskDelegate: TaskDelegate, @unchecked Sendable {  // as its superclas
         bodyState.withLock { state in
             let body = state.body
             state = BodyState(isWanted: state.isWanted)
+            if case .file(let file) = body { file.discard() }
             guard case .streamed(let buffer) = body else { return }
             buffer.restart()
             state.body = body
@@ -114,6 +117,8 @@ class DataTaskDelegate: TaskDelegate, @unchecked Sendable {  // as its superclas
             switch state.body {
             case .streamed(let buffer):
                 return (buffer.append(bytes) ? .proceed : .pause, state.count)
+            case .file(let file):
+                return (write(bytes, to: file), state.count)
             case .kept(var data):
                 guard state.count <= Int64(limit) else { return (.cancel, state.count) }
                 // Taken out of the enumeration while it grows: a second reference would copy it.
@@ -123,9 +128,19 @@ class DataTaskDelegate: TaskDelegate, @unchecked Sendable {  // as its superclas
                 return (.proceed, state.count)
             }
         }
-        if action == .cancel { failForSize(limit, received: count) }
+        if action == .cancel, error == nil { failForSize(limit, received: count) }
         downloadProgress.update(completed: count)
         return action
+    }
+
+    private func write(_ bytes: UnsafeRawBufferPointer, to file: PartFile) -> ReceiveAction {
+        do {
+            try file.write(bytes)
+            return .proceed
+        } catch {
+            fail(error)
+            return .cancel
+        }
     }
 
     private func failForSize(_ limit: Int, received: Int64) {
@@ -163,16 +178,41 @@ class DataTaskDelegate: TaskDelegate, @unchecked Sendable {  // as its superclas
         bodyState.withLock { $0.isTaken = true }
     }
 
+    /// Has the body written to a file in the session's temporary directory. Before it comes; on the session's queue.
+    func receiveIntoFile() throws {
+        let file = try PartFile(in: session.configuration.temporaryDirectory)
+        bodyState.withLock { $0.body = .file(file) }
+    }
+
+    private var file: PartFile? {
+        bodyState.withLock { if case .file(let file) = $0.body { file } else { nil } }
+    }
+
+    /// Has the session's delegate take the file, and removes it if it does not.
+    private func deliver(_ file: PartFile) {
+        defer { file.discard() }
+        do {
+            try file.close()
+            guard error == nil, let take = sessionDelegate.closures.withLock({ $0.downloadTaskDidFinishDownloadingToURL }),
+                let task = state.withLock({ $0.task })
+            else { return }
+            take(session, task, file.url)
+        } catch {
+            fail(error)
+        }
+    }
+
     private var buffer: BodyBuffer? {
         bodyState.withLock { if case .streamed(let buffer) = $0.body { buffer } else { nil } }
     }
 
     /// The closure gets everything before the request ends.
     override var mustConcludeOnQueue: Bool {
-        buffer?.hasDrain == true || super.mustConcludeOnQueue
+        buffer?.hasDrain == true || file != nil || super.mustConcludeOnQueue
     }
 
     override func settle() {
         buffer?.drainNow()
+        if let file { deliver(file) }
     }
 }

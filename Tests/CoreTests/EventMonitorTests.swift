@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+import CurlewEncoding
+import CurlewHTTP
+import CurlewTransport
+import Testing
+
+@testable import CurlewCore
+
+@Suite(.timeLimit(.minutes(1))) struct EventMonitorTests {
+    /// Writes down what it is told.
+    private struct Recorder: EventMonitor {
+        let events = Inbox<String>()
+        func request(_ request: Request, didCreate task: SessionTask) { events.put("task \(task.taskIdentifier)") }
+        func requestDidResume(_ request: Request) { events.put("resume") }
+        func requestDidSuspend(_ request: Request) { events.put("suspend") }
+        func requestDidCancel(_ request: Request) { events.put("cancel") }
+        func request(_ request: Request, didReceive response: HTTPURLResponse) { events.put("response \(response.statusCode)") }
+        func request(_ request: Request, willContinueWith newRequest: URLRequest) { events.put("next \(newRequest.url?.path ?? "")") }
+        func request(_ request: Request, didComplete task: SessionTask, with error: (any Error)?) { events.put("complete \(error == nil)") }
+        func request(_ request: Request, willRetryAfter delay: TimeInterval, because error: any Error) { events.put("retry \(delay)") }
+        func requestDidFinish(_ request: Request) { events.put("finish") }
+    }
+
+    private struct Silent: EventMonitor {}
+
+    private let recorder = Recorder()
+
+    @Test("a redirected request is told step by step") func aRedirectedRequestIsTold() async {
+        let mock = MockTransport.answering(inTurn: [.response(302, ["Location": "/next"]), .response(200)])
+        let manager = SessionManager(mock: mock) { [recorder] in $0.eventMonitors = [Silent(), recorder] }
+        _ = await manager.request("http://mock/").serializingData().response
+        // Making the task and starting it are the caller's, the rest comes in its order.
+        let events = await recorder.events.first(7)
+        #expect(Set(events.prefix(2)).isSubset(of: ["task 1", "resume", "response 302"]))
+        #expect(events.filter { $0 != "resume" } == ["task 1", "response 302", "next /next", "response 200", "complete true", "finish"])
+    }
+
+    @Test("a retried request is told attempt by attempt") func aRetriedRequestIsTold() async {
+        let mock = MockTransport.answering(inTurn: [.failure(), .response(200)])
+        let manager = SessionManager(mock: mock) { [recorder] in $0.eventMonitors = [recorder] }
+        manager.retrier = Retrying { request, _, completion in completion(request.retryCount == 0, 0) }
+        _ = await manager.request("http://mock/").serializingData().response
+        let events = await recorder.events.first(8).filter { $0 != "resume" }
+        #expect(events == ["task 1", "complete false", "retry 0.0", "task 2", "response 200", "complete true", "finish"])
+    }
+
+    @Test("suspending and cancelling is told") func suspendingAndCancellingIsTold() async {
+        let manager = SessionManager(mock: MockTransport()) { [recorder] in $0.eventMonitors = [recorder] }
+        let request = manager.request("http://mock/")
+        request.suspend()
+        request.cancel()
+        _ = await request.serializingData().response
+        let events = await recorder.events.first(6)
+        #expect(events.prefix(3) == ["task 1", "resume", "suspend"])
+        #expect(Set(events.dropFirst(3)) == ["cancel", "complete false", "finish"])
+    }
+}
