@@ -11,13 +11,30 @@ extension EasyHandle {
     /// Bodies beyond this size, and those of unknown size, don't go over an HTTP/2 that can hang on them.
     private static let largestBodyForOldHTTP2 = 64 * 1024
 
-    /// Sets everything for a transfer; the handle has just been reset.
+    /// Sets everything for a transfer.
+    ///
+    /// What an ordinary request has set is kept for the next one like it: most follow each other with the same options.
     func configure(for transfer: Transfer) throws(OptionError) {
         let request = transfer.request
-        try setConnection(for: transfer, url: request.url, options: request.options, proxy: transfer.proxy)
+        let isOrdinary = request.isOrdinary && !transfer.needsFreshConnection
+        if isOrdinary, let usual, usual.options === request.prepared, usual.isSecure == transfer.isSecure {
+            forgetMessage()
+            try set(CURLOPT_URL, request.url)
+            guard usual.headers != request.headers else { return }
+        } else {
+            reset()
+            try configureAnew(for: transfer)
+        }
+        usual = nil
+        try setHeaders(headerLines(for: request))
+        if isOrdinary { usual = Usual(options: request.prepared, isSecure: transfer.isSecure, headers: request.headers) }
+    }
+
+    private func configureAnew(for transfer: Transfer) throws(OptionError) {
+        let request = transfer.request
+        try setConnection(for: transfer, url: request.url, options: request.prepared, proxy: transfer.proxy)
         try setCallbacks(for: transfer)
         try setMethod(for: transfer)
-        try setHeaders(headerLines(for: request))
         try setVersion(for: request)
         if request.expectsLargeBody {
             try set(CURLOPT_BUFFERSIZE, 256 * 1024)
@@ -28,7 +45,7 @@ extension EasyHandle {
 
     /// Sets everything for a raw stream.
     func configure(for stream: StreamTransfer) throws(OptionError) {
-        try setConnection(for: stream, url: stream.request.url, options: stream.request.options, proxy: stream.proxy)
+        try setConnection(for: stream, url: stream.request.url, options: PreparedOptions(stream.request.options), proxy: stream.proxy)
         try set(CURLOPT_CONNECT_ONLY, true)
         // What the peer says next is for the user of the stream: no HTTP/2, and nothing that invites the peer to it.
         try set(CURLOPT_HTTP_VERSION, CURL_HTTP_VERSION_1_1)
@@ -38,7 +55,7 @@ extension EasyHandle {
 
     /// Sets what concerns connections, of whichever kind.
     private func setConnection(
-        for member: MultiMember, url: String, options: TransferOptions, proxy: Proxy?
+        for member: MultiMember, url: String, options: PreparedOptions, proxy: Proxy?
     ) throws(OptionError) {
         try setErrorBuffer()
         try set(CURLOPT_PRIVATE, pointer: Unmanaged.passUnretained(member).toOpaque())
@@ -48,13 +65,13 @@ extension EasyHandle {
         try check(ccurlew_set_quick_exit(raw), CURLOPT_NOSIGNAL)
         try set(CURLOPT_PROTOCOLS_STR, "http,https")
         try set(CURLOPT_SUPPRESS_CONNECT_HEADERS, true)
-        try set(CURLOPT_CONNECTTIMEOUT_MS, options.connectTimeout?.atLeastOneMillisecond ?? Int(Int32.max))
+        try set(CURLOPT_CONNECTTIMEOUT_MS, options.connectTimeoutMilliseconds)
         try check(ccurlew_set_opensocket_callback(raw, Transfer.openSocketCallback), CURLOPT_OPENSOCKETFUNCTION)
         try check(ccurlew_set_closesocket_callback(raw, Transfer.closeSocketCallback), CURLOPT_CLOSESOCKETFUNCTION)
         try set(CURLOPT_OPENSOCKETDATA, pointer: Unmanaged.passUnretained(member).toOpaque())
         try set(CURLOPT_CLOSESOCKETDATA, pointer: Unmanaged.passUnretained(member.loop).toOpaque())
         if let share = member.loop.share { try set(CURLOPT_SHARE, pointer: share) }
-        try setTLS(options.tls)
+        try setTLS(options.options.tls)
         try setProxy(proxy)
     }
 
@@ -113,7 +130,7 @@ extension EasyHandle {
             let isBlank = header.value.utf8.allSatisfy { $0 == UInt8(ascii: " ") || $0 == UInt8(ascii: "\t") }
             lines.append(isBlank ? "\(header.name);" : "\(header.name): \(header.value)")
         }
-        if request.options.decodesContent, !saysAcceptEncoding { lines.append("Accept-Encoding: \(Self.acceptedCodings)") }
+        if request.prepared.options.decodesContent, !saysAcceptEncoding { lines.append("Accept-Encoding: \(Self.acceptedCodings)") }
         // libcurl adds "Expect: 100-continue" to large bodies and waits a second; many servers answer 417. An empty value removes it.
         if request.body != nil, !saysExpect { lines.append("Expect:") }
         // It calls an empty body a form otherwise.
@@ -123,7 +140,7 @@ extension EasyHandle {
 
     private func setVersion(for request: TransferRequest) throws(OptionError) {
         let curl = CurlInfo.current
-        switch request.options.httpVersion {
+        switch request.prepared.options.httpVersion {
         case .http1:
             try set(CURLOPT_HTTP_VERSION, CURL_HTTP_VERSION_1_1)
         case .http2PriorKnowledge where curl.supportsHTTP2:
@@ -160,25 +177,25 @@ extension EasyHandle {
     /// An empty string is no proxy, whatever the environment says: libcurl must not read it for each request.
     private func setProxy(_ proxy: Proxy?) throws(OptionError) {
         try set(CURLOPT_PROXY, proxy?.url ?? "")
-        if let proxy { try set(CURLOPT_NOPROXY, proxy.exceptions) }
+        try set(CURLOPT_NOPROXY, proxy?.exceptions ?? "")
     }
 
     // MARK: Results
 
     /// Reads what libcurl has measured. Its times begin when it was given the transfer.
-    func readMetrics(into metrics: inout TransferMetrics, since start: Duration) {
-        func time(_ info: CURLINFO) -> Duration? {
+    func readMetrics(into metrics: inout TransferMetrics, since start: Int64) {
+        func time(_ info: CURLINFO) -> Int64? {
             let microseconds = ccurlew_get_offset(raw, info)
-            return microseconds > 0 ? start + .microseconds(Int64(microseconds)) : nil
+            return microseconds > 0 ? start + Int64(microseconds) * 1000 : nil
         }
         metrics.reusedConnection = ccurlew_get_long(raw, CURLINFO_NUM_CONNECTS) == 0 && ccurlew_get_long(raw, CURLINFO_PRIMARY_PORT) > 0
         if !metrics.reusedConnection {
-            metrics.nameLookupEnd = time(CURLINFO_NAMELOOKUP_TIME_T)
-            metrics.connectEnd = time(CURLINFO_CONNECT_TIME_T)
-            metrics.secureConnectionEnd = time(CURLINFO_APPCONNECT_TIME_T)
+            metrics.nanoseconds.nameLookup = time(CURLINFO_NAMELOOKUP_TIME_T)
+            metrics.nanoseconds.connect = time(CURLINFO_CONNECT_TIME_T)
+            metrics.nanoseconds.secureConnection = time(CURLINFO_APPCONNECT_TIME_T)
         }
-        metrics.requestStart = time(CURLINFO_PRETRANSFER_TIME_T)
-        metrics.responseStart = time(CURLINFO_STARTTRANSFER_TIME_T)
+        metrics.nanoseconds.requestStart = time(CURLINFO_PRETRANSFER_TIME_T)
+        metrics.nanoseconds.responseStart = time(CURLINFO_STARTTRANSFER_TIME_T)
         metrics.requestHeaderBytes = Int64(ccurlew_get_long(raw, CURLINFO_REQUEST_SIZE))
         metrics.responseHeaderBytes = Int64(ccurlew_get_long(raw, CURLINFO_HEADER_SIZE))
         metrics.remoteAddress = ccurlew_get_string(raw, CURLINFO_PRIMARY_IP).flatMap { $0.pointee == 0 ? nil : String(cString: $0) }
@@ -216,6 +233,9 @@ extension String {
 }
 
 extension TransferRequest {
+    /// Whether it is like most: nothing is set for it but URL and header fields, beside its options.
+    fileprivate var isOrdinary: Bool { body == nil && method == .get && !mayPause && !expectsLargeBody }
+
     /// Why the request can't be sent as it stands. Whoever can put a line break into a header field adds fields of their own, and libcurl
     /// would take a zero byte for the end.
     var defect: CurlewError? {

@@ -6,9 +6,19 @@ import CurlewHTTP
 ///
 /// Event-loop thread only, and not Sendable on purpose.
 final class EasyHandle {
+    /// What has to be the same for the next request to find everything set.
+    struct Usual {
+        let options: PreparedOptions
+        /// The proxy depends on it.
+        let isSecure: Bool
+        let headers: HTTPHeaders
+    }
+
     let pointer: OpaquePointer
     private let errorBuffer: UnsafeMutablePointer<CChar>
     private var headerList: UnsafeMutablePointer<curl_slist>?
+    /// What the handle is set up for, if that is an ordinary request.
+    var usual: Usual?
 
     /// `nil` when libcurl has no memory.
     init?() {
@@ -31,6 +41,11 @@ final class EasyHandle {
         curl_easy_reset(raw)
         curl_slist_free_all(headerList)
         headerList = nil
+        usual = nil
+        forgetMessage()
+    }
+
+    func forgetMessage() {
         errorBuffer[0] = 0
     }
 

@@ -10,13 +10,21 @@ import CurlewHTTP
 /// thread is made with the first request and ends with ``shutDown()``, which letting go of this object calls too. What the thread does
 /// stands in `EventLoopThread`: read that first.
 public final class EventLoop: Transport {
-    /// A request to be started.
-    struct Start: Sendable {
+    /// A request to be started. An object, since it goes from hand to hand.
+    final class Start: Sendable {
         let request: TransferRequest
         let id: Int
         let observer: any TransferObserver
         let time: Nanoseconds
         let date: Date
+
+        init(request: TransferRequest, id: Int, observer: any TransferObserver, time: Nanoseconds, date: Date) {
+            self.request = request
+            self.id = id
+            self.observer = observer
+            self.time = time
+            self.date = date
+        }
     }
 
     /// What can be asked of the thread.

@@ -14,31 +14,31 @@ final class EventLoopThread {
     /// Whether transfers share HTTP/2 connections.
     let multiplexes: Bool
     /// The time at which this turn began, or its wait ended.
-    private(set) var now = MonotonicTime.now()
+    @exclusivity(unchecked) private(set) var now = MonotonicTime.now()
     /// What libcurl, and raw streams, want of the sockets.
-    private var sockets = SocketTable()
+    @exclusivity(unchecked) private var sockets = SocketTable()
     /// The connections in libcurl's pools.
-    var connections = KeptConnections()
+    @exclusivity(unchecked) var connections = KeptConnections()
     /// Lets transfers resume each other's TLS sessions, which a multi handle alone does not.
     let share: UnsafeMutableRawPointer?
 
     private let mailbox: Mailbox
     private let poller: any Poller
     private let proxies = ProxySettings(environment: ProcessInfo.processInfo.environment)
-    private var buffered: MultiHandle?
-    private var streaming: MultiHandle?
-    private var transfers: [Int: Transfer] = [:]
-    private var streams: [Int: StreamTransfer] = [:]
-    private var timers = DeadlineHeap<Transfer>()
-    private var queue: HostQueue<Transfer>
-    private var pool: [Transfer] = []
+    @exclusivity(unchecked) private var buffered: MultiHandle?
+    @exclusivity(unchecked) private var streaming: MultiHandle?
+    @exclusivity(unchecked) private var transfers: [Int: Transfer] = [:]
+    @exclusivity(unchecked) private var streams: [Int: StreamTransfer] = [:]
+    @exclusivity(unchecked) private var timers = DeadlineHeap<Transfer>()
+    @exclusivity(unchecked) private var queue: HostQueue<Transfer>
+    @exclusivity(unchecked) private var pool: [Transfer] = []
     /// Transfers whose place in the host's queue came free.
-    private var ready: [Transfer] = []
+    @exclusivity(unchecked) private var ready: [Transfer] = []
     /// Streams that left bytes unread, so that others get their turn.
-    private var unreadStreams: [StreamTransfer] = []
+    @exclusivity(unchecked) private var unreadStreams: [StreamTransfer] = []
     /// Hosts that spoke HTTP/1 where HTTP/2 was offered.
-    private var hostsWithoutSharing: Set<UInt64> = []
-    private var isStopping = false
+    @exclusivity(unchecked) private var hostsWithoutSharing: Set<UInt64> = []
+    @exclusivity(unchecked) private var isStopping = false
 
     /// Handles kept for later requests; each holds some 20 KiB.
     private static let largestPool = 256
@@ -131,7 +131,7 @@ final class EventLoopThread {
             return start.observer.transfer(
                 start.id, didComplete: TransferOutcome(error: CurlewError.transferFailed(failure), metrics: TransferMetrics()))
         }
-        transfer.begin(start)
+        transfer.begin(start, isCounted: multiplexes || queue.hasLimit)
         transfers[start.id] = transfer
         // Who may share a connection is counted by libcurl: how many a host needs is not known before TLS has negotiated. Those that wait
         // there do so on their connect timeout.
@@ -142,7 +142,7 @@ final class EventLoopThread {
 
     private func mayShareConnection(_ transfer: Transfer) -> Bool {
         guard multiplexes, !transfer.request.mayPause else { return false }
-        return switch transfer.request.options.httpVersion {
+        return switch transfer.request.prepared.options.httpVersion {
         case .automatic: transfer.isSecure && !hostsWithoutSharing.contains(transfer.hostKey)
         case .http1: false
         case .http2PriorKnowledge: true

@@ -17,6 +17,9 @@ package struct HostQueue<Element: AnyObject> {
         self.limit = limit.map { max(1, $0) }
     }
 
+    /// Whether it ever lets anybody wait.
+    package var hasLimit: Bool { limit != nil }
+
     /// Whether `element` may start now; if not, it waits until ``leave(_:)`` hands it out.
     package mutating func enter(_ host: UInt64, _ element: Element) -> Bool {
         guard let limit else { return true }

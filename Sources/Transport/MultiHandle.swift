@@ -5,7 +5,8 @@ import CurlewHTTP
 /// What libcurl runs in a multi handle: a transfer, or a raw stream while it connects. `CURLOPT_PRIVATE` points to it.
 class MultiMember {
     let handle: EasyHandle
-    unowned let loop: EventLoopThread
+    // The loop owns its members and outlives them; counting each look at it would cost more than the look.
+    unowned(unsafe) let loop: EventLoopThread
 
     /// `nil` when libcurl has no memory.
     init?(loop: EventLoopThread) {
@@ -28,10 +29,11 @@ class MultiMember {
 /// Event-loop thread only.
 final class MultiHandle {
     private let pointer: UnsafeMutableRawPointer
-    private unowned let loop: EventLoopThread
-    private var connectionCacheSize = 0
+    // Owned by the loop, as the members are.
+    private unowned(unsafe) let loop: EventLoopThread
+    @exclusivity(unchecked) private var connectionCacheSize = 0
     /// When libcurl wants to be called though no socket has anything.
-    private(set) var timerDeadline: Nanoseconds?
+    @exclusivity(unchecked) private(set) var timerDeadline: Nanoseconds?
 
     /// `nil` when libcurl has no memory, or refuses to be set up.
     init?(loop: EventLoopThread, configuration: TransportConfiguration, multiplexes: Bool) {

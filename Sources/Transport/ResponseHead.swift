@@ -124,12 +124,29 @@ public struct ResponseHead: Sendable, Hashable {
 
     /// The code in a status line: three digits behind the version.
     package static func statusCode(of line: ArraySlice<UInt8>) -> Int? {
-        let line = line.prefix { $0 != lineFeed }
-        guard line.starts(with: "HTTP/".utf8), let gap = line.firstIndex(of: space) else { return nil }
-        let digits = line[(gap + 1)...].prefix { (UInt8(ascii: "0")...UInt8(ascii: "9")).contains($0) }
-        guard digits.count == 3 else { return nil }
-        return digits.reduce(0) { $0 * 10 + Int($1 - UInt8(ascii: "0")) }
+        line.withUnsafeBufferPointer { line in
+            guard line.count > 5, line[0] == UInt8(ascii: "H"), line[1] == UInt8(ascii: "T"), line[2] == UInt8(ascii: "T"),
+                line[3] == UInt8(ascii: "P"), line[4] == UInt8(ascii: "/")
+            else { return nil }
+            var index = 5
+            while index < line.count, line[index] != space {
+                guard line[index] != lineFeed else { return nil }
+                index += 1
+            }
+            var code = 0
+            var count = 0
+            index += 1
+            while index < line.count, isDigit(line[index]) {
+                guard count < 3 else { return nil }
+                code = code * 10 + Int(line[index] - UInt8(ascii: "0"))
+                count += 1
+                index += 1
+            }
+            return count == 3 ? code : nil
+        }
     }
+
+    private static func isDigit(_ byte: UInt8) -> Bool { (UInt8(ascii: "0")...UInt8(ascii: "9")).contains(byte) }
 }
 
 private let space = UInt8(ascii: " ")

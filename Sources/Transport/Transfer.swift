@@ -22,60 +22,68 @@ final class Transfer: MultiMember, DeadlineHolder {
         var isPaused: Bool { isSuspended || isHeld || receivingStopped || sendingStopped }
     }
 
-    var deadline: Nanoseconds = 0
-    var heapIndex = -1
+    @exclusivity(unchecked) var deadline: Nanoseconds = 0
+    @exclusivity(unchecked) var heapIndex = -1
 
     // Set by `begin`, for one request.
-    private(set) var id = 0
-    private(set) var request = TransferRequest(url: "")
-    private(set) var hostKey: UInt64 = 0
-    private(set) var state = TransferState(method: .get, mayRepeat: true, maximumHeadSize: 0)
-    private(set) var limits = TimeLimits(TransferOptions())
-    private(set) var mailedAt: Nanoseconds = 0
-    private(set) var startDate = Date()
-    private var observer: (any TransferObserver)?
-    private var decoder: ContentDecoder?
-    private var ownError: (any Error)?
+    @exclusivity(unchecked) private(set) var id = 0
+    @exclusivity(unchecked) private var start = Transfer.idle
+    @exclusivity(unchecked) private(set) var hostKey: UInt64 = 0
+    @exclusivity(unchecked) private(set) var isSecure = false
+    @exclusivity(unchecked) private(set) var state = TransferState(method: .get, mayRepeat: true, maximumHeadSize: 0)
+    @exclusivity(unchecked) private var observer: (any TransferObserver)?
+    @exclusivity(unchecked) private var decoder: ContentDecoder?
+    @exclusivity(unchecked) private var ownError: (any Error)?
     /// The number of bytes that the request's body has to have; `nil` when nobody knows.
-    private(set) var bodyLength: Int64?
+    @exclusivity(unchecked) private(set) var bodyLength: Int64?
 
     // How far it has come.
-    var launchedAt: Nanoseconds = 0
-    var lastActivity: Nanoseconds = 0
-    var requestSentAt: Nanoseconds?
-    var multi: MultiHandle?
-    var pauses = Pauses()
-    var needsFreshConnection = false
+    @exclusivity(unchecked) var launchedAt: Nanoseconds = 0
+    @exclusivity(unchecked) var lastActivity: Nanoseconds = 0
+    @exclusivity(unchecked) var requestSentAt: Nanoseconds?
+    @exclusivity(unchecked) var multi: MultiHandle?
+    @exclusivity(unchecked) var pauses = Pauses()
+    @exclusivity(unchecked) var needsFreshConnection = false
     /// Whether the loop's queue counts it, rather than libcurl.
-    var isQueuedByUs = true
+    @exclusivity(unchecked) var isQueuedByUs = true
     /// Sockets that libcurl opened for this transfer and has not used yet.
-    private var openedSockets: [Int32] = []
-    private(set) var bodyBytesSent: Int64 = 0
-    var bodyBytesSeenOff: Int64 = 0
-    private var tlsVersion: String?
-    private var tlsCipher: String?
+    @exclusivity(unchecked) private var openedSockets: [Int32] = []
+    @exclusivity(unchecked) private(set) var bodyBytesSent: Int64 = 0
+    @exclusivity(unchecked) var bodyBytesSeenOff: Int64 = 0
+    @exclusivity(unchecked) private var tlsVersion: String?
+    @exclusivity(unchecked) private var tlsCipher: String?
 
-    /// Takes up a request.
-    func begin(_ start: EventLoop.Start) {
+    /// What a transfer has that nobody uses at the moment.
+    private static let idle = EventLoop.Start(
+        request: TransferRequest(url: "", method: .get, headers: [:], body: nil, prepared: .standard), id: 0, observer: NoObserver(),
+        time: 0,
+        date: Date(timeIntervalSinceReferenceDate: 0))
+
+    var request: TransferRequest { start.request }
+
+    /// When the request was mailed to the loop.
+    var mailedAt: Nanoseconds { start.time }
+
+    var limits: TimeLimits { request.prepared.limits }
+
+    /// Takes up a request; whether its host matters to somebody.
+    func begin(_ start: EventLoop.Start, isCounted: Bool) {
+        self.start = start
         id = start.id
-        request = start.request
         observer = start.observer
-        mailedAt = start.time
-        startDate = start.date
-        hostKey = Self.hostKey(of: request.url)
-        limits = TimeLimits(request.options)
+        isSecure = Self.isSecure(request.url)
+        hostKey = isCounted ? Self.hostKey(of: request.url) : 0
         bodyLength = request.body.flatMap { $0.length ?? request.announcedLength }
         let mayRepeat = request.method.isIdempotent || request.headers["Idempotency-Key"] != nil
-        state = TransferState(method: request.method, mayRepeat: mayRepeat, maximumHeadSize: request.options.maximumHeadSize)
+        state = TransferState(method: request.method, mayRepeat: mayRepeat, maximumHeadSize: request.prepared.options.maximumHeadSize)
     }
 
     /// Lets go of the request; the handle stays for the next one.
     func end() {
-        handle.reset()
         observer = nil
         decoder = nil
         ownError = nil
-        request = TransferRequest(url: "")
+        start = Self.idle
         launchedAt = 0
         requestSentAt = nil
         multi = nil
@@ -83,7 +91,7 @@ final class Transfer: MultiMember, DeadlineHolder {
         needsFreshConnection = false
         isQueuedByUs = true
         bodyLength = nil
-        openedSockets.removeAll(keepingCapacity: true)
+        forgetOpenedSockets()
         bodyBytesSent = 0
         bodyBytesSeenOff = 0
         tlsVersion = nil
@@ -93,18 +101,22 @@ final class Transfer: MultiMember, DeadlineHolder {
     /// Makes the handle ready for libcurl, again after a connection turned out stale.
     func prepare() throws(OptionError) {
         state.launched()
-        openedSockets.removeAll(keepingCapacity: true)
+        forgetOpenedSockets()
         decoder = nil
-        if needsFreshConnection { handle.reset() }
         try handle.configure(for: self)
     }
 
     /// What the connection limit counts by: scheme, host and port, as a hash. Two hosts with the same one would share a limit, no more.
     private static func hostKey(of url: String) -> UInt64 {
+        var url = url
+        return url.withUTF8 { hostKey(of: $0) }
+    }
+
+    private static func hostKey(of url: UnsafeBufferPointer<UInt8>) -> UInt64 {
         var slashes = 0
         var hash: UInt64 = 14_695_981_039_346_656_037
         var hashOfScheme = hash
-        for byte in url.utf8 {
+        for byte in url {
             if byte == UInt8(ascii: "/") { slashes += 1 }
             if slashes == 3 || byte == UInt8(ascii: "?") || byte == UInt8(ascii: "#") { break }
             hash = (hash ^ UInt64(byte.asciiLowercased)) &* 1_099_511_628_211
@@ -114,9 +126,12 @@ final class Transfer: MultiMember, DeadlineHolder {
         return hash
     }
 
-    var proxy: Proxy? { loop.proxy(isSecure: isSecure, policy: request.options.proxy) }
+    var proxy: Proxy? { loop.proxy(isSecure: isSecure, policy: request.prepared.options.proxy) }
 
-    var isSecure: Bool { request.url.utf8.prefix(5).last?.asciiLowercased == UInt8(ascii: "s") }
+    private static func isSecure(_ url: String) -> Bool {
+        var url = url
+        return url.withUTF8 { $0.count > 4 && $0[4].asciiLowercased == UInt8(ascii: "s") }
+    }
 
     // MARK: Sending
 
@@ -125,12 +140,16 @@ final class Transfer: MultiMember, DeadlineHolder {
         openedSockets.append(socket)
     }
 
+    private func forgetOpenedSockets() {
+        if !openedSockets.isEmpty { openedSockets.removeAll(keepingCapacity: true) }
+    }
+
     /// The connection stands: whether the request may go out.
     func requestStarts(localPort: Int32, remotePort: Int32, remoteAddress: UnsafePointer<CChar>?) -> TransferState.RequestAction {
         let socket = loop.connections.used(
             localPort: localPort, remotePort: remotePort, remoteAddress: remoteAddress, justOpened: openedSockets)
         let isKept = openedSockets.isEmpty
-        openedSockets.removeAll(keepingCapacity: true)
+        forgetOpenedSockets()
         let action = state.requestStarts(isSpoilt: isKept && loop.connections.isSpoilt(socket, isSecure: isSecure))
         guard action == .send else { return action }
         lastActivity = loop.now
@@ -218,7 +237,9 @@ final class Transfer: MultiMember, DeadlineHolder {
     }
 
     private func makeDecoder(for head: ResponseHead) -> Bool {
-        guard request.options.decodesContent, state.hasContentCoding, request.method != .head, head.statusCode != 304 else { return true }
+        guard state.hasContentCoding, request.prepared.options.decodesContent, request.method != .head, head.statusCode != 304 else {
+            return true
+        }
         let codings = head.headers.value(for: "Content-Encoding") ?? ""
         let accepted = request.headers.value(for: "Accept-Encoding") ?? EasyHandle.acceptedCodings
         do {
@@ -304,17 +325,25 @@ final class Transfer: MultiMember, DeadlineHolder {
     private func metrics() -> TransferMetrics {
         var metrics = TransferMetrics()
         let now = MonotonicTime.now()
-        metrics.startDate = startDate
-        metrics.total = .nanoseconds(Int64(now - min(mailedAt, now)))
+        metrics.startDate = start.date
+        metrics.nanoseconds.total = Int64(now - min(mailedAt, now))
         metrics.requestBodyBytes = bodyBytesSent
         metrics.responseBodyBytes = state.bodyBytes
         guard launchedAt > 0 else { return metrics }
-        let queued = Duration.nanoseconds(Int64(launchedAt - min(mailedAt, launchedAt)))
-        metrics.queueDuration = queued
+        let queued = Int64(launchedAt - min(mailedAt, launchedAt))
+        metrics.nanoseconds.queue = queued
         handle.readMetrics(into: &metrics, since: queued)
         metrics.tlsVersion = tlsVersion
         metrics.tlsCipher = tlsCipher
         if state.statusCode == 0 { metrics.httpVersion = nil }
         return metrics
     }
+}
+
+/// Hears nothing.
+private final class NoObserver: TransferObserver {
+    func transfer(_ id: Int, didReceive head: ResponseHead) -> ReceiveAction { .cancel }
+    func transfer(_ id: Int, didReceive bytes: UnsafeRawBufferPointer) -> ReceiveAction { .cancel }
+    func transfer(_ id: Int, didSend count: Int64) {}
+    func transfer(_ id: Int, didComplete outcome: TransferOutcome) {}
 }

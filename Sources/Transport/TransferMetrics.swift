@@ -18,22 +18,56 @@ public struct TransferMetrics: Sendable, Hashable {
         case http3 = "HTTP/3"
     }
 
+    /// The times as they were taken: a `Duration` takes a multiplication of 128 bits each time.
+    struct Nanoseconds: Sendable, Hashable {
+        var queue: Int64?
+        var nameLookup: Int64?
+        var connect: Int64?
+        var secureConnection: Int64?
+        var requestStart: Int64?
+        var responseStart: Int64?
+        var total: Int64 = 0
+    }
+
+    var nanoseconds = Nanoseconds()
+
     /// When the transfer was handed to the transport.
     public var startDate = Date()
     /// Until a connection to the host was free to be used or made.
-    public var queueDuration: Duration?
+    public var queueDuration: Duration? {
+        get { nanoseconds.queue.map { .nanoseconds($0) } }
+        set { nanoseconds.queue = newValue?.signedNanoseconds }
+    }
     /// Until the host's name was resolved.
-    public var nameLookupEnd: Duration?
+    public var nameLookupEnd: Duration? {
+        get { nanoseconds.nameLookup.map { .nanoseconds($0) } }
+        set { nanoseconds.nameLookup = newValue?.signedNanoseconds }
+    }
     /// Until the connection to the host, or to the proxy, stood.
-    public var connectEnd: Duration?
+    public var connectEnd: Duration? {
+        get { nanoseconds.connect.map { .nanoseconds($0) } }
+        set { nanoseconds.connect = newValue?.signedNanoseconds }
+    }
     /// Until TLS was set up.
-    public var secureConnectionEnd: Duration?
+    public var secureConnectionEnd: Duration? {
+        get { nanoseconds.secureConnection.map { .nanoseconds($0) } }
+        set { nanoseconds.secureConnection = newValue?.signedNanoseconds }
+    }
     /// Until the request's first byte could go out.
-    public var requestStart: Duration?
+    public var requestStart: Duration? {
+        get { nanoseconds.requestStart.map { .nanoseconds($0) } }
+        set { nanoseconds.requestStart = newValue?.signedNanoseconds }
+    }
     /// Until the response's first byte was there.
-    public var responseStart: Duration?
+    public var responseStart: Duration? {
+        get { nanoseconds.responseStart.map { .nanoseconds($0) } }
+        set { nanoseconds.responseStart = newValue?.signedNanoseconds }
+    }
     /// Until the transfer was over.
-    public var total: Duration = .zero
+    public var total: Duration {
+        get { .nanoseconds(nanoseconds.total) }
+        set { nanoseconds.total = newValue.signedNanoseconds }
+    }
     /// Bytes of the request's head as sent, all attempts of libcurl included.
     public var requestHeaderBytes: Int64 = 0
     /// Bytes of the request's body, the last attempt's, as handed to the network.
@@ -61,4 +95,8 @@ public struct TransferMetrics: Sendable, Hashable {
 
     /// Makes metrics of a transfer that has measured nothing yet.
     public init() {}
+}
+
+extension Duration {
+    fileprivate var signedNanoseconds: Int64 { self < .zero ? -Int64((.zero - self).nanoseconds) : Int64(nanoseconds) }
 }

@@ -12,11 +12,15 @@ public struct TransferRequest: Sendable {
     /// The body; `nil` for none.
     public var body: (any BodySource)?
     /// How to send it.
-    public var options: TransferOptions
+    public var options: TransferOptions {
+        get { prepared.options }
+        set { prepared = PreparedOptions(newValue) }
+    }
     /// Whether its observer may pause it for long: such a transfer does not share a multiplexed connection with others.
     public var mayPause: Bool
     /// Whether large bodies are expected, which larger buffers suit.
     public var expectsLargeBody: Bool
+    private(set) var prepared: PreparedOptions
 
     /// Makes a request.
     public init(
@@ -27,9 +31,20 @@ public struct TransferRequest: Sendable {
         self.method = method
         self.headers = headers
         self.body = body
-        self.options = options
+        prepared = PreparedOptions(options)
         self.mayPause = mayPause
         self.expectsLargeBody = expectsLargeBody
+    }
+
+    /// Makes a request with options that other requests have, too.
+    package init(url: String, method: HTTPMethod, headers: HTTPHeaders, body: (any BodySource)?, prepared: PreparedOptions) {
+        self.url = url
+        self.method = method
+        self.headers = headers
+        self.body = body
+        self.prepared = prepared
+        mayPause = false
+        expectsLargeBody = false
     }
 }
 

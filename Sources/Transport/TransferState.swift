@@ -48,7 +48,8 @@ struct TransferState {
         var hasContentCoding = false
 
         mutating func note(_ line: UnsafeRawBufferPointer) {
-            switch line.first?.asciiLowercased {
+            // Any other letter begins none of these names; the bit tells capitals from small letters.
+            switch line[0] | 0x20 {
             case UInt8(ascii: "c"):
                 if line.hasFieldName("content-length") {
                     contentLength = line.number(behind: "content-length")
@@ -235,8 +236,17 @@ extension UnsafeRawBufferPointer {
 
     /// The number behind a field's name, which may have white space around it; `nil` for anything else.
     fileprivate func number(behind name: StaticString) -> Int64? {
-        var value = self[(name.utf8CodeUnitCount + 1)...].drop { $0 <= UInt8(ascii: " ") }
-        while let last = value.last, last <= UInt8(ascii: " ") { value.removeLast() }
-        return Int64(String(decoding: value, as: UTF8.self))
+        var start = name.utf8CodeUnitCount + 1
+        var end = count
+        while start < end, self[start] <= UInt8(ascii: " ") { start += 1 }
+        while end > start, self[end - 1] <= UInt8(ascii: " ") { end -= 1 }
+        // Nineteen digits may be more than fit; who announces that much is not believed.
+        guard (1...18).contains(end - start) else { return nil }
+        var number: Int64 = 0
+        for byte in self[start..<end] {
+            guard (UInt8(ascii: "0")...UInt8(ascii: "9")).contains(byte) else { return nil }
+            number = number * 10 + Int64(byte - UInt8(ascii: "0"))
+        }
+        return number
     }
 }

@@ -26,7 +26,28 @@ struct Requestable: TaskConvertible {
         /// As Foundation has it, beside the header fields as they were given.
         case urlRequest(URLRequest, given: GivenHeaders?)
         /// Nothing to encode: `URLRequest` comes in only when somebody asks for it. It costs more than all the rest of making a request.
-        case plain(URL, HTTPMethod, HTTPHeaders)
+        case parts(Target, HTTPMethod, HTTPHeaders)
+    }
+
+    private enum Target {
+        /// Beyond doubt by its bytes.
+        case plain(String)
+        case parsed(URL)
+
+        init(_ convertible: any URLConvertible) throws {
+            if let string = convertible as? String, PlainURL.isPlain(string) {
+                self = .plain(string)
+            } else {
+                self = .parsed(try convertible.asURL())
+            }
+        }
+
+        var url: any URLConvertible {
+            switch self {
+            case .plain(let string): string
+            case .parsed(let url): url
+            }
+        }
     }
 
     private let original: Original
@@ -38,20 +59,26 @@ struct Requestable: TaskConvertible {
     ///
     /// - Throws: what it throws.
     init(_ convertible: any URLRequestConvertible, isStreamed: Bool = false) throws {
-        self.isStreamed = isStreamed
-        guard let parts = convertible as? RequestParts else {
+        let parts = convertible as? RequestParts
+        if let parts, parts.parameters == nil {
+            try self.init(parts.url, parts.method, parts.headers, isStreamed: isStreamed)
+        } else {
             let urlRequest = try convertible.asURLRequest()
-            original = .urlRequest(urlRequest, given: nil)
-            streamBody = urlRequest.httpBodyStream.map { StreamBody($0) }
-            return
+            self.init(urlRequest, given: parts?.headers.map { GivenHeaders($0, in: urlRequest) }, isStreamed: isStreamed)
         }
+    }
+
+    private init(_ urlRequest: URLRequest, given: GivenHeaders?, isStreamed: Bool) {
+        self.isStreamed = isStreamed
+        original = .urlRequest(urlRequest, given: given)
+        streamBody = urlRequest.httpBodyStream.map { StreamBody($0) }
+    }
+
+    /// Takes a request without parameters by its parts.
+    init(_ url: any URLConvertible, _ method: HTTPMethod, _ headers: HTTPHeaders?, isStreamed: Bool = false) throws {
+        self.isStreamed = isStreamed
+        original = .parts(try Target(url), method, headers ?? [:])
         streamBody = nil
-        guard parts.parameters == nil else {
-            let urlRequest = try parts.asURLRequest()
-            original = .urlRequest(urlRequest, given: parts.headers.map { GivenHeaders($0, in: urlRequest) })
-            return
-        }
-        original = .plain(try parts.url.asURL(), parts.method, parts.headers ?? [:])
     }
 
     var urlRequest: URLRequest? {
@@ -61,7 +88,7 @@ struct Requestable: TaskConvertible {
     private func asURLRequest() throws -> URLRequest {
         switch original {
         case .urlRequest(let request, _): request
-        case .plain(let url, let method, let headers): try URLRequest(url: url, method: method, headers: headers)
+        case .parts(let target, let method, let headers): try URLRequest(url: target.url, method: method, headers: headers)
         }
     }
 
@@ -76,8 +103,12 @@ struct Requestable: TaskConvertible {
 
     /// The transfer of the adapted request, with a body of its own or the given one.
     func transfer(in session: Session, adapter: (any RequestAdapter)?, body: (any BodySource)? = nil) throws -> TransferRequest {
-        if adapter == nil, case .plain(let url, let method, let headers) = original {
-            return try TransferRequest(url, method: method, headers: headers, body: body, configuration: session.configuration)
+        if adapter == nil, case .parts(let target, let method, let headers) = original {
+            switch target {
+            case .plain(let url): return try TransferRequest(plain: url, method: method, headers: headers, body: body, in: session)
+            case .parsed(let url):
+                return try TransferRequest(url, method: method, headers: headers, body: body, configuration: session.configuration)
+            }
         }
         let request = try asURLRequest()
         let adapted = try adapter?.adapt(request) ?? request
@@ -89,7 +120,7 @@ struct Requestable: TaskConvertible {
     private func given(in request: URLRequest) -> GivenHeaders? {
         switch original {
         case .urlRequest(_, let given): given
-        case .plain(_, _, let headers): GivenHeaders(headers, in: request)
+        case .parts(_, _, let headers): GivenHeaders(headers, in: request)
         }
     }
 }

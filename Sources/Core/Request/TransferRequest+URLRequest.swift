@@ -26,6 +26,15 @@ extension TransferRequest {
         if timeout != 60, timeout > 0 { options.idleTimeout = .seconds(min(timeout, 1e9)) }
     }
 
+    /// Makes a transfer of parts that need no check but for the header fields.
+    init(
+        plain url: String, method: HTTPMethod, headers: HTTPHeaders, body: (any BodySource)?, in session: Session
+    ) throws(CurlewError) {
+        self.init(url: url, method: method, headers: headers, body: body, prepared: session.options)
+        if !session.configuration.headers.isEmpty { self.headers.addMissing(from: session.configuration.headers) }
+        try validateHeadersAndBody()
+    }
+
     /// Makes a transfer of a request's parts, checked.
     init(
         _ url: URL, method: HTTPMethod, headers: HTTPHeaders, body: (any BodySource)?, configuration: SessionConfiguration
@@ -40,6 +49,10 @@ extension TransferRequest {
         guard scheme == "http" || scheme == "https" else { throw .urlRequestValidationFailed(reason: .unsupportedScheme(url: url)) }
         guard let host = url.host, !host.isEmpty else { throw .urlRequestValidationFailed(reason: .missingHost(url: url)) }
         if let port = url.port, !(1...65_535).contains(port) { throw .urlRequestValidationFailed(reason: .invalidPort(port)) }
+        try validateHeadersAndBody()
+    }
+
+    private func validateHeadersAndBody() throws(CurlewError) {
         if let header = headers.first(where: { !$0.isValid }) {
             throw .urlRequestValidationFailed(reason: .invalidHeader(name: header.name))
         }

@@ -22,11 +22,18 @@ extension DataRequest {
 
     /// The same for a serializer that may need no more than the head.
     func makeResponse<Value>(_ serializer: DataResponseSerializer<Value>) -> DataResponse<Value> {
-        let context = context
+        makeResponse(context, makeResult(serializer))
+    }
+
+    /// What a serializer makes of the response, for those who want nothing else of it.
+    func makeResult<Value>(_ serializer: DataResponseSerializer<Value>) -> Result<Value, any Error> {
         guard let serializeBody = serializer.serializeBody else {
-            return makeResponse(context, serializer.serializeResponse(context.request, context.response, delegate.data, delegate.error))
+            let context = context
+            return serializer.serializeResponse(context.request, context.response, delegate.data, delegate.error)
         }
-        return makeResponse(context, delegate.error.map { .failure($0) } ?? serializeBody(context.head, delegate.data))
+        let (error, head) = delegate.state.withLock { ($0.error, $0.head) }
+        if let error { return .failure(error) }
+        return serializeBody(head, delegate.data)
     }
 
     private func makeResponse<Value>(_ context: ResponseContext, _ result: Result<Value, any Error>) -> DataResponse<Value> {

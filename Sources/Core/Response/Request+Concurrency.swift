@@ -20,14 +20,17 @@ public struct DataTask<Value: Sendable>: Sendable {
 
     /// The value, or why there is none.
     public var result: Result<Value, any Error> {
-        get async { await response.result }
+        get async {
+            await request.waitForEnd()
+            return request.makeResult(serializer)
+        }
     }
 
     /// The value.
     ///
     /// - Throws: why there is none: ``CurlewError``, `CocoaError`, or what code of the user threw.
     public var value: Value {
-        get async throws { try await response.result.get() }
+        get async throws { try await result.get() }
     }
 
     /// Cancels the request.

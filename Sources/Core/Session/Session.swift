@@ -18,6 +18,8 @@ public final class Session: Sendable {
     /// Runs, one after the other, what may run code of users before the handlers do: validations, the retrier, redirect and stream closures.
     let queue: DispatchQueue
     let transport: any Transport
+    /// The configuration's options, worked out once.
+    let options: PreparedOptions
     /// The cookies that its requests send and receive; `nil` for none.
     let cookies: CookieJar?
     private let state = Lock(State())
@@ -25,6 +27,7 @@ public final class Session: Sendable {
     init(configuration: SessionConfiguration, transport: any Transport) {
         self.configuration = configuration
         self.transport = transport
+        options = PreparedOptions(configuration.options)
         cookies = CookieJar(configuration)
         queue = DispatchQueue(label: "curlew.session", target: .global(qos: .utility))
     }

@@ -163,7 +163,8 @@ open class SessionDelegate: @unchecked Sendable {  // everything mutable is behi
 
     /// Tells those who want to know, and ends the request.
     private func finish(_ request: Request) {
-        guard let tell = closures.withLock({ $0.taskDidComplete }), let task = request.task else { return release(request) }
+        guard let tell = closures.withLock({ $0.taskDidComplete }) else { return release(request) }
+        guard let task = request.task else { return release(request) }
         request.session.queue.async {
             tell(request.session, task, request.delegate.error)
             self.release(request)
@@ -191,7 +192,7 @@ open class SessionDelegate: @unchecked Sendable {  // everything mutable is behi
 
     private func forget(_ request: Request, task: SessionTask?) {
         if let task { self[task] = nil }
-        retrying.withLock { $0[ObjectIdentifier(request)] = nil }
+        retrying.withLock { if !$0.isEmpty { $0[ObjectIdentifier(request)] = nil } }
     }
 
     // MARK: Ends without a transfer
@@ -236,8 +237,9 @@ open class SessionDelegate: @unchecked Sendable {  // everything mutable is behi
             }
             request.delegate.fail(CurlewError.cancelled)
         }
-        request.delegate.whenReadyToEnd {
-            self.perform(request.delegate.taskEnded(outcome), on: request)
+        guard request.delegate.isReadyToEnd else {
+            return request.delegate.whenReadyToEnd { self.perform(request.delegate.taskEnded(outcome), on: request) }
         }
+        perform(request.delegate.taskEnded(outcome), on: request)
     }
 }

@@ -32,13 +32,16 @@ extension SessionManager {
         _ url: any URLConvertible, method: HTTPMethod = .get, parameters: Parameters? = nil,
         encoding: any ParameterEncoding = URLEncoding.default, headers: HTTPHeaders? = nil
     ) -> DataRequest {
-        request(RequestParts(url: url, method: method, parameters: parameters, encoding: encoding, headers: headers))
+        guard parameters == nil else {
+            return request(RequestParts(url: url, method: method, parameters: parameters, encoding: encoding, headers: headers))
+        }
+        return makeDataRequest(isStreamed: false) { try Requestable(url, method, headers) }
     }
 
     /// Makes a request of a `URLRequest`.
     @discardableResult
     public func request(_ urlRequest: any URLRequestConvertible) -> DataRequest {
-        makeDataRequest(urlRequest, isStreamed: false)
+        makeDataRequest(isStreamed: false) { try Requestable(urlRequest) }
     }
 
     /// Makes a request whose body is read as it comes: nothing of it is received before ``DataRequest/bodyStream()`` wants it.
@@ -56,14 +59,13 @@ extension SessionManager {
     /// Makes a request of a `URLRequest`, whose body is read as it comes.
     @discardableResult
     public func streamRequest(_ urlRequest: any URLRequestConvertible) -> DataRequest {
-        makeDataRequest(urlRequest, isStreamed: true)
+        makeDataRequest(isStreamed: true) { try Requestable(urlRequest, isStreamed: true) }
     }
 
-    private func makeDataRequest(_ urlRequest: any URLRequestConvertible, isStreamed: Bool) -> DataRequest {
+    private func makeDataRequest(isStreamed: Bool, _ requestable: () throws -> Requestable) -> DataRequest {
         perform(
             DataRequest(
-                session: session, sessionDelegate: delegate,
-                original: original(Request.RequestTask.data) { try Requestable(urlRequest, isStreamed: isStreamed) },
+                session: session, sessionDelegate: delegate, original: original(Request.RequestTask.data, requestable),
                 delegate: DataTaskDelegate(session: session, sessionDelegate: delegate, waitsForReader: isStreamed)))
     }
 }

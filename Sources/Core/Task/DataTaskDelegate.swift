@@ -15,6 +15,10 @@ class DataTaskDelegate: TaskDelegate, @unchecked Sendable {  // as its superclas
     private struct BodyState {
         var body = Body.kept(Data())
         var count: Int64 = 0
+        /// The number of bytes announced; −1 if nobody knows.
+        var total: Int64 = -1
+        /// Made when somebody first wants to know.
+        var progress: ProgressReporter?
         /// The head is there, and the transfer waits for somebody who wants the body.
         var isHeldAtHead = false
         /// Somebody waits for the end, and so for the body.
@@ -26,7 +30,6 @@ class DataTaskDelegate: TaskDelegate, @unchecked Sendable {  // as its superclas
     /// What an announced length may reserve: a lying server gets no memory for nothing.
     private static let largestReservation = 1 << 20
 
-    let downloadProgress = ProgressReporter()
     /// Whether no body is received before somebody wants it.
     private let waitsForReader: Bool
     private let bodyState = Lock(BodyState())
@@ -46,11 +49,20 @@ class DataTaskDelegate: TaskDelegate, @unchecked Sendable {  // as its superclas
     /// The number of body bytes that came.
     var bodyCount: Int64 { bodyState.withLock { $0.count } }
 
+    /// Tells how much of the body has come.
+    var downloadProgress: ProgressReporter {
+        bodyState.withLock { state in
+            let progress = state.progress ?? ProgressReporter(completed: state.count, total: state.total)
+            state.progress = progress
+            return progress
+        }
+    }
+
     override func reset() {
-        downloadProgress.reset()
         bodyState.withLock { state in
             let body = state.body
-            state = BodyState(isWanted: state.isWanted)
+            state.progress?.reset()
+            state = BodyState(progress: state.progress, isWanted: state.isWanted)
             if case .file(let file) = body { file.discard() }
             guard case .streamed(let buffer) = body else { return }
             buffer.restart()
@@ -62,12 +74,13 @@ class DataTaskDelegate: TaskDelegate, @unchecked Sendable {  // as its superclas
         if let take = sessionDelegate.closures.withLock({ $0.dataTaskDidReceiveData }) { give(to: take) }
         let length = head.expectedBodyLength
         bodyState.withLock { state in
+            state.total = length ?? -1
+            state.progress?.setTotal(state.total)
             guard let length, case .kept(var data) = state.body else { return }
             state.body = .kept(Data())
             data.reserveCapacity(Int(min(length, Int64(Self.largestReservation))))
             state.body = .kept(data)
         }
-        downloadProgress.setTotal(length ?? -1)
         guard waitsForReader else { return .proceed }
         let isRead = bodyState.withLock { state in
             if case .streamed = state.body { return true }
@@ -112,24 +125,24 @@ class DataTaskDelegate: TaskDelegate, @unchecked Sendable {  // as its superclas
     override func accept(_ bytes: UnsafeRawBufferPointer) -> ReceiveAction {
         if waitsForReader, bodyCount == 0, let head = state.withLock({ $0.head }), judge(head, hasBody: true) == .cancel { return .cancel }
         let limit = session.configuration.maximumBodySize
-        let (action, count) = bodyState.withLock { state -> (ReceiveAction, Int64) in
+        let (action, count, progress) = bodyState.withLock { state -> (ReceiveAction, Int64, ProgressReporter?) in
             state.count += Int64(bytes.count)
             switch state.body {
             case .streamed(let buffer):
-                return (buffer.append(bytes) ? .proceed : .pause, state.count)
+                return (buffer.append(bytes) ? .proceed : .pause, state.count, state.progress)
             case .file(let file):
-                return (write(bytes, to: file), state.count)
+                return (write(bytes, to: file), state.count, state.progress)
             case .kept(var data):
-                guard state.count <= Int64(limit) else { return (.cancel, state.count) }
+                guard state.count <= Int64(limit) else { return (.cancel, state.count, state.progress) }
                 // Taken out of the enumeration while it grows: a second reference would copy it.
                 state.body = .kept(Data())
                 data.append(contentsOf: bytes)
                 state.body = .kept(data)
-                return (.proceed, state.count)
+                return (.proceed, state.count, state.progress)
             }
         }
         if action == .cancel, error == nil { failForSize(limit, received: count) }
-        downloadProgress.update(completed: count)
+        progress?.update(completed: count)
         return action
     }
 
@@ -208,7 +221,14 @@ class DataTaskDelegate: TaskDelegate, @unchecked Sendable {  // as its superclas
 
     /// The closure gets everything before the request ends.
     override var mustConcludeOnQueue: Bool {
-        buffer?.hasDrain == true || file != nil || super.mustConcludeOnQueue
+        let mustSettle = bodyState.withLock { state in
+            switch state.body {
+            case .kept: false
+            case .streamed(let buffer): buffer.hasDrain
+            case .file: true
+            }
+        }
+        return mustSettle || super.mustConcludeOnQueue
     }
 
     override func settle() {

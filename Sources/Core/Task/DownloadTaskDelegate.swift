@@ -126,6 +126,8 @@ final class DownloadTaskDelegate: TaskDelegate, @unchecked Sendable {  // as its
     // MARK: The end
 
     /// A short body can be over before its file is open.
+    override var isReadyToEnd: Bool { fileState.withLock { !$0.isOpening } }
+
     override func whenReadyToEnd(_ body: @escaping @Sendable () -> Void) {
         let mustWait = fileState.withLock { state in
             if state.isOpening { state.afterOpening = body }

@@ -22,7 +22,12 @@ final class ProgressReporter: Sendable {
         let value: Progress
     }
 
-    private let state = Lock(State())
+    private let state: Lock<State>
+
+    /// Makes a reporter of what is known so far; the total is −1 if nobody knows it.
+    init(completed: Int64 = 0, total: Int64 = -1) {
+        state = Lock(State(completed: completed, total: total))
+    }
 
     var progress: Progress {
         state.withLock { Self.updatedProgress(&$0).value }

@@ -20,8 +20,9 @@ public final class SessionTask: Sendable {
     }
 
     enum Work: Sendable {
-        case transfer(TransferRequest)
-        case stream(StreamTransferRequest)
+        // Indirect, since it goes from hand to hand.
+        indirect case transfer(TransferRequest)
+        indirect case stream(StreamTransferRequest)
     }
 
     private struct Progress {
@@ -29,7 +30,8 @@ public final class SessionTask: Sendable {
         var isStarted = false
         /// Whether the transport knows the stream.
         var isOpened = false
-        var current: Work
+        /// What is under way if it is no longer the original.
+        var current: Work?
         var hops = 0
         /// Let go of when the task is over: until then the two hold each other.
         var delegate: TaskDelegate?
@@ -47,7 +49,7 @@ public final class SessionTask: Sendable {
         taskIdentifier = id
         original = work
         self.transport = transport
-        progress = Lock(Progress(current: work, delegate: delegate))
+        progress = Lock(Progress(delegate: delegate))
     }
 
     /// What the task is doing.
@@ -57,7 +59,7 @@ public final class SessionTask: Sendable {
     public var originalRequest: URLRequest? { original.urlRequest }
 
     /// The request that is being answered: after a redirect, the last one. `nil` for a raw stream.
-    public var currentRequest: URLRequest? { progress.withLock { $0.current }.urlRequest }
+    public var currentRequest: URLRequest? { current.urlRequest }
 
     /// The number of redirects followed.
     public var redirectCount: Int { progress.withLock { $0.hops } }
@@ -65,22 +67,24 @@ public final class SessionTask: Sendable {
     /// Whether the transport knows the task.
     var isStarted: Bool { progress.withLock { $0.isStarted } }
 
+    private var current: Work { progress.withLock { $0.current } ?? original }
+
     var currentTransfer: TransferRequest? {
-        if case .transfer(let request) = progress.withLock({ $0.current }) { request } else { nil }
+        if case .transfer(let request) = current { request } else { nil }
     }
 
     // MARK: Control
 
     /// Starts the task, or lets it go on. Any thread; does nothing for a running or finished task.
     public func resume() {
-        let (work, isFirst) = progress.withLock { progress -> (Work?, Bool) in
+        let (delegate, isFirst) = progress.withLock { progress -> (TaskDelegate?, Bool) in
             guard progress.state == .suspended else { return (nil, false) }
             progress.state = .running
             defer { progress.isStarted = true }
-            return (progress.current, !progress.isStarted)
+            return (progress.delegate, !progress.isStarted)
         }
-        guard let work else { return }
-        if isFirst { start(work) } else { tellSuspension(false) }
+        guard let delegate else { return }
+        if isFirst { start(original, for: delegate) } else { tellSuspension(false) }
     }
 
     /// Stops the task for a while: neither sends nor receives. Any thread; does nothing unless the task runs.
@@ -107,8 +111,7 @@ public final class SessionTask: Sendable {
         progress.withLock { $0.delegate }?.abandonDecision(with: CurlewError.cancelled)
     }
 
-    private func start(_ work: Work) {
-        guard let delegate = progress.withLock({ $0.delegate }) else { return }
+    private func start(_ work: Work, for delegate: TaskDelegate) {
         switch work {
         case .transfer(let request): transport.start(delegate.session.outgoing(request), id: taskIdentifier, observer: delegate)
         // Streams are given this delegate, and no other.
@@ -189,7 +192,8 @@ public final class SessionTask: Sendable {
 
     /// Starts the transfer that was taken.
     func start(_ next: NextTransfer) {
-        start(.transfer(next.request))
+        guard let delegate = progress.withLock({ $0.delegate }) else { return }
+        start(.transfer(next.request), for: delegate)
     }
 
     func completed() {

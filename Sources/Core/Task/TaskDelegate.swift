@@ -26,7 +26,9 @@ open class TaskDelegate: @unchecked Sendable {  // the state is behind a lock
         var initialResponseTime: CFAbsoluteTime?
         var endTime: CFAbsoluteTime?
         fileprivate var queue: OperationQueue?
-        fileprivate var waiters: [@Sendable () -> Void] = []
+        fileprivate var waiter: (@Sendable () -> Void)?
+        /// Those that came after the first one, who mostly is alone.
+        fileprivate var otherWaiters: [@Sendable () -> Void] = []
     }
 
     /// A body that is dropped is read up to this size to keep the connection; a longer one costs more than a new connection does.
@@ -91,7 +93,9 @@ open class TaskDelegate: @unchecked Sendable {  // the state is behind a lock
         let (isOver, action) = state.withLock { state in
             let action = attach(&state)
             let isOver = state.lifecycle.stage == .finished
-            if !isOver { state.waiters.append(waiter) }
+            if !isOver {
+                if state.waiter == nil { state.waiter = waiter } else { state.otherWaiters.append(waiter) }
+            }
             return (isOver, action)
         }
         if isOver { waiter() }
@@ -111,15 +115,19 @@ open class TaskDelegate: @unchecked Sendable {  // the state is behind a lock
 
     /// Releases the handlers and whoever waits. The only place where that is done, and the last thing that happens to a request.
     func finish() {
-        let waiters = state.withLock { state -> [@Sendable () -> Void] in
-            guard state.lifecycle.finish() else { return [] }
+        let (waiter, others) = state.withLock { state -> ((@Sendable () -> Void)?, [@Sendable () -> Void]) in
+            guard state.lifecycle.finish() else { return (nil, []) }
             if state.endTime == nil { state.endTime = CFAbsoluteTime.now }
-            defer { state.waiters = [] }
+            defer {
+                state.waiter = nil
+                state.otherWaiters = []
+            }
             // Inside the lock, where a late validation suspends it again.
             state.queue?.isSuspended = false
-            return state.waiters
+            return (state.waiter, state.otherWaiters)
         }
-        for waiter in waiters { waiter() }
+        waiter?()
+        for waiter in others { waiter() }
     }
 
     // MARK: Attempts
@@ -251,6 +259,9 @@ open class TaskDelegate: @unchecked Sendable {  // the state is behind a lock
         isDiscarding = false
         discarded = 0
     }
+
+    /// Whether nothing is under way that the end has to wait for. For subclasses.
+    var isReadyToEnd: Bool { true }
 
     /// Calls `body` as soon as nothing is under way any more that the end has to wait for. For subclasses.
     func whenReadyToEnd(_ body: @escaping @Sendable () -> Void) {

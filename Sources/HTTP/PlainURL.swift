@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+
+/// Tells URLs that are beyond doubt, by their bytes: most are, and Foundation's parser costs more than all the rest of making a request.
+package enum PlainURL {
+    /// Whether a string is an absolute URL with the scheme `http` or `https` in lower case, a host of letters, digits, dots and hyphens, a
+    /// port from 1 to 65,535 if any, and a path and query of characters that need no second look (RFC 3986, appendix A).
+    ///
+    /// `false` says nothing: that URL has to be parsed.
+    package static func isPlain(_ string: String) -> Bool {
+        var string = string
+        return string.withUTF8 { isPlain($0) }
+    }
+
+    private static func isPlain(_ bytes: UnsafeBufferPointer<UInt8>) -> Bool {
+        var index = 0
+        for byte in "http".utf8 {
+            guard index < bytes.count, bytes[index] == byte else { return false }
+            index += 1
+        }
+        if index < bytes.count, bytes[index] == UInt8(ascii: "s") { index += 1 }
+        for byte in "://".utf8 {
+            guard index < bytes.count, bytes[index] == byte else { return false }
+            index += 1
+        }
+        guard skipHost(bytes, &index), skipPort(bytes, &index) else { return false }
+        // A path, or the end: what has a query without a path is left to the parser.
+        return index == bytes.count || (bytes[index] == UInt8(ascii: "/") && isPathAndQuery(bytes, from: index))
+    }
+
+    private static func skipHost(_ bytes: UnsafeBufferPointer<UInt8>, _ index: inout Int) -> Bool {
+        let start = index
+        while index < bytes.count, isAlphanumeric(bytes[index]) || bytes[index] == UInt8(ascii: ".") || bytes[index] == UInt8(ascii: "-") {
+            index += 1
+        }
+        return index > start
+    }
+
+    private static func skipPort(_ bytes: UnsafeBufferPointer<UInt8>, _ index: inout Int) -> Bool {
+        guard index < bytes.count, bytes[index] == UInt8(ascii: ":") else { return true }
+        index += 1
+        var port = 0
+        while index < bytes.count, (UInt8(ascii: "0")...UInt8(ascii: "9")).contains(bytes[index]) {
+            port = port * 10 + Int(bytes[index] - UInt8(ascii: "0"))
+            guard port <= 65_535 else { return false }
+            index += 1
+        }
+        return port > 0
+    }
+
+    private static func isPathAndQuery(_ bytes: UnsafeBufferPointer<UInt8>, from start: Int) -> Bool {
+        var hasQuery = false
+        var index = start
+        while index < bytes.count {
+            let byte = bytes[index]
+            switch byte {
+            case UInt8(ascii: "/"), UInt8(ascii: "."), UInt8(ascii: "-"), UInt8(ascii: "_"), UInt8(ascii: "~"), UInt8(ascii: "="),
+                UInt8(ascii: "&"), UInt8(ascii: ","), UInt8(ascii: "+"), UInt8(ascii: ":"), UInt8(ascii: "@"):
+                break
+            case UInt8(ascii: "?"):
+                guard !hasQuery else { return false }
+                hasQuery = true
+            default:
+                guard isAlphanumeric(byte) else { return false }
+            }
+            index += 1
+        }
+        return true
+    }
+
+    private static func isAlphanumeric(_ byte: UInt8) -> Bool {
+        (UInt8(ascii: "a")...UInt8(ascii: "z")).contains(byte | 0x20) || (UInt8(ascii: "0")...UInt8(ascii: "9")).contains(byte)
+    }
+}

@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+import CurlewHTTP
+import CurlewTestSupport
+import Testing
+
+@testable import CurlewTransport
+
+/// Handles keep what an ordinary request has set, for the next one like it.
+@Suite(.timeLimit(.minutes(1))) struct HandleReuseTests {
+    private let server: LoopbackServer
+    private let loop = EventLoop()
+    private let options = PreparedOptions(TransferOptions())
+
+    init() throws {
+        server = try LoopbackServer.standard()
+    }
+
+    private func request(_ method: HTTPMethod = .get, _ headers: HTTPHeaders = [:], body: (any BodySource)? = nil) -> TransferRequest {
+        TransferRequest(url: server.url("/echo"), method: method, headers: headers, body: body, prepared: options)
+    }
+
+    /// Runs requests one after the other, so that all get the same handle, and gives what the server saw of each.
+    private func replies(to requests: TransferRequest...) async throws -> [EchoReply] {
+        var replies: [EchoReply] = []
+        for (id, request) in requests.enumerated() {
+            let end = await loop.run(request, id: id + 1)
+            #expect(end.error == nil)
+            replies.append(try JSONDecoder().decode(EchoReply.self, from: end.body))
+        }
+        return replies
+    }
+
+    @Test("header fields are the request's own") func headerFieldsAreTheRequestsOwn() async throws {
+        let seen = try await replies(
+            to: request(), request(.get, ["X-A": "1"]), request(.get, ["X-A": "1"]), request(.get, ["X-B": "2"]), request())
+        #expect(seen.map { $0.header("X-A") } == [nil, "1", "1", nil, nil])
+        #expect(seen.map { $0.header("X-B") } == [nil, nil, nil, "2", nil])
+        #expect(seen.allSatisfy { $0.header("Accept-Encoding") == "gzip, deflate" })
+    }
+
+    @Test("methods and bodies leave nothing behind") func methodsAndBodiesLeaveNothingBehind() async throws {
+        let body = DataBody(Data("body".utf8))
+        let seen = try await replies(
+            to: request(), request(.post, body: body), request(), request(.delete), request(), request(.put), request())
+        #expect(seen.map(\.method) == ["GET", "POST", "GET", "DELETE", "GET", "PUT", "GET"])
+        #expect(seen.map(\.bodyLength) == [0, 4, 0, 0, 0, 0, 0])
+        #expect(seen.allSatisfy { $0.header("Expect") == nil })
+    }
+
+    @Test("other options are set anew") func otherOptionsAreSetAnew() async throws {
+        var raw = request()
+        raw.options.decodesContent = false
+        let seen = try await replies(to: request(), raw, request(), raw)
+        #expect(seen.map { $0.header("Accept-Encoding") } == ["gzip, deflate", nil, "gzip, deflate", nil])
+    }
+
+    @Test("a failure's message is not the next one's") func aFailuresMessageIsNotTheNextOnes() async throws {
+        let closed = TransferRequest(url: "http://127.0.0.1:1/", method: .get, headers: [:], body: nil, prepared: options)
+        let first = await loop.run(closed, id: 1)
+        #expect(first.failure?.kind == .connect)
+        let second = await loop.run(request(), id: 2)
+        #expect(second.error == nil)
+        let third = await loop.run(closed, id: 3)
+        #expect(third.failure?.message == first.failure?.message)
+    }
+}
