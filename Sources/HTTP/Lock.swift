@@ -8,6 +8,7 @@ package typealias Lock = _Lock
 /// A plain `pthread_mutex_t` in one allocation with the value: as fast as `Synchronization.Mutex` when nobody waits, and, unlike that one on
 /// Linux, understood by the thread sanitizer. Copies share the value.
 public struct _Lock<State>: @unchecked Sendable {  // every access to the state is inside the mutex
+    /// The state with its mutex.
     public let storage: _LockStorage<State>
 
     /// Puts a value behind a lock.
@@ -29,9 +30,12 @@ public struct _Lock<State>: @unchecked Sendable {  // every access to the state 
 ///
 /// Stored properties of classes are checked for exclusive access at each use, which the mutex makes sure of; so they are exempt.
 public final class _LockStorage<State> {
+    /// Guards the state.
     @exclusivity(unchecked) public var mutex: pthread_mutex_t
+    /// Touched with the mutex locked only.
     @exclusivity(unchecked) public var state: State
 
+    /// Makes both.
     @inlinable
     public init(_ state: State) {
         mutex = pthread_mutex_t()
