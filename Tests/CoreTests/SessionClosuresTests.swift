@@ -234,7 +234,8 @@ import Testing
         let manager = SessionManager(mock: mock)
         let ends = Inbox<Bool>()
         manager.delegate.sessionDidBecomeInvalidWithError = { _, error in ends.put(error == nil) }
-        manager.invalidateAndCancel()
+        #expect(manager.session.delegate === manager.delegate)
+        manager.session.invalidateAndCancel()
         manager.invalidateAndCancel()
         #expect(await ends.first(1) == [true])
         manager.session.queue.sync {}

@@ -70,7 +70,9 @@ import Testing
     }
 
     @Test("a file that is missing is an error") func aFileThatIsMissingIsAnError() async throws {
-        let response = await manager.upload(directory.file("missing"), to: server.url("/upload")).serializingData().response
+        let request = manager.upload(directory.file("missing"), to: server.url("/upload"), method: .put)
+        #expect(request.task?.originalRequest?.httpMethod == "PUT")
+        let response = await request.serializingData().response
         #expect((response.error as? CocoaError)?.code == .fileReadNoSuchFile)
         #expect(server.connectionCount == 0)
         let stream = try #require(InputStream(url: directory.file("missing")))

@@ -165,20 +165,41 @@ struct Uploadable: TaskConvertible {
     }
 
     func work(in session: Session, adapter: (any RequestAdapter)?) throws -> SessionTask.Work {
-        var transfer = try request.transfer(in: session, adapter: adapter, body: body())
+        var transfer = try request.transfer(in: session, adapter: adapter, body: body)
         if case .data = content {} else { transfer.expectsLargeBody = true }
         return .transfer(transfer)
     }
 
-    private func body() throws -> any BodySource {
+    private var body: any BodySource {
         switch content {
-        case .data(let data): DataBody(data)
+        case .data(let data): return DataBody(data)
         case .file(let url):
-            // Made anew for each attempt, as the file may have changed.
-            try FileBody(path: url.path)
-        case .stream(let body): body
+            do {
+                // Made anew for each attempt, as the file may have changed.
+                return try FileBody(path: url.path)
+            } catch {
+                return UnreadableBody(error: error)
+            }
+        case .stream(let body): return body
         }
     }
+}
+
+/// The body of a request that has a task like every other, which fails when it is started.
+final class UnreadableBody: BodySource {
+    let error: any Error
+
+    init(error: any Error) {
+        self.error = error
+    }
+
+    var length: Int64? { nil }
+
+    func prepare(onReadable: @escaping @Sendable () -> Void) {}
+
+    func read(into buffer: UnsafeMutableRawBufferPointer) -> BodyRead { .failed(error) }
+
+    func rewind() -> Bool { true }
 }
 
 /// The original of a raw stream.

@@ -11,6 +11,7 @@ public final class Session: Sendable {
     private struct State {
         var lastTask = 0
         var isInvalidated = false
+        weak var delegate: SessionDelegate?
     }
 
     /// The configuration; a copy of what the manager was made with.
@@ -24,13 +25,17 @@ public final class Session: Sendable {
     let cookies: CookieJar?
     private let state = Lock(State())
 
-    init(configuration: SessionConfiguration, transport: any Transport) {
+    init(configuration: SessionConfiguration, transport: any Transport, delegate: SessionDelegate) {
         self.configuration = configuration
         self.transport = transport
         options = PreparedOptions(configuration.options)
         cookies = CookieJar(configuration)
         queue = DispatchQueue(label: "curlew.session", target: .global(qos: .utility))
+        state.withLock { $0.delegate = delegate }
     }
+
+    /// Knows the session's requests; `nil` once its manager is gone.
+    public var delegate: SessionDelegate? { state.withLock { $0.delegate } }
 
     var isInvalidated: Bool { state.withLock { $0.isInvalidated } }
 
@@ -49,13 +54,13 @@ public final class Session: Sendable {
         return cookies.adding(to: request)
     }
 
-    /// Ends the session; `false` when it was ended before.
-    func invalidate() -> Bool {
+    /// Ends the session: requests on their way fail with ``CurlewError/sessionInvalidated``, and so do new ones.
+    public func invalidateAndCancel() {
         let isFirst = state.withLock { state in
             defer { state.isInvalidated = true }
             return !state.isInvalidated
         }
         transport.shutDown()
-        return isFirst
+        if isFirst { delegate?.ended(self) }
     }
 }

@@ -207,9 +207,12 @@ open class SessionDelegate: @unchecked Sendable {  // everything mutable is behi
     func ended(_ session: Session) {
         if let tell = closures.withLock({ $0.sessionDidBecomeInvalidWithError }) { session.queue.async { tell(session, nil) } }
         for request in retrying.withLock({ Array($0.values) }) { endRetrying(request, with: CurlewError.sessionInvalidated) }
-        for request in requests.withLock({ Array($0.values) }) {
-            if let task = request.task, task.claimUnstarted() { task.completeUnstarted(with: CurlewError.sessionInvalidated) }
-            request.delegate.abandonDecision(with: CurlewError.sessionInvalidated)
+        // Not on the thread that lets go of a manager: what ends here may be a lot.
+        session.queue.async {
+            for request in self.requests.withLock({ Array($0.values) }) {
+                if let task = request.task, task.claimUnstarted() { task.completeUnstarted(with: CurlewError.sessionInvalidated) }
+                request.delegate.abandonDecision(with: CurlewError.sessionInvalidated)
+            }
         }
     }
 

@@ -61,7 +61,7 @@ open class SessionManager: @unchecked Sendable {  // the settings are behind a l
         configuration: SessionConfiguration = SessionConfiguration(), delegate: SessionDelegate = SessionDelegate(),
         transport: any Transport
     ) {
-        session = Session(configuration: configuration, transport: transport)
+        session = Session(configuration: configuration, transport: transport, delegate: delegate)
         self.delegate = delegate
         delegate.manager = self
     }
@@ -72,7 +72,7 @@ open class SessionManager: @unchecked Sendable {  // the settings are behind a l
 
     /// Ends the session: requests on their way fail with ``CurlewError/sessionInvalidated``, and so do new ones.
     public func invalidateAndCancel() {
-        if session.invalidate() { delegate.ended(session) }
+        session.invalidateAndCancel()
     }
 
     // MARK: The way of every request

@@ -113,7 +113,9 @@ public final class SessionTask: Sendable {
 
     private func start(_ work: Work, for delegate: TaskDelegate) {
         switch work {
-        case .transfer(let request): transport.start(delegate.session.outgoing(request), id: taskIdentifier, observer: delegate)
+        case .transfer(let request):
+            if let body = request.body as? UnreadableBody { return completeUnstarted(with: body.error) }
+            transport.start(delegate.session.outgoing(request), id: taskIdentifier, observer: delegate)
         // Streams are given this delegate, and no other.
         case .stream(let request): if let delegate = delegate as? StreamTaskDelegate { openStream(request, observer: delegate) }
         }
