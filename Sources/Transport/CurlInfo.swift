@@ -12,6 +12,10 @@ public struct CurlInfo: Sendable, Hashable {
     public let tlsLibrary: String?
     /// Whether it speaks HTTP/2.
     public let supportsHTTP2: Bool
+    /// Whether it authenticates connections by NTLM.
+    public let supportsNTLM: Bool
+    /// Whether it authenticates connections by Negotiate (RFC 4559).
+    public let supportsNegotiate: Bool
 
     /// The libcurl of this process.
     public static let current = CurlInfo()
@@ -21,7 +25,10 @@ public struct CurlInfo: Sendable, Hashable {
         version = info.flatMap { String(validatingCString: $0.version) } ?? "unknown"
         versionNumber = Int(info?.version_num ?? 0)
         tlsLibrary = info?.ssl_version.flatMap { String(validatingCString: $0) }
-        supportsHTTP2 = (info?.features ?? 0) & CURL_VERSION_HTTP2 != 0
+        let features = info?.features ?? 0
+        supportsHTTP2 = features & CURL_VERSION_HTTP2 != 0
+        supportsNTLM = features & CURL_VERSION_NTLM != 0
+        supportsNegotiate = features & CURL_VERSION_SPNEGO != 0
     }
 
     /// From 8.3 on HTTP/2 is sound: before, large uploads may spin or hang, and streams hang whose shared connection ends.

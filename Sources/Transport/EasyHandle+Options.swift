@@ -36,6 +36,7 @@ extension EasyHandle {
         try setCallbacks(for: transfer)
         try setMethod(for: transfer)
         try setVersion(for: request)
+        if let authentication = request.authentication { try setAuthentication(authentication) }
         if request.expectsLargeBody {
             try set(CURLOPT_BUFFERSIZE, 256 * 1024)
             try set(CURLOPT_UPLOAD_BUFFERSIZE, 256 * 1024)
@@ -141,7 +142,7 @@ extension EasyHandle {
     private func setVersion(for request: TransferRequest) throws(OptionError) {
         let curl = CurlInfo.current
         switch request.prepared.options.httpVersion {
-        case .http1:
+        case _ where request.authentication != nil, .http1:
             try set(CURLOPT_HTTP_VERSION, CURL_HTTP_VERSION_1_1)
         case .http2PriorKnowledge where curl.supportsHTTP2:
             try set(CURLOPT_HTTP_VERSION, CURL_HTTP_VERSION_2_PRIOR_KNOWLEDGE)
@@ -152,6 +153,24 @@ extension EasyHandle {
             try set(CURLOPT_HTTP_VERSION, speaksHTTP2 ? CURL_HTTP_VERSION_2TLS : CURL_HTTP_VERSION_1_1)
         // No CURLOPT_PIPEWAIT: if the host turns out to speak HTTP/1.1, those that wait do so until the first one's end, and their
         // connect timeout runs meanwhile (seen with libcurl 8.23).
+        }
+    }
+
+    private func setAuthentication(_ authentication: ConnectionAuthentication) throws(OptionError) {
+        switch authentication {
+        case .ntlm(let user, let password):
+            // The macros of libcurl's schemes are unsigned longs behind a cast, which Swift does not see.
+            try set(CURLOPT_HTTPAUTH, 1 << 3)
+            try set(CURLOPT_USERNAME, user)
+            try set(CURLOPT_PASSWORD, password)
+        case .negotiate:
+            try set(CURLOPT_HTTPAUTH, 1 << 2)
+            // Without a name libcurl does not begin; what it is does not count.
+            try set(CURLOPT_USERNAME, "")
+            try set(CURLOPT_PASSWORD, "")
+            // Before 8.20 libcurl gives such a connection to requests of others (https://curl.se/docs/CVE-2026-5545.html). It stays open
+            // between the exchanges all the same.
+            try set(CURLOPT_FORBID_REUSE, true)
         }
     }
 
@@ -234,13 +253,18 @@ extension String {
 
 extension TransferRequest {
     /// Whether it is like most: nothing is set for it but URL and header fields, beside its options.
-    fileprivate var isOrdinary: Bool { body == nil && method == .get && !mayPause && !expectsLargeBody }
+    fileprivate var isOrdinary: Bool {
+        body == nil && method == .get && authentication == nil && !mayPause && !expectsLargeBody
+    }
 
     /// Why the request can't be sent as it stands. Whoever can put a line break into a header field adds fields of their own, and libcurl
     /// would take a zero byte for the end.
     var defect: CurlewError? {
         if let header = headers.first(where: { !$0.isValid }) {
             return .urlRequestValidationFailed(reason: .invalidHeader(name: header.name))
+        }
+        if case .ntlm(let user, let password) = authentication, user.hasZeroByte || password.hasZeroByte {
+            return .urlRequestValidationFailed(reason: .invalidHeader(name: "Authorization"))
         }
         guard url.hasZeroByte else { return nil }
         return .transferFailed(TransferFailure(kind: .invalidURL, url: url, phase: .queued, message: "The URL has a zero byte"))

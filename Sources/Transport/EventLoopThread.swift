@@ -141,7 +141,7 @@ final class EventLoopThread {
     }
 
     private func mayShareConnection(_ transfer: Transfer) -> Bool {
-        guard multiplexes, !transfer.request.mayPause else { return false }
+        guard multiplexes, !transfer.request.mayPause, transfer.request.authentication == nil else { return false }
         return switch transfer.request.prepared.options.httpVersion {
         case .automatic: transfer.isSecure && !hostsWithoutSharing.contains(transfer.hostKey)
         case .http1: false

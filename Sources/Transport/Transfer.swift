@@ -34,6 +34,8 @@ final class Transfer: MultiMember, DeadlineHolder {
     @exclusivity(unchecked) private var observer: (any TransferObserver)?
     @exclusivity(unchecked) private var decoder: ContentDecoder?
     @exclusivity(unchecked) private var ownError: (any Error)?
+    /// A 401 that libcurl may answer: whether it does shows only by what it does next.
+    @exclusivity(unchecked) private var heldHead: ResponseHead?
     /// The number of bytes that the request's body has to have; `nil` when nobody knows.
     @exclusivity(unchecked) private(set) var bodyLength: Int64?
 
@@ -75,7 +77,9 @@ final class Transfer: MultiMember, DeadlineHolder {
         hostKey = isCounted ? Self.hostKey(of: request.url) : 0
         bodyLength = request.body.flatMap { $0.length ?? request.announcedLength }
         let mayRepeat = request.method.isIdempotent || request.headers["Idempotency-Key"] != nil
-        state = TransferState(method: request.method, mayRepeat: mayRepeat, maximumHeadSize: request.prepared.options.maximumHeadSize)
+        state = TransferState(
+            method: request.method, mayRepeat: mayRepeat, isAuthenticated: request.authentication != nil,
+            maximumHeadSize: request.prepared.options.maximumHeadSize)
     }
 
     /// Lets go of the request; the handle stays for the next one.
@@ -83,6 +87,7 @@ final class Transfer: MultiMember, DeadlineHolder {
         observer = nil
         decoder = nil
         ownError = nil
+        heldHead = nil
         start = Self.idle
         launchedAt = 0
         requestSentAt = nil
@@ -103,6 +108,7 @@ final class Transfer: MultiMember, DeadlineHolder {
         state.launched()
         forgetOpenedSockets()
         decoder = nil
+        heldHead = nil
         try handle.configure(for: self)
     }
 
@@ -152,6 +158,7 @@ final class Transfer: MultiMember, DeadlineHolder {
         forgetOpenedSockets()
         let action = state.requestStarts(isSpoilt: isKept && loop.connections.isSpoilt(socket, isSecure: isSecure))
         guard action == .send else { return action }
+        heldHead = nil
         lastActivity = loop.now
         if request.body == nil { requestEnded() } else { loop.armTimer(self) }
         if isSecure, tlsVersion == nil {
@@ -219,8 +226,18 @@ final class Transfer: MultiMember, DeadlineHolder {
         switch state.received(line: line) {
         case .proceed: return true
         case .fail: return false
-        case .deliver(let head): return deliver(head)
+        case .deliver(let head):
+            guard request.authentication != nil, head.statusCode == 401 else { return deliver(head) }
+            heldHead = head
+            return true
         }
+    }
+
+    /// Delivers a 401 that libcurl did not answer; `false` ends the transfer.
+    private func deliverHeldHead() -> Bool {
+        guard let head = heldHead else { return true }
+        heldHead = nil
+        return deliver(head)
     }
 
     private func deliver(_ head: ResponseHead) -> Bool {
@@ -253,6 +270,7 @@ final class Transfer: MultiMember, DeadlineHolder {
 
     /// Takes bytes of the response's body: how many, or libcurl's signs to pause or to end.
     func receive(bytes: UnsafeRawBufferPointer) -> Int {
+        if heldHead != nil, !deliverHeldHead() { return -1 }
         guard !pauses.isSuspended, !pauses.isHeld else {
             pauses.receivingStopped = true
             return Int(CURL_WRITEFUNC_PAUSE)
@@ -285,6 +303,7 @@ final class Transfer: MultiMember, DeadlineHolder {
     // MARK: Ending
 
     override func ended(_ code: CURLcode) {
+        if heldHead != nil, code == CURLE_OK { _ = deliverHeldHead() }
         loop.ended(self, code)
     }
 

@@ -16,6 +16,8 @@ public struct TransferRequest: Sendable {
         get { prepared.options }
         set { prepared = PreparedOptions(newValue) }
     }
+    /// How the connection is to be authenticated; `nil`, as at first, not at all.
+    public var authentication: ConnectionAuthentication?
     /// Whether its observer may pause it for long: such a transfer does not share a multiplexed connection with others.
     public var mayPause: Bool
     /// Whether large bodies are expected, which larger buffers suit.

@@ -70,6 +70,8 @@ struct TransferState {
 
     private let method: HTTPMethod
     private let mayRepeat: Bool
+    /// Whether libcurl authenticates the connection.
+    private let isAuthenticated: Bool
     private let maximumHeadSize: Int
     private(set) var phase: TransferFailure.Phase = .queued
     private var head = Head.open
@@ -87,9 +89,10 @@ struct TransferState {
     /// Why we ended the transfer ourselves.
     private var ownFailure: (TransferFailure.Kind, String)?
 
-    init(method: HTTPMethod, mayRepeat: Bool, maximumHeadSize: Int) {
+    init(method: HTTPMethod, mayRepeat: Bool, isAuthenticated: Bool = false, maximumHeadSize: Int) {
         self.method = method
         self.mayRepeat = mayRepeat
+        self.isAuthenticated = isAuthenticated
         self.maximumHeadSize = maximumHeadSize
     }
 
@@ -116,19 +119,31 @@ struct TransferState {
 
     /// A connection stands and the request is about to go out on it.
     ///
+    /// It does so several times where libcurl authenticates the connection: what has come by then was meant for libcurl alone.
+    ///
     /// - Parameter isSpoilt: whether the connection was kept from before and is of no more use.
     mutating func requestStarts(isSpoilt: Bool) -> RequestAction {
         if isSpoilt {
             wantsFreshConnection = true
             return .useFreshConnection
         }
-        if requestsStarted > 0, !mayRepeat {
+        if head == .complete, isAuthenticated {
+            forgetResponse()
+        } else if requestsStarted > 0, !mayRepeat {
             ownFailure = (.connectionLost, "The connection ended before a response; \(method) requests are not sent twice")
             return .refuseDuplicate
         }
         requestsStarted += 1
         phase = .sending
         return .send
+    }
+
+    private mutating func forgetResponse() {
+        head = .open
+        headSize = 0
+        framing = Framing()
+        statusCode = 0
+        bodyBytes = 0
     }
 
     /// How far setting up the connection has come, which libcurl tells when it is asked.

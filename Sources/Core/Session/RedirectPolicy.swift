@@ -37,7 +37,7 @@ extension RedirectPolicy {
         var next = request
         next.url = target.absoluteString
         try changeMethod(of: &next, for: head.statusCode)
-        if !Self.isSameOrigin(from, target) { removeCredentials(from: &next) }
+        if Origin(from) != Origin(target) { removeCredentials(from: &next) }
         return next
     }
 
@@ -56,15 +56,6 @@ extension RedirectPolicy {
 
     private func removeCredentials(from request: inout TransferRequest) {
         for name in ["Authorization", "Cookie", "Proxy-Authorization", "Host"] + sensitiveHeaders { request.headers.remove(name: name) }
-    }
-
-    private static func isSameOrigin(_ first: URL, _ second: URL) -> Bool {
-        first.scheme?.lowercased() == second.scheme?.lowercased() && first.host?.lowercased() == second.host?.lowercased()
-            && port(of: first) == port(of: second)
-    }
-
-    private static func port(of url: URL) -> Int? {
-        url.port ?? ["http": 80, "https": 443][url.scheme?.lowercased() ?? ""]
     }
 
     /// The absolute URL that a `Location` stands for; one without a fragment keeps the old one (RFC 9110, section 10.2.2).

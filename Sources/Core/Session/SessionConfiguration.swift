@@ -32,6 +32,12 @@ public struct SessionConfiguration: Sendable {
     /// Where cookies are kept (RFC 6265); `nil`, the default, neither sends nor keeps any.
     public var cookieStorage: HTTPCookieStorage?
 
+    /// Where credentials are looked up for servers that ask for them, and accepted ones are kept, unless they are for one request alone;
+    /// `nil`, the default, neither looks up nor keeps any.
+    ///
+    /// A request's own credential goes before.
+    public var credentialStorage: URLCredentialStorage?
+
     /// Where closures run that are given no queue of their own; `.main` by default.
     ///
     /// On Linux the main queue runs only under `RunLoop.main`, `dispatchMain()` or an asynchronous `@main`: a program without one of

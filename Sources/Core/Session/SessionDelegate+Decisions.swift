@@ -45,6 +45,7 @@ extension SessionDelegate {
             let judgement = Judgement(
                 head: head, transfer: transfer, task: task, request: request, session: session, delegate: self, decided: decided)
             session.cookies?.store(head, of: transfer.url)
+            request.delegate.noteAuthentication(head, from: transfer.url)
             judgement.followRedirect()
         }
     }
@@ -140,7 +141,15 @@ private struct Judgement: Sendable {
     // MARK: Challenge
 
     private func answerChallenge() {
-        dispose()
+        let handling = ChallengeHandling(head, to: transfer, of: task, request) { outcome in
+            switch outcome {
+            case .deliver: dispose()
+            case .repetition: decided(.goOn(NextTransfer(request: transfer, reason: .repetition)))
+            case .cancel: decided(.refuse(CurlewError.cancelled))
+            }
+        }
+        guard let handling else { return dispose() }
+        handling.begin()
     }
 
     // MARK: Disposition

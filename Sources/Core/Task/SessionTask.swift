@@ -195,7 +195,7 @@ public final class SessionTask: Sendable {
     /// Starts the transfer that was taken.
     func start(_ next: NextTransfer) {
         guard let delegate = progress.withLock({ $0.delegate }) else { return }
-        start(.transfer(next.request), for: delegate)
+        start(.transfer(delegate.authorizing(next.request)), for: delegate)
     }
 
     func completed() {

@@ -13,6 +13,8 @@ open class TaskDelegate: @unchecked Sendable {  // the state is behind a lock
         var lifecycle = RequestLifecycle()
         var decision = PendingDecision()
         var task: SessionTask?
+        /// `nil` as long as credentials play no part.
+        var authentication: RequestAuthentication?
         var error: (any Error)?
         var head: ResponseHead?
         var context: ResponseContext?
@@ -110,6 +112,8 @@ open class TaskDelegate: @unchecked Sendable {  // the state is behind a lock
         let action = state.lifecycle.handlerAttached(isUnvalidated: state.nextValidator < state.validators.count)
         // The queue was released for want of handlers; this one waits for the validations that came since.
         if action == .conclude { state.queue?.isSuspended = true }
+        // Nothing more will be chained to the request that a challenge has to wait for.
+        if let challenge = state.authentication?.waitEnded() { session.queue.async(execute: challenge) }
         return action
     }
 
@@ -142,6 +146,7 @@ open class TaskDelegate: @unchecked Sendable {  // the state is behind a lock
         let isWanted = state.withLock { state in
             guard state.lifecycle.retried(attempt) else { return false }
             state.task = task
+            state.authentication?.answer = nil
             state.error = nil
             state.head = nil
             state.context = nil
@@ -181,15 +186,16 @@ open class TaskDelegate: @unchecked Sendable {  // the state is behind a lock
     // MARK: Events of the transport, on its thread
 
     private func receive(_ head: ResponseHead) -> ReceiveAction {
-        let task = state.withLock { state in
+        let (task, authentication) = state.withLock { state in
             state.noteByte()
             // Kept in any case: a redirect that is refused is a response, too.
             state.head = head
-            return state.task
+            return (state.task, state.authentication)
         }
         if session.isMonitored, let task { sessionDelegate.tellMonitors(of: head, task) }
-        guard let task, sessionDelegate.mustJudge(head, in: session) else { return accept(head) }
-        if let verdict = sessionDelegate.judgeAtOnce(head, of: task, in: session) { return apply(verdict, to: head) }
+        let isAuthenticated = authentication?.answer != nil
+        guard let task, isAuthenticated || sessionDelegate.mustJudge(head, in: session) else { return accept(head) }
+        if !isAuthenticated, let verdict = sessionDelegate.judgeAtOnce(head, of: task, in: session) { return apply(verdict, to: head) }
         let number = state.withLock { $0.decision.begin() }
         sessionDelegate.judge(head, of: task, in: session) { [weak self] verdict in self?.decided(verdict, about: head, number) }
         return .pause

@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+
+/// A server's part in NTLM: three exchanges on one connection. It takes the user's name for enough; the digests are the client's affair.
+public enum NTLMScript {
+    /// The second of the three messages, in base64: no target, the OEM character set, NTLM, and a challenge of eight bytes.
+    public static let challenge: String = {
+        var message = Data("NTLMSSP\0".utf8) + Data([2, 0, 0, 0]) + Data(count: 8)
+        message += Data([0x02, 0x02, 0, 0]) + Data(1...8) + Data(count: 8)
+        return message.base64EncodedString()
+    }()
+
+    /// The message that a request carries, with its number; nil if it carries none.
+    public static func message(_ request: ServerRequest) -> (number: UInt8, bytes: Data)? {
+        guard let value = request.header("Authorization"), value.hasPrefix("NTLM "),
+            let bytes = Data(base64Encoded: String(value.dropFirst(5))), bytes.starts(with: "NTLMSSP\0".utf8), bytes.count > 8
+        else { return nil }
+        return (bytes[8], bytes)
+    }
+
+    /// A route that answers "welcome" and the request's body to a user, and 401 to others.
+    public static func route(user: String) -> LoopbackServer.Route {
+        { request, _ in
+            guard let (number, bytes) = message(request) else { return refusal("NTLM", "who are you") }
+            guard number == 3 else { return refusal("NTLM \(challenge)", "prove it") }
+            guard bytes.firstRange(of: Data(user.utf8)) != nil else { return refusal("NTLM", "refused") }
+            return .ok("welcome " + String(decoding: request.body, as: UTF8.self))
+        }
+    }
+
+    private static func refusal(_ field: String, _ body: String) -> ServerResponse {
+        ServerResponse(status: 401, headers: [ServerField("WWW-Authenticate", field)], body: .data(Data(body.utf8)))
+    }
+}
