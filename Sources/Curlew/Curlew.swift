@@ -15,6 +15,15 @@ public func request(
     SessionManager.default.request(url, method: method, parameters: parameters, encoding: encoding, headers: headers)
 }
 
+/// Makes a request for a URL, with an `Encodable` value encoded into it, by ``SessionManager/default``.
+@_disfavoredOverload @discardableResult
+public func request<Parameters: Encodable & Sendable>(
+    _ url: any URLConvertible, method: HTTPMethod = .get, parameters: Parameters?,
+    encoder: any ParameterEncoder = URLEncodedFormParameterEncoder.default, headers: HTTPHeaders? = nil
+) -> DataRequest {
+    SessionManager.default.request(url, method: method, parameters: parameters, encoder: encoder, headers: headers)
+}
+
 /// Makes a request of a `URLRequest`, by ``SessionManager/default``.
 @discardableResult
 public func request(_ urlRequest: any URLRequestConvertible) -> DataRequest {
@@ -29,6 +38,27 @@ public func download(
     to destination: DownloadRequest.DownloadFileDestination? = nil
 ) -> DownloadRequest {
     SessionManager.default.download(url, method: method, parameters: parameters, encoding: encoding, headers: headers, to: destination)
+}
+
+/// Makes a download of a URL with an `Encodable` value encoded into the request, by ``SessionManager/default``.
+@_disfavoredOverload @discardableResult
+public func download<Parameters: Encodable & Sendable>(
+    _ url: any URLConvertible, method: HTTPMethod = .get, parameters: Parameters?,
+    encoder: any ParameterEncoder = URLEncodedFormParameterEncoder.default, headers: HTTPHeaders? = nil,
+    to destination: DownloadRequest.DownloadFileDestination? = nil
+) -> DownloadRequest {
+    SessionManager.default.download(url, method: method, parameters: parameters, encoder: encoder, headers: headers, to: destination)
+}
+
+/// Makes a download of a URL to a file with an `Encodable` value encoded into the request, by ``SessionManager/default``.
+@_disfavoredOverload @discardableResult
+public func download<Parameters: Encodable & Sendable>(
+    _ url: any URLConvertible, method: HTTPMethod = .get, parameters: Parameters?,
+    encoder: any ParameterEncoder = URLEncodedFormParameterEncoder.default, headers: HTTPHeaders? = nil,
+    to fileURL: URL, options: DownloadRequest.DownloadOptions = []
+) -> DownloadRequest {
+    SessionManager.default.download(
+        url, method: method, parameters: parameters, encoder: encoder, headers: headers, to: fileURL, options: options)
 }
 
 /// Makes a download of a `URLRequest`, by ``SessionManager/default``.
@@ -98,6 +128,32 @@ public func upload(
 @discardableResult
 public func upload(_ stream: InputStream, with urlRequest: any URLRequestConvertible) -> UploadRequest {
     SessionManager.default.upload(stream, with: urlRequest)
+}
+
+/// Encodes a form and makes an upload of it to a URL, by ``SessionManager/default``.
+@preconcurrency
+public func upload(
+    multipartFormData: @escaping @Sendable (MultipartFormData) -> Void,
+    usingThreshold encodingMemoryThreshold: UInt64 = SessionManager.multipartFormDataEncodingMemoryThreshold,
+    to url: any URLConvertible, method: HTTPMethod = .post, headers: HTTPHeaders? = nil,
+    encodingCompletion: (@Sendable (SessionManager.MultipartFormDataEncodingResult) -> Void)?
+) {
+    SessionManager.default.upload(
+        multipartFormData: multipartFormData, usingThreshold: encodingMemoryThreshold, to: url, method: method, headers: headers,
+        encodingCompletion: encodingCompletion)
+}
+
+/// Encodes a form and makes an upload of it as the body of a `URLRequest`, by ``SessionManager/default``.
+@preconcurrency
+public func upload(
+    multipartFormData: @escaping @Sendable (MultipartFormData) -> Void,
+    usingThreshold encodingMemoryThreshold: UInt64 = SessionManager.multipartFormDataEncodingMemoryThreshold,
+    with urlRequest: any URLRequestConvertible,
+    encodingCompletion: (@Sendable (SessionManager.MultipartFormDataEncodingResult) -> Void)?
+) {
+    SessionManager.default.upload(
+        multipartFormData: multipartFormData, usingThreshold: encodingMemoryThreshold, with: urlRequest,
+        encodingCompletion: encodingCompletion)
 }
 
 /// Opens a raw TCP connection, by ``SessionManager/default``.

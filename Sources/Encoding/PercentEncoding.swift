@@ -15,6 +15,23 @@ package enum PercentEncoding {
         }
     }
 
+    /// The string as a name or file name of a multipart body, between quotation marks: those and the two halves of a line break escaped,
+    /// nothing else (HTML, "Multipart form data"; RFC 7578, section 4.2).
+    package static func escapeQuoted(_ string: String) -> String {
+        func mustEscape(_ byte: UInt8) -> Bool { byte == UInt8(ascii: "\"") || byte == 0x0D || byte == 0x0A }
+        guard string.utf8.contains(where: mustEscape) else { return string }
+        var bytes: [UInt8] = []
+        bytes.reserveCapacity(string.utf8.count + 16)
+        for byte in string.utf8 {
+            if mustEscape(byte) {
+                bytes += [UInt8(ascii: "%"), hexDigit(byte >> 4), hexDigit(byte & 0x0F)]
+            } else {
+                bytes.append(byte)
+            }
+        }
+        return String(decoding: bytes, as: UTF8.self)
+    }
+
     /// Writes the bytes, escaped, and gives the number of bytes written. `output` has room for them.
     private static func write(_ bytes: UnsafeBufferPointer<UInt8>, into output: UnsafeMutableBufferPointer<UInt8>) -> Int {
         var end = 0

@@ -89,12 +89,7 @@ public struct URLEncoding: ParameterEncoding {
         var request = try urlRequest.asURLRequest()
         guard let parameters else { return request }
 
-        if encodesIntoQuery(method: request.httpMethod ?? HTTPMethod.get.rawValue) {
-            guard let url = request.url else { throw CurlewError.parameterEncodingFailed(reason: .missingURL) }
-            request.url = try url.appendingQuery(query(parameters))
-        } else {
-            try request.setBody(Data(query(parameters).utf8), contentType: "application/x-www-form-urlencoded; charset=utf-8")
-        }
+        try request.setPairs(query(parameters), destination)
         return request
     }
 
@@ -124,14 +119,6 @@ public struct URLEncoding: ParameterEncoding {
         PercentEncoding.escape(string)
     }
 
-    private func encodesIntoQuery(method: String) -> Bool {
-        switch destination {
-        case .queryString: true
-        case .httpBody: false
-        case .methodDependent: [HTTPMethod.get, .head, .delete].contains { $0.rawValue == method }
-        }
-    }
-
     private func query(_ parameters: Parameters) -> String {
         parameters.sorted { $0.key < $1.key }
             .flatMap { queryComponents(fromKey: $0.key, value: $0.value) }
@@ -155,14 +142,14 @@ public struct URLEncoding: ParameterEncoding {
         case let url as URL: url.absoluteString
         // The description of a date that is no number traps on Linux.
         case let date as Date where !date.timeIntervalSince1970.isFinite: "\(date.timeIntervalSince1970)"
-        case let number as NSNumber: number.boolValueIfBool.map(boolEncoding.encode) ?? wholeWithoutFraction(number.stringValue)
-        case let number as any BinaryFloatingPoint: wholeWithoutFraction("\(number)")
+        case let number as NSNumber: number.boolValueIfBool.map(boolEncoding.encode) ?? Self.wholeWithoutFraction(number.stringValue)
+        case let number as any BinaryFloatingPoint: Self.wholeWithoutFraction("\(number)")
         default: "\(value)"
         }
     }
 
     /// `1` for `1.0`: Swift writes the fraction, the wire form has none.
-    private func wholeWithoutFraction(_ number: String) -> String {
+    static func wholeWithoutFraction(_ number: String) -> String {
         number.hasSuffix(".0") ? String(number.dropLast(2)) : number
     }
 }
@@ -188,6 +175,28 @@ extension NSNumber {
 }
 
 // MARK: - Queries
+
+extension URLRequest {
+    /// Writes pairs, which are percent-encoded already, into the query or the body.
+    mutating func setPairs(_ pairs: String, _ destination: URLEncoding.Destination) throws(CurlewError) {
+        if destination.isQuery(method: httpMethod ?? HTTPMethod.get.rawValue) {
+            guard let url else { throw .parameterEncodingFailed(reason: .missingURL) }
+            self.url = try url.appendingQuery(pairs)
+        } else {
+            try setBody(Data(pairs.utf8), contentType: "application/x-www-form-urlencoded; charset=utf-8")
+        }
+    }
+}
+
+extension URLEncoding.Destination {
+    fileprivate func isQuery(method: String) -> Bool {
+        switch self {
+        case .queryString: true
+        case .httpBody: false
+        case .methodDependent: [HTTPMethod.get, .head, .delete].contains { $0.rawValue == method }
+        }
+    }
+}
 
 extension URL {
     /// The URL with more of a query, which is percent-encoded already, behind the one it has.

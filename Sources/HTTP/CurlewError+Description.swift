@@ -18,6 +18,7 @@ extension CurlewError: CustomStringConvertible {
         case .invalidURL(let url): "URL is not valid: \(url.descriptionWithoutUserInfo)"
         case .urlRequestValidationFailed(let reason): reason.description
         case .parameterEncodingFailed(let reason): reason.description
+        case .multipartEncodingFailed(let reason): reason.description
         case .transferFailed(let failure): failure.description
         case .redirectFailed(let reason): reason.description
         case .responseValidationFailed(let reason): reason.description
@@ -39,6 +40,7 @@ extension CurlewError.URLRequestValidationFailureReason: CustomStringConvertible
         case .invalidHeader(let name): "The header \(name.debugDescription) has an invalid name or value."
         case .bodyNotAllowed(let method): "A \(method) request has no body."
         case .invalidPort(let port): "The port is not between 1 and 65535: \(port)"
+        case .bodyAlreadyEncoded(let coding): "The body can't be compressed: its Content-Encoding is \(coding.debugDescription) already."
         }
     }
 }
@@ -50,6 +52,33 @@ extension CurlewError.ParameterEncodingFailureReason: CustomStringConvertible {
         case .missingURL: "Parameters could not be encoded into the query of a request without a URL."
         case .jsonEncodingFailed(let error): "Parameters could not be encoded as JSON: \(error)"
         case .propertyListEncodingFailed(let error): "Parameters could not be encoded as a property list: \(error)"
+        case .formEncodingFailed(let error): "Parameters could not be encoded as a form: \(error)"
+        }
+    }
+}
+
+extension CurlewError.MultipartEncodingFailureReason: CustomStringConvertible {
+    /// The reason in a sentence.
+    public var description: String {
+        switch self {
+        case .bodyPartURLInvalid(let url): "The part's URL is not that of a file: \(url.descriptionWithoutUserInfo)"
+        case .bodyPartFilenameInvalid(let url): "The URL gives no file name with an extension: \(url.descriptionWithoutUserInfo)"
+        case .bodyPartFileNotReachable(let url): "The part's file can't be reached: \(url.path)"
+        case .bodyPartFileNotReachableWithError(let url, let error): "The part's file can't be reached: \(url.path): \(error)"
+        case .bodyPartFileIsDirectory(let url): "The part's file is a directory: \(url.path)"
+        case .bodyPartFileSizeNotAvailable(let url): "The part's file has no size: \(url.path)"
+        case .bodyPartFileSizeQueryFailedWithError(let url, let error): "The part's file does not tell its size: \(url.path): \(error)"
+        case .bodyPartInputStreamCreationFailed(let url): "The part's file can't be opened: \(url.path)"
+        case .outputStreamCreationFailed(let url): "The file can't be made: \(url.path)"
+        case .outputStreamFileAlreadyExists(let url): "The file is there already: \(url.path)"
+        case .outputStreamURLInvalid(let url): "The URL to write to is not that of a file: \(url.descriptionWithoutUserInfo)"
+        case .outputStreamWriteFailed(let error): "The multipart body could not be written: \(error)"
+        case .inputStreamReadFailed(let error): "A part could not be read: \(error)"
+        case .bodyPartLengthMismatch(let announced, let actual):
+            "A part has not the length that was announced: \(actual) bytes were read, \(announced) announced."
+        case .bodyPartStreamConsumed: "A part's stream was read before, and can be read once."
+        case .bodyPartHeaderInvalid(let name): "A part's header \(name.debugDescription) has an invalid name or value."
+        case .boundaryInvalid(let boundary): "The boundary is not valid: \(boundary.debugDescription)"
         }
     }
 }

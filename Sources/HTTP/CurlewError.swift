@@ -11,6 +11,8 @@ public enum CurlewError: Error, Sendable {
     case urlRequestValidationFailed(reason: URLRequestValidationFailureReason)
     /// Parameters could not be encoded into the request.
     case parameterEncodingFailed(reason: ParameterEncodingFailureReason)
+    /// A multipart body could not be put together.
+    case multipartEncodingFailed(reason: MultipartEncodingFailureReason)
     /// The bytes did not make it there, or not back.
     case transferFailed(TransferFailure)
     /// A redirect was not followed to its end.
@@ -40,6 +42,8 @@ public enum CurlewError: Error, Sendable {
         case bodyNotAllowed(HTTPMethod)
         /// A port outside 1 to 65,535.
         case invalidPort(Int)
+        /// The body was to be compressed, and its `Content-Encoding` says that something was done to it before.
+        case bodyAlreadyEncoded(contentEncoding: String)
     }
 
     /// Why parameters could not be encoded.
@@ -50,6 +54,46 @@ public enum CurlewError: Error, Sendable {
         case jsonEncodingFailed(error: any Error)
         /// `PropertyListSerialization` refused the parameters.
         case propertyListEncodingFailed(error: any Error)
+        /// The parameters are none that a form can hold, or refused to be encoded.
+        case formEncodingFailed(error: any Error)
+    }
+
+    /// Why a multipart body could not be put together.
+    public enum MultipartEncodingFailureReason: Sendable {
+        /// A part's URL is not that of a file.
+        case bodyPartURLInvalid(url: URL)
+        /// The URL gives no file name, or one without an extension, from which the MIME type would follow.
+        case bodyPartFilenameInvalid(in: URL)
+        /// A part's file can't be reached.
+        case bodyPartFileNotReachable(at: URL)
+        /// A part's file can't be reached: mostly because there is none.
+        case bodyPartFileNotReachableWithError(atURL: URL, error: any Error)
+        /// A part's file is a directory.
+        case bodyPartFileIsDirectory(at: URL)
+        /// A part's file is none that has a size: a pipe, a device.
+        case bodyPartFileSizeNotAvailable(at: URL)
+        /// The system does not tell the size of a part's file.
+        case bodyPartFileSizeQueryFailedWithError(forURL: URL, error: any Error)
+        /// A part's file can't be opened for reading.
+        case bodyPartInputStreamCreationFailed(for: URL)
+        /// The file to write to can't be made.
+        case outputStreamCreationFailed(for: URL)
+        /// The file to write to is there already.
+        case outputStreamFileAlreadyExists(at: URL)
+        /// The URL to write to is not that of a file.
+        case outputStreamURLInvalid(url: URL)
+        /// The file could not be written to its end.
+        case outputStreamWriteFailed(error: any Error)
+        /// A part's stream or file could not be read to its end.
+        case inputStreamReadFailed(error: any Error)
+        /// A part gave fewer or more bytes than announced: `actual` counts those that were read before that was clear.
+        case bodyPartLengthMismatch(announced: UInt64, actual: UInt64)
+        /// A part's stream was read by an earlier encoding, and can be read once.
+        case bodyPartStreamConsumed
+        /// A part's header has a name that is no token, or a value with a line break or another control character.
+        case bodyPartHeaderInvalid(name: String)
+        /// The boundary has not 1 to 70 of the characters that it may have, or ends in a space (RFC 2046, section 5.1.1).
+        case boundaryInvalid(String)
     }
 
     /// Why a redirect was not followed.

@@ -47,6 +47,7 @@ struct Outcome: Equatable {
             self.init(response)
         case .invalidURL, .parameterEncodingFailed: self.init(status: .usage, message: "the request can't be made: its URL is not valid")
         case .urlRequestValidationFailed(let reason): self.init(status: .usage, message: Self.describe(reason))
+        case .multipartEncodingFailed: self.init(status: .file, message: "\(error)")
         case .responseValidationFailed, .responseSerializationFailed: self.init(status: .transfer, message: "\(error)")
         case .cancelled, .sessionInvalidated: self.init(status: .other, message: "\(error)")
         }
@@ -86,6 +87,7 @@ struct Outcome: Equatable {
         case .invalidMethod(let method): "\(method.quoted) is not a method"
         case .bodyNotAllowed(let method): "a \(method) request has no body"
         case .invalidPort(let port): "the port is not between 1 and 65535: \(port)"
+        case .bodyAlreadyEncoded: "\(reason)"
         case .missingURL, .missingHost, .unsupportedScheme: "the URL has no host, or is neither http nor https"
         }
     }

@@ -13,7 +13,7 @@ import Testing
         (.failure(.connectionLost), .networkConnectionLost), (.failure(.serverCertificate), .serverCertificateUntrusted),
         (.failure(.tooLarge), .dataLengthExceedsMaximum), (.failure(.other), .unknown),
         (.responseValidationFailed(reason: .unacceptableStatusCode(code: 404)), nil),
-        (.responseSerializationFailed(reason: .inputDataNil), nil),
+        (.responseSerializationFailed(reason: .inputDataNil), nil), (.multipartEncodingFailed(reason: .bodyPartStreamConsumed), nil),
     ]
 
     @Test("errors are known to Foundation's users by domain and code", arguments: rows)

@@ -50,6 +50,13 @@ import Testing
         #expect(PercentEncoding.escape(String(repeating: "a", count: 1_000_000)).utf8.count == 1_000_000)
     }
 
+    @Test("between quotation marks only these and line breaks are escaped")
+    func escapesQuoted() {
+        #expect(PercentEncoding.escapeQuoted("a\"b\r\nc\nd\re") == "a%22b%0D%0Ac%0Ad%0De")
+        #expect(PercentEncoding.escapeQuoted("é 100%'\\;=/?&\t") == "é 100%'\\;=/?&\t")
+        #expect(PercentEncoding.escapeQuoted("").isEmpty)
+    }
+
     @Test("nothing stays nothing")
     func escapesEmpty() {
         #expect(PercentEncoding.escape("").isEmpty)

@@ -35,6 +35,9 @@ import Testing
         .redirectFailed(reason: .insecureDowngrade(to: url())),
         .redirectFailed(reason: .invalidLocation("ftp://user:s3cret@example.org/")),
         .transferFailed(TransferFailure(kind: .connect, url: "http://user:s3cret@example.org/", phase: .connecting, message: "refused")),
+        .multipartEncodingFailed(reason: .bodyPartURLInvalid(url: url())),
+        .multipartEncodingFailed(reason: .bodyPartFilenameInvalid(in: url())),
+        .multipartEncodingFailed(reason: .outputStreamURLInvalid(url: url())),
     ]
 
     @Test("user name and password are never shown, the host is", arguments: withUserInfo)
@@ -56,6 +59,36 @@ import Testing
         }
     }
 
+    private static var multipartRows: [(CurlewError, String)] {
+        let file = URL(filePath: "/tmp/a b")
+        let rows: [(CurlewError.MultipartEncodingFailureReason, String)] = [
+            (.bodyPartURLInvalid(url: url()), "The part's URL is not that of a file: ftp://example.org/path"),
+            (.bodyPartFilenameInvalid(in: file), "The URL gives no file name with an extension: file:///tmp/a%20b"),
+            (.bodyPartFileNotReachable(at: file), "The part's file can't be reached: /tmp/a b"),
+            (.bodyPartFileNotReachableWithError(atURL: file, error: Cause()), "The part's file can't be reached: /tmp/a b: the cause"),
+            (.bodyPartFileIsDirectory(at: file), "The part's file is a directory: /tmp/a b"),
+            (.bodyPartFileSizeNotAvailable(at: file), "The part's file has no size: /tmp/a b"),
+            (
+                .bodyPartFileSizeQueryFailedWithError(forURL: file, error: Cause()),
+                "The part's file does not tell its size: /tmp/a b: the cause"
+            ),
+            (.bodyPartInputStreamCreationFailed(for: file), "The part's file can't be opened: /tmp/a b"),
+            (.outputStreamCreationFailed(for: file), "The file can't be made: /tmp/a b"),
+            (.outputStreamFileAlreadyExists(at: file), "The file is there already: /tmp/a b"),
+            (.outputStreamURLInvalid(url: url()), "The URL to write to is not that of a file: ftp://example.org/path"),
+            (.outputStreamWriteFailed(error: Cause()), "The multipart body could not be written: the cause"),
+            (.inputStreamReadFailed(error: Cause()), "A part could not be read: the cause"),
+            (
+                .bodyPartLengthMismatch(announced: 3, actual: 2),
+                "A part has not the length that was announced: 2 bytes were read, 3 announced."
+            ),
+            (.bodyPartStreamConsumed, "A part's stream was read before, and can be read once."),
+            (.bodyPartHeaderInvalid(name: "A\n"), "A part's header \"A\\n\" has an invalid name or value."),
+            (.boundaryInvalid(" "), "The boundary is not valid: \" \""),
+        ]
+        return rows.map { (.multipartEncodingFailed(reason: $0), $1) }
+    }
+
     @Test("the description says the stage, the reason and the cause")
     func descriptions() {
         let rows: [(CurlewError, String)] = [
@@ -64,13 +97,18 @@ import Testing
             (.urlRequestValidationFailed(reason: .invalidHeader(name: "A\n")), "The header \"A\\n\" has an invalid name or value."),
             (.urlRequestValidationFailed(reason: .invalidPort(0)), "The port is not between 1 and 65535: 0"),
             (.parameterEncodingFailed(reason: .jsonEncodingFailed(error: Cause())), "Parameters could not be encoded as JSON: the cause"),
+            (.parameterEncodingFailed(reason: .formEncodingFailed(error: Cause())), "Parameters could not be encoded as a form: the cause"),
+            (
+                .urlRequestValidationFailed(reason: .bodyAlreadyEncoded(contentEncoding: "br")),
+                "The body can't be compressed: its Content-Encoding is \"br\" already."
+            ),
             (.redirectFailed(reason: .tooMany(limit: 3)), "More than 3 redirects."),
             (.responseValidationFailed(reason: .unacceptableStatusCode(code: 404)), "The response's status is not acceptable: 404."),
             (.responseSerializationFailed(reason: .decodingFailed(error: Cause())), "The response could not be decoded: the cause"),
             (.cancelled, "The request was cancelled."),
             (.sessionInvalidated, "The session was invalidated."),
         ]
-        for (error, text) in rows {
+        for (error, text) in rows + Self.multipartRows {
             #expect(error.description == text)
             #expect(error.errorDescription == text)
         }

@@ -102,7 +102,12 @@ struct Requestable: TaskConvertible {
     }
 
     /// The transfer of the adapted request, with a body of its own or the given one.
-    func transfer(in session: Session, adapter: (any RequestAdapter)?, body: (any BodySource)? = nil) throws -> TransferRequest {
+    ///
+    /// Bytes given in `data` are shown to the adapter as the request's body, which it may change.
+    func transfer(
+        in session: Session, adapter: (any RequestAdapter)?, body: (any BodySource)? = nil, data: Data? = nil
+    ) throws -> TransferRequest {
+        var body = body ?? data.map { DataBody($0) }
         if adapter == nil, case .parts(let target, let method, let headers) = original {
             switch target {
             case .plain(let url): return try TransferRequest(plain: url, method: method, headers: headers, body: body, in: session)
@@ -110,8 +115,11 @@ struct Requestable: TaskConvertible {
                 return try TransferRequest(url, method: method, headers: headers, body: body, configuration: session.configuration)
             }
         }
-        let request = try asURLRequest()
+        var request = try asURLRequest()
+        // Foundation on Linux traps when a copied request without a URL is changed; such a request can't be sent anyway.
+        if let data, adapter != nil, request.url != nil { request.httpBody = data }
         let adapted = try adapter?.adapt(request) ?? request
+        if data != nil, adapter != nil, let bytes = adapted.httpBody { body = DataBody(bytes) }
         let isOwnStream = streamBody != nil && adapted.httpBodyStream === request.httpBodyStream
         return try TransferRequest(
             adapted, given: given(in: request), body: body ?? (isOwnStream ? streamBody : nil), configuration: session.configuration)
@@ -148,6 +156,7 @@ struct Uploadable: TaskConvertible {
     enum Content: Sendable {
         case data(Data)
         case file(URL)
+        case temporaryFile(TemporaryFile)
         case stream(StreamBody)
     }
 
@@ -157,7 +166,8 @@ struct Uploadable: TaskConvertible {
     var urlRequest: URLRequest? { request.urlRequest }
 
     var isRepeatable: Bool {
-        streamBody?.rewind() ?? true
+        if case .temporaryFile(let file) = content { return !file.isRemoved }
+        return streamBody?.rewind() ?? true
     }
 
     var streamBody: StreamBody? {
@@ -165,22 +175,29 @@ struct Uploadable: TaskConvertible {
     }
 
     func work(in session: Session, adapter: (any RequestAdapter)?) throws -> SessionTask.Work {
-        var transfer = try request.transfer(in: session, adapter: adapter, body: body)
-        if case .data = content {} else { transfer.expectsLargeBody = true }
-        return .transfer(transfer)
+        guard case .data(let data) = content else {
+            var transfer = try request.transfer(in: session, adapter: adapter, body: body)
+            transfer.expectsLargeBody = true
+            return .transfer(transfer)
+        }
+        return .transfer(try request.transfer(in: session, adapter: adapter, data: data))
     }
 
-    private var body: any BodySource {
+    private var body: (any BodySource)? {
         switch content {
-        case .data(let data): return DataBody(data)
-        case .file(let url):
-            do {
-                // Made anew for each attempt, as the file may have changed.
-                return try FileBody(path: url.path)
-            } catch {
-                return UnreadableBody(error: error)
-            }
-        case .stream(let body): return body
+        case .data: nil
+        case .file(let url): body(of: url)
+        case .temporaryFile(let file): body(of: file.url)
+        case .stream(let body): body
+        }
+    }
+
+    /// Made anew for each attempt, as the file may have changed.
+    private func body(of file: URL) -> any BodySource {
+        do {
+            return try FileBody(path: file.path)
+        } catch {
+            return UnreadableBody(error: error)
         }
     }
 }

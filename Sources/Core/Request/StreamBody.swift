@@ -39,13 +39,13 @@ public final class StreamBody: BodySource {
 
     /// Opens the stream and begins to read it.
     public func prepare(onReadable: @escaping @Sendable () -> Void) {
-        let stream = state.withLock { state -> StreamBox? in
+        state.withLock { state in
             state.onReadable = onReadable
             if state.isStarted { state.failure = CurlewError.redirectFailed(reason: .bodyNotRepeatable) }
             defer { state.isStarted = true }
-            return state.isStarted ? nil : state.stream
+            // Inside the lock: nobody may have the stream read before it is open.
+            if !state.isStarted { queue.async { [stream = state.stream] in stream.value.open() } }
         }
-        if let stream { queue.async { stream.value.open() } }
         readAhead()
     }
 
@@ -83,7 +83,10 @@ public final class StreamBody: BodySource {
 
     private func readAhead() {
         let stream = state.withLock { state -> StreamBox? in
-            guard !state.isReading, !state.isAtEnd, state.failure == nil, state.bytes.count < Self.capacity else { return nil }
+            // A piece of the last attempt's stream may end when the next one's is not open yet.
+            guard state.isStarted, !state.isReading, !state.isAtEnd, state.failure == nil, state.bytes.count < Self.capacity else {
+                return nil
+            }
             state.isReading = true
             return state.stream
         }

@@ -51,11 +51,12 @@ extension SessionManager {
         makeUpload(.stream(StreamBody(stream)), urlRequest)
     }
 
-    private func makeUpload(_ content: Uploadable.Content, _ urlRequest: any URLRequestConvertible) -> UploadRequest {
-        perform(
+    func makeUpload(_ content: Uploadable.Content, _ urlRequest: any URLRequestConvertible) -> UploadRequest {
+        let temporaryFile: TemporaryFile? = if case .temporaryFile(let file) = content { file } else { nil }
+        return perform(
             UploadRequest(
                 session: session, sessionDelegate: delegate,
                 original: original(Request.RequestTask.upload) { Uploadable(request: try Requestable(urlRequest), content: content) },
-                delegate: UploadTaskDelegate(session: session, sessionDelegate: delegate)))
+                delegate: UploadTaskDelegate(session: session, sessionDelegate: delegate, temporaryFile: temporaryFile)))
     }
 }

@@ -6,6 +6,13 @@ import CurlewTransport
 /// A data task's delegate that counts what is sent, too.
 final class UploadTaskDelegate: DataTaskDelegate, @unchecked Sendable {  // as its superclass
     let uploadProgress = ProgressReporter()
+    /// The body, where it was written for this upload alone.
+    private let temporaryFile: TemporaryFile?
+
+    init(session: Session, sessionDelegate: SessionDelegate, temporaryFile: TemporaryFile? = nil) {
+        self.temporaryFile = temporaryFile
+        super.init(session: session, sessionDelegate: sessionDelegate)
+    }
 
     override func reset() {
         super.reset()
@@ -23,5 +30,16 @@ final class UploadTaskDelegate: DataTaskDelegate, @unchecked Sendable {  // as i
         let count = outcome.metrics.requestBodyBytes
         let length = state.withLock { $0.task }?.currentTransfer?.body?.length
         if outcome.error == nil, count > 0 { uploadProgress.update(completed: count, total: length ?? count) }
+    }
+
+    /// Removing a file may block.
+    override var mustConcludeOnQueue: Bool {
+        temporaryFile?.isRemoved == false || super.mustConcludeOnQueue
+    }
+
+    /// Removes the file before any handler runs: no attempt will come any more.
+    override func finish() {
+        temporaryFile?.remove()
+        super.finish()
     }
 }

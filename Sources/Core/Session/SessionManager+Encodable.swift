@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+import CurlewEncoding
+import CurlewHTTP
+
+// A dictionary literal may be `Parameters` and `Encodable`; without an encoder it is the former. These functions are disfavoured to
+// that end, as else the compiler could not tell.
+
+extension SessionManager {
+    /// Makes a request for a URL, with an `Encodable` value encoded into it.
+    ///
+    /// Never throws: a request that can't be made runs its handlers with the error.
+    ///
+    /// - Parameters:
+    ///   - url: where to.
+    ///   - method: GET by default.
+    ///   - parameters: what is encoded into query or body; `nil` for none.
+    ///   - encoder: how; by default into the query for GET, HEAD and DELETE, into a form body for others.
+    ///   - headers: header fields; they replace the session's of the same name.
+    @_disfavoredOverload @discardableResult
+    public func request<Parameters: Encodable & Sendable>(
+        _ url: any URLConvertible, method: HTTPMethod = .get, parameters: Parameters?,
+        encoder: any ParameterEncoder = URLEncodedFormParameterEncoder.default, headers: HTTPHeaders? = nil
+    ) -> DataRequest {
+        request(RequestParts(url: url, method: method, parameters: parameters, encoder: encoder, headers: headers))
+    }
+
+    /// Makes a request with an `Encodable` value encoded into it, whose body is read as it comes.
+    ///
+    /// Parameters as in ``request(_:method:parameters:encoder:headers:)``.
+    @_disfavoredOverload @discardableResult
+    public func streamRequest<Parameters: Encodable & Sendable>(
+        _ url: any URLConvertible, method: HTTPMethod = .get, parameters: Parameters?,
+        encoder: any ParameterEncoder = URLEncodedFormParameterEncoder.default, headers: HTTPHeaders? = nil
+    ) -> DataRequest {
+        streamRequest(RequestParts(url: url, method: method, parameters: parameters, encoder: encoder, headers: headers))
+    }
+
+    /// Makes a download of a URL, with an `Encodable` value encoded into the request.
+    ///
+    /// Parameters as in ``request(_:method:parameters:encoder:headers:)``; the destination is asked at the end where the file goes, `nil`
+    /// leaves it in the session's temporary directory.
+    @_disfavoredOverload @discardableResult
+    public func download<Parameters: Encodable & Sendable>(
+        _ url: any URLConvertible, method: HTTPMethod = .get, parameters: Parameters?,
+        encoder: any ParameterEncoder = URLEncodedFormParameterEncoder.default, headers: HTTPHeaders? = nil,
+        to destination: DownloadRequest.DownloadFileDestination? = nil
+    ) -> DownloadRequest {
+        download(RequestParts(url: url, method: method, parameters: parameters, encoder: encoder, headers: headers), to: destination)
+    }
+
+    /// Makes a download of a URL to a file, with an `Encodable` value encoded into the request.
+    ///
+    /// Parameters as in ``request(_:method:parameters:encoder:headers:)``; file and options as for other downloads to a file.
+    @_disfavoredOverload @discardableResult
+    public func download<Parameters: Encodable & Sendable>(
+        _ url: any URLConvertible, method: HTTPMethod = .get, parameters: Parameters?,
+        encoder: any ParameterEncoder = URLEncodedFormParameterEncoder.default, headers: HTTPHeaders? = nil,
+        to fileURL: URL, options: DownloadRequest.DownloadOptions = []
+    ) -> DownloadRequest {
+        download(
+            RequestParts(url: url, method: method, parameters: parameters, encoder: encoder, headers: headers), to: fileURL,
+            options: options)
+    }
+}
+
+/// An `Encodable` value with its encoder, in the place of an encoding.
+private struct EncodedParameters<Value: Encodable & Sendable>: ParameterEncoding {
+    let value: Value
+    let encoder: any ParameterEncoder
+
+    func encode(_ urlRequest: any URLRequestConvertible, with parameters: Parameters?) throws -> URLRequest {
+        try encoder.encode(value, into: urlRequest.asURLRequest())
+    }
+}
+
+extension RequestParts {
+    fileprivate init(
+        url: any URLConvertible, method: HTTPMethod, parameters: (some Encodable & Sendable)?, encoder: any ParameterEncoder,
+        headers: HTTPHeaders?
+    ) {
+        guard let parameters else {
+            self.init(url: url, method: method, headers: headers)
+            return
+        }
+        self.init(
+            url: url, method: method, parameters: [:], encoding: EncodedParameters(value: parameters, encoder: encoder), headers: headers)
+    }
+}

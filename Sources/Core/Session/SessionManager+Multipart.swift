@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+import CurlewEncoding
+import CurlewHTTP
+import Dispatch
+
+extension SessionManager {
+    /// What became of a form that was to be uploaded.
+    public enum MultipartFormDataEncodingResult: Sendable {
+        /// The form is encoded and its upload made; `streamFileURL` is the file that is sent, if it went to the disk.
+        ///
+        /// That file belongs to the request, which removes it before its handlers run.
+        case success(request: UploadRequest, streamingFromDisk: Bool, streamFileURL: URL?)
+        /// The form could not be encoded, or the request not be made.
+        case failure(any Error)
+    }
+
+    /// From how many bytes in its parts on a form is written to the disk, unless another number is given: 10,000,000.
+    public static let multipartFormDataEncodingMemoryThreshold: UInt64 = 10_000_000
+
+    /// Encodes a form and makes an upload of it to a URL.
+    ///
+    /// The closure that fills the form, and its encoding, run on the global queue of quality `utility`. A form whose parts are
+    /// smaller than the threshold is encoded in memory; a larger one is written to a file in the session's temporary directory, readable
+    /// for this user only, and sent from there, with its exact `Content-Length`. The file is removed when the request is over, before
+    /// its handlers run. A retry sends the same bytes again, also those that a stream gave.
+    ///
+    /// - Parameters:
+    ///   - multipartFormData: fills the form. Streams are best made in here.
+    ///   - encodingMemoryThreshold: from how many bytes in parts on the form goes to the disk; 0 sends all from there.
+    ///   - url: where to.
+    ///   - method: POST by default.
+    ///   - headers: header fields; the content type is the form's, whatever stands here.
+    ///   - queue: where `encodingCompletion` is called; the configuration's `callbackQueue` by default.
+    ///   - encodingCompletion: gets the request, which then is on its way, or what was wrong:
+    ///     ``CurlewError/multipartEncodingFailed(reason:)`` for the form, ``CurlewError/sessionInvalidated`` when the session has ended.
+    @preconcurrency
+    public func upload(
+        multipartFormData: @escaping @Sendable (MultipartFormData) -> Void,
+        usingThreshold encodingMemoryThreshold: UInt64 = SessionManager.multipartFormDataEncodingMemoryThreshold,
+        to url: any URLConvertible, method: HTTPMethod = .post, headers: HTTPHeaders? = nil, queue: DispatchQueue? = nil,
+        encodingCompletion: (@Sendable (MultipartFormDataEncodingResult) -> Void)?
+    ) {
+        let url = Result { try url.asURL() }
+        encode(multipartFormData, encodingMemoryThreshold, queue, encodingCompletion) { contentType in
+            var headers = headers ?? [:]
+            headers.update(.contentType(contentType))
+            return RequestParts(url: try url.get(), method: method, headers: headers)
+        }
+    }
+
+    /// Encodes a form and makes an upload of it as the body of a `URLRequest`, whose content type becomes the form's.
+    ///
+    /// As ``upload(multipartFormData:usingThreshold:to:method:headers:queue:encodingCompletion:)``.
+    @preconcurrency
+    public func upload(
+        multipartFormData: @escaping @Sendable (MultipartFormData) -> Void,
+        usingThreshold encodingMemoryThreshold: UInt64 = SessionManager.multipartFormDataEncodingMemoryThreshold,
+        with urlRequest: any URLRequestConvertible, queue: DispatchQueue? = nil,
+        encodingCompletion: (@Sendable (MultipartFormDataEncodingResult) -> Void)?
+    ) {
+        let urlRequest = Result { try urlRequest.asURLRequest() }
+        encode(multipartFormData, encodingMemoryThreshold, queue, encodingCompletion) { contentType in
+            var request = try urlRequest.get()
+            // Foundation on Linux traps when a copied request without a URL is changed.
+            guard request.url != nil else { throw CurlewError.urlRequestValidationFailed(reason: .missingURL) }
+            request.setValue(contentType, forHTTPHeaderField: "Content-Type")
+            return request
+        }
+    }
+
+    /// Fills, encodes and uploads a form, off the caller's thread. A manager that is let go of meanwhile is not kept for it.
+    private func encode(
+        _ fill: @escaping @Sendable (MultipartFormData) -> Void, _ threshold: UInt64, _ queue: DispatchQueue?,
+        _ completion: (@Sendable (MultipartFormDataEncodingResult) -> Void)?,
+        _ makeRequest: @escaping @Sendable (_ contentType: String) throws -> any URLRequestConvertible
+    ) {
+        let session = session
+        DispatchQueue.global(qos: .utility).async { [weak self] in
+            let result: MultipartFormDataEncodingResult
+            do {
+                if session.isInvalidated { throw CurlewError.sessionInvalidated }
+                let form = MultipartFormData()
+                fill(form)
+                let body = try EncodedForm(form, threshold: threshold, directory: session.configuration.temporaryDirectory)
+                let request = try makeRequest(form.contentType)
+                guard let self, !session.isInvalidated else { throw CurlewError.sessionInvalidated }
+                result = .success(
+                    request: self.makeUpload(body.content, request), streamingFromDisk: body.fileURL != nil, streamFileURL: body.fileURL)
+            } catch {
+                result = .failure(error)
+            }
+            guard let completion else { return }
+            (queue ?? session.configuration.callbackQueue).async { completion(result) }
+        }
+    }
+}
+
+/// A form as it is going to be sent: in memory, or in a file of its own.
+private struct EncodedForm {
+    let content: Uploadable.Content
+    var fileURL: URL? { if case .temporaryFile(let file) = content { file.url } else { nil } }
+
+    init(_ form: MultipartFormData, threshold: UInt64, directory: URL) throws {
+        guard form.contentLength >= threshold else {
+            content = .data(try form.encode())
+            return
+        }
+        let number = String(UInt64.random(in: 0 ... .max), radix: 16)
+        let url = directory.appendingPathComponent("curlew-form-\(number)", isDirectory: false)
+        // Nobody else may read what is sent, or may have put a file there to be written to.
+        try form.writeEncodedData(to: url, permissions: 0o600)
+        // From here on the file is removed whatever happens.
+        content = .temporaryFile(TemporaryFile(url))
+    }
+}

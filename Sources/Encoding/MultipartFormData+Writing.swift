@@ -1,0 +1,222 @@
+// SPDX-License-Identifier: Apache-2.0
+import CurlewHTTP
+
+extension MultipartFormData {
+    /// The whole body in memory.
+    ///
+    /// Files and streams are read to their ends, for as long as that takes; streams can be read once.
+    ///
+    /// - Throws: ``CurlewError/multipartEncodingFailed(reason:)``: what was wrong with the first part that could not be had, or what
+    ///   went wrong in reading.
+    public func encode() throws -> Data {
+        var body = Data()
+        let inMemory = parts.reduce(0) { sum, part in if case .data(let data) = part.source { sum + data.count } else { sum } }
+        body.reserveCapacity(inMemory + 256 * (parts.count + 1))
+        try writeAll { body.append(contentsOf: $0) }
+        return body
+    }
+
+    /// Writes the whole body to a new file, piece by piece.
+    ///
+    /// Files and streams are read to their ends, for as long as that takes; streams can be read once. When it fails, no file is left.
+    ///
+    /// - Throws: ``CurlewError/multipartEncodingFailed(reason:)``: what was wrong with the first part that could not be had, what is
+    ///   wrong with `fileURL`, or what went wrong in reading or writing.
+    public func writeEncodedData(to fileURL: URL) throws {
+        try writeEncodedData(to: fileURL, permissions: 0o666)
+    }
+
+    /// The same, with the permissions of the file, before the process's mask is applied.
+    package func writeEncodedData(to fileURL: URL, permissions: mode_t) throws {
+        try check()
+        guard !FileManager.default.fileExists(atPath: fileURL.path) else {
+            throw CurlewError.multipartEncodingFailed(reason: .outputStreamFileAlreadyExists(at: fileURL))
+        }
+        guard fileURL.isFileURL else {
+            throw CurlewError.multipartEncodingFailed(reason: .outputStreamURLInvalid(url: fileURL))
+        }
+        let file = try OutputFile(fileURL, permissions: permissions)
+        do {
+            try writeAll { try file.write($0) }
+            try file.close()
+        } catch {
+            file.discard()
+            throw error
+        }
+    }
+
+    // MARK: Parts
+
+    /// Throws what was found wrong before anything is written.
+    private func check() throws(CurlewError) {
+        if let firstFailure { throw .multipartEncodingFailed(reason: firstFailure) }
+        // RFC 2046, section 5.1.1: letters, digits, these, and spaces but for the last.
+        let isValid =
+            (1...70).contains(boundary.utf8.count) && boundary.utf8.last != UInt8(ascii: " ")
+            && boundary.utf8.allSatisfy { isASCIILetterOrDigit($0) || "'()+_,-./:=? ".utf8.contains($0) }
+        guard isValid else { throw .multipartEncodingFailed(reason: .boundaryInvalid(boundary)) }
+    }
+
+    private func isASCIILetterOrDigit(_ byte: UInt8) -> Bool {
+        (0x30...0x39).contains(byte) || (0x61...0x7A).contains(byte.asciiLowercased)
+    }
+
+    private func writeAll(_ sink: Sink) throws {
+        try check()
+        let reader = PartReader()
+        for (index, part) in parts.enumerated() {
+            let start = index == 0 ? "" : "\r\n"
+            let fields = part.headers.map { "\($0.name): \($0.value)\r\n" }.joined()
+            try write("\(start)--\(boundary)\r\n\(fields)\r\n", sink)
+            try reader.read(part, sink)
+        }
+        // A form without parts is what browsers make of it.
+        try write("\(parts.isEmpty ? "" : "\r\n")--\(boundary)--\r\n", sink)
+    }
+
+    private func write(_ text: String, _ sink: Sink) throws {
+        try Array(text.utf8).withUnsafeBytes { try sink($0) }
+    }
+}
+
+/// Takes the bytes of a body, piece by piece.
+private typealias Sink = (UnsafeRawBufferPointer) throws -> Void
+
+/// Reads parts and hands their bytes on.
+private final class PartReader {
+    private let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: 256 * 1024, alignment: 16)
+
+    deinit {
+        buffer.deallocate()
+    }
+
+    func read(_ part: MultipartFormData.Part, _ sink: Sink) throws {
+        switch part.source {
+        case .data(let data): try data.withUnsafeBytes { try sink($0) }
+        case .file(let url): try read(url, length: part.length, sink)
+        case .stream(let stream):
+            guard let stream = stream.take() else { throw CurlewError.multipartEncodingFailed(reason: .bodyPartStreamConsumed) }
+            try read(stream, length: part.length, sink)
+        }
+    }
+
+    private func read(_ url: URL, length: UInt64, _ sink: Sink) throws {
+        // Without blocking, should a pipe have taken the file's place since; for a regular file that says nothing.
+        let descriptor = open(url.path, O_RDONLY | O_CLOEXEC | O_NONBLOCK)
+        guard descriptor >= 0 else { throw CurlewError.multipartEncodingFailed(reason: .bodyPartInputStreamCreationFailed(for: url)) }
+        defer { close(descriptor) }
+        try copy(length: length, to: sink) { piece in
+            var count = systemRead(descriptor, piece)
+            while count < 0, errno == EINTR { count = systemRead(descriptor, piece) }
+            guard count >= 0 else {
+                throw CurlewError.multipartEncodingFailed(reason: .inputStreamReadFailed(error: FileError.reading(url.path, errno)))
+            }
+            return count
+        }
+    }
+
+    private func read(_ stream: InputStream, length: UInt64, _ sink: Sink) throws {
+        if stream.streamStatus == .notOpen { stream.open() }
+        defer { stream.close() }
+        try copy(length: length, to: sink) { piece in
+            guard let start = piece.baseAddress else { return 0 }
+            let count = stream.read(start.assumingMemoryBound(to: UInt8.self), maxLength: piece.count)
+            // Asking the stream for its error traps on Linux; what it says of itself is all there is.
+            guard (0...piece.count).contains(count), stream.streamStatus != .error else {
+                throw CurlewError.multipartEncodingFailed(reason: .inputStreamReadFailed(error: CocoaError(.fileReadUnknown)))
+            }
+            return count
+        }
+    }
+
+    /// Hands on everything up to the end, which has to be where it was announced.
+    private func copy(length: UInt64, to sink: Sink, _ read: (UnsafeMutableRawBufferPointer) throws -> Int) throws {
+        var rest = length
+        while true {
+            // One byte more than there should be is enough to know that there is more.
+            let wanted = rest < UInt64(buffer.count) ? Int(rest) + 1 : buffer.count
+            let count = try read(UnsafeMutableRawBufferPointer(rebasing: buffer[..<wanted]))
+            guard count > 0, UInt64(count) <= rest else {
+                let actual = length - rest + UInt64(count)
+                guard actual == length else {
+                    throw CurlewError.multipartEncodingFailed(reason: .bodyPartLengthMismatch(announced: length, actual: actual))
+                }
+                return
+            }
+            rest -= UInt64(count)
+            try sink(UnsafeRawBufferPointer(rebasing: buffer[..<count]))
+        }
+    }
+}
+
+/// A new file that is written in large pieces.
+private final class OutputFile {
+    private let url: URL
+    private var descriptor: Int32
+    private let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: 64 * 1024, alignment: 16)
+    private var count = 0
+
+    init(_ url: URL, permissions: mode_t) throws(CurlewError) {
+        self.url = url
+        descriptor = open(url.path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, permissions)
+        guard descriptor < 0 else { return }
+        let isThere = errno == EEXIST
+        throw .multipartEncodingFailed(reason: isThere ? .outputStreamFileAlreadyExists(at: url) : .outputStreamCreationFailed(for: url))
+    }
+
+    deinit {
+        if descriptor >= 0 { _ = systemClose(descriptor) }
+        buffer.deallocate()
+    }
+
+    func write(_ bytes: UnsafeRawBufferPointer) throws(CurlewError) {
+        let fitting = min(buffer.count - count, bytes.count)
+        UnsafeMutableRawBufferPointer(rebasing: buffer[count...]).copyMemory(from: UnsafeRawBufferPointer(rebasing: bytes[..<fitting]))
+        count += fitting
+        guard count == buffer.count else { return }
+        try flush()
+        let rest = UnsafeRawBufferPointer(rebasing: bytes[fitting...])
+        guard rest.count >= buffer.count else { return try write(rest) }
+        try writeAll(rest)
+    }
+
+    func close() throws(CurlewError) {
+        try flush()
+        defer { descriptor = -1 }
+        guard systemClose(descriptor) == 0 else { throw failure(errno) }
+    }
+
+    /// Closes and removes the file.
+    func discard() {
+        if descriptor >= 0 { _ = systemClose(descriptor) }
+        descriptor = -1
+        unlink(url.path)
+    }
+
+    private func flush() throws(CurlewError) {
+        defer { count = 0 }
+        try writeAll(UnsafeRawBufferPointer(rebasing: buffer[..<count]))
+    }
+
+    private func writeAll(_ bytes: UnsafeRawBufferPointer) throws(CurlewError) {
+        var rest = bytes
+        while !rest.isEmpty {
+            let written = systemWrite(descriptor, rest)
+            if written < 0, errno == EINTR { continue }
+            guard written > 0 else { throw failure(written < 0 ? errno : ENOSPC) }
+            rest = UnsafeRawBufferPointer(rebasing: rest[written...])
+        }
+    }
+
+    private func failure(_ code: Int32) -> CurlewError {
+        .multipartEncodingFailed(reason: .outputStreamWriteFailed(error: FileError.writing(url.path, code)))
+    }
+}
+
+private func systemRead(_ descriptor: Int32, _ buffer: UnsafeMutableRawBufferPointer) -> Int {
+    read(descriptor, buffer.baseAddress, buffer.count)
+}
+
+private func systemWrite(_ descriptor: Int32, _ bytes: UnsafeRawBufferPointer) -> Int { write(descriptor, bytes.baseAddress, bytes.count) }
+
+private func systemClose(_ descriptor: Int32) -> Int32 { close(descriptor) }
