@@ -88,6 +88,18 @@ public func download(
     SessionManager.default.download(urlRequest, to: fileURL, options: options)
 }
 
+/// Goes on with a download from its resume data, by ``SessionManager/default``.
+@discardableResult
+public func download(resumingWith resumeData: Data, to destination: DownloadRequest.DownloadFileDestination? = nil) -> DownloadRequest {
+    SessionManager.default.download(resumingWith: resumeData, to: destination)
+}
+
+/// Goes on with a download from its resume data, to a file, by ``SessionManager/default``.
+@discardableResult
+public func download(resumingWith resumeData: Data, to fileURL: URL, options: DownloadRequest.DownloadOptions = []) -> DownloadRequest {
+    SessionManager.default.download(resumingWith: resumeData, to: fileURL, options: options)
+}
+
 /// Makes an upload of bytes, by ``SessionManager/default``.
 @discardableResult
 public func upload(

@@ -23,6 +23,7 @@ extension CurlewError: CustomStringConvertible {
         case .redirectFailed(let reason): reason.description
         case .responseValidationFailed(let reason): reason.description
         case .responseSerializationFailed(let reason): reason.description
+        case .resumeDataInvalid(let reason): reason.description
         case .cancelled: "The request was cancelled."
         case .sessionInvalidated: "The session was invalidated."
         }
@@ -91,6 +92,17 @@ extension CurlewError.RedirectFailureReason: CustomStringConvertible {
         case .insecureDowngrade(let url): "The redirect leads from https to http: \(url.descriptionWithoutUserInfo)"
         case .invalidLocation(let location): "The redirect's Location is no http or https URL: \(location.withoutUserInfo.debugDescription)"
         case .bodyNotRepeatable: "The redirect asks for the body again, and the body can be sent only once."
+        }
+    }
+}
+
+extension CurlewError.ResumeDataFailureReason: CustomStringConvertible {
+    /// The reason in a sentence.
+    public var description: String {
+        switch self {
+        case .notResumeData: "The data is no resume data."
+        case .unsupportedVersion(let version): "The resume data has an unknown version: \(version)."
+        case .invalidField(let name): "The resume data is damaged: \(name) is not valid."
         }
     }
 }

@@ -21,6 +21,8 @@ public enum CurlewError: Error, Sendable {
     case responseValidationFailed(reason: ResponseValidationFailureReason)
     /// The response came, but a built-in serializer made nothing of it.
     case responseSerializationFailed(reason: ResponseSerializationFailureReason)
+    /// A download can't go on from data that it was given.
+    case resumeDataInvalid(reason: ResumeDataFailureReason)
     /// The request was cancelled.
     case cancelled
     /// The session ended while the request was on its way, or before it was made.
@@ -106,6 +108,16 @@ public enum CurlewError: Error, Sendable {
         case invalidLocation(String)
         /// The redirect asks for the body again, and the body can be sent only once.
         case bodyNotRepeatable
+    }
+
+    /// Why a download can't go on from data that it was given.
+    public enum ResumeDataFailureReason: Sendable, Hashable {
+        /// The data was not made by this library.
+        case notResumeData
+        /// The data was made by a later version of this library, in this version of the form.
+        case unsupportedVersion(Int)
+        /// The part of that name is nothing that this library writes.
+        case invalidField(String)
     }
 
     /// Why a built-in validation refused a response.

@@ -128,4 +128,38 @@ private func codeOf(_ error: (any Error)?) -> CocoaError.Code? { (error as? Coco
         }
         #expect(try contents(of: elsewhere) == ["file"])
     }
+
+    @Test("a file that was left is gone on with, by one at a time")
+    func continued() throws {
+        let url = try write("half", for: "file").url
+        var file = PartFile(continuing: url)
+        #expect(file?.length == 4)
+        #expect(PartFile(continuing: url) == nil)
+        try Data("rest".utf8).withUnsafeBytes { try file?.write($0) }
+        try file?.close()
+        // Closed is not moved.
+        #expect(PartFile(continuing: url) == nil)
+        #expect(file?.length == 8)
+        try file?.move(to: directory.file("file"), replacing: false, creatingDirectories: false)
+        file = nil
+        #expect(try String(contentsOf: directory.file("file"), encoding: .utf8) == "halfrest")
+    }
+
+    @Test("what is no plain file is not gone on with", arguments: ["none", "directory", "link", "pipe"])
+    func notContinued(_ kind: String) throws {
+        let url = directory.file(".file.part")
+        switch kind {
+        case "directory": try FileManager.default.createDirectory(at: url, withIntermediateDirectories: false)
+        case "link": try FileManager.default.createSymbolicLink(at: url, withDestinationURL: directory.write(Data(), to: "target"))
+        case "pipe": #expect(mkfifo(url.path, 0o600) == 0)
+        default: break
+        }
+        #expect(PartFile(continuing: url) == nil)
+        let made = PartFile(continuing: url, isMade: true)
+        #expect((made != nil) == (kind == "none"))
+        try Data("text".utf8).withUnsafeBytes { try made?.write($0) }
+        try made?.truncate()
+        try made?.close()
+        #expect(made.map(\.length) ?? 0 <= 4)
+    }
 }

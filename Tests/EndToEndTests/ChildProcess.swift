@@ -88,8 +88,13 @@ final class ChildProcess: Sendable {
     }
 
     func terminate() {
+        send(SIGTERM)
+    }
+
+    /// Sends a signal, unless the process has ended.
+    func send(_ signal: Int32) {
         state.withLock { state in
-            if case .running(let process) = state { kill(process, SIGTERM) }
+            if case .running(let process) = state { kill(process, signal) }
         }
     }
 }

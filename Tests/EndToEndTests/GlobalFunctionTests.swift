@@ -42,6 +42,17 @@ import Testing
         #expect(try contents(of: directory) == ["first", "second", "third"])
     }
 
+    @Test("download, from resume data") func downloadFromResumeData() async throws {
+        let directory = try TemporaryDirectory()
+        let ranges = try RangeServer(.cut(after: RangeServer.half), .cut(after: 1))
+        let first = await Curlew.download(ranges.url, to: directory.file("first")).serializingURL().response
+        let second = await Curlew.download(resumingWith: try #require(first.resumeData)).serializingURL().response
+        let data = try #require(second.resumeData)
+        _ = try await Curlew.download(resumingWith: data, to: directory.file("third")).validate().serializingURL().value
+        #expect(ranges.ranges == [nil, "bytes=400000-", "bytes=400001-"])
+        #expect(try contents(of: directory) == ["third"])
+    }
+
     @Test("upload, of data, a file and a stream") func uploadOfDataAFileAndAStream() async throws {
         let directory = try TemporaryDirectory()
         let body = Data("body".utf8)

@@ -106,6 +106,9 @@ import Testing
             (.responseValidationFailed(reason: .unacceptableStatusCode(code: 404)), "The response's status is not acceptable: 404."),
             (.responseSerializationFailed(reason: .decodingFailed(error: Cause())), "The response could not be decoded: the cause"),
             (.cancelled, "The request was cancelled."),
+            (.resumeDataInvalid(reason: .notResumeData), "The data is no resume data."),
+            (.resumeDataInvalid(reason: .unsupportedVersion(7)), "The resume data has an unknown version: 7."),
+            (.resumeDataInvalid(reason: .invalidField("url")), "The resume data is damaged: url is not valid."),
             (.sessionInvalidated, "The session was invalidated."),
         ]
         for (error, text) in rows + Self.multipartRows {

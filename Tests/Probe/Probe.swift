@@ -6,6 +6,7 @@ import Dispatch
 /// Does one thing in a process of its own and prints what it took, as lines of `name=number`. Trusts the authority of CURLEW_TEST_CA.
 ///
 ///     curlew-probe download URL FILE     to a file, the range of CURLEW_PROBE_RANGE if that is set
+///     curlew-probe resume URL FILE       to a file, going on with what an earlier run left; prints the "offset" it goes on from
 ///     curlew-probe upload URL FILE       from a file; the response's text, if it is a number, is "answer"
 ///     curlew-probe stream URL            reads a body, waiting for a line of input each 16 MiB
 ///     curlew-probe sessions URL COUNT    makes, uses and drops sessions in 8 threads
@@ -16,6 +17,7 @@ enum Probe {
         do {
             switch (arguments.dropFirst().first ?? "", arguments.count) {
             case ("download", 4): try await download(arguments[2], to: URL(fileURLWithPath: arguments[3]))
+            case ("resume", 4): try await resume(arguments[2], to: URL(fileURLWithPath: arguments[3]))
             case ("upload", 4): try await upload(URL(fileURLWithPath: arguments[3]), to: arguments[2])
             case ("stream", 3...): try await stream(arguments[2])
             case ("sessions", 4): try await SessionChurn(url: arguments[2], count: Int(arguments[3]) ?? 0).run()
@@ -50,6 +52,17 @@ enum Probe {
         report("before", ProcessProbe.peakResidentBytes)
         _ = try await manager.download(url, headers: headers, to: file).validate().serializingURL().value
         report("peak", ProcessProbe.peakResidentBytes)
+    }
+
+    private static func resume(_ url: String, to file: URL) async throws {
+        var configuration = makeConfiguration()
+        // A drill that breaks the network is not to wait for long.
+        configuration.idleTimeout = .seconds(6)
+        let manager = SessionManager(configuration: configuration)
+        manager.delegate.downloadTaskDidResumeAtOffset = { _, _, offset, _ in report("offset", Int(offset)) }
+        let options: DownloadRequest.DownloadOptions = [.resumePreviousDownload, .removePreviousFile]
+        _ = try await manager.download(url, to: file, options: options).validate().serializingURL().value
+        report("whole", 1)
     }
 
     private static func upload(_ file: URL, to url: String) async throws {

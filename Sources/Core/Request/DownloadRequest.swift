@@ -7,7 +7,9 @@ import Dispatch
 /// A request whose response's body is written to a file while it comes.
 ///
 /// The file has its final name only when it is whole: until then it lies hidden beside its destination, or in the session's temporary
-/// directory where the destination is known only at the end, or there is none. What a failed download has written is removed.
+/// directory where the destination is known only at the end, or there is none. What a failed download has written is removed, unless it can
+/// be gone on from there: then it stays as long as the request or a response of it does, and longer once somebody has taken its
+/// ``resumeData``.
 open class DownloadRequest: Request, @unchecked Sendable {  // as its superclass
     /// What may be done to put a file where it belongs.
     public struct DownloadOptions: OptionSet, Sendable {
@@ -22,6 +24,14 @@ open class DownloadRequest: Request, @unchecked Sendable {  // as its superclass
         /// Replaces the file at the destination. Without this it is an error (`CocoaError.fileWriteFileExists`), and stays; so does
         /// anything that is no file, with this too.
         public static let removePreviousFile = DownloadOptions(rawValue: 1 << 1)
+        /// Goes on with what an earlier download of the same URL to the same file has left, even if its process was killed.
+        ///
+        /// Only with a destination that is a URL. What comes is kept beside it, hidden (`.name.part`, and `.name.part.json` for what is
+        /// known of it), until the download is whole or refused, or ``DownloadRequest/cancel(createResumeData:)`` says that it is not
+        /// wanted. The server is asked not to compress. It has to give the response a strong `ETag`, or else a `Last-Modified`; without,
+        /// and when it has something newer, the download begins anew. Of several at once to the same file one does this, and the others
+        /// download as without it.
+        public static let resumePreviousDownload = DownloadOptions(rawValue: 1 << 2)
     }
 
     /// Says where a file goes, given where it is and the response it came with. Called once, on the session's queue, when the body is
@@ -36,6 +46,29 @@ open class DownloadRequest: Request, @unchecked Sendable {  // as its superclass
     ) {
         downloadDelegate = delegate
         super.init(session: session, sessionDelegate: sessionDelegate, original: original, delegate: delegate)
+    }
+
+    /// What is needed to go on with a download that was cancelled or failed; `nil` as long as it runs, and where that is impossible.
+    ///
+    /// For ``SessionManager/download(resumingWith:to:)``, also in another process. It is possible when part of a file has come with a
+    /// strong `ETag`, or else a `Last-Modified`, in no content coding, as the answer to a GET. The data is JSON, of no promised form. It
+    /// holds the URL, without user name and password, and the request's header fields, but not `Authorization`, `Cookie` and those that
+    /// ``RedirectPolicy/sensitiveHeaders`` names: adapter and session add them again. It names the file with what has come. Whoever has
+    /// taken the data removes that file if it is not used; before, it goes with the request.
+    open var resumeData: Data? { downloadDelegate.resumption.resumeData }
+
+    /// Ends the request as ``cancel(createResumeData:)`` does, with resume data.
+    open override func cancel() {
+        cancel(createResumeData: true)
+    }
+
+    /// Ends the request; its handlers run with ``CurlewError/cancelled``.
+    ///
+    /// - Parameter createResumeData: whether what has come stays for ``resumeData`` and ``DownloadOptions/resumePreviousDownload``, or is
+    ///   removed.
+    open func cancel(createResumeData: Bool) {
+        if !createResumeData { downloadDelegate.leaveNothing() }
+        super.cancel()
     }
 
     override var hasBody: Bool { downloadDelegate.bodyCount > 0 }

@@ -101,6 +101,19 @@ struct Requestable: TaskConvertible {
         return .transfer(transfer)
     }
 
+    /// What is asked for, without the header fields that other origins must not see.
+    func resumable(in session: Session) -> ResumableRequest? {
+        let (url, headers): (URL?, HTTPHeaders) =
+            switch original {
+            case .urlRequest(let request, let given): (request.url, given?.headers ?? HTTPHeaders(request.allHTTPHeaderFields ?? [:]))
+            case .parts(let target, _, let headers): (try? target.url.asURL(), headers)
+            }
+        let secrets = session.configuration.redirects.sensitiveHeaders
+        return url.map { url in
+            ResumableRequest(url, HTTPHeaders(headers.filter { header in !secrets.contains { header.isNamed($0) } }))
+        }
+    }
+
     /// The transfer of the adapted request, with a body of its own or the given one.
     ///
     /// Bytes given in `data` are shown to the adapter as the request's body, which it may change.
@@ -136,6 +149,8 @@ struct Requestable: TaskConvertible {
 /// The original of a download.
 struct Downloadable: TaskConvertible {
     let request: Requestable
+    /// Where it goes on: at the beginning, if nothing has come yet.
+    let resumption: DownloadResumption
 
     var urlRequest: URLRequest? { request.urlRequest }
 
@@ -146,6 +161,7 @@ struct Downloadable: TaskConvertible {
     func work(in session: Session, adapter: (any RequestAdapter)?) throws -> SessionTask.Work {
         var transfer = try request.transfer(in: session, adapter: adapter)
         transfer.expectsLargeBody = true
+        resumption.prepare(&transfer, request.resumable(in: session))
         return .transfer(transfer)
     }
 }

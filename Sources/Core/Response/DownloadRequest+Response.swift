@@ -13,7 +13,7 @@ extension DownloadRequest {
         let result = serializer.serializeResponse(context.request, context.response, downloadDelegate.fileURL, delegate.error)
         return DownloadResponse(
             context: context, temporaryURL: downloadDelegate.temporaryURL, destinationURL: downloadDelegate.destinationURL,
-            result: result, timeline: delegate.timeline(), metrics: delegate.metrics)
+            resumption: .kept(downloadDelegate.resumption.kept), result: result, timeline: delegate.timeline(), metrics: delegate.metrics)
     }
 
     /// Adds a handler that gets the response as it came.
@@ -22,7 +22,8 @@ extension DownloadRequest {
         addHandler { [self] in
             let response = DefaultDownloadResponse(
                 context: context, temporaryURL: downloadDelegate.temporaryURL, destinationURL: downloadDelegate.destinationURL,
-                error: delegate.error, timeline: delegate.timeline(), metrics: delegate.metrics)
+                resumption: .kept(downloadDelegate.resumption.kept), error: delegate.error, timeline: delegate.timeline(),
+                metrics: delegate.metrics)
             (queue ?? session.configuration.callbackQueue).async { completionHandler(response) }
         }
         return self

@@ -3,6 +3,26 @@ import CurlewEncoding
 import CurlewHTTP
 import CurlewTransport
 
+/// Where a response has its resume data from. Looking at the response does not take it: that makes the part file the user's.
+enum ResumeDataSource: Sendable {
+    case given(Data?)
+    case kept(KeptPart?)
+
+    var data: Data? {
+        switch self {
+        case .given(let data): data
+        case .kept(let part): part?.take()
+        }
+    }
+
+    var count: Int? {
+        switch self {
+        case .given(let data): data?.count
+        case .kept(let part): part?.count
+        }
+    }
+}
+
 /// A download's response as it came.
 public struct DefaultDownloadResponse: Sendable {
     private let context: ResponseContext
@@ -10,6 +30,7 @@ public struct DefaultDownloadResponse: Sendable {
     public let temporaryURL: URL?
     /// Where the file went, or should have gone; `nil` without a destination.
     public let destinationURL: URL?
+    private let resumption: ResumeDataSource
     /// Why the request failed; `nil` when it did not.
     public let error: (any Error)?
     /// When what happened.
@@ -17,6 +38,8 @@ public struct DefaultDownloadResponse: Sendable {
     /// What was measured, also of a request that failed.
     public let metrics: TaskMetrics
 
+    /// What is needed to go on with a failed download; see ``DownloadRequest/resumeData``.
+    public var resumeData: Data? { resumption.data }
     /// The request as it went out.
     public var request: URLRequest? { context.request }
     /// The response's status and header fields; `nil` when none came.
@@ -25,11 +48,13 @@ public struct DefaultDownloadResponse: Sendable {
     public var responseHead: ResponseHead? { context.head }
 
     init(
-        context: ResponseContext, temporaryURL: URL?, destinationURL: URL?, error: (any Error)?, timeline: Timeline, metrics: TaskMetrics
+        context: ResponseContext, temporaryURL: URL?, destinationURL: URL?, resumption: ResumeDataSource, error: (any Error)?,
+        timeline: Timeline, metrics: TaskMetrics
     ) {
         self.context = context
         self.temporaryURL = temporaryURL
         self.destinationURL = destinationURL
+        self.resumption = resumption
         self.error = error
         self.timeline = timeline
         self.metrics = metrics
@@ -37,12 +62,12 @@ public struct DefaultDownloadResponse: Sendable {
 
     /// Makes a response of its parts.
     public init(
-        request: URLRequest?, response: HTTPURLResponse?, temporaryURL: URL?, destinationURL: URL?, error: (any Error)?,
-        timeline: Timeline = Timeline(), metrics: TaskMetrics = TaskMetrics()
+        request: URLRequest?, response: HTTPURLResponse?, temporaryURL: URL?, destinationURL: URL?, resumeData: Data? = nil,
+        error: (any Error)?, timeline: Timeline = Timeline(), metrics: TaskMetrics = TaskMetrics()
     ) {
         self.init(
             context: ResponseContext(request: request, response: response), temporaryURL: temporaryURL, destinationURL: destinationURL,
-            error: error, timeline: timeline, metrics: metrics)
+            resumption: .given(resumeData), error: error, timeline: timeline, metrics: metrics)
     }
 }
 
@@ -53,6 +78,7 @@ public struct DownloadResponse<Value> {
     public let temporaryURL: URL?
     /// Where the file went, or should have gone; `nil` without a destination.
     public let destinationURL: URL?
+    private let resumption: ResumeDataSource
     /// What the serializer made of it, or why the request failed.
     public let result: Result<Value, any Error>
     /// When what happened.
@@ -60,6 +86,8 @@ public struct DownloadResponse<Value> {
     /// What was measured, also of a request that failed.
     public let metrics: TaskMetrics
 
+    /// What is needed to go on with a failed download; see ``DownloadRequest/resumeData``.
+    public var resumeData: Data? { resumption.data }
     /// The request as it went out.
     public var request: URLRequest? { context.request }
     /// The response's status and header fields; `nil` when none came.
@@ -74,12 +102,13 @@ public struct DownloadResponse<Value> {
     public var fileURL: URL? { destinationURL ?? temporaryURL }
 
     init(
-        context: ResponseContext, temporaryURL: URL?, destinationURL: URL?, result: Result<Value, any Error>, timeline: Timeline,
-        metrics: TaskMetrics
+        context: ResponseContext, temporaryURL: URL?, destinationURL: URL?, resumption: ResumeDataSource,
+        result: Result<Value, any Error>, timeline: Timeline, metrics: TaskMetrics
     ) {
         self.context = context
         self.temporaryURL = temporaryURL
         self.destinationURL = destinationURL
+        self.resumption = resumption
         self.result = result
         self.timeline = timeline
         self.metrics = metrics
@@ -87,18 +116,18 @@ public struct DownloadResponse<Value> {
 
     /// Makes a response of its parts.
     public init(
-        request: URLRequest?, response: HTTPURLResponse?, temporaryURL: URL?, destinationURL: URL?, result: Result<Value, any Error>,
-        timeline: Timeline = Timeline(), metrics: TaskMetrics = TaskMetrics()
+        request: URLRequest?, response: HTTPURLResponse?, temporaryURL: URL?, destinationURL: URL?, resumeData: Data? = nil,
+        result: Result<Value, any Error>, timeline: Timeline = Timeline(), metrics: TaskMetrics = TaskMetrics()
     ) {
         self.init(
             context: ResponseContext(request: request, response: response), temporaryURL: temporaryURL, destinationURL: destinationURL,
-            result: result, timeline: timeline, metrics: metrics)
+            resumption: .given(resumeData), result: result, timeline: timeline, metrics: metrics)
     }
 
     private func with<T>(_ result: Result<T, any Error>) -> DownloadResponse<T> {
         DownloadResponse<T>(
-            context: context, temporaryURL: temporaryURL, destinationURL: destinationURL, result: result, timeline: timeline,
-            metrics: metrics)
+            context: context, temporaryURL: temporaryURL, destinationURL: destinationURL, resumption: resumption, result: result,
+            timeline: timeline, metrics: metrics)
     }
 
     /// The response with its value changed; a failure stays.
@@ -130,9 +159,11 @@ extension DownloadResponse: CustomStringConvertible, CustomDebugStringConvertibl
     /// Whether it is a success, and its value or error.
     public var description: String { result.summary }
 
-    /// The request, the response, the files, the result and the times, a line each. Credentials are left out.
+    /// The request, the response, the files, the size of the resume data, the result and the times, a line each. Credentials are left out.
     public var debugDescription: String {
-        let files = "[TemporaryURL]: \(temporaryURL?.path ?? "none")\n[DestinationURL]: \(destinationURL?.path ?? "none")"
+        let files =
+            "[TemporaryURL]: \(temporaryURL?.path ?? "none")\n[DestinationURL]: \(destinationURL?.path ?? "none")"
+            + "\n[ResumeData]: \(resumption.count.map { "\($0) bytes" } ?? "none")"
         return ResponseSummary.lines(context, body: files, result: result.summary, timeline: timeline)
     }
 }

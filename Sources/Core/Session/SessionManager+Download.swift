@@ -65,13 +65,58 @@ extension SessionManager {
         makeDownload(urlRequest, .known(fileURL, options))
     }
 
+    /// Goes on with a download that was cancelled or failed, from its ``DownloadRequest/resumeData``.
+    ///
+    /// What has come stays if the server still has the same (RFC 9110, section 13.1.5), else the download begins anew; so it does if the
+    /// part file is gone, or in use by another download. Data that is no resume data fails the request with
+    /// ``CurlewError/resumeDataInvalid(reason:)``. The adapter takes part as in any request.
+    ///
+    /// - Parameters:
+    ///   - resumeData: made by this library. It names a file that the download writes to: as trustworthy as where it comes from.
+    ///   - destination: asked at the end where the file goes; `nil` leaves it in its place.
+    @discardableResult
+    public func download(
+        resumingWith resumeData: Data, to destination: DownloadRequest.DownloadFileDestination? = nil
+    ) -> DownloadRequest {
+        resumeDownload(resumeData, destination.map { .asked($0) } ?? .none)
+    }
+
+    /// Goes on with a download that was cancelled or failed, to a file; see ``download(resumingWith:to:)``.
+    @discardableResult
+    public func download(
+        resumingWith resumeData: Data, to fileURL: URL, options: DownloadRequest.DownloadOptions = []
+    ) -> DownloadRequest {
+        resumeDownload(resumeData, .known(fileURL, options))
+    }
+
     private func makeDownload(
         _ urlRequest: any URLRequestConvertible, _ destination: DownloadTaskDelegate.Destination
+    ) -> DownloadRequest {
+        perform(destination, DownloadResumption(destination: destination.resumed)) { try Requestable(urlRequest) }
+    }
+
+    private func resumeDownload(_ data: Data, _ destination: DownloadTaskDelegate.Destination) -> DownloadRequest {
+        let record = Result { () throws(CurlewError) in try ResumeRecord(data) }
+        return perform(destination, DownloadResumption(record: try? record.get())) { try Requestable(try record.get().parts) }
+    }
+
+    private func perform(
+        _ destination: DownloadTaskDelegate.Destination, _ resumption: DownloadResumption, _ make: () throws -> Requestable
     ) -> DownloadRequest {
         perform(
             DownloadRequest(
                 session: session, sessionDelegate: delegate,
-                original: original(Request.RequestTask.download) { Downloadable(request: try Requestable(urlRequest)) },
-                delegate: DownloadTaskDelegate(session: session, sessionDelegate: delegate, destination: destination)))
+                original: original(Request.RequestTask.download) { Downloadable(request: try make(), resumption: resumption) },
+                delegate: DownloadTaskDelegate(
+                    session: session, sessionDelegate: delegate, destination: destination, resumption: resumption)))
+    }
+}
+
+extension ResumeRecord {
+    /// The request that is made again.
+    fileprivate var parts: RequestParts {
+        RequestParts(
+            url: url, method: .get, parameters: nil, encoding: URLEncoding.default,
+            headers: HTTPHeaders(headers.map { HTTPHeader(name: $0.name, value: $0.value) }))
     }
 }

@@ -15,6 +15,23 @@ final class DownloadTaskDelegate: TaskDelegate, @unchecked Sendable {  // as its
         case asked(DownloadRequest.DownloadFileDestination)
         /// To a place known from the start.
         case known(URL, DownloadRequest.DownloadOptions)
+
+        /// The place for which a download goes on by itself.
+        var resumed: URL? {
+            if case .known(let url, let options) = self, options.contains(.resumePreviousDownload) { url } else { nil }
+        }
+    }
+
+    /// Which file the body goes to.
+    private enum Target {
+        /// Behind what an earlier attempt has left.
+        case append(total: Int64)
+        /// Nowhere: that file is whole.
+        case complete
+        /// A file that may be gone on with.
+        case whole(ResponseHead)
+        /// A file of its own.
+        case aside
     }
 
     private struct FileState {
@@ -30,18 +47,32 @@ final class DownloadTaskDelegate: TaskDelegate, @unchecked Sendable {  // as its
     }
 
     let downloadProgress = ProgressReporter()
+    let resumption: DownloadResumption
     private let destination: Destination
     private let fileState = Lock(FileState())
     // The transport's thread as long as a transfer runs; afterwards anybody's.
     private var writing: PartFile?
+    /// The number of bytes in the file.
     private(set) var bodyCount: Int64 = 0
+    /// The length of the file, as far as known.
+    private var total: Int64 = -1
+    /// The length that the file is going to have, or it is not ours.
+    private var requiredLength: Int64?
+    /// Whether the body is no part of the file.
+    private var isDropping = false
+    /// Whether the file is not what was announced.
+    private var isBroken = false
     /// Is told of what was written instead of the progress; looked up once, not for each piece.
     private var tellWritten: (@Sendable (Session, SessionTask, Int64, Int64, Int64) -> Void)?
 
-    init(session: Session, sessionDelegate: SessionDelegate, destination: Destination) {
+    init(session: Session, sessionDelegate: SessionDelegate, destination: Destination, resumption: DownloadResumption) {
         self.destination = destination
+        self.resumption = resumption
         super.init(session: session, sessionDelegate: sessionDelegate)
     }
+
+    /// What is needed to go on with the download, if it failed.
+    override var data: Data? { resumption.resumeData }
 
     /// Where the body was written; it is no longer there when it was moved to its destination.
     var temporaryURL: URL? { fileState.withLock { $0.temporaryURL } }
@@ -52,9 +83,14 @@ final class DownloadTaskDelegate: TaskDelegate, @unchecked Sendable {  // as its
     var fileURL: URL? { fileState.withLock { $0.destinationURL ?? $0.temporaryURL } }
 
     override func reset() {
-        downloadProgress.reset()
+        // What has come counts as long as nobody says that it has to come again.
+        downloadProgress.reset(completed: resumption.offset ?? 0)
         writing = nil
         bodyCount = 0
+        total = -1
+        requiredLength = nil
+        isDropping = false
+        isBroken = false
         let old = fileState.withLock { state in
             defer { state = FileState() }
             return state
@@ -67,15 +103,53 @@ final class DownloadTaskDelegate: TaskDelegate, @unchecked Sendable {  // as its
     // MARK: Receiving
 
     override func accept(_ head: ResponseHead) -> ReceiveAction {
-        downloadProgress.setTotal(head.expectedBodyLength ?? -1)
         tellWritten = sessionDelegate.closures.withLock { $0.downloadTaskDidWriteData }
+        let (decision, offset) = resumption.judge(head)
+        switch decision {
+        case .append(let total):
+            goOn(at: offset, of: total, head)
+            return receive(into: .append(total: total))
+        case .complete:
+            isDropping = true
+            goOn(at: offset, of: offset, ResponseHead(statusCode: 206, headers: head.headersWithoutBody))
+            return receive(into: .complete)
+        case .startOver, .setAside:
+            total = head.expectedBodyLength ?? -1
+            downloadProgress.reset(total: total)
+            return receive(into: decision == .startOver ? .whole(head) : .aside)
+        case .askForWhole:
+            guard let transfer = state.withLock({ $0.task })?.currentTransfer else { return .cancel }
+            return goOn(with: resumption.askForWhole(transfer))
+        }
+    }
+
+    /// The file goes on where it ended. The answer need not repeat what the first one said of the content, but validations look at it.
+    private func goOn(at offset: Int64, of total: Int64, _ head: ResponseHead) {
+        bodyCount = offset
+        self.total = total
+        requiredLength = total
+        downloadProgress.reset(completed: offset, total: total)
+        var headers = head.headers
+        let type = headers.value(for: "Content-Type") == nil ? resumption.contentType : nil
+        if let type { headers.append(name: "Content-Type", value: type) }
+        let supplemented = ResponseHead(statusCode: head.statusCode, headers: headers)
+        let task = state.withLock { state in
+            // A head that is made here has lost its version, so only where it must be.
+            if type != nil || state.head?.statusCode != head.statusCode { state.head = supplemented }
+            return state.task
+        }
+        guard let tell = sessionDelegate.closures.withLock({ $0.downloadTaskDidResumeAtOffset }), let task else { return }
+        session.queue.async { [session] in tell(session, task, offset, total) }
+    }
+
+    private func receive(into target: Target) -> ReceiveAction {
         fileState.withLock { $0.isOpening = true }
-        session.queue.async { self.openFile() }
+        session.queue.async { self.openFile(for: target) }
         return .pause
     }
 
-    private func openFile() {
-        let file = Result { try makeFile() }
+    private func openFile(for target: Target) {
+        let file = Result { try makeFile(for: target) }
         if case .failure(let error) = file { fail(error) }
         let next = fileState.withLock { state in
             state.file = try? file.get()
@@ -89,9 +163,20 @@ final class DownloadTaskDelegate: TaskDelegate, @unchecked Sendable {  // as its
         if case .failure = file { task?.cancel() } else { task?.resumeReceiving() }
     }
 
-    /// A new file: hidden beside a known destination, so that it only has to be renamed; else in the session's temporary directory.
-    private func makeFile() throws -> PartFile {
-        guard case .known(let url, let options) = destination else { return try PartFile(in: session.configuration.temporaryDirectory) }
+    private func makeFile(for target: Target) throws -> PartFile {
+        let (directory, name) = try makePlace()
+        switch target {
+        case .append(let total): return try resumption.takeFile(total: total) ?? { throw FileError.writing(directory.path, ENOENT) }()
+        case .complete: return try resumption.takeFile() ?? { throw FileError.writing(directory.path, ENOENT) }()
+        case .whole(let head): return try resumption.makeFile(head, in: directory, for: name)
+        case .aside: return try PartFile(in: directory, for: name)
+        }
+    }
+
+    /// Where a new file goes: hidden beside a known destination, so that it only has to be renamed; else to the session's temporary
+    /// directory.
+    private func makePlace() throws -> (directory: URL, name: String) {
+        guard case .known(let url, let options) = destination else { return (session.configuration.temporaryDirectory, "download") }
         let directory = url.deletingLastPathComponent()
         if options.contains(.createIntermediateDirectories) {
             try FileManager.default.createDirectory(at: directory, withIntermediateDirectories: true)
@@ -100,12 +185,17 @@ final class DownloadTaskDelegate: TaskDelegate, @unchecked Sendable {  // as its
         if !options.contains(.removePreviousFile), FileManager.default.fileExists(atPath: url.path) {
             throw FileError.writing(url.path, EEXIST)
         }
-        return try PartFile(in: directory, for: url.lastPathComponent)
+        return (directory, url.lastPathComponent)
     }
 
     override func accept(_ bytes: UnsafeRawBufferPointer) -> ReceiveAction {
         if writing == nil { writing = fileState.withLock { $0.file } }
         guard let file = writing else { return .cancel }
+        if isDropping { return .proceed }
+        if let requiredLength, Int64(bytes.count) > requiredLength - bodyCount {
+            refuseLength("The body is longer than its Content-Range")
+            return .cancel
+        }
         bodyCount += Int64(bytes.count)
         do {
             try file.write(bytes)
@@ -119,11 +209,32 @@ final class DownloadTaskDelegate: TaskDelegate, @unchecked Sendable {  // as its
 
     private func progressed(by count: Int64) {
         guard let tell = tellWritten, let task = state.withLock({ $0.task }) else { return downloadProgress.update(completed: bodyCount) }
-        let total = state.withLock { $0.head }?.expectedBodyLength ?? -1
-        session.queue.async { [session, bodyCount] in tell(session, task, count, bodyCount, total) }
+        session.queue.async { [session, bodyCount, total] in tell(session, task, count, bodyCount, total) }
+    }
+
+    /// The answer contradicts itself: nobody knows what it has brought.
+    private func refuseLength(_ message: String) {
+        isBroken = true
+        resumption.distrust()
+        let url = state.withLock { $0.task }?.currentTransfer?.url ?? ""
+        fail(
+            CurlewError.transferFailed(
+                TransferFailure(
+                    kind: .protocolViolation, url: url, phase: .receivingBody, message: message, requestWasSent: true,
+                    bytesReceived: bodyCount)))
     }
 
     // MARK: The end
+
+    override func taskWillEnd(_ outcome: TransferOutcome) {
+        guard outcome.error == nil, let requiredLength, bodyCount != requiredLength else { return }
+        refuseLength("The body is shorter than its Content-Range")
+    }
+
+    /// Nothing of what has come is to be kept, unless the request is over already.
+    func leaveNothing() {
+        if state.withLock({ $0.lifecycle.stage }) != .finished { resumption.drop() }
+    }
 
     /// A short body can be over before its file is open.
     override var isReadyToEnd: Bool { fileState.withLock { !$0.isOpening } }
@@ -149,7 +260,7 @@ final class DownloadTaskDelegate: TaskDelegate, @unchecked Sendable {  // as its
                 discard(file)
                 throw error
             }
-            if error == nil, give(file) { return }
+            if error == nil, give(file) { return resumption.forget(file) }
             if case .asked(let closure) = destination, error == nil, let response = context(fallback: nil).response {
                 let (url, options) = closure(file.url, response)
                 try move(file, to: url, options)
@@ -173,6 +284,7 @@ final class DownloadTaskDelegate: TaskDelegate, @unchecked Sendable {  // as its
         perform { file in
             if case .known(let url, let options) = destination, error == nil { try move(file, to: url, options) }
         }
+        resumption.endAttempt()
         fileState.withLock { $0.isSettled = true }
     }
 
@@ -191,12 +303,16 @@ final class DownloadTaskDelegate: TaskDelegate, @unchecked Sendable {  // as its
     /// A complete file that a closure was to place, or a validation refused, stays where it can be read.
     private var isKeptOnFailure: Bool {
         if case .known = destination { return false }
-        return state.withLock { $0.hasSucceeded }
+        return !isBroken && state.withLock { $0.hasSucceeded }
     }
 
+    /// Puts the file away: for later where the transfer has failed, for good where what it brought was refused.
     private func discard(_ file: PartFile) {
-        file.discard()
-        fileState.withLock { $0.temporaryURL = nil }
+        if state.withLock({ $0.hasSucceeded }) || !resumption.keep(file) { resumption.discard(file) }
+        fileState.withLock { state in
+            state.temporaryURL = nil
+            state.file = nil
+        }
     }
 
     private func move(_ file: PartFile, to url: URL, _ options: DownloadRequest.DownloadOptions) throws {
@@ -204,6 +320,15 @@ final class DownloadTaskDelegate: TaskDelegate, @unchecked Sendable {  // as its
         try file.move(
             to: url, replacing: options.contains(.removePreviousFile),
             creatingDirectories: options.contains(.createIntermediateDirectories))
+        resumption.forget(file)
         fileState.withLock { $0.isMoved = true }
+    }
+}
+
+extension ResponseHead {
+    /// The fields that are not about this response's own body.
+    fileprivate var headersWithoutBody: HTTPHeaders {
+        let own = ["Content-Length", "Content-Type", "Content-Encoding", "Content-Language", "Transfer-Encoding", "Trailer"]
+        return HTTPHeaders(headers.filter { header in !own.contains { header.isNamed($0) } })
     }
 }

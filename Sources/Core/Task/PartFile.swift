@@ -13,13 +13,18 @@ final class PartFile: @unchecked Sendable {  // handed over with the task, never
 
     let url: URL
     private var descriptor: Int32
+    /// A second descriptor of a file that others may want, which keeps them off until it has moved.
+    private var lock: Int32 = -1
     private let buffer: UnsafeMutableRawBufferPointer
     private var count = 0
+    /// After an error nothing is written any more: what is there stays a beginning of what came.
+    private var hasFailed = false
 
     /// Makes a new file in a directory, hidden, named after the file it is going to be.
     ///
+    /// - Parameter isPrivate: whether only its owner may read it, whatever the process's mask allows.
     /// - Throws: `CocoaError` with the path, when the directory is not there or not to be written.
-    init(in directory: URL, for name: String = "download") throws {
+    init(in directory: URL, for name: String = "download", isPrivate: Bool = false) throws {
         // 255 bytes is what a name may have; the template needs 16 of them.
         let stem = String(decoding: name.utf8.prefix(200), as: UTF8.self)
         var template = Array((directory.path + "/.\(stem).XXXXXX.part").utf8CString)
@@ -27,14 +32,60 @@ final class PartFile: @unchecked Sendable {  // handed over with the task, never
         guard descriptor >= 0 else { throw FileError.writing(directory.path, errno) }
         _ = fcntl(descriptor, F_SETFD, FD_CLOEXEC)
         // mkstemps makes files for their owner alone; what is downloaded has the rights that new files have.
-        fchmod(descriptor, 0o666 & ~Self.fileModeMask)
+        if !isPrivate { fchmod(descriptor, 0o666 & ~Self.fileModeMask) }
         url = URL(fileURLWithPath: String(decoding: template.dropLast().map { UInt8(bitPattern: $0) }, as: UTF8.self))
         buffer = .allocate(byteCount: Self.pieceSize, alignment: 4096)
     }
 
+    /// Opens a file that an earlier download has left, to write behind what is there; `nil` if there is none, it is no plain file, or
+    /// somebody else writes to it: it is locked until ``unlock()``.
+    ///
+    /// - Parameter isMade: whether an empty file is made where there is none.
+    init?(continuing url: URL, isMade: Bool = false) {
+        // Neither through a link nor to a pipe, which would wait for its other end.
+        let flags = O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | (isMade ? O_CREAT : 0)
+        let descriptor = open(url.path, flags, 0o666)
+        guard descriptor >= 0 else { return nil }
+        // Whoever had it may have moved it away meanwhile: then our lock is on another file than that name's.
+        guard flock(descriptor, LOCK_EX | LOCK_NB) == 0, Self.isPlainFile(descriptor, at: url.path), lseek(descriptor, 0, SEEK_END) >= 0
+        else {
+            _ = systemClose(descriptor)
+            return nil
+        }
+        lock = fcntl(descriptor, F_DUPFD_CLOEXEC, 0)
+        self.url = url
+        self.descriptor = descriptor
+        buffer = .allocate(byteCount: Self.pieceSize, alignment: 4096)
+        if lock < 0 { return nil }
+    }
+
+    private static func isPlainFile(_ descriptor: Int32, at path: String) -> Bool {
+        var (ours, named) = (stat(), stat())
+        guard fstat(descriptor, &ours) == 0, lstat(path, &named) == 0 else { return false }
+        return ours.st_mode & S_IFMT == S_IFREG && ours.st_dev == named.st_dev && ours.st_ino == named.st_ino
+    }
+
+    /// Whether a name is one that part files have.
+    static func isName(_ name: String) -> Bool {
+        name.hasPrefix(".") && name.hasSuffix(".part") && name.utf8.count > 6 && !name.contains("/")
+    }
+
+    /// The part file of a destination, the same each time.
+    static func stableURL(for destination: URL) -> URL {
+        let stem = String(decoding: destination.lastPathComponent.utf8.prefix(200), as: UTF8.self)
+        return destination.deletingLastPathComponent().appendingPathComponent(".\(stem).part")
+    }
+
     deinit {
         if descriptor >= 0 { _ = systemClose(descriptor) }
+        unlock()
         buffer.deallocate()
+    }
+
+    /// Lets others have the file.
+    func unlock() {
+        if lock >= 0 { _ = systemClose(lock) }
+        lock = -1
     }
 
     /// The process's umask, which can only be read by setting it; so once.
@@ -43,6 +94,18 @@ final class PartFile: @unchecked Sendable {  // handed over with the task, never
         umask(mask)
         return mask
     }()
+
+    /// The number of bytes in the file; those that wait to be written do not count.
+    var length: Int64 {
+        var status = stat()
+        let result = descriptor >= 0 ? fstat(descriptor, &status) : lstat(url.path, &status)
+        return result == 0 ? Int64(status.st_size) : 0
+    }
+
+    /// Removes what is in the file.
+    func truncate() throws {
+        guard ftruncate(descriptor, 0) == 0, lseek(descriptor, 0, SEEK_SET) == 0 else { throw FileError.writing(url.path, errno) }
+    }
 
     func write(_ bytes: UnsafeRawBufferPointer) throws {
         if bytes.count > buffer.count - count || bytes.count >= Self.sizeWorthACall { try flush() }
@@ -66,9 +129,11 @@ final class PartFile: @unchecked Sendable {  // handed over with the task, never
 
     /// Closes and removes the file.
     func discard() {
+        // Before anybody else can have it.
+        unlink(url.path)
         if descriptor >= 0 { _ = systemClose(descriptor) }
         descriptor = -1
-        unlink(url.path)
+        unlock()
     }
 
     private func flush() throws {
@@ -78,11 +143,15 @@ final class PartFile: @unchecked Sendable {  // handed over with the task, never
     }
 
     private func writeAll(_ bytes: UnsafeRawBufferPointer) throws {
+        guard !hasFailed else { return }
         var rest = bytes
         while !rest.isEmpty {
             let written = systemWrite(descriptor, rest)
             if written < 0, errno == EINTR { continue }
-            guard written > 0 else { throw FileError.writing(url.path, written < 0 ? errno : ENOSPC) }
+            guard written > 0 else {
+                hasFailed = true
+                throw FileError.writing(url.path, written < 0 ? errno : ENOSPC)
+            }
             rest = UnsafeRawBufferPointer(rebasing: rest[written...])
         }
     }

@@ -55,11 +55,11 @@ final class ProgressReporter: Sendable {
         state.withLock { $0.total = total }
     }
 
-    /// A new attempt begins at nothing.
-    func reset() {
+    /// A new attempt begins at nothing, or where an earlier one ended. That is no progress to tell of.
+    func reset(completed: Int64 = 0, total: Int64 = -1) {
         state.withLock {
-            $0.completed = 0
-            $0.total = -1
+            $0.completed = completed
+            $0.total = total
             if $0.progress != nil { _ = Self.updatedProgress(&$0) }
         }
     }

@@ -252,6 +252,15 @@ open class TaskDelegate: @unchecked Sendable {  // the state is behind a lock
         return next
     }
 
+    /// The response is of no use to whoever was to accept its head: another transfer takes its place. For subclasses, in
+    /// ``accept(_:)-(ResponseHead)``; its body may be all of a file and is not read.
+    func goOn(with next: TransferRequest) -> ReceiveAction {
+        verdict = .goOn(NextTransfer(request: next, reason: .repetition))
+        isDiscarding = true
+        discarded = Self.largestBodyToDiscard + 1
+        return .cancel
+    }
+
     /// Another transfer follows after such an exchange.
     func followed(after outcome: TransferOutcome) {
         state.withLock { state in

@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: Apache-2.0
+import Curlew
+import CurlewHTTP
+import CurlewTestSupport
+import Testing
+
+/// A process that downloads a file is killed at random moments and started again, until the file is there.
+///
+/// `CURLEW_TEST_LONG=1` makes it 500 MB and 20 kills.
+@Suite(.serialized, .timeLimit(.minutes(10))) struct KilledDownloadTests {
+    private static let isLong = ProcessInfo.processInfo.environment["CURLEW_TEST_LONG"] == "1"
+    private static let size: Int64 = isLong ? 500_000_000 : 64 << 20
+    private static let kills = isLong ? 20 : 5
+    private static let pieceSize: Int64 = 64 << 10
+    /// How far the server gets ahead of what is on the disk: whoever holds more than that in memory gets no further.
+    private static let lead: Int64 = 512 << 10
+
+    /// What a server has sent in all, and whom it kills at which point: at once, whatever else the machine has to do.
+    private final class Counter: Sendable {
+        private let sent = Lock<Int64>(0)
+        private let mark = Lock<Int64>(.max)
+        private let victim = Lock<ChildProcess?>(nil)
+
+        var total: Int64 { sent.withLock { $0 } }
+
+        /// Counts; `false` when that was the last that was to be sent.
+        func add(_ count: Int64, _ connection: ServerConnection) -> Bool {
+            let total = sent.withLock { sent in
+                sent += count
+                return sent
+            }
+            guard total >= mark.withLock({ $0 }) else { return true }
+            mark.withLock { $0 = .max }
+            while victim.withLock({ $0 == nil }), connection.pause(for: .milliseconds(1)) {}
+            victim.withLock { $0 }?.send(SIGKILL)
+            return false
+        }
+
+        /// Starts a process that is killed when so much more has been sent.
+        func run(for count: Int64, _ start: () throws -> ChildProcess) async throws -> (status: Int32, output: [String]) {
+            victim.withLock { $0 = nil }
+            mark.withLock { $0 = total + count }
+            let child = try start()
+            victim.withLock { $0 = child }
+            return await child.finish()
+        }
+    }
+
+    /// Sends the file, or the range of it that is asked for, no faster than it gets to the disk: what the system holds in its sockets would
+    /// be counted as fetched.
+    private func makeServer(_ counter: Counter, _ part: URL) throws -> LoopbackServer {
+        try LoopbackServer(recording: false) { request, connection in
+            let response = ServerResponse.generated(length: Self.size, for: request)
+            guard case .generated(let length, let seed, let offset) = response.body else { return response }
+            let lines = (response.headers + [ServerField("Content-Length", "\(length)")]).map { "\($0.name): \($0.value)\r\n" }.joined()
+            try connection.send(raw: "HTTP/1.1 \(response.status) \r\n\(lines)\r\n")
+            let body = GeneratedBody(seed: seed)
+            var count: Int64 = 0
+            while count < length {
+                let piece = min(Self.pieceSize, length - count)
+                try connection.send(raw: body.data(offset: offset + count, count: Int(piece)))
+                count += piece
+                guard counter.add(piece, connection) else { return nil }
+                while offset + count < Self.size, offset + count - Self.length(of: part) > Self.lead {
+                    guard connection.pause(for: .milliseconds(1)) else { return nil }
+                }
+            }
+            return nil
+        }
+    }
+
+    private static func length(of file: URL) -> Int64 {
+        (try? FileManager.default.attributesOfItem(atPath: file.path)[.size] as? NSNumber)?.int64Value ?? 0
+    }
+
+    @Test("killed at random moments, it arrives whole, and little is fetched twice") func killedAtRandomMoments() async throws {
+        let directory = try TemporaryDirectory()
+        let (target, part) = (directory.file("file"), directory.file(".file.part"))
+        let counter = Counter()
+        let server = try makeServer(counter, part)
+        var generator = SeededGenerator(state: 20)
+        var onDisk: Int64 = 0
+        var worst: Int64 = 0
+        for _ in 0..<Self.kills {
+            let before = counter.total
+            let moment = Int64.random(in: 1..<(Self.size / Int64(Self.kills)), using: &generator)
+            let (status, output) = try await counter.run(for: moment) { try Probe.start("resume", server.url("/file"), target.path) }
+            #expect(status != 0)
+            #expect(!FileManager.default.fileExists(atPath: target.path))
+            // What had reached the disk is what the run went on from: nothing of it was fetched again.
+            // A run that is killed early says nothing.
+            #expect(output.isEmpty || output == ["offset=\(onDisk)"])
+            #expect(server.waitForConnectionsToClose())
+            let length = Self.length(of: part)
+            worst = max(worst, counter.total - before - (length - onDisk))
+            onDisk = length
+        }
+        let report = try await Probe.run("resume", server.url("/file"), target.path)
+        #expect(report.status == 0)
+        #expect(report["whole"] == 1)
+        #expect(report["offset"] == Int(onDisk))
+        let twice = counter.total - Self.size
+        print("\(Self.size) bytes, \(Self.kills) kills: \(twice) bytes sent twice in all, \(worst) at most for one kill")
+        #expect(worst <= 1 << 20)
+        #expect(try contents(of: directory) == ["file"])
+        #expect(try isWhole(target))
+    }
+
+    private func isWhole(_ file: URL) throws -> Bool {
+        let handle = try FileHandle(forReadingFrom: file)
+        defer { try? handle.close() }
+        var offset: Int64 = 0
+        while let piece = try handle.read(upToCount: 1 << 20), !piece.isEmpty {
+            guard GeneratedBody().matches(piece, offset: offset) else { return false }
+            offset += Int64(piece.count)
+        }
+        return offset == Self.size
+    }
+}
+
+/// Numbers at random that are the same in each run.
+private struct SeededGenerator: RandomNumberGenerator {
+    var state: UInt64
+
+    mutating func next() -> UInt64 {
+        state = state &* 6_364_136_223_846_793_005 &+ 1_442_695_040_888_963_407
+        return state ^ (state &>> 31)
+    }
+}
