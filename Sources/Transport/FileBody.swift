@@ -14,7 +14,7 @@ public final class FileBody: BodySource {
         var onReadable: (@Sendable () -> Void)?
     }
 
-    private let path: String
+    package let path: String
     private let size: Int64
     private let state = Lock(State())
 

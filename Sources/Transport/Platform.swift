@@ -3,9 +3,9 @@ import CCurlew
 import CurlewHTTP
 
 /// Calls about sockets that systems spell differently. Waiting for sockets and making threads have files of their own.
-enum SystemSocket {
+package enum SystemSocket {
     /// A new socket that no child process inherits; negative when there is none.
-    static func open(_ family: Int32, _ type: Int32, _ proto: Int32) -> Int32 {
+    package static func open(_ family: Int32, _ type: Int32, _ proto: Int32) -> Int32 {
         #if os(Linux)
         // At once: between two calls another thread may fork.
         return socket(family, type | Int32(SOCK_CLOEXEC.rawValue), proto)

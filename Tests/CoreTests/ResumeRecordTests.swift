@@ -119,25 +119,4 @@ import Testing
             #expect(reason(try fields { $0["partFile"] = path }) == .invalidField("partFile"))
         }
     }
-
-    @Test(
-        "dates in today's form are read",
-        arguments: [
-            (date, true), ("Sunday, 06-Nov-94 08:49:37 GMT", false), ("Sun Nov  6 08:49:37 1994", false), ("", false),
-            ("Sun, 06 Nov 1994 08:49:37 UTC", false), ("Sun, 6 Nov 1994 08:49:37 GMT", false), ("Sun, 06 Nov 1994 8:49:37 GMT", false),
-            ("Sun, 06 Nov 99999999999999999999 08:49:37 GMT", false), ("Sun, 06 nov 1994 08:49:37 GMT", false),
-        ])
-    func dates(_ text: String, _ isDate: Bool) {
-        #expect((HTTPDate.seconds(text) != nil) == isDate)
-    }
-
-    @Test("later dates are greater") func order() throws {
-        let dates = [
-            "Fri, 31 Dec 1999 23:59:59 GMT", "Sat, 01 Jan 2000 00:00:00 GMT", "Sat, 01 Jan 2000 00:00:01 GMT",
-            "Sat, 01 Jan 2000 01:00:00 GMT",
-            "Sun, 02 Jan 2000 00:00:00 GMT", "Tue, 01 Feb 2000 00:00:00 GMT",
-        ].compactMap { HTTPDate.seconds($0) }
-        #expect(dates.count == 6)
-        #expect(dates == Array(Set(dates)).sorted())
-    }
 }

@@ -143,6 +143,11 @@ enum Probe {
 
     static func start(_ command: String, _ first: String, _ second: String = "", environment: [String: String] = [:]) throws -> ChildProcess
     {
+        try ChildProcess(path(), command, first, second, environment: environment)
+    }
+
+    /// Where the program is.
+    static func path() throws -> String {
         let directories = [Bundle.main.bundleURL, URL(fileURLWithPath: CommandLine.arguments[0]).deletingLastPathComponent()]
         let paths = (directories + directories.map { $0.deletingLastPathComponent() }).map {
             $0.appendingPathComponent("curlew-probe").path
@@ -150,7 +155,7 @@ enum Probe {
         guard let path = paths.first(where: { FileManager.default.isExecutableFile(atPath: $0) }) else {
             throw TestError("curlew-probe is not beside the tests: \(paths)")
         }
-        return try ChildProcess(path, command, first, second, environment: environment)
+        return path
     }
 
     static func run(_ command: String, _ first: String, _ second: String = "", environment: [String: String] = [:]) async throws -> Report {

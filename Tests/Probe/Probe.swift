@@ -10,6 +10,7 @@ import Dispatch
 ///     curlew-probe upload URL FILE       from a file; the response's text, if it is a number, is "answer"
 ///     curlew-probe stream URL            reads a body, waiting for a line of input each 16 MiB
 ///     curlew-probe sessions URL COUNT    makes, uses and drops sessions in 8 threads
+///     curlew-probe reachability HOST     tells of "network" and "host" until it is killed: 0 not reachable, 1 by Ethernet, 2 by modem
 @main
 enum Probe {
     static func main() async {
@@ -21,6 +22,7 @@ enum Probe {
             case ("upload", 4): try await upload(URL(fileURLWithPath: arguments[3]), to: arguments[2])
             case ("stream", 3...): try await stream(arguments[2])
             case ("sessions", 4): try await SessionChurn(url: arguments[2], count: Int(arguments[3]) ?? 0).run()
+            case ("reachability", 3): try await reachability(of: arguments[2])
             default: throw Misuse()
             }
         } catch {
@@ -75,6 +77,23 @@ enum Probe {
             report("checksum", Int(reply.bodyChecksum))
         }
         report("peak", ProcessProbe.peakResidentBytes)
+    }
+
+    private static func reachability(of host: String) async throws {
+        guard let network = NetworkReachabilityManager(), let host = NetworkReachabilityManager(host: host) else { throw Misuse() }
+        for (name, manager) in [("network", network), ("host", host)] {
+            manager.listenerQueue = DispatchQueue(label: name)
+            manager.listener = { status in
+                switch status {
+                case .unknown: report(name, -1)
+                case .notReachable: report(name, 0)
+                case .reachable(.ethernetOrWiFi): report(name, 1)
+                case .reachable(.wwan): report(name, 2)
+                }
+            }
+            manager.startListening()
+        }
+        try await Task.sleep(for: .seconds(120))
     }
 
     private static func stream(_ url: String) async throws {

@@ -41,12 +41,18 @@ open class Request: @unchecked Sendable {  // the state is the delegate's, behin
     public let delegate: TaskDelegate
     private let original: Result<RequestTask, any Error>
     let sessionDelegate: SessionDelegate
+    /// Adapts this request, and is asked about its retries, before the session's.
+    let interceptor: (any RequestInterceptor)?
 
-    init(session: Session, sessionDelegate: SessionDelegate, original: Result<RequestTask, any Error>, delegate: TaskDelegate) {
+    init(
+        session: Session, sessionDelegate: SessionDelegate, original: Result<RequestTask, any Error>, delegate: TaskDelegate,
+        interceptor: (any RequestInterceptor)? = nil
+    ) {
         self.session = session
         self.sessionDelegate = sessionDelegate
         self.original = original
         self.delegate = delegate
+        self.interceptor = interceptor
     }
 
     // MARK: What it is
@@ -94,7 +100,7 @@ open class Request: @unchecked Sendable {  // the state is the delegate's, behin
 
     /// Starts the request, or lets it go on. A request that could not be made runs its handlers anyway.
     open func resume() {
-        delegate.noteStart()
+        delegate.noteStart(byUser: true)
         task?.resume()
         if session.isMonitored { session.tellMonitors { [self] in $0.requestDidResume(self) } }
     }

@@ -55,7 +55,7 @@ public struct BodyStream: AsyncSequence, Sendable {
 
 extension DataRequest {
     /// The body, piece by piece while it comes, instead of in memory; best of a
-    /// ``SessionManager/streamRequest(_:method:parameters:encoding:headers:)``, which waits for it.
+    /// ``SessionManager/streamRequest(_:method:parameters:encoding:headers:interceptor:)``, which waits for it.
     ///
     /// Statuses and content types are validated before the first piece; validations of one's own, at the end. A request of which pieces
     /// were read is not tried again.

@@ -26,6 +26,8 @@ public final class Session: Sendable {
     private let state = Lock(State())
 
     init(configuration: SessionConfiguration, transport: any Transport, delegate: SessionDelegate) {
+        var configuration = configuration
+        if configuration.postsNotifications { configuration.eventMonitors.append(NotificationMonitor()) }
         self.configuration = configuration
         self.transport = transport
         options = PreparedOptions(configuration.options)

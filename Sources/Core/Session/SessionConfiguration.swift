@@ -29,6 +29,10 @@ public struct SessionConfiguration: Sendable {
     /// Are told what happens to the session's requests; none by default.
     public var eventMonitors: [any EventMonitor] = []
 
+    /// Whether what happens to requests is posted as the notifications of `Notification.Name.Task`, `false` by default: that costs each
+    /// request some microseconds, whether anybody observes it or not.
+    public var postsNotifications = false
+
     /// Where cookies are kept (RFC 6265); `nil`, the default, neither sends nor keeps any.
     public var cookieStorage: HTTPCookieStorage?
 

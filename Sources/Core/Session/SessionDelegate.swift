@@ -82,7 +82,14 @@ open class SessionDelegate: @unchecked Sendable {  // everything mutable is behi
         }
         request.delegate.deliver()
         if request.session.isMonitored { tellMonitorsOfEnd(of: request) }
-        guard let error = request.delegate.error, let retrier, let manager, mayRetry(request, after: error) else { return finish(request) }
+        guard let error = request.delegate.error else { return finish(request) }
+        if let pending = error as? PendingAdaptation { return wait(for: pending, of: request) }
+        considerRetry(of: request, after: error)
+    }
+
+    /// Asks the retriers about a failed request, if there are any and they may be asked.
+    private func considerRetry(of request: Request, after error: any Error) {
+        guard let retrier = request.retrier(before: retrier), let manager, mayRetry(request, after: error) else { return finish(request) }
         ask(retrier, of: manager, about: request, error)
     }
 
@@ -122,32 +129,80 @@ open class SessionDelegate: @unchecked Sendable {  // everything mutable is behi
         }
     }
 
-    private func retry(_ request: Request, attempt: Int) {
+    /// - Parameter isRetry: whether something was tried before.
+    private func retry(_ request: Request, attempt: Int, isRetry: Bool = true) {
         guard request.delegate.state.withLock({ $0.lifecycle.isRetrying(attempt) }) else { return }
         guard let manager, !request.session.isInvalidated else { return endRetrying(request, with: CurlewError.sessionInvalidated) }
         guard request.isRepeatable || !mayRenewBody(of: request) else {
             return renewBody(of: request) { isRenewed in
                 guard isRenewed else { return self.endRetrying(request, with: CurlewError.redirectFailed(reason: .bodyNotRepeatable)) }
-                self.start(request, attempt: attempt, by: manager)
+                self.start(request, attempt: attempt, by: manager, isRetry: isRetry)
             }
         }
-        start(request, attempt: attempt, by: manager)
+        start(request, attempt: attempt, by: manager, isRetry: isRetry)
     }
 
     /// Starts the next attempt.
-    private func start(_ request: Request, attempt: Int, by manager: SessionManager) {
+    private func start(_ request: Request, attempt: Int, by manager: SessionManager, isRetry: Bool) {
         let old = request.task
         do {
             let task = try manager.makeTask(for: request)
             // Before anybody can cancel the task: its end has to find the request.
             self[task] = request
-            guard request.delegate.begin(task, attempt: attempt) else { return self[task] = nil }
+            guard request.delegate.begin(task, attempt: attempt, isRetry: isRetry) else { return self[task] = nil }
             request.session.tellMonitors { $0.request(request, didCreate: task) }
             forget(request, task: old)
-            task.resume()
+            if isRetry { task.resume() } else { resumeFirst(task, of: request, by: manager) }
+        } catch let pending as PendingAdaptation {
+            prepare(pending, of: request, attempt: attempt, isRetry: isRetry)
         } catch {
             endRetrying(request, with: error)
         }
+    }
+
+    /// Starts the first task of a request that had to wait for it, as the manager would have done at once.
+    private func resumeFirst(_ task: SessionTask, of request: Request, by manager: SessionManager) {
+        if manager.startRequestsImmediately || request.delegate.state.withLock({ $0.isResumed }) {
+            request.resume()
+        } else if request.session.isInvalidated, task.claimUnstarted() {
+            task.completeUnstarted(with: CurlewError.sessionInvalidated)
+        }
+    }
+
+    /// Waits until a request can be adapted for the first time, as for a retrier.
+    private func wait(for pending: PendingAdaptation, of request: Request) {
+        retrying.withLock { $0[ObjectIdentifier(request)] = request }
+        let attempt = request.delegate.state.withLock { state in
+            // The wait is no failure.
+            state.error = nil
+            return state.lifecycle.beginRetrying()
+        }
+        guard let attempt else { return end(request, with: CurlewError.cancelled) }
+        prepare(pending, of: request, attempt: attempt, isRetry: false)
+    }
+
+    private func prepare(_ pending: PendingAdaptation, of request: Request, attempt: Int, isRetry: Bool) {
+        guard let manager, !request.session.isInvalidated else { return endRetrying(request, with: CurlewError.sessionInvalidated) }
+        request.session.queue.async {
+            pending.prepare(manager) { [weak request] result in
+                guard let request else { return }
+                request.session.queue.async {
+                    request.sessionDelegate.prepared(result, request, attempt: attempt, isRetry: isRetry)
+                }
+            }
+        }
+    }
+
+    /// A failure before the first attempt is an adapter's like any other, about which the retriers are asked; in a retry it is the end.
+    private func prepared(_ result: Result<Void, any Error>, _ request: Request, attempt: Int, isRetry: Bool) {
+        guard case .failure(let error) = result else { return retry(request, attempt: attempt, isRetry: isRetry) }
+        guard !isRetry else { return endRetrying(request, with: error) }
+        let isWaiting = request.delegate.state.withLock { state in
+            guard state.lifecycle.isRetrying(attempt), state.lifecycle.retryingEnded() else { return false }
+            state.error = error
+            return true
+        }
+        if isWaiting { considerRetry(of: request, after: error) }
     }
 
     /// Ends a request that waits for its retrier or its retry, unless somebody else has done so.

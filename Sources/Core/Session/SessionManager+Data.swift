@@ -27,45 +27,52 @@ extension SessionManager {
     ///   - parameters: what is encoded into query or body; `nil` for none.
     ///   - encoding: how; by default into the query for GET, HEAD and DELETE, into a form body for others.
     ///   - headers: header fields; they replace the session's of the same name.
+    ///   - interceptor: adapts this request and decides about its retries, before the session's; `nil` for none.
     @discardableResult
     public func request(
         _ url: any URLConvertible, method: HTTPMethod = .get, parameters: Parameters? = nil,
-        encoding: any ParameterEncoding = URLEncoding.default, headers: HTTPHeaders? = nil
+        encoding: any ParameterEncoding = URLEncoding.default, headers: HTTPHeaders? = nil, interceptor: (any RequestInterceptor)? = nil
     ) -> DataRequest {
         guard parameters == nil else {
-            return request(RequestParts(url: url, method: method, parameters: parameters, encoding: encoding, headers: headers))
+            return request(
+                RequestParts(url: url, method: method, parameters: parameters, encoding: encoding, headers: headers),
+                interceptor: interceptor)
         }
-        return makeDataRequest(isStreamed: false) { try Requestable(url, method, headers) }
+        return makeDataRequest(isStreamed: false, interceptor) { try Requestable(url, method, headers) }
     }
 
-    /// Makes a request of a `URLRequest`.
+    /// Makes a request of a `URLRequest`, with an interceptor of its own if there is one.
     @discardableResult
-    public func request(_ urlRequest: any URLRequestConvertible) -> DataRequest {
-        makeDataRequest(isStreamed: false) { try Requestable(urlRequest) }
+    public func request(_ urlRequest: any URLRequestConvertible, interceptor: (any RequestInterceptor)? = nil) -> DataRequest {
+        makeDataRequest(isStreamed: false, interceptor) { try Requestable(urlRequest) }
     }
 
     /// Makes a request whose body is read as it comes: nothing of it is received before ``DataRequest/bodyStream()`` wants it.
     ///
-    /// Parameters as in ``request(_:method:parameters:encoding:headers:)``. It has an HTTP/2 connection to itself, as long pauses would
-    /// hold up others on it.
+    /// Parameters as in ``request(_:method:parameters:encoding:headers:interceptor:)``. It has an HTTP/2 connection to itself, as long
+    /// pauses would hold up others on it.
     @discardableResult
     public func streamRequest(
         _ url: any URLConvertible, method: HTTPMethod = .get, parameters: Parameters? = nil,
-        encoding: any ParameterEncoding = URLEncoding.default, headers: HTTPHeaders? = nil
+        encoding: any ParameterEncoding = URLEncoding.default, headers: HTTPHeaders? = nil, interceptor: (any RequestInterceptor)? = nil
     ) -> DataRequest {
-        streamRequest(RequestParts(url: url, method: method, parameters: parameters, encoding: encoding, headers: headers))
+        streamRequest(
+            RequestParts(url: url, method: method, parameters: parameters, encoding: encoding, headers: headers), interceptor: interceptor)
     }
 
     /// Makes a request of a `URLRequest`, whose body is read as it comes.
     @discardableResult
-    public func streamRequest(_ urlRequest: any URLRequestConvertible) -> DataRequest {
-        makeDataRequest(isStreamed: true) { try Requestable(urlRequest, isStreamed: true) }
+    public func streamRequest(_ urlRequest: any URLRequestConvertible, interceptor: (any RequestInterceptor)? = nil) -> DataRequest {
+        makeDataRequest(isStreamed: true, interceptor) { try Requestable(urlRequest, isStreamed: true) }
     }
 
-    private func makeDataRequest(isStreamed: Bool, _ requestable: () throws -> Requestable) -> DataRequest {
+    private func makeDataRequest(
+        isStreamed: Bool, _ interceptor: (any RequestInterceptor)?, _ requestable: () throws -> Requestable
+    ) -> DataRequest {
         perform(
             DataRequest(
                 session: session, sessionDelegate: delegate, original: original(Request.RequestTask.data, requestable),
-                delegate: DataTaskDelegate(session: session, sessionDelegate: delegate, waitsForReader: isStreamed)))
+                delegate: DataTaskDelegate(session: session, sessionDelegate: delegate, waitsForReader: isStreamed),
+                interceptor: interceptor))
     }
 }

@@ -13,24 +13,28 @@ extension SessionManager {
     ///   - parameters: what is encoded into query or body; `nil` for none.
     ///   - encoding: how.
     ///   - headers: header fields; they replace the session's of the same name.
+    ///   - interceptor: adapts this request and decides about its retries, before the session's; `nil` for none.
     ///   - destination: asked at the end where the file goes; `nil` leaves it in the session's temporary directory, from where the
     ///     program removes it.
     @discardableResult
     public func download(
         _ url: any URLConvertible, method: HTTPMethod = .get, parameters: Parameters? = nil,
-        encoding: any ParameterEncoding = URLEncoding.default, headers: HTTPHeaders? = nil,
+        encoding: any ParameterEncoding = URLEncoding.default, headers: HTTPHeaders? = nil, interceptor: (any RequestInterceptor)? = nil,
         to destination: DownloadRequest.DownloadFileDestination? = nil
     ) -> DownloadRequest {
-        download(RequestParts(url: url, method: method, parameters: parameters, encoding: encoding, headers: headers), to: destination)
+        download(
+            RequestParts(url: url, method: method, parameters: parameters, encoding: encoding, headers: headers), interceptor: interceptor,
+            to: destination)
     }
 
     /// Makes a download of a `URLRequest`; the destination as in
-    /// ``download(_:method:parameters:encoding:headers:to:)-(_,_,_,_,_,DownloadRequest.DownloadFileDestination?)``.
+    /// ``download(_:method:parameters:encoding:headers:interceptor:to:)-(_,_,_,_,_,_,DownloadRequest.DownloadFileDestination?)``.
     @discardableResult
     public func download(
-        _ urlRequest: any URLRequestConvertible, to destination: DownloadRequest.DownloadFileDestination? = nil
+        _ urlRequest: any URLRequestConvertible, interceptor: (any RequestInterceptor)? = nil,
+        to destination: DownloadRequest.DownloadFileDestination? = nil
     ) -> DownloadRequest {
-        makeDownload(urlRequest, destination.map { .asked($0) } ?? .none)
+        makeDownload(urlRequest, interceptor, destination.map { .asked($0) } ?? .none)
     }
 
     /// Makes a download of a URL to a file.
@@ -44,25 +48,27 @@ extension SessionManager {
     ///   - parameters: what is encoded into query or body; `nil` for none.
     ///   - encoding: how.
     ///   - headers: header fields; they replace the session's of the same name.
+    ///   - interceptor: adapts this request and decides about its retries, before the session's; `nil` for none.
     ///   - fileURL: where to.
     ///   - options: whether to make directories and to replace a file; neither by default.
     @discardableResult
     public func download(
         _ url: any URLConvertible, method: HTTPMethod = .get, parameters: Parameters? = nil,
-        encoding: any ParameterEncoding = URLEncoding.default, headers: HTTPHeaders? = nil,
+        encoding: any ParameterEncoding = URLEncoding.default, headers: HTTPHeaders? = nil, interceptor: (any RequestInterceptor)? = nil,
         to fileURL: URL, options: DownloadRequest.DownloadOptions = []
     ) -> DownloadRequest {
         download(
-            RequestParts(url: url, method: method, parameters: parameters, encoding: encoding, headers: headers), to: fileURL,
-            options: options)
+            RequestParts(url: url, method: method, parameters: parameters, encoding: encoding, headers: headers), interceptor: interceptor,
+            to: fileURL, options: options)
     }
 
     /// Makes a download of a `URLRequest` to a file.
     @discardableResult
     public func download(
-        _ urlRequest: any URLRequestConvertible, to fileURL: URL, options: DownloadRequest.DownloadOptions = []
+        _ urlRequest: any URLRequestConvertible, interceptor: (any RequestInterceptor)? = nil, to fileURL: URL,
+        options: DownloadRequest.DownloadOptions = []
     ) -> DownloadRequest {
-        makeDownload(urlRequest, .known(fileURL, options))
+        makeDownload(urlRequest, interceptor, .known(fileURL, options))
     }
 
     /// Goes on with a download that was cancelled or failed, from its ``DownloadRequest/resumeData``.
@@ -90,25 +96,27 @@ extension SessionManager {
     }
 
     private func makeDownload(
-        _ urlRequest: any URLRequestConvertible, _ destination: DownloadTaskDelegate.Destination
+        _ urlRequest: any URLRequestConvertible, _ interceptor: (any RequestInterceptor)?, _ destination: DownloadTaskDelegate.Destination
     ) -> DownloadRequest {
-        perform(destination, DownloadResumption(destination: destination.resumed)) { try Requestable(urlRequest) }
+        perform(destination, DownloadResumption(destination: destination.resumed), interceptor) { try Requestable(urlRequest) }
     }
 
     private func resumeDownload(_ data: Data, _ destination: DownloadTaskDelegate.Destination) -> DownloadRequest {
         let record = Result { () throws(CurlewError) in try ResumeRecord(data) }
-        return perform(destination, DownloadResumption(record: try? record.get())) { try Requestable(try record.get().parts) }
+        return perform(destination, DownloadResumption(record: try? record.get()), nil) { try Requestable(try record.get().parts) }
     }
 
     private func perform(
-        _ destination: DownloadTaskDelegate.Destination, _ resumption: DownloadResumption, _ make: () throws -> Requestable
+        _ destination: DownloadTaskDelegate.Destination, _ resumption: DownloadResumption, _ interceptor: (any RequestInterceptor)?,
+        _ make: () throws -> Requestable
     ) -> DownloadRequest {
         perform(
             DownloadRequest(
                 session: session, sessionDelegate: delegate,
                 original: original(Request.RequestTask.download) { Downloadable(request: try make(), resumption: resumption) },
                 delegate: DownloadTaskDelegate(
-                    session: session, sessionDelegate: delegate, destination: destination, resumption: resumption)))
+                    session: session, sessionDelegate: delegate, destination: destination, resumption: resumption),
+                interceptor: interceptor))
     }
 }
 

@@ -6,15 +6,18 @@ extension SessionManager {
     /// Makes an upload of bytes to a URL; POST by default.
     @discardableResult
     public func upload(
-        _ data: Data, to url: any URLConvertible, method: HTTPMethod = .post, headers: HTTPHeaders? = nil
+        _ data: Data, to url: any URLConvertible, method: HTTPMethod = .post, headers: HTTPHeaders? = nil,
+        interceptor: (any RequestInterceptor)? = nil
     ) -> UploadRequest {
-        upload(data, with: RequestParts(url: url, method: method, headers: headers))
+        upload(data, with: RequestParts(url: url, method: method, headers: headers), interceptor: interceptor)
     }
 
     /// Makes an upload of bytes as the body of a `URLRequest`.
     @discardableResult
-    public func upload(_ data: Data, with urlRequest: any URLRequestConvertible) -> UploadRequest {
-        makeUpload(.data(data), urlRequest)
+    public func upload(
+        _ data: Data, with urlRequest: any URLRequestConvertible, interceptor: (any RequestInterceptor)? = nil
+    ) -> UploadRequest {
+        makeUpload(.data(data), urlRequest, interceptor)
     }
 
     /// Makes an upload of a file to a URL; POST by default.
@@ -23,15 +26,18 @@ extension SessionManager {
     /// there fails the request with `CocoaError.fileReadNoSuchFile`.
     @discardableResult
     public func upload(
-        _ fileURL: URL, to url: any URLConvertible, method: HTTPMethod = .post, headers: HTTPHeaders? = nil
+        _ fileURL: URL, to url: any URLConvertible, method: HTTPMethod = .post, headers: HTTPHeaders? = nil,
+        interceptor: (any RequestInterceptor)? = nil
     ) -> UploadRequest {
-        upload(fileURL, with: RequestParts(url: url, method: method, headers: headers))
+        upload(fileURL, with: RequestParts(url: url, method: method, headers: headers), interceptor: interceptor)
     }
 
     /// Makes an upload of a file as the body of a `URLRequest`.
     @discardableResult
-    public func upload(_ fileURL: URL, with urlRequest: any URLRequestConvertible) -> UploadRequest {
-        makeUpload(.file(fileURL), urlRequest)
+    public func upload(
+        _ fileURL: URL, with urlRequest: any URLRequestConvertible, interceptor: (any RequestInterceptor)? = nil
+    ) -> UploadRequest {
+        makeUpload(.file(fileURL), urlRequest, interceptor)
     }
 
     /// Makes an upload of a stream to a URL; POST by default.
@@ -40,23 +46,29 @@ extension SessionManager {
     /// asks for it again, fails. Without a `Content-Length` header its length is unknown, and it goes out chunked.
     @discardableResult
     public func upload(
-        _ stream: InputStream, to url: any URLConvertible, method: HTTPMethod = .post, headers: HTTPHeaders? = nil
+        _ stream: InputStream, to url: any URLConvertible, method: HTTPMethod = .post, headers: HTTPHeaders? = nil,
+        interceptor: (any RequestInterceptor)? = nil
     ) -> UploadRequest {
-        upload(stream, with: RequestParts(url: url, method: method, headers: headers))
+        upload(stream, with: RequestParts(url: url, method: method, headers: headers), interceptor: interceptor)
     }
 
     /// Makes an upload of a stream as the body of a `URLRequest`.
     @discardableResult
-    public func upload(_ stream: InputStream, with urlRequest: any URLRequestConvertible) -> UploadRequest {
-        makeUpload(.stream(StreamBody(stream)), urlRequest)
+    public func upload(
+        _ stream: InputStream, with urlRequest: any URLRequestConvertible, interceptor: (any RequestInterceptor)? = nil
+    ) -> UploadRequest {
+        makeUpload(.stream(StreamBody(stream)), urlRequest, interceptor)
     }
 
-    func makeUpload(_ content: Uploadable.Content, _ urlRequest: any URLRequestConvertible) -> UploadRequest {
+    func makeUpload(
+        _ content: Uploadable.Content, _ urlRequest: any URLRequestConvertible, _ interceptor: (any RequestInterceptor)? = nil
+    ) -> UploadRequest {
         let temporaryFile: TemporaryFile? = if case .temporaryFile(let file) = content { file } else { nil }
         return perform(
             UploadRequest(
                 session: session, sessionDelegate: delegate,
                 original: original(Request.RequestTask.upload) { Uploadable(request: try Requestable(urlRequest), content: content) },
-                delegate: UploadTaskDelegate(session: session, sessionDelegate: delegate, temporaryFile: temporaryFile)))
+                delegate: UploadTaskDelegate(session: session, sessionDelegate: delegate, temporaryFile: temporaryFile),
+                interceptor: interceptor))
     }
 }

@@ -13,7 +13,7 @@ open class SessionManager: @unchecked Sendable {  // the settings are behind a l
         var adapter: (any RequestAdapter)?
     }
 
-    /// The manager behind the functions ``request(_:method:parameters:encoding:headers:)`` and so on; its requests carry
+    /// The manager behind the functions ``request(_:method:parameters:encoding:headers:interceptor:)`` and so on; its requests carry
     /// ``defaultHTTPHeaders``.
     public static let `default`: SessionManager = {
         var configuration = SessionConfiguration()
@@ -101,7 +101,7 @@ open class SessionManager: @unchecked Sendable {  // the settings are behind a l
 
     /// The task of an attempt: the original request, adapted.
     func makeTask(for request: Request) throws -> SessionTask {
-        let work = try request.requestTask.get().original.work(in: session, adapter: adapter)
+        let work = try request.requestTask.get().original.work(in: session, adapter: request.adapter(before: adapter))
         return session.makeTask(work, delegate: request.delegate)
     }
 

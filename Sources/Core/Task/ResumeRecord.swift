@@ -62,7 +62,7 @@ extension ResumeRecord {
     private static func validator(of head: ResponseHead) -> String? {
         if let tag = head.value(for: "ETag") { return isStrongTag(tag) ? tag : nil }
         guard let changed = head.value(for: "Last-Modified"), let date = head.value(for: "Date"),
-            let changedSeconds = HTTPDate.seconds(changed), let seconds = HTTPDate.seconds(date), seconds > changedSeconds
+            let changedAt = HTTPDate.date(from: changed), let sentAt = HTTPDate.date(from: date), sentAt > changedAt
         else { return nil }
         return changed
     }
@@ -109,7 +109,7 @@ extension ResumeRecord {
     private var nameOfInvalidField: String? {
         if method != HTTPMethod.get.rawValue { return "method" }
         if URL(string: url)?.host == nil { return "url" }
-        if !Self.isStrongTag(validator), HTTPDate.seconds(validator) == nil { return "validator" }
+        if !Self.isStrongTag(validator), HTTPDate.date(from: validator) == nil { return "validator" }
         if offset < 0 || offset > total ?? .max { return "offset" }
         if let contentType, !HTTPHeader(name: "Content-Type", value: contentType).isValid { return "contentType" }
         return PartFile.isName(URL(fileURLWithPath: partFile).lastPathComponent) && partFile.hasPrefix("/") ? nil : "partFile"
@@ -148,27 +148,5 @@ struct ResumableRequest: Equatable, Sendable {
         components.password = nil
         components.fragment = nil
         return components.string ?? url.absoluteString
-    }
-}
-
-// MARK: - Dates
-
-/// Dates of HTTP in the form that is sent today (RFC 9110, section 5.6.7): `Sun, 06 Nov 1994 08:49:37 GMT`.
-enum HTTPDate {
-    private static let months = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"]
-
-    /// A number of seconds that grows with the date; `nil` for anything else than such a date.
-    static func seconds(_ text: String) -> Int? {
-        let parts = text.split(separator: " ", omittingEmptySubsequences: false).map(String.init)
-        guard parts.count == 6, parts[0].utf8.count == 4, parts[0].hasSuffix(","), parts[5] == "GMT" else { return nil }
-        guard let day = number(parts[1], digits: 2), let month = months.firstIndex(of: parts[2]), let year = number(parts[3], digits: 4)
-        else { return nil }
-        let time = parts[4].split(separator: ":", omittingEmptySubsequences: false).compactMap { number(String($0), digits: 2) }
-        guard time.count == 3, parts[4].utf8.count == 8 else { return nil }
-        return ((((year * 12 + month) * 31 + day) * 24 + time[0]) * 60 + time[1]) * 61 + time[2]
-    }
-
-    private static func number(_ text: String, digits: Int) -> Int? {
-        text.utf8.count == digits && text.utf8.allSatisfy { (UInt8(ascii: "0")...UInt8(ascii: "9")).contains($0) } ? Int(text) : nil
     }
 }

@@ -67,6 +67,10 @@ public final class SessionTask: Sendable {
     /// Whether the transport knows the task.
     var isStarted: Bool { progress.withLock { $0.isStarted } }
 
+    var originalTransfer: TransferRequest? {
+        if case .transfer(let request) = original { request } else { nil }
+    }
+
     private var current: Work { progress.withLock { $0.current } ?? original }
 
     var currentTransfer: TransferRequest? {

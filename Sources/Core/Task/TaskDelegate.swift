@@ -24,6 +24,8 @@ open class TaskDelegate: @unchecked Sendable {  // the state is behind a lock
         /// Whether the transfer brought a complete response.
         var hasSucceeded = false
         var retryCount: UInt = 0
+        /// Whether the request was told to start, be there a task or not yet.
+        var isResumed = false
         var startTime: CFAbsoluteTime?
         var initialResponseTime: CFAbsoluteTime?
         var endTime: CFAbsoluteTime?
@@ -142,7 +144,7 @@ open class TaskDelegate: @unchecked Sendable {  // the state is behind a lock
     }
 
     /// The task of a retry begins; `false` when the request was ended meanwhile.
-    func begin(_ task: SessionTask, attempt: Int) -> Bool {
+    func begin(_ task: SessionTask, attempt: Int, isRetry: Bool = true) -> Bool {
         let isWanted = state.withLock { state in
             guard state.lifecycle.retried(attempt) else { return false }
             state.task = task
@@ -152,7 +154,7 @@ open class TaskDelegate: @unchecked Sendable {  // the state is behind a lock
             state.context = nil
             state.nextValidator = 0
             state.hasSucceeded = false
-            state.retryCount += 1
+            if isRetry { state.retryCount += 1 }
             state.startTime = CFAbsoluteTime.now
             state.initialResponseTime = nil
             state.endTime = nil
@@ -170,8 +172,10 @@ open class TaskDelegate: @unchecked Sendable {  // the state is behind a lock
     /// Forgets what the last attempt brought. For subclasses.
     func reset() {}
 
-    func noteStart() {
+    /// - Parameter byUser: whether somebody has said so, and not the manager by itself.
+    func noteStart(byUser: Bool = false) {
         state.withLock { state in
+            if byUser { state.isResumed = true }
             if state.startTime == nil { state.startTime = CFAbsoluteTime.now }
         }
     }

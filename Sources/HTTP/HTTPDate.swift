@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+
+/// Dates in header fields (RFC 9110, section 5.6.7).
+package enum HTTPDate {
+    private static let months = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"]
+
+    /// The date that a text stands for, in one of the three forms that recipients have to know; `nil` for any other text. The name of
+    /// the day does not count.
+    ///
+    /// - Parameter now: decides the century of a year with two digits: the last one that is not over 50 years ahead.
+    package static func date(from text: String, now: Date = Date()) -> Date? {
+        let parts = text.split { $0 == " " || $0 == "," }.map(String.init)
+        switch parts.count {
+        // Sun, 06 Nov 1994 08:49:37 GMT
+        case 6 where parts[5] == "GMT": return date(day: parts[1], month: parts[2], year: year(parts[3]), time: parts[4])
+        // Sunday, 06-Nov-94 08:49:37 GMT
+        case 4 where parts[3] == "GMT":
+            let day = parts[1].split(separator: "-").map(String.init)
+            guard day.count == 3 else { return nil }
+            return date(day: day[0], month: day[1], year: shortYear(day[2], now: now), time: parts[2])
+        // Sun Nov  6 08:49:37 1994
+        case 5: return date(day: parts[2], month: parts[1], year: year(parts[4]), time: parts[3])
+        default: return nil
+        }
+    }
+
+    private static func date(day: String, month: String, year: Int?, time: String) -> Date? {
+        let clock = time.split(separator: ":", omittingEmptySubsequences: false).map { number($0, digits: 2...2) }
+        guard let year, let day = number(day, digits: 1...2), let month = months.firstIndex(of: month), clock.count == 3,
+            let hour = clock[0], let minute = clock[1], let second = clock[2],
+            (1...daysInMonth(month, of: year)).contains(day), hour < 24, minute < 60, second <= 60
+        else { return nil }
+        let days = daysSince1970(year: year, month: month + 1, day: day)
+        return Date(timeIntervalSince1970: Double(days * 86_400 + hour * 3600 + minute * 60 + second))
+    }
+
+    private static func number(_ text: some StringProtocol, digits: ClosedRange<Int>) -> Int? {
+        guard digits.contains(text.utf8.count), text.utf8.allSatisfy({ (0x30...0x39).contains($0) }) else { return nil }
+        return Int(text)
+    }
+
+    private static func year(_ text: String) -> Int? { number(text, digits: 4...4) }
+
+    private static func shortYear(_ text: String, now: Date) -> Int? {
+        guard let short = number(text, digits: 2...2) else { return nil }
+        // Good enough to tell centuries apart.
+        let thisYear = 1970 + Int(now.timeIntervalSince1970 / 31_556_952)
+        let year = thisYear / 100 * 100 + short
+        return year > thisYear + 50 ? year - 100 : year
+    }
+
+    private static func daysInMonth(_ month: Int, of year: Int) -> Int {
+        let isLeap = year % 4 == 0 && (year % 100 != 0 || year % 400 == 0)
+        return [31, isLeap ? 29 : 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31][month]
+    }
+
+    /// Days in the Gregorian calendar; years begin in March, so that the leap day is their last.
+    private static func daysSince1970(year: Int, month: Int, day: Int) -> Int {
+        let shifted = month > 2 ? year : year - 1
+        let dayOfYear = (153 * ((month + 9) % 12) + 2) / 5 + day - 1
+        // Day 719,468 of this count is the first of 1970.
+        return shifted * 365 + shifted / 4 - shifted / 100 + shifted / 400 + dayOfYear - 719_468
+    }
+}

@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+import CurlewEncoding
+import CurlewHTTP
+import CurlewTestSupport
+import CurlewTransport
+import Testing
+
+@testable import CurlewCore
+
+@Suite(.timeLimit(.minutes(1))) struct RequestCURLTests {
+    private func lines(_ request: Request) -> [String] { request.debugDescription.components(separatedBy: " \\\n\t") }
+
+    @Test("a plain request is its URL, in quotes and last")
+    func plain() {
+        let manager = SessionManager(mock: MockTransport())
+        let request = manager.request("http://mock/path?a=b")
+        #expect(request.debugDescription == "$ curl -v \\\n\t\"http://mock/path?a=b\"")
+        #expect(request.cURLDescription() == "curl -v \\\n\t\"http://mock/path?a=b\"")
+    }
+
+    @Test("method, cookies, headers, body and URL stand in this order, a line each")
+    func order() {
+        let manager = SessionManager(mock: MockTransport()) { $0.headers = ["X-Session": "s", "X-Both": "session"] }
+        let request = manager.request(
+            "http://mock/", method: .post, parameters: ["k": "v"], encoding: JSONEncoding.default,
+            headers: ["X-Both": "request", "Cookie": "a=b; c=d"])
+        #expect(
+            lines(request) == [
+                "$ curl -v", "-X POST", #"-b "a=b; c=d""#, #"-H "X-Both: request""#, #"-H "Content-Type: application/json""#,
+                #"-H "X-Session: s""#, #"-d "{\"k\":\"v\"}""#, #""http://mock/""#,
+            ])
+    }
+
+    @Test("what means something to a shell is quoted")
+    func quoting() {
+        let manager = SessionManager(mock: MockTransport())
+        let request = manager.request("http://mock/", headers: ["A": #"a"b\c$d`e"#, "B": "it's!"])
+        #expect(lines(request)[1] == #"-H "A: a\"b\\c\$d\`e""#)
+        #expect(lines(request)[2] == #"-H 'B: it'\''s!'"#)
+    }
+
+    @Test("what curl would make of the command's words is prevented")
+    func options() throws {
+        let manager = SessionManager(mock: MockTransport())
+        #expect(lines(manager.request("http://mock/", method: .head))[1] == "-I")
+        #expect(lines(manager.request("http://mock/", method: .post)).contains(#"-d """#))
+        #expect(lines(manager.request("http://mock/", method: .delete)) == ["$ curl -v", "-X DELETE", #""http://mock/""#])
+        let upload = lines(manager.upload(Data("@file".utf8), to: "http://mock/"))
+        #expect(upload.contains(#"--data-raw "@file""#))
+        #expect(upload.contains(#"-H "Content-Type:""#))
+        #expect(lines(manager.request("http://[::1]/a/../b")).suffix(3) == ["-g", "--path-as-is", #""http://[::1]/a/../b""#])
+        #expect(lines(manager.request("http://mock/", headers: ["Accept-Encoding": "gzip"])).contains("--compressed"))
+        #expect(lines(manager.request("http://mock/", headers: ["X-Empty": ""])).contains(#"-H "X-Empty;""#))
+        #expect(lines(manager.request("http://mock/", headers: ["Cookie": "odd"])).contains(#"-H "Cookie: odd""#))
+        let method = try #require(HTTPMethod(rawValue: "A$B"))
+        #expect(lines(manager.request("http://mock/", method: method))[1] == #"-X "A\$B""#)
+        #expect(lines(manager.request("http://mock/", headers: ["Content-Length": "5", "Transfer-Encoding": "chunked"])).count == 2)
+    }
+
+    @Test("a body that could not stand in a command is left out; a file is named")
+    func bodies() throws {
+        let manager = SessionManager(mock: MockTransport())
+        for body in [Data([0xFF]), Data([0x61, 0]), Data(repeating: 0x61, count: 100_001)] {
+            #expect(!manager.upload(body, to: "http://mock/").debugDescription.contains("-d"))
+        }
+        #expect(!manager.upload(InputStream(data: Data("a".utf8)), to: "http://mock/").debugDescription.contains("-d"))
+        let directory = try TemporaryDirectory()
+        let file = try directory.write(Data("abc".utf8), to: "a $file")
+        #expect(lines(manager.upload(file, to: "http://mock/")).contains("--data-binary \"@\(directory.url.path)/a \\$file\""))
+    }
+
+    @Test("the request's credential is shown")
+    func credential() {
+        let manager = SessionManager(mock: MockTransport())
+        let request = manager.request("http://mock/").authenticate(user: "me", password: "a$b")
+        #expect(lines(request) == ["$ curl -v", #"-u "me:a\$b""#, "--anyauth", #""http://mock/""#])
+    }
+
+    @Test("the session's cookies are shown")
+    func cookies() throws {
+        let storage = HTTPCookieStorage.sharedCookieStorage(forGroupContainerIdentifier: UUID().uuidString)
+        let cookie = HTTPCookie(properties: [.domain: "mock", .path: "/", .name: "n", .value: "v"])
+        storage.setCookie(try #require(cookie))
+        let manager = SessionManager(mock: MockTransport()) { $0.cookieStorage = storage }
+        #expect(lines(manager.request("http://mock/", method: .post))[2] == #"-b "n=v""#)
+    }
+
+    @Test("it shows what the adapter has made of the request, and the request as given if that failed")
+    func adapted() {
+        let manager = SessionManager(mock: MockTransport())
+        let signed = manager.request(
+            "http://mock/",
+            interceptor: Adapter { request in
+                var request = request
+                request.setValue("secret", forHTTPHeaderField: "Authorization")
+                return request
+            })
+        #expect(lines(signed)[1] == #"-H "Authorization: secret""#)
+        let failed = manager.request("http://mock/", headers: ["A": "b"], interceptor: Adapter { _ in throw UserError() })
+        #expect(lines(failed) == ["$ curl -v", #"-H "A: b""#, #""http://mock/""#])
+    }
+
+    @Test("what can't be a command is a sentence")
+    func impossible() {
+        let manager = SessionManager(mock: MockTransport())
+        for request in [
+            manager.request("invalid_url"), manager.request("http://a b/"), manager.request("http://mock/", headers: ["A": "\n"]),
+        ] {
+            #expect(request.debugDescription == "$ curl command could not be created")
+        }
+        #expect(manager.stream(withHostName: "mock", port: 1).debugDescription == "$ curl command could not be created")
+    }
+}

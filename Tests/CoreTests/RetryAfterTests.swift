@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+import CurlewEncoding
+import CurlewHTTP
+import CurlewTransport
+import Testing
+
+@testable import CurlewCore
+
+@Suite struct RetryAfterTests {
+    private static let now = Date(timeIntervalSince1970: 784_111_777)  // Sun, 06 Nov 1994 08:49:37 GMT
+
+    private static func delay(_ value: String?, date: String? = nil) -> TimeInterval? {
+        var headers = HTTPHeaders()
+        if let value { headers.append(name: "Retry-After", value: value) }
+        if let date { headers.append(name: "Date", value: date) }
+        return RetryAfter(ResponseHead(statusCode: 503, headers: headers), now: now)?.delay
+    }
+
+    @Test("seconds", arguments: [("0", 0.0), ("120", 120), (" 7 ", 7), ("0010", 10)])
+    func seconds(_ value: String, _ wait: Double) {
+        #expect(Self.delay(value) == wait)
+    }
+
+    @Test("a number beyond all measure is a long wait")
+    func hugeNumber() throws {
+        #expect(try #require(Self.delay(String(repeating: "9", count: 400))) > 1e300)
+        #expect(try #require(Self.delay("18446744073709551616")) > 1e19)
+    }
+
+    @Test("a date counts from now, one that has passed as now")
+    func dates() {
+        #expect(Self.delay("Sun, 06 Nov 1994 08:50:37 GMT") == 60)
+        #expect(Self.delay("Sun, 06 Nov 1994 08:49:36 GMT") == 0)
+        #expect(Self.delay("Sun Nov  6 08:49:39 1994") == 2)
+    }
+
+    @Test("a date counts from the server's clock, if the response tells that")
+    func serverClock() {
+        #expect(Self.delay("Sun, 06 Nov 1994 10:00:30 GMT", date: "Sun, 06 Nov 1994 10:00:00 GMT") == 30)
+        #expect(Self.delay("Sun, 06 Nov 1994 08:49:47 GMT", date: "nonsense") == 10)
+    }
+
+    @Test("anything else says nothing", arguments: [nil, "", "-1", "1.5", "1e3", "soon", "+5", "٣", "5 seconds", "Sun, 06 Nov 1994"])
+    func nothing(_ value: String?) {
+        #expect(Self.delay(value) == nil)
+    }
+}
