@@ -46,6 +46,8 @@ let package = Package(
         .testTarget(name: "EndToEndTests", dependencies: library + ["CurlewTestSupport", "curlew-probe"]),
         // What the end-to-end tests run in a process of its own; in no product.
         .executableTarget(name: "curlew-probe", dependencies: library + ["CurlewTestSupport"], path: "Tests/Probe"),
+        // Does what a test kit from outside asks for; in no product.
+        .executableTarget(name: "curlew-kit", dependencies: library, path: "Tests/Driver"),
         .testTarget(name: "DocumentationTests", dependencies: library + ["CurlewTestSupport"]),
         .testTarget(name: "ToolTests", dependencies: library + ["CurlewTool", "CurlewTestSupport"]),
     ],

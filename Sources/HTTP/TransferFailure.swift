@@ -24,7 +24,7 @@ public struct TransferFailure: Error, Sendable, Hashable {
         public static let connect = Kind(rawValue: "connect")
         /// No TLS session with the host.
         public static let secureConnection = Kind(rawValue: "secureConnection")
-        /// The host's certificate is not trusted.
+        /// The host's certificate is not trusted: it is not in order, or the session's policy for the host refused it.
         public static let serverCertificate = Kind(rawValue: "serverCertificate")
         /// The host wants a client certificate, or ours can't be used.
         public static let clientCertificate = Kind(rawValue: "clientCertificate")

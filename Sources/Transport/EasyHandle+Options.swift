@@ -52,6 +52,10 @@ extension EasyHandle {
         try set(CURLOPT_HTTP_VERSION, CURL_HTTP_VERSION_1_1)
         try set(CURLOPT_SSL_ENABLE_ALPN, false)
         if stream.proxy != nil { try set(CURLOPT_HTTPPROXYTUNNEL, true) }
+        if stream.request.isSecure, stream.request.options.tls.trust != nil {
+            try check(ccurlew_set_prereq_callback(raw, StreamTransfer.prereqCallback), CURLOPT_PREREQFUNCTION)
+            try set(CURLOPT_PREREQDATA, pointer: Unmanaged.passUnretained(stream).toOpaque())
+        }
     }
 
     /// Sets what concerns connections, of whichever kind.
@@ -71,8 +75,14 @@ extension EasyHandle {
         try check(ccurlew_set_closesocket_callback(raw, Transfer.closeSocketCallback), CURLOPT_CLOSESOCKETFUNCTION)
         try set(CURLOPT_OPENSOCKETDATA, pointer: Unmanaged.passUnretained(member).toOpaque())
         try set(CURLOPT_CLOSESOCKETDATA, pointer: Unmanaged.passUnretained(member.loop).toOpaque())
-        if let share = member.loop.share { try set(CURLOPT_SHARE, pointer: share) }
-        try setTLS(options.options.tls)
+        let tls = options.options.tls
+        if tls.trust?.needsCertificates == true {
+            // A resumed session shows no certificates.
+            try set(CURLOPT_SSL_SESSIONID_CACHE, false)
+        } else if let share = member.loop.share {
+            try set(CURLOPT_SHARE, pointer: share)
+        }
+        try setTLS(tls)
         try setProxy(proxy)
     }
 
@@ -181,16 +191,37 @@ extension EasyHandle {
 
     private func setTLS(_ tls: TLSOptions) throws(OptionError) {
         try set(CURLOPT_SSLVERSION, tls.minimumVersion.libcurlMinimum | (tls.maximumVersion?.libcurlMaximum ?? 0))
-        if !tls.verifiesServer {
-            try set(CURLOPT_SSL_VERIFYPEER, false)
-            try set(CURLOPT_SSL_VERIFYHOST, 0)
+        if !tls.verifiesCertificateChain { try set(CURLOPT_SSL_VERIFYPEER, false) }
+        if !tls.verifiesHostName { try set(CURLOPT_SSL_VERIFYHOST, 0) }
+        if tls.requiresStapledResponse { try set(CURLOPT_SSL_VERIFYSTATUS, true) }
+        if let file = tls.revocationListFile { try set(CURLOPT_CRLFILE, file) }
+        if !tls.publicKeyHashes.isEmpty {
+            // In an order that stays, as connections are compared by it.
+            let pins = tls.publicKeyHashes.map { "sha256//" + $0.base64EncodedString() }.sorted()
+            try set(CURLOPT_PINNEDPUBLICKEY, pins.joined(separator: ";"))
         }
+        if let contents = tls.clientCertificate?.contents { try setClientCertificate(contents) }
         if tls.certificateAuthorities != nil || tls.certificateAuthorityFile != nil {
             // The directory of the system's certificates counts beside them otherwise.
             try set(CURLOPT_CAPATH, nil)
         }
         if let data = tls.certificateAuthorities { try set(CURLOPT_CAINFO_BLOB, blob: data) }
         if let file = tls.certificateAuthorityFile { try set(CURLOPT_CAINFO, file) }
+    }
+
+    private func setClientCertificate(_ contents: ClientCertificate.Contents) throws(OptionError) {
+        try set(CURLOPT_SSLCERTTYPE, contents.form == .pem ? "PEM" : "P12")
+        try set(contents.certificate, blob: CURLOPT_SSLCERT_BLOB, file: CURLOPT_SSLCERT)
+        if let key = contents.key { try set(key, blob: CURLOPT_SSLKEY_BLOB, file: CURLOPT_SSLKEY) }
+        // Without one OpenSSL asks for it on the terminal, and the loop would wait for the answer.
+        try set(CURLOPT_KEYPASSWD, contents.password ?? "")
+    }
+
+    private func set(_ source: ClientCertificate.Source, blob: CURLoption, file: CURLoption) throws(OptionError) {
+        switch source {
+        case .data(let data): try set(blob, blob: data)
+        case .file(let path): try set(file, path)
+        }
     }
 
     /// An empty string is no proxy, whatever the environment says: libcurl must not read it for each request.

@@ -117,6 +117,14 @@ struct OptionError: Error {
         self.option = option
     }
 
+    /// What it is a failure of.
+    var kind: TransferFailure.Kind {
+        switch option {
+        case CURLOPT_SSLCERT, CURLOPT_SSLCERT_BLOB, CURLOPT_SSLKEY, CURLOPT_SSLKEY_BLOB: .clientCertificate
+        default: .configuration
+        }
+    }
+
     /// The refused option by its number, and libcurl's reason.
     var message: String {
         "libcurl refused option \(option.rawValue): \(String(cString: curl_easy_strerror(code)))"

@@ -36,6 +36,8 @@ public final class EventLoop: Transport {
         case resumeReceiving(Int)
         case resumeSending(Int)
         case send(Data, endOfStream: Bool, Int)
+        /// Somebody has judged a host's certificates.
+        case judged(TrustQuestion, isTrusted: Bool)
         case stop
         /// The process ends: touch nothing any more.
         case rest

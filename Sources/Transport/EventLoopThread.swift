@@ -19,6 +19,8 @@ final class EventLoopThread {
     @exclusivity(unchecked) private var sockets = SocketTable()
     /// The connections in libcurl's pools.
     @exclusivity(unchecked) var connections = KeptConnections()
+    /// Whose certificates were found good.
+    @exclusivity(unchecked) var trust = TrustRegister()
     /// Lets transfers resume each other's TLS sessions, which a multi handle alone does not.
     let share: UnsafeMutableRawPointer?
 
@@ -119,6 +121,7 @@ final class EventLoopThread {
             changePauses(of: id) { $0.isHeld = false }
         case .resumeSending(let id): changePauses(of: id, sendingIsPossible: true) { _ in }
         case .send(let bytes, let endOfStream, let id): streams[id]?.send(bytes, endOfStream: endOfStream)
+        case .judged(let question, let isTrusted): judged(question, isTrusted: isTrusted)
         case .stop: isStopping = true
         case .rest: LiveThreads.rest(mailbox)
         }
@@ -175,7 +178,7 @@ final class EventLoopThread {
         do {
             try transfer.prepare()
         } catch {
-            let failure = transfer.failure(.configuration, error.message, code: error.code)
+            let failure = transfer.failure(error.kind, error.message, code: error.code)
             return finish(transfer, error: CurlewError.transferFailed(failure))
         }
         guard let multi = multi(for: transfer) else { return fail(transfer, .configuration, "libcurl has no memory for a handle") }
@@ -203,6 +206,7 @@ final class EventLoopThread {
 
     /// libcurl is done with a transfer.
     func ended(_ transfer: Transfer, _ code: CURLcode) {
+        if let question = transfer.question { return ask(question, for: transfer) }
         let verdict = transfer.verdict(code)
         guard verdict == .useFreshConnection else { return finish(transfer, error: transfer.error(verdict, code: code)) }
         transfer.multi?.remove(transfer.handle)
@@ -240,6 +244,35 @@ final class EventLoopThread {
             if let next = queue.leave(transfer.hostKey) { ready.insert(next, at: 0) }
         } else {
             queue.withdraw(transfer, from: transfer.hostKey)
+        }
+    }
+
+    // MARK: Trust
+
+    /// Has somebody judge a host's certificates, off this thread, while the transfer keeps its place without a connection.
+    private func ask(_ question: TrustQuestion, for transfer: Transfer) {
+        transfer.multi?.remove(transfer.handle)
+        transfer.multi = nil
+        transfer.handle.reset()
+        ask(question, for: transfer.id)
+    }
+
+    /// Has somebody judge a host's certificates; once, however many wait for the answer.
+    func ask(_ question: TrustQuestion, for id: Int) {
+        guard case .judge(let judge) = question.requirement.rule, trust.wait(for: question, id) else { return }
+        let mailbox = mailbox
+        judge.judge(question.trust) { isTrusted in _ = mailbox.post(.judged(question, isTrusted: isTrusted)) }
+    }
+
+    private func judged(_ question: TrustQuestion, isTrusted: Bool) {
+        for id in trust.decided(question, isTrusted: isTrusted) {
+            // Who has ended meanwhile, or begun something else, does not wait any more.
+            if let transfer = transfers[id], transfer.question == question {
+                transfer.question = nil
+                if isTrusted { run(transfer) } else { fail(transfer, .serverCertificate, question.refusal) }
+            } else if let stream = streams[id], stream.question == question, let buffered {
+                if let error = stream.judged(isTrusted: isTrusted, on: buffered) { finish(stream, error: error) }
+            }
         }
     }
 
@@ -353,6 +386,7 @@ final class EventLoopThread {
     /// A socket is about to be closed.
     func willClose(_ socket: Int32) {
         connections.forget(socket)
+        trust.forget(socket)
         sockets.forget(socket)
         poller.forget(socket)
     }

@@ -11,6 +11,11 @@ final class StreamTransfer: MultiMember {
     private var observer: (any StreamTransferObserver)?
     private var multi: MultiHandle?
     private var socket: Int32 = -1
+    /// What somebody has to be asked about the host's certificates before the stream opens.
+    private(set) var question: TrustQuestion?
+    /// Why the host's certificates were refused.
+    private var refusal: String?
+    private var isTrusted = false
     private let startedAt = MonotonicTime.now()
     private let startDate = Date()
 
@@ -50,7 +55,7 @@ final class StreamTransfer: MultiMember {
         do {
             try handle.configure(for: self)
         } catch {
-            return failure(.configuration, error.message, code: error.code)
+            return failure(error.kind, error.message, code: error.code)
         }
         self.multi = multi
         guard multi.add(handle) == CURLM_OK else {
@@ -64,19 +69,55 @@ final class StreamTransfer: MultiMember {
         loop.opened(self, code)
     }
 
+    /// Whether the connection's certificates are what is required; libcurl tells them at this moment only. If not, why is noted.
+    func mayOpen() -> Bool {
+        guard let requirement = request.options.tls.trust else { return true }
+        switch loop.trust.judge(handle, socket: -1, by: requirement, request.options.tls) {
+        case .trusted: isTrusted = true
+        case .refused(let message): refusal = message
+        case .undecided(let question): self.question = question
+        }
+        return isTrusted
+    }
+
     /// libcurl has connected, or not; the error if not.
     func connected(_ code: CURLcode) -> (any Error)? {
+        if let question { return ask(question) }
+        if let refusal { return failure(.serverCertificate, refusal) }
         guard code == CURLE_OK else {
             let message = handle.message(for: code)
-            return failure(.of(code, phase: phase, message: message, usesProxy: proxy != nil), message, code: code)
+            let kind = TransferFailure.Kind.of(code, phase: phase, message: message, usesProxy: proxy != nil)
+            let requirement = kind == .serverCertificate ? request.options.tls.trust : nil
+            return failure(kind, requirement?.message(message) ?? message, code: code)
         }
-        socket = ccurlew_get_active_socket(handle.raw)
+        guard isTrusted || !request.isSecure || request.options.tls.trust == nil else {
+            return failure(.serverCertificate, "libcurl did not let the certificates be looked at")
+        }
+        let socket = ccurlew_get_active_socket(handle.raw)
         guard socket >= 0 else { return failure(.connectionLost, "The connection ended as soon as it stood") }
+        self.socket = socket
         observer?.streamDidOpen(id)
         watch()
         // TLS may have read more than its handshake: nobody would report those bytes.
         socketReady([.readable, .writable])
         return nil
+    }
+
+    /// Gives the connection up until somebody has judged the host's certificates.
+    private func ask(_ question: TrustQuestion) -> (any Error)? {
+        multi?.remove(handle)
+        multi = nil
+        handle.reset()
+        loop.ask(question, for: id)
+        return nil
+    }
+
+    /// Somebody has judged the host's certificates; the error if that is the end.
+    func judged(isTrusted: Bool, on multi: MultiHandle) -> (any Error)? {
+        guard let question else { return nil }
+        guard isTrusted else { return failure(.serverCertificate, question.refusal) }
+        self.question = nil
+        return connect(on: multi)
     }
 
     // MARK: Sending
@@ -212,6 +253,7 @@ final class StreamTransfer: MultiMember {
     }
 
     private var phase: TransferFailure.Phase {
+        if question != nil || refusal != nil { return .securing }
         if multi == nil { return .queued }
         return socket < 0 ? handle.setUpPhase(isSecure: request.isSecure) : .receivingBody
     }
@@ -221,5 +263,15 @@ final class StreamTransfer: MultiMember {
             TransferFailure(
                 kind: kind, url: request.url, phase: phase, code: Int(code.rawValue), message: message,
                 requestWasSent: bytesSent > 0, bytesReceived: bytesReceived))
+    }
+}
+
+extension StreamTransfer {
+    /// The connection stands, and nothing was sent over it: a last chance to refuse.
+    static let prereqCallback: ccurlew_prereq_callback = { context, _, _, _, _ in
+        guard let context else { return CURL_PREREQFUNC_ABORT }
+        return Unmanaged<StreamTransfer>.fromOpaque(context)._withUnsafeGuaranteedRef {
+            $0.mayOpen() ? CURL_PREREQFUNC_OK : CURL_PREREQFUNC_ABORT
+        }
     }
 }

@@ -46,6 +46,8 @@ final class Transfer: MultiMember, DeadlineHolder {
     @exclusivity(unchecked) var multi: MultiHandle?
     @exclusivity(unchecked) var pauses = Pauses()
     @exclusivity(unchecked) var needsFreshConnection = false
+    /// What somebody has to be asked about the host's certificates before the request goes out.
+    @exclusivity(unchecked) var question: TrustQuestion?
     /// Whether the loop's queue counts it, rather than libcurl.
     @exclusivity(unchecked) var isQueuedByUs = true
     /// Sockets that libcurl opened for this transfer and has not used yet.
@@ -54,6 +56,8 @@ final class Transfer: MultiMember, DeadlineHolder {
     @exclusivity(unchecked) var bodyBytesSeenOff: Int64 = 0
     @exclusivity(unchecked) private var tlsVersion: String?
     @exclusivity(unchecked) private var tlsCipher: String?
+    /// Whether the host has asked for a certificate that we have not, on a new connection.
+    @exclusivity(unchecked) private var lacksCertificate = false
 
     /// What a transfer has that nobody uses at the moment.
     private static let idle = EventLoop.Start(
@@ -94,6 +98,7 @@ final class Transfer: MultiMember, DeadlineHolder {
         multi = nil
         pauses = Pauses()
         needsFreshConnection = false
+        question = nil
         isQueuedByUs = true
         bodyLength = nil
         forgetOpenedSockets()
@@ -101,6 +106,7 @@ final class Transfer: MultiMember, DeadlineHolder {
         bodyBytesSeenOff = 0
         tlsVersion = nil
         tlsCipher = nil
+        lacksCertificate = false
     }
 
     /// Makes the handle ready for libcurl, again after a connection turned out stale.
@@ -156,7 +162,11 @@ final class Transfer: MultiMember, DeadlineHolder {
             localPort: localPort, remotePort: remotePort, remoteAddress: remoteAddress, justOpened: openedSockets)
         let isKept = openedSockets.isEmpty
         forgetOpenedSockets()
-        let action = state.requestStarts(isSpoilt: isKept && loop.connections.isSpoilt(socket, isSecure: isSecure))
+        let isSpoilt = isKept && loop.connections.isSpoilt(socket, isSecure: isSecure)
+        if !isSpoilt, isSecure, let requirement = request.prepared.options.tls.trust, !isTrusted(socket, requirement) {
+            return .refuseConnection
+        }
+        let action = state.requestStarts(isSpoilt: isSpoilt)
         guard action == .send else { return action }
         heldHead = nil
         lastActivity = loop.now
@@ -164,8 +174,21 @@ final class Transfer: MultiMember, DeadlineHolder {
         if isSecure, tlsVersion == nil {
             tlsVersion = ccurlew_tls_version(handle.raw).map { String(cString: $0) }
             tlsCipher = ccurlew_tls_cipher(handle.raw).map { String(cString: $0) }
+            lacksCertificate = !isKept && request.options.tls.clientCertificate == nil && ccurlew_tls_asked_for_certificate(handle.raw)
         }
         return .send
+    }
+
+    /// Whether the connection's certificates are what is required; if not, why is noted.
+    private func isTrusted(_ socket: Int32, _ requirement: TrustRequirement) -> Bool {
+        switch loop.trust.judge(handle, socket: socket, by: requirement, request.options.tls) {
+        case .trusted: return true
+        case .refused(let message): state.refusedConnection(message)
+        case .undecided(let question):
+            state.setUp(reached: .securing)
+            self.question = question
+        }
+        return false
     }
 
     /// Fills libcurl's buffer with the next bytes of the request's body.
@@ -320,7 +343,15 @@ final class Transfer: MultiMember, DeadlineHolder {
     /// The error for the user: what ended the transfer from this side, else what libcurl found.
     func error(_ verdict: TransferState.Verdict, code: CURLcode) -> (any Error)? {
         if let ownError { return ownError }
-        guard case .failure(let kind, let message) = verdict else { return nil }
+        guard case .failure(var kind, var message) = verdict else { return nil }
+        if lacksCertificate, kind == .connectionLost, state.phase < .receivingHead {
+            // In TLS 1.3 the host says so after the handshake only, and its word may get lost with the connection.
+            kind = .clientCertificate
+            message = "The host asked for a client certificate, and ended the connection without one: \(message)"
+        }
+        if kind == .serverCertificate, code != CURLE_ABORTED_BY_CALLBACK, let requirement = request.options.tls.trust {
+            message = requirement.message(message)
+        }
         return CurlewError.transferFailed(failure(kind, message, code: code))
     }
 

@@ -11,6 +11,7 @@ extension TransferFailure.Kind {
     ///   - message: libcurl's words, which tell more than a few of its codes do.
     ///   - usesProxy: whether the transfer goes through a proxy.
     static func of(_ code: CURLcode, phase: TransferFailure.Phase, message: String, usesProxy: Bool) -> Self {
+        if message.isAboutClientCertificate(duringSetUp: phase < .sending) { return .clientCertificate }
         switch code {
         case CURLE_URL_MALFORMAT: return .invalidURL
         // Behind a request the code stands for HTTP/0.9: a response without a status line.
@@ -41,6 +42,22 @@ extension TransferFailure.Kind {
             return .configuration
         default: return .other
         }
+    }
+}
+
+extension String {
+    /// The alerts (RFC 8446, section 6.2) by which a host refuses a client's certificate, as OpenSSL words them when they come in.
+    private static let alerts = [
+        "certificate required", "bad certificate", "unsupported certificate", "certificate revoked", "certificate expired",
+        "certificate unknown", "unknown ca",
+    ]
+
+    /// Whether libcurl's words are about a client certificate: ours can't be used, or the host refuses it. Its codes don't tell.
+    fileprivate func isAboutClientCertificate(duringSetUp: Bool) -> Bool {
+        if contains("SSL routines"), let alert = firstRange(of: " alert ") {
+            return Self.alerts.contains { self[alert.upperBound...].hasPrefix($0) }
+        }
+        return duringSetUp && ["private key", "client certificate", "PKCS12"].contains { firstRange(of: $0) != nil }
     }
 }
 

@@ -71,35 +71,3 @@ public enum ProxyPolicy: Sendable, Hashable {
     /// The proxy at a URL with the scheme `http`, `https`, `socks4`, `socks4a`, `socks5` or `socks5h`, except for the listed hosts.
     case url(String, except: [String] = [])
 }
-
-/// How TLS connections are set up.
-public struct TLSOptions: Sendable, Hashable {
-    /// A TLS version.
-    public enum Version: Int, Sendable, Hashable, Comparable {
-        /// TLS 1.0 (RFC 2246); deprecated by RFC 8996.
-        case v1_0
-        /// TLS 1.1 (RFC 4346); deprecated by RFC 8996.
-        case v1_1
-        /// TLS 1.2 (RFC 5246).
-        case v1_2
-        /// TLS 1.3 (RFC 8446).
-        case v1_3
-
-        /// Whether `lhs` is the older one.
-        public static func < (lhs: Version, rhs: Version) -> Bool { lhs.rawValue < rhs.rawValue }
-    }
-
-    /// The oldest version accepted; TLS 1.2 by default (RFC 9325, section 3.1.1).
-    public var minimumVersion: Version = .v1_2
-    /// The newest version offered; `nil`, the default, for the newest known.
-    public var maximumVersion: Version?
-    /// Whether the host's certificate chain and name are checked; `true` by default. `false` lets anybody in between read along.
-    public var verifiesServer = true
-    /// Trusted certificates in PEM instead of the system's; `nil` by default.
-    public var certificateAuthorities: Data?
-    /// A file of trusted certificates in PEM instead of the system's; `nil` by default.
-    public var certificateAuthorityFile: String?
-
-    /// Makes options with the defaults.
-    public init() {}
-}

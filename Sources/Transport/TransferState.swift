@@ -15,6 +15,8 @@ struct TransferState {
         case useFreshConnection
         /// Give up: the request was sent already, and its method does not allow to send it twice.
         case refuseDuplicate
+        /// Give up, for now at least: the host is not known to be the right one.
+        case refuseConnection
     }
 
     /// What a line of a head means.
@@ -144,6 +146,12 @@ struct TransferState {
         framing = Framing()
         statusCode = 0
         bodyBytes = 0
+    }
+
+    /// The connection's host is not the right one, as the message says.
+    mutating func refusedConnection(_ message: String) {
+        setUp(reached: .securing)
+        _ = fail(.serverCertificate, message)
     }
 
     /// How far setting up the connection has come, which libcurl tells when it is asked.

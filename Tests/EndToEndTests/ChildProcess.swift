@@ -21,7 +21,11 @@ final class ChildProcess: Sendable {
     private let nextLine = Lock(0)
 
     /// Starts a program of the search path.
-    init(_ name: String, _ arguments: String..., environment: [String: String] = [:]) throws {
+    convenience init(_ name: String, _ arguments: String..., environment: [String: String] = [:]) throws {
+        try self.init(name, arguments, environment: environment)
+    }
+
+    init(_ name: String, _ arguments: [String], environment: [String: String] = [:]) throws {
         guard let path = name.hasPrefix("/") ? name : Self.path(of: name) else { throw TestError("\(name) is not installed") }
         let variables = ProcessInfo.processInfo.environment.merging(environment) { $1 }.map { "\($0)=\($1)" }
         let child = try Self.spawning.withLock { _ in try Spawned(path, arguments: [path] + arguments, environment: variables) }
@@ -79,6 +83,11 @@ final class ChildProcess: Sendable {
         try? input.write(contentsOf: Data((line + "\n").utf8))
     }
 
+    /// Ends the program's input.
+    func closeInput() {
+        try? input.close()
+    }
+
     /// Waits for the end of the program; its exit status, and what is left of its output.
     func finish() async -> (status: Int32, output: [String]) {
         var output: [String] = []
@@ -115,10 +124,18 @@ private struct Spawned {
         defer { posix_spawn_file_actions_destroy(&actions) }
         posix_spawn_file_actions_adddup2(&actions, toChild.fileHandleForReading.fileDescriptor, 0)
         posix_spawn_file_actions_adddup2(&actions, fromChild.fileHandleForWriting.fileDescriptor, 1)
+        // Signals that this thread blocks, as those of queues do, would stay blocked there.
+        var attributes = posix_spawnattr_t()
+        posix_spawnattr_init(&attributes)
+        defer { posix_spawnattr_destroy(&attributes) }
+        var signals = sigset_t()
+        sigemptyset(&signals)
+        posix_spawnattr_setsigmask(&attributes, &signals)
+        posix_spawnattr_setflags(&attributes, Int16(POSIX_SPAWN_SETSIGMASK))
         let (argv, envp) = (arguments.map { strdup($0) } + [nil], environment.map { strdup($0) } + [nil])
         defer { for string in argv + envp { free(string) } }
         var process: pid_t = 0
-        let status = posix_spawn(&process, path, &actions, nil, argv, envp)
+        let status = posix_spawn(&process, path, &actions, &attributes, argv, envp)
         guard status == 0 else { throw TestError("\(path): \(String(cString: strerror(status)))") }
         self.process = process
         (input, output) = (toChild.fileHandleForWriting, fromChild.fileHandleForReading)

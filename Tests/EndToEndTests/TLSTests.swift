@@ -71,6 +71,7 @@ import Testing
     @Test("a file of authorities that is not there is an error") func aFileOfAuthoritiesThatIsNotThereIsAnError() async throws {
         let manager = makeManager { $0.tls.certificateAuthorityFile = "/nonexistent/authorities.pem" }
         let response = await manager.request(nginx.tls + "/1k.bin").serializingData().response
+        #expect(response.error?.transferFailure?.kind == .configuration)
         #expect(response.error?.transferFailure?.requestWasSent == false)
         #expect(response.response == nil)
     }

@@ -63,6 +63,42 @@ const char *ccurlew_tls_cipher(CURL *easy);
    False when the network does not take that now: to be called again when the socket is writable. */
 bool ccurlew_tls_end_sending(CURL *easy);
 
+/* A certificate in DER; valid during the call only. */
+typedef void (*ccurlew_certificate_callback)(void *context, const unsigned char *bytes, size_t length);
+
+/* Hands over the certificates of the connection in use, the host's own first: those that the host sent, as it sent them, or the path from
+   the host's own upwards, as TLS has built it, as long as each was signed by the next. False when they can't be had: without TLS, on a
+   resumed session, or when libcurl's TLS library is not OpenSSL. */
+bool ccurlew_tls_sent_certificates(CURL *easy, ccurlew_certificate_callback callback, void *context);
+bool ccurlew_tls_path(CURL *easy, ccurlew_certificate_callback callback, void *context);
+
+/* Whether the host of the connection in use has asked for a client certificate. */
+bool ccurlew_tls_asked_for_certificate(CURL *easy);
+
+/* Bytes somewhere. */
+struct ccurlew_bytes {
+    const unsigned char *bytes;
+    size_t length;
+};
+
+/* What certificates are checked against; NULL for what is not there. */
+struct ccurlew_anchors {
+    const struct ccurlew_bytes *certificates; /* in DER */
+    size_t count;
+    const char *file;      /* of certificates in PEM */
+    const char *directory; /* of certificates in PEM, named by hash */
+    const char *crl_file;  /* of revocation lists in PEM, to which every certificate of the path is then held */
+};
+
+/* Checks a chain of certificates, the host's own first, for TLS servers and the time now (RFC 5280, section 6), and hands over the path, as
+   far as it could be built and each was signed by the next. NULL if it is valid, else why not. Reads the files: may block. */
+const char *ccurlew_verify(const struct ccurlew_bytes *chain, size_t count, const struct ccurlew_anchors *anchors,
+                           ccurlew_certificate_callback callback, void *context);
+
+/* Where the libcurl of this process looks for certificates unless it is told; NULL for nowhere. */
+const char *ccurlew_default_ca_file(void);
+const char *ccurlew_default_ca_directory(void);
+
 /* curl_multi_setopt and curl_share_setopt, by kind of argument. */
 typedef int (*ccurlew_socket_callback)(CURL *easy, curl_socket_t socket, int what, void *context, void *socket_context);
 typedef int (*ccurlew_timer_callback)(CURLM *multi, long milliseconds, void *context);

@@ -23,12 +23,18 @@ public final class Session: Sendable {
     let options: PreparedOptions
     /// The cookies that its requests send and receive; `nil` for none.
     let cookies: CookieJar?
+    /// Knows what hosts have to show; `nil` leaves it to the configuration.
+    let serverTrustPolicyManager: ServerTrustPolicyManager?
     private let state = Lock(State())
 
-    init(configuration: SessionConfiguration, transport: any Transport, delegate: SessionDelegate) {
+    init(
+        configuration: SessionConfiguration, serverTrustPolicyManager: ServerTrustPolicyManager? = nil, transport: any Transport,
+        delegate: SessionDelegate
+    ) {
         var configuration = configuration
         if configuration.postsNotifications { configuration.eventMonitors.append(NotificationMonitor()) }
         self.configuration = configuration
+        self.serverTrustPolicyManager = serverTrustPolicyManager
         self.transport = transport
         options = PreparedOptions(configuration.options)
         cookies = CookieJar(configuration)
@@ -52,8 +58,18 @@ public final class Session: Sendable {
 
     /// A transfer's request as it goes out: with what the session adds to each exchange anew.
     func outgoing(_ request: TransferRequest) -> TransferRequest {
-        guard let cookies else { return request }
-        return cookies.adding(to: request)
+        guard cookies != nil || serverTrustPolicyManager != nil else { return request }
+        var outgoing = cookies?.adding(to: request) ?? request
+        if let tls = tlsOptions(for: outgoing.url) { outgoing.options.tls = tls }
+        return outgoing
+    }
+
+    /// A raw stream's request as it goes out.
+    func outgoing(_ request: StreamTransferRequest) -> StreamTransferRequest {
+        guard request.isSecure, let tls = tlsOptions(for: request.host.comparableHost, port: request.port) else { return request }
+        var outgoing = request
+        outgoing.options.tls = tls
+        return outgoing
     }
 
     /// Ends the session: requests on their way fail with ``CurlewError/sessionInvalidated``, and so do new ones.

@@ -50,18 +50,24 @@ open class SessionManager: @unchecked Sendable {  // the settings are behind a l
     /// - Parameters:
     ///   - configuration: how the session works; copied.
     ///   - delegate: receives the session's events; may serve one manager only.
+    ///   - serverTrustPolicyManager: knows what hosts have to show before anything is sent to them; `nil`, the default, leaves that to the
+    ///     configuration.
     public convenience init(
-        configuration: SessionConfiguration = SessionConfiguration(), delegate: SessionDelegate = SessionDelegate()
+        configuration: SessionConfiguration = SessionConfiguration(), delegate: SessionDelegate = SessionDelegate(),
+        serverTrustPolicyManager: ServerTrustPolicyManager? = nil
     ) {
-        self.init(configuration: configuration, delegate: delegate, transport: EventLoop(configuration: configuration.connections))
+        self.init(
+            configuration: configuration, delegate: delegate, serverTrustPolicyManager: serverTrustPolicyManager,
+            transport: EventLoop(configuration: configuration.connections))
     }
 
     /// Makes a manager on another transport: one that answers from memory, records or replays.
     public init(
         configuration: SessionConfiguration = SessionConfiguration(), delegate: SessionDelegate = SessionDelegate(),
-        transport: any Transport
+        serverTrustPolicyManager: ServerTrustPolicyManager? = nil, transport: any Transport
     ) {
-        session = Session(configuration: configuration, transport: transport, delegate: delegate)
+        session = Session(
+            configuration: configuration, serverTrustPolicyManager: serverTrustPolicyManager, transport: transport, delegate: delegate)
         self.delegate = delegate
         delegate.manager = self
     }

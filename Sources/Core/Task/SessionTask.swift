@@ -138,7 +138,7 @@ public final class SessionTask: Sendable {
     }
 
     private func openStream(_ request: StreamTransferRequest, observer: StreamTaskDelegate) {
-        transport.openStream(request, id: taskIdentifier, observer: observer)
+        transport.openStream(observer.session.outgoing(request), id: taskIdentifier, observer: observer)
         // Inside the lock, so that what is written meanwhile comes behind.
         progress.withLock { progress in
             for piece in progress.unsent { transport.send(piece.bytes, endOfStream: piece.endOfStream, on: taskIdentifier) }
@@ -199,7 +199,9 @@ public final class SessionTask: Sendable {
     /// Starts the transfer that was taken.
     func start(_ next: NextTransfer) {
         guard let delegate = progress.withLock({ $0.delegate }) else { return }
-        start(.transfer(delegate.authorizing(next.request)), for: delegate)
+        let request = delegate.authorizing(next.request)
+        guard delegate.session.mustPrepareOffTransport else { return start(.transfer(request), for: delegate) }
+        delegate.session.queue.async { self.start(.transfer(request), for: delegate) }
     }
 
     func completed() {

@@ -1,0 +1,201 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Certificates of connections, and their paths to an anchor, by the OpenSSL that libcurl runs on. Looked up in the process as in
+   CCurlew.c, for the same reason; its opaque types are void here. */
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE /* RTLD_DEFAULT */
+#endif
+#include "CCurlew.h"
+#include <dlfcn.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Every function by name and type. All of them are in OpenSSL 1.1.0 and later. */
+#define FUNCTIONS(each)                                                                                                                     \
+    each(SSL_get_peer_cert_chain, void *, (const void *ssl))                                                                                \
+    each(SSL_get0_verified_chain, void *, (const void *ssl))                                                                                \
+    each(SSL_get_sigalgs, int, (void *ssl, int index, int *sign, int *hash, int *both, unsigned char *raw_sign, unsigned char *raw_hash))    \
+    each(OPENSSL_sk_num, int, (const void *stack))                                                                                          \
+    each(OPENSSL_sk_value, void *, (const void *stack, int index))                                                                          \
+    each(OPENSSL_sk_new_null, void *, (void))                                                                                               \
+    each(OPENSSL_sk_push, int, (void *stack, const void *value))                                                                            \
+    each(OPENSSL_sk_free, void, (void *stack))                                                                                              \
+    each(d2i_X509, void *, (void **x509, const unsigned char **bytes, long length))                                                         \
+    each(i2d_X509, int, (void *x509, unsigned char **bytes))                                                                                \
+    each(X509_free, void, (void *x509))                                                                                                     \
+    each(X509_verify, int, (void *x509, void *key))                                                                                         \
+    each(X509_get0_pubkey, void *, (const void *x509))                                                                                      \
+    each(X509_STORE_new, void *, (void))                                                                                                    \
+    each(X509_STORE_free, void, (void *store))                                                                                              \
+    each(X509_STORE_add_cert, int, (void *store, void *x509))                                                                               \
+    each(X509_STORE_set_flags, int, (void *store, unsigned long flags))                                                                     \
+    each(X509_STORE_load_locations, int, (void *store, const char *file, const char *directory))                                            \
+    each(X509_STORE_add_lookup, void *, (void *store, void *method))                                                                        \
+    each(X509_LOOKUP_file, void *, (void))                                                                                                  \
+    each(X509_load_crl_file, int, (void *lookup, const char *file, int type))                                                               \
+    each(X509_STORE_CTX_new, void *, (void))                                                                                                \
+    each(X509_STORE_CTX_free, void, (void *context))                                                                                        \
+    each(X509_STORE_CTX_init, int, (void *context, void *store, void *x509, void *untrusted))                                               \
+    each(X509_STORE_CTX_set_default, int, (void *context, const char *name))                                                                \
+    each(X509_STORE_CTX_get_error, int, (const void *context))                                                                              \
+    each(X509_STORE_CTX_get0_chain, void *, (const void *context))                                                                          \
+    each(X509_verify_cert, int, (void *context))                                                                                            \
+    each(X509_verify_cert_error_string, const char *, (long code))                                                                          \
+    each(ERR_clear_error, void, (void))
+
+#define DECLARE(name, result, arguments) static result(*openssl_##name) arguments;
+FUNCTIONS(DECLARE)
+
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+static bool has_all;
+
+static void find_all(void) {
+    has_all = true;
+#define FIND(name, result, arguments)                                                                                                       \
+    *(void **)&openssl_##name = dlsym(RTLD_DEFAULT, #name);                                                                                 \
+    has_all = has_all && openssl_##name;
+    FUNCTIONS(FIND)
+}
+
+static bool has_openssl(void) {
+    pthread_once(&once, find_all);
+    return has_all;
+}
+
+static bool hand_over(void *x509, ccurlew_certificate_callback callback, void *context) {
+    int length = openssl_i2d_X509(x509, NULL);
+    unsigned char *bytes = length > 0 ? malloc((size_t)length) : NULL;
+    if(!bytes)
+        return false;
+    unsigned char *end = bytes;
+    if(openssl_i2d_X509(x509, &end) == length)
+        callback(context, bytes, (size_t)length);
+    free(bytes);
+    return true;
+}
+
+/* Whoever builds a path goes by names. A host can send any certificate beside its own and name it as the issuer; only the signature shows
+   that it is. */
+static bool was_signed_by(void *x509, void *issuer) {
+    void *key = openssl_X509_get0_pubkey(issuer);
+    return key && openssl_X509_verify(x509, key) == 1;
+}
+
+static bool hand_over_path(void *stack, ccurlew_certificate_callback callback, void *context) {
+    int count = stack ? openssl_OPENSSL_sk_num(stack) : 0;
+    for(int index = 0; index < count; index++) {
+        void *x509 = openssl_OPENSSL_sk_value(stack, index);
+        if(index > 0 && !was_signed_by(openssl_OPENSSL_sk_value(stack, index - 1), x509))
+            break;
+        if(!hand_over(x509, callback, context))
+            return false;
+    }
+    openssl_ERR_clear_error();
+    return count > 0;
+}
+
+static const void *session(CURL *easy) {
+    struct curl_tlssessioninfo *info = NULL;
+    if(curl_easy_getinfo(easy, CURLINFO_TLS_SSL_PTR, &info) != CURLE_OK || !info || info->backend != CURLSSLBACKEND_OPENSSL)
+        return NULL;
+    return has_openssl() ? info->internals : NULL;
+}
+
+bool ccurlew_tls_sent_certificates(CURL *easy, ccurlew_certificate_callback callback, void *context) {
+    const void *ssl = session(easy);
+    void *stack = ssl ? openssl_SSL_get_peer_cert_chain(ssl) : NULL;
+    int count = stack ? openssl_OPENSSL_sk_num(stack) : 0;
+    for(int index = 0; index < count; index++) {
+        if(!hand_over(openssl_OPENSSL_sk_value(stack, index), callback, context))
+            return false;
+    }
+    return count > 0;
+}
+
+bool ccurlew_tls_asked_for_certificate(CURL *easy) {
+    /* What the host verifies comes with its request for a certificate only (RFC 8446, section 4.3.2; RFC 5246, section 7.4.4). */
+    const void *ssl = session(easy);
+    return ssl && openssl_SSL_get_sigalgs((void *)ssl, -1, NULL, NULL, NULL, NULL, NULL) > 0;
+}
+
+bool ccurlew_tls_path(CURL *easy, ccurlew_certificate_callback callback, void *context) {
+    const void *ssl = session(easy);
+    return ssl && hand_over_path(openssl_SSL_get0_verified_chain(ssl), callback, context);
+}
+
+static void *parse(const struct ccurlew_bytes *certificate) {
+    const unsigned char *bytes = certificate->bytes;
+    return openssl_d2i_X509(NULL, &bytes, (long)certificate->length);
+}
+
+/* Why the anchors can't be used; NULL if they can. */
+static const char *fill(void *store, const struct ccurlew_anchors *anchors) {
+    enum { crl_check = 0x4, crl_check_all = 0x8, partial_chain = 0x80000, pem = 1 };
+    for(size_t index = 0; index < anchors->count; index++) {
+        void *x509 = parse(&anchors->certificates[index]);
+        bool added = x509 && openssl_X509_STORE_add_cert(store, x509) == 1;
+        openssl_X509_free(x509);
+        if(!added)
+            return "an anchor is no certificate";
+    }
+    if((anchors->file || anchors->directory) && openssl_X509_STORE_load_locations(store, anchors->file, anchors->directory) != 1)
+        return "the file of anchors can't be read";
+    /* As libcurl does: an anchor need not be a root, unless there are revocation lists, which would end at it. */
+    if(!anchors->crl_file)
+        return openssl_X509_STORE_set_flags(store, partial_chain) == 1 ? NULL : "out of memory";
+    void *lookup = openssl_X509_STORE_add_lookup(store, openssl_X509_LOOKUP_file());
+    if(!lookup || openssl_X509_load_crl_file(lookup, anchors->crl_file, pem) <= 0)
+        return "the file of revocation lists can't be read";
+    return openssl_X509_STORE_set_flags(store, crl_check | crl_check_all) == 1 ? NULL : "out of memory";
+}
+
+static const char *verify(void *store, void *stack, void *context, ccurlew_certificate_callback callback, void *callback_context) {
+    if(openssl_X509_STORE_CTX_init(context, store, openssl_OPENSSL_sk_value(stack, 0), stack) != 1 ||
+       openssl_X509_STORE_CTX_set_default(context, "ssl_server") != 1)
+        return "out of memory";
+    bool is_valid = openssl_X509_verify_cert(context) == 1;
+    const char *reason = openssl_X509_verify_cert_error_string(openssl_X509_STORE_CTX_get_error(context));
+    hand_over_path(openssl_X509_STORE_CTX_get0_chain(context), callback, callback_context);
+    return is_valid ? NULL : reason;
+}
+
+const char *ccurlew_verify(const struct ccurlew_bytes *chain, size_t count, const struct ccurlew_anchors *anchors,
+                           ccurlew_certificate_callback callback, void *callback_context) {
+    if(!has_openssl())
+        return "libcurl's TLS library is not OpenSSL";
+    if(count == 0)
+        return "there is no certificate";
+    const char *reason = "out of memory";
+    void *store = openssl_X509_STORE_new();
+    void *stack = openssl_OPENSSL_sk_new_null();
+    void *context = openssl_X509_STORE_CTX_new();
+    if(store && stack && context) {
+        reason = fill(store, anchors);
+        for(size_t index = 0; !reason && index < count; index++) {
+            void *x509 = parse(&chain[index]);
+            if(!x509 || openssl_OPENSSL_sk_push(stack, x509) <= 0) {
+                openssl_X509_free(x509);
+                reason = "not a certificate";
+            }
+        }
+        if(!reason)
+            reason = verify(store, stack, context, callback, callback_context);
+    }
+    openssl_X509_STORE_CTX_free(context);
+    openssl_X509_STORE_free(store);
+    for(int index = 0; stack && index < openssl_OPENSSL_sk_num(stack); index++)
+        openssl_X509_free(openssl_OPENSSL_sk_value(stack, index));
+    openssl_OPENSSL_sk_free(stack);
+    openssl_ERR_clear_error();
+    return reason;
+}
+
+const char *ccurlew_default_ca_file(void) {
+    const curl_version_info_data *info = curl_version_info(CURLVERSION_NOW);
+    return info->age >= CURLVERSION_SEVENTH ? info->cainfo : NULL;
+}
+
+const char *ccurlew_default_ca_directory(void) {
+    const curl_version_info_data *info = curl_version_info(CURLVERSION_NOW);
+    return info->age >= CURLVERSION_SEVENTH ? info->capath : NULL;
+}

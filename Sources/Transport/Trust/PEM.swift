@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+import CurlewHTTP
+
+/// The textual encoding of certificates and keys (RFC 7468).
+enum PEM {
+    /// What stands between the lines that begin and end a label, block by block. What is no base64 is left out.
+    static func blocks(_ labels: Set<String>, in text: Data) -> [Data] {
+        var blocks: [Data] = []
+        var open: (label: Substring, base64: String)?
+        // Line breaks are of any kind, and as single characters: "\r\n" is one in a String.
+        for line in String(decoding: text, as: UTF8.self).split(whereSeparator: \.isNewline) {
+            if let label = line.label(behind: "-----BEGIN ") {
+                open = (label, "")
+            } else if let label = line.label(behind: "-----END ") {
+                if let block = open, block.label == label, labels.contains(String(label)), let data = Data(base64Encoded: block.base64) {
+                    blocks.append(data)
+                }
+                open = nil
+            } else {
+                open?.base64 += line.filter { !$0.isWhitespace }
+            }
+        }
+        return blocks
+    }
+
+    /// A block of 64 characters a line.
+    static func block(_ label: String, _ data: Data) -> Data {
+        Data("-----BEGIN \(label)-----\n".utf8) + data.base64EncodedData(options: [.lineLength64Characters, .endLineWithLineFeed])
+            + Data("\n-----END \(label)-----\n".utf8)
+    }
+}
+
+extension Substring {
+    fileprivate func label(behind prefix: String) -> Substring? {
+        let line = trimmingSuffix(while: \.isWhitespace)
+        guard line.hasPrefix(prefix), line.hasSuffix("-----") else { return nil }
+        return line.dropFirst(prefix.count).dropLast(5)
+    }
+
+    private func trimmingSuffix(while predicate: (Character) -> Bool) -> Substring {
+        var line = self
+        while let last = line.last, predicate(last) { line.removeLast() }
+        return line
+    }
+}

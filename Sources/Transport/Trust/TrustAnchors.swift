@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+import CCurlew
+import CurlewHTTP
+
+/// What a path of certificates has to lead to.
+struct TrustAnchors: Sendable, Hashable {
+    private let certificates: [Data]
+    private let file: String?
+    private let directory: String?
+    /// The file of revocation lists to hold the path to; `nil` for none.
+    var revocationLists: String?
+    let sessionRevocationLists: String?
+
+    /// These and no others.
+    init(certificates: [Certificate]) {
+        self.certificates = certificates.map(\.der)
+        file = nil
+        directory = nil
+        sessionRevocationLists = nil
+    }
+
+    /// What libcurl trusts with such options.
+    init(_ options: TLSOptions) {
+        sessionRevocationLists = options.revocationListFile
+        if let data = options.certificateAuthorities {
+            certificates = Certificate.all(inPEM: data).map(\.der)
+            file = nil
+            directory = nil
+        } else {
+            certificates = []
+            file = options.certificateAuthorityFile ?? ccurlew_default_ca_file().map { String(cString: $0) }
+            directory = options.certificateAuthorityFile == nil ? ccurlew_default_ca_directory().map { String(cString: $0) } : nil
+        }
+    }
+
+    /// Checks certificates, a host's own first: the path that could be built, and why it is not valid; `nil` if it is.
+    func verify(_ chain: [Certificate]) -> (path: [Certificate], reason: String?) {
+        let path = CertificateList()
+        let reason = Self.withBytes(of: chain.map(\.der)) { chain in
+            withCAnchors { anchors -> String? in
+                var anchors = anchors
+                let reason = ccurlew_verify(chain.baseAddress, chain.count, &anchors, CertificateList.add, path.context)
+                return reason.map { String(cString: $0) }
+            }
+        }
+        return (path.certificates ?? [], path.certificates == nil ? "a certificate can't be read" : reason)
+    }
+
+    private func withCAnchors<Result>(_ body: (ccurlew_anchors) -> Result) -> Result {
+        Self.withBytes(of: certificates) { certificates in
+            Self.withCString(file) { file in
+                Self.withCString(directory) { directory in
+                    Self.withCString(revocationLists) { lists in
+                        body(
+                            ccurlew_anchors(
+                                certificates: certificates.baseAddress, count: certificates.count, file: file, directory: directory,
+                                crl_file: lists))
+                    }
+                }
+            }
+        }
+    }
+
+    private static func withBytes<Result>(of items: [Data], _ body: (UnsafeBufferPointer<ccurlew_bytes>) -> Result) -> Result {
+        // One block for all of them, as pointers into Data hold only inside its closures.
+        let all = items.reduce(into: [UInt8]()) { $0.append(contentsOf: $1) }
+        return all.withUnsafeBufferPointer { buffer in
+            var offset = 0
+            let entries = items.map { item in
+                defer { offset += item.count }
+                return ccurlew_bytes(bytes: buffer.baseAddress.map { $0 + offset }, length: item.count)
+            }
+            return entries.withUnsafeBufferPointer(body)
+        }
+    }
+
+    private static func withCString<Result>(_ string: String?, _ body: (UnsafePointer<CChar>?) -> Result) -> Result {
+        if let string { string.withCString(body) } else { body(nil) }
+    }
+}
+
+/// Takes certificates from C, one at a time.
+final class CertificateList {
+    /// What has come; `nil` once something came that is no certificate.
+    private(set) var certificates: [Certificate]? = []
+
+    /// To be handed to C along with ``add``, as long as this list is held.
+    var context: UnsafeMutableRawPointer { Unmanaged.passUnretained(self).toOpaque() }
+
+    static let add: ccurlew_certificate_callback = { context, bytes, length in
+        guard let context, let bytes else { return }
+        let data = Data(UnsafeBufferPointer(start: bytes, count: length))
+        Unmanaged<CertificateList>.fromOpaque(context)._withUnsafeGuaranteedRef { list in
+            if let certificate = Certificate(der: data) { list.certificates?.append(certificate) } else { list.certificates = nil }
+        }
+    }
+}

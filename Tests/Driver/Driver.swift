@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+import Curlew
+import Dispatch
+
+/// Does what a test kit that is no part of this project asks for, on public API, and answers in JSON.
+///
+///     curlew-kit tls     reads one case from standard input: a URL, or a sequence of such, with TLS settings; answers whether it went well
+@main
+enum Driver {
+    static func main() async {
+        do {
+            switch CommandLine.arguments.dropFirst() {
+            case ["tls"]:
+                let input = FileHandle.standardInput.readDataToEndOfFile()
+                let answer = try await JSONDecoder().decode(TLSCase.self, from: input).run()
+                FileHandle.standardOutput.write(try JSONEncoder().encode(answer))
+            default:
+                throw Misuse()
+            }
+        } catch {
+            FileHandle.standardError.write(Data("curlew-kit: \(error)\n".utf8))
+            exit(1)
+        }
+    }
+
+    private struct Misuse: Error {}
+
+    /// A configuration for a program without a main queue.
+    static func makeConfiguration() -> SessionConfiguration {
+        var configuration = SessionConfiguration()
+        configuration.callbackQueue = DispatchQueue(label: "driver")
+        configuration.proxy = .none
+        return configuration
+    }
+}
+
+/// What came of a case.
+struct Answer: Encodable {
+    let ok: Bool
+    let error: String?
+}

@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+import Curlew
+import CurlewTestSupport
+import Testing
+
+@Suite(.timeLimit(.minutes(2)), .enabled(if: TLSAuthority.isAvailable)) struct ClientCertificateTests {
+    private let authority: TLSAuthority
+
+    init() async throws {
+        authority = try await TLSAuthority.shared()
+    }
+
+    private func response(_ certificate: ClientCertificate?, version: String? = nil) async throws -> DataResponse<String> {
+        let server = try await TLSServer(authority, "good") {
+            $0.clientAuthority = authority.path("other-root.pem")
+            $0.maximumVersion = version
+        }
+        let manager = makeManager {
+            $0.tls.certificateAuthorityFile = authority.path("root.pem")
+            $0.tls.clientCertificate = certificate
+        }
+        return await manager.request(server.url).validate().serializingString().response
+    }
+
+    @Test("a certificate is shown out of memory or files, in PEM or PKCS #12, with or without a password") func forms() async throws {
+        let (certificate, key) = (authority.path("client.pem"), authority.path("client.key"))
+        let forms: [ClientCertificate] = [
+            .pem(file: certificate, keyFile: key),
+            .pem(file: certificate, keyFile: authority.path("client.encrypted"), password: "secret"),
+            .pem(try authority.data("client.pem"), key: try authority.data("client.key")),
+            .pem(try authority.data("client.pem"), key: try authority.data("client.encrypted"), password: "secret"),
+            .pkcs12(file: authority.path("client.p12"), password: "secret"),
+            .pkcs12(try authority.data("client.p12"), password: "secret"),
+        ]
+        for form in forms { #expect(try await response(form).value == "1 new", "\(form)") }
+        #expect(try await response(forms[2], version: "1.2").value == "1 new")
+    }
+
+    @Test("a certificate that can't be used is said so, before anything is sent") func unusable() async throws {
+        let (certificate, key) = (authority.path("client.pem"), authority.path("client.key"))
+        let forms: [ClientCertificate] = [
+            .pem(file: certificate, keyFile: authority.path("good.key")),
+            .pem(file: certificate, keyFile: "/nonexistent"), .pem(file: "/nonexistent", keyFile: key),
+            .pem(Data("no PEM".utf8), key: try authority.data("client.key")), .pem(Data(), key: Data()),
+            // Nobody may be asked for the password on a terminal.
+            .pem(file: certificate, keyFile: authority.path("client.encrypted")),
+            .pem(file: certificate, keyFile: authority.path("client.encrypted"), password: "hunter2"),
+            .pkcs12(file: authority.path("client.p12"), password: "hunter2"), .pkcs12(file: authority.path("client.p12"), password: ""),
+            .pkcs12(try authority.data("client.pem"), password: "secret"), .pkcs12(file: "/nonexistent", password: "secret"),
+        ]
+        for form in forms {
+            let error = try await response(form).error
+            #expect(error?.transferFailure?.kind == .clientCertificate, "\(form): \(String(describing: error))")
+            #expect(error?.transferFailure?.requestWasSent == false)
+            #expect(!"\(String(describing: error))".contains("hunter2"))
+        }
+    }
+
+    @Test("a host that wants one and gets none says so") func missing() async throws {
+        let error = try await response(nil).error
+        #expect(error?.transferFailure?.kind == .clientCertificate, "\(String(describing: error))")
+        #expect((error as? CurlewError)?.urlError?.code == .clientCertificateRequired)
+        // Before TLS 1.3 its word is the same as for want of a common cipher.
+        let old = try await response(nil, version: "1.2").error?.transferFailure
+        #expect(old?.kind == .clientCertificate || old?.kind == .secureConnection)
+        #expect(old?.requestWasSent == false)
+    }
+
+    @Test("a host that does not know the authority of ours says so") func wrongAuthority() async throws {
+        let stranger = ClientCertificate.pem(file: authority.path("stranger.pem"), keyFile: authority.path("stranger.key"))
+        let error = try await response(stranger, version: "1.2").error
+        #expect(error?.transferFailure?.kind == .clientCertificate, "\(String(describing: error))")
+        #expect(error?.transferFailure?.phase == .securing)
+        // In TLS 1.3 its word comes behind the request, and may get lost with the connection.
+        let late = try await response(stranger).error?.transferFailure
+        #expect(late?.kind == .clientCertificate || late?.kind == .connectionLost)
+    }
+
+    @Test("the public key of a host can be pinned by its hash") func hashes() async throws {
+        let server = try await TLSServer(authority, "good")
+        let key = try authority.certificate("good").publicKey.der
+        let process = try ChildProcess("sh", "-c", "base64 -d | openssl dgst -sha256 -binary | base64")
+        process.writeLine(key.base64EncodedString())
+        process.closeInput()
+        let hash = try #require(Data(base64Encoded: await process.finish().output.joined()))
+        for (pins, isAccepted) in [([hash], true), ([Data(count: 32), hash], true), ([Data(count: 32)], false)] {
+            let manager = makeManager {
+                $0.tls.verifiesServer = false
+                $0.tls.publicKeyHashes = Set(pins)
+            }
+            let response = await manager.request(server.url).serializingString().response
+            #expect((response.value != nil) == isAccepted)
+            if !isAccepted { #expect(response.error?.transferFailure?.kind == .serverCertificate) }
+        }
+    }
+}

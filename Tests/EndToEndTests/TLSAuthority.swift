@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+import Curlew
+import CurlewTestSupport
+
+/// Authorities of the tests' own, with what they have signed for `localhost`, made by `openssl` in a second; one set for all tests.
+///
+/// A root signs an intermediate, which signs the others; `other-root` signs `other`. Keys are `NAME.key`, certificates `NAME.pem`, those to
+/// be sent `NAME.chain`.
+final class TLSAuthority: Sendable {
+    private let directory: TemporaryDirectory
+
+    static var isAvailable: Bool {
+        Servers.areRequired || ["openssl", "python3"].allSatisfy { ChildProcess.path(of: $0) != nil }
+    }
+
+    private static let made = Task { try await TLSAuthority() }
+
+    static func shared() async throws -> TLSAuthority { try await made.value }
+
+    private init() async throws {
+        directory = try TemporaryDirectory()
+        let (status, output) = try await ChildProcess("sh", "-c", Self.script, "sh", directory.url.path).finish()
+        guard status == 0 else { throw TestError("openssl made no certificates: \(output.suffix(5))") }
+    }
+
+    func path(_ name: String) -> String { directory.file(name).path }
+
+    func data(_ name: String) throws -> Data { try Data(contentsOf: directory.file(name)) }
+
+    func certificate(_ name: String) throws -> Certificate {
+        guard let certificate = Certificate(pem: try data(name + ".pem")) else { throw TestError("\(name) is no certificate") }
+        return certificate
+    }
+
+    private static let script = """
+        cd "$1" && exec 2>&1 && set -e
+        cat >ca.conf <<'CONF'
+        [ca]
+        default_ca = x
+        [x]
+        database = $ENV::CA/db
+        new_certs_dir = $ENV::CA
+        rand_serial = yes
+        default_md = sha256
+        default_crl_days = 2
+        unique_subject = no
+        policy = p
+        [p]
+        commonName = optional
+        [authority]
+        basicConstraints = critical, CA:TRUE
+        subjectKeyIdentifier = hash
+        [server]
+        subjectAltName = DNS:localhost
+        extendedKeyUsage = serverAuth
+        [elsewhere]
+        subjectAltName = DNS:elsewhere.example
+        [client]
+        extendedKeyUsage = clientAuth
+        [signer]
+        extendedKeyUsage = OCSPSigning
+        CONF
+        future=$(date -u -d '+2 days' +%Y%m%d%H%M%SZ 2>/dev/null || date -u -v+2d +%Y%m%d%H%M%SZ)
+        sign() { # NAME ISSUER EXTENSIONS [END]
+            export CA="$2.d"
+            mkdir -p "$CA"
+            touch "$CA/db"
+            openssl ecparam -name prime256v1 -genkey -noout -out "$1.key"
+            openssl req -new -key "$1.key" -subj "/CN=$1" -out "$1.csr"
+            if [ "$1" = "$2" ]; then self=-selfsign; else self="-cert $2.pem"; fi
+            openssl ca -batch -notext -config ca.conf $self -keyfile "$2.key" -in "$1.csr" -out "$1.pem" -extensions "$3" \\
+                -startdate 20200101000000Z -enddate "${4:-$future}"
+            cat "$1.pem" >"$1.chain"
+            if [ "$2" = intermediate ]; then cat intermediate.pem >>"$1.chain"; fi
+        }
+        sign root root authority
+        sign intermediate root authority
+        sign other-root other-root authority
+        for name in good second revoked; do sign $name intermediate server; done
+        sign expired intermediate server 20210101000000Z
+        sign elsewhere intermediate elsewhere
+        sign self self server
+        sign other other-root server
+        sign client other-root client
+        sign stranger root client
+        sign signer intermediate signer
+        # What somebody would send who has a valid certificate and wants to pass for the owner of another.
+        cat good.chain other.pem other-root.pem >appended.chain
+        cp good.key appended.key
+
+        CA=intermediate.d openssl ca -config ca.conf -revoke revoked.pem -cert intermediate.pem -keyfile intermediate.key
+        for name in intermediate root; do
+            CA=$name.d openssl ca -config ca.conf -gencrl -cert $name.pem -keyfile $name.key -out $name.crl
+        done
+        cat intermediate.crl root.crl >all.crl
+        for name in good revoked; do
+            openssl ocsp -issuer intermediate.pem -cert $name.pem -no_nonce -reqout $name.request
+            openssl ocsp -index intermediate.d/db -CA intermediate.pem -rsigner signer.pem -rkey signer.key -reqin $name.request \\
+                -respout $name.ocsp -ndays 2
+        done
+        openssl pkcs12 -export -in client.pem -inkey client.key -passout pass:secret -out client.p12
+        openssl pkey -in client.key -aes128 -passout pass:secret -out client.encrypted
+        """
+}

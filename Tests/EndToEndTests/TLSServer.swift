@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: Apache-2.0
+import Curlew
+import CurlewTestSupport
+
+/// An HTTPS server on 127.0.0.1 that tells how much of a request has reached it. Ends with its last reference.
+///
+/// `/to/URL` redirects to the URL; everything else is answered by the number of the connection and whether its TLS session was resumed, as
+/// `2 new`.
+final class TLSServer: Sendable {
+    /// What has come over a connection, once it is closed.
+    struct Connection: Equatable {
+        let bytes: Int
+        let requests: Int
+    }
+
+    struct Options: Encodable {
+        var chain: String
+        var key: String
+        /// The authority of those that may come; `nil` for anybody.
+        var clientAuthority: String?
+        var maximumVersion: String?
+        /// Whether each connection is closed after its first response.
+        var closes = false
+        /// A proxy without TLS that makes tunnels.
+        var isProxy = false
+    }
+
+    let port: Int
+    private let process: ChildProcess
+
+    var url: String { "https://localhost:\(port)" }
+
+    /// Sends the chain of that name.
+    convenience init(_ authority: TLSAuthority, _ name: String, _ change: (inout Options) -> Void = { _ in }) async throws {
+        let key = name == "appended" ? "good" : name
+        var options = Options(chain: authority.path("\(name).chain"), key: authority.path("\(key).key"))
+        change(&options)
+        try await self.init(options)
+    }
+
+    private init(_ options: Options) async throws {
+        process = try ChildProcess("python3", "-c", Self.script, String(decoding: JSONEncoder().encode(options), as: UTF8.self))
+        guard let line = await process.readLine(), let port = Int(line) else { throw TestError("the TLS server did not start") }
+        self.port = port
+    }
+
+    deinit {
+        process.terminate()
+    }
+
+    /// A proxy that makes tunnels, and counts the bytes that come through.
+    static func proxy() async throws -> TLSServer {
+        try await TLSServer(Options(chain: "", key: "", isProxy: true))
+    }
+
+    /// What has come over the next connection that is closed.
+    func nextConnection() async -> Connection? {
+        let numbers = await process.readLine()?.split(separator: " ").compactMap { Int($0) } ?? []
+        return numbers.count == 2 ? Connection(bytes: numbers[0], requests: numbers[1]) : nil
+    }
+
+    private static let script = """
+        import json, socket, ssl, sys, threading, urllib.parse
+        o = json.loads(sys.argv[1])
+        if not o["isProxy"]:
+            context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+            context.load_cert_chain(o["chain"], o["key"])
+            if o.get("clientAuthority"):
+                context.verify_mode = ssl.CERT_REQUIRED
+                context.load_verify_locations(o["clientAuthority"])
+            if o.get("maximumVersion") == "1.2":
+                context.maximum_version = ssl.TLSVersion.TLSv1_2
+
+        def answer(c, number, head):
+            path = head.split(b" ")[1].decode()
+            extra = "Connection: close\\r\\n" if o["closes"] else ""
+            if path.startswith("/to/"):
+                c.sendall(("HTTP/1.1 302 Found\\r\\n%sLocation: %s\\r\\nContent-Length: 0\\r\\n\\r\\n"
+                           % (extra, urllib.parse.unquote(path[4:]))).encode())
+            else:
+                body = "%d %s" % (number, "resumed" if c.session_reused else "new")
+                c.sendall(("HTTP/1.1 200 OK\\r\\n%sContent-Length: %d\\r\\n\\r\\n%s" % (extra, len(body), body)).encode())
+
+        def serve(c, number):
+            count = requests = 0
+            try:
+                c = context.wrap_socket(c, server_side=True)
+                rest = b""
+                while True:
+                    data = c.recv(65536)
+                    if not data:
+                        break
+                    count += len(data)
+                    rest += data
+                    while b"\\r\\n\\r\\n" in rest:
+                        head, rest = rest.split(b"\\r\\n\\r\\n", 1)
+                        requests += 1
+                        answer(c, number, head)
+                    if o["closes"] and requests:
+                        break
+            except (OSError, ValueError):
+                pass
+            c.close()
+            print(count, requests, flush=True)
+
+        def pipe(a, b, total):
+            try:
+                while True:
+                    data = a.recv(65536)
+                    if not data:
+                        break
+                    total[0] += len(data)
+                    b.sendall(data)
+                b.shutdown(socket.SHUT_WR)
+            except OSError:
+                pass
+
+        def tunnel(c, number):
+            head = b""
+            while b"\\r\\n\\r\\n" not in head:
+                head += c.recv(65536)
+            host, port = head.split(b" ")[1].decode().rsplit(":", 1)
+            s = socket.create_connection(("127.0.0.1", int(port)))
+            c.sendall(b"HTTP/1.1 200 Connected\\r\\n\\r\\n")
+            total = [0]
+            back = threading.Thread(target=pipe, args=(s, c, [0]), daemon=True)
+            back.start()
+            pipe(c, s, total)
+            back.join()
+            print(total[0], 1, flush=True)
+
+        listener = socket.create_server(("127.0.0.1", 0), backlog=256)
+        print(listener.getsockname()[1], flush=True)
+        number = 0
+        while True:
+            c = listener.accept()[0]
+            number += 1
+            c.settimeout(60)
+            threading.Thread(target=tunnel if o["isProxy"] else serve, args=(c, number), daemon=True).start()
+        """
+}
+
+/// `openssl s_server`, which can staple; answers everything with a page about its connection.
+final class StaplingServer: Sendable {
+    let port: Int
+    private let process: ChildProcess
+
+    /// - Parameter response: the file of the stapled response; `nil` for none.
+    init(_ authority: TLSAuthority, _ name: String, response: String?) async throws {
+        let arguments = ["s_server", "-accept", "localhost:0", "-www", "-key", authority.path("\(name).key"), "-cert"]
+        let files = [authority.path("\(name).pem"), "-cert_chain", authority.path("intermediate.pem")]
+        let staple = response.map { ["-status_file", authority.path($0)] } ?? []
+        let script = #"exec timeout 60 openssl "$@" 2>/dev/null"#
+        process = try ChildProcess("sh", ["-c", script, "sh"] + arguments + files + staple)
+        var found: Int?
+        // "ACCEPT 127.0.0.1:40123"
+        while found == nil, let line = await process.readLine() {
+            if line.hasPrefix("ACCEPT") { found = line.split(separator: ":").last.flatMap { Int($0) } }
+        }
+        guard let found else { throw TestError("openssl s_server did not start") }
+        port = found
+    }
+
+    deinit {
+        process.terminate()
+    }
+
+    var url: String { "https://localhost:\(port)/" }
+}
