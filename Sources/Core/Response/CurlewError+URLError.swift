@@ -24,7 +24,8 @@ extension CurlewError {
         case .transferFailed(let failure): failure.kind.urlErrorCode
         case .redirectFailed(let reason): reason.urlErrorCode
         case .cancelled, .sessionInvalidated: .cancelled
-        case .parameterEncodingFailed, .multipartEncodingFailed, .resumeDataInvalid, .responseValidationFailed, .responseSerializationFailed:
+        case .parameterEncodingFailed, .multipartEncodingFailed, .resumeDataInvalid, .responseValidationFailed,
+            .responseSerializationFailed:
             nil
         }
     }

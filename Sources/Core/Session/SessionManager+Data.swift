@@ -33,7 +33,7 @@ extension SessionManager {
         _ url: any URLConvertible, method: HTTPMethod = .get, parameters: Parameters? = nil,
         encoding: any ParameterEncoding = URLEncoding.default, headers: HTTPHeaders? = nil, interceptor: (any RequestInterceptor)? = nil
     ) -> DataRequest {
-        guard parameters == nil else {
+        guard parameters == nil, !isSubclassed else {
             return request(
                 RequestParts(url: url, method: method, parameters: parameters, encoding: encoding, headers: headers),
                 interceptor: interceptor)
@@ -41,10 +41,11 @@ extension SessionManager {
         return makeDataRequest(isStreamed: false, interceptor) { try Requestable(url, method, headers) }
     }
 
-    /// Makes a request of a `URLRequest`, with an interceptor of its own if there is one.
+    /// Makes a request of a `URLRequest`, with an interceptor of its own.
     @discardableResult
-    public func request(_ urlRequest: any URLRequestConvertible, interceptor: (any RequestInterceptor)? = nil) -> DataRequest {
-        makeDataRequest(isStreamed: false, interceptor) { try Requestable(urlRequest) }
+    public func request(_ urlRequest: any URLRequestConvertible, interceptor: (any RequestInterceptor)?) -> DataRequest {
+        guard interceptor != nil else { return request(urlRequest) }
+        return makeDataRequest(isStreamed: false, interceptor) { try Requestable(urlRequest) }
     }
 
     /// Makes a request whose body is read as it comes: nothing of it is received before ``DataRequest/bodyStream()`` wants it.
@@ -66,7 +67,7 @@ extension SessionManager {
         makeDataRequest(isStreamed: true, interceptor) { try Requestable(urlRequest, isStreamed: true) }
     }
 
-    private func makeDataRequest(
+    func makeDataRequest(
         isStreamed: Bool, _ interceptor: (any RequestInterceptor)?, _ requestable: () throws -> Requestable
     ) -> DataRequest {
         perform(

@@ -27,14 +27,15 @@ extension SessionManager {
             to: destination)
     }
 
-    /// Makes a download of a `URLRequest`; the destination as in
+    /// Makes a download of a `URLRequest` with an interceptor of its own; the destination as in
     /// ``download(_:method:parameters:encoding:headers:interceptor:to:)-(_,_,_,_,_,_,DownloadRequest.DownloadFileDestination?)``.
     @discardableResult
     public func download(
-        _ urlRequest: any URLRequestConvertible, interceptor: (any RequestInterceptor)? = nil,
+        _ urlRequest: any URLRequestConvertible, interceptor: (any RequestInterceptor)?,
         to destination: DownloadRequest.DownloadFileDestination? = nil
     ) -> DownloadRequest {
-        makeDownload(urlRequest, interceptor, destination.map { .asked($0) } ?? .none)
+        guard interceptor != nil else { return download(urlRequest, to: destination) }
+        return makeDownload(urlRequest, interceptor, destination.map { .asked($0) } ?? .none)
     }
 
     /// Makes a download of a URL to a file.
@@ -95,7 +96,7 @@ extension SessionManager {
         resumeDownload(resumeData, .known(fileURL, options))
     }
 
-    private func makeDownload(
+    func makeDownload(
         _ urlRequest: any URLRequestConvertible, _ interceptor: (any RequestInterceptor)?, _ destination: DownloadTaskDelegate.Destination
     ) -> DownloadRequest {
         perform(destination, DownloadResumption(destination: destination.resumed), interceptor) { try Requestable(urlRequest) }

@@ -12,12 +12,13 @@ extension SessionManager {
         upload(data, with: RequestParts(url: url, method: method, headers: headers), interceptor: interceptor)
     }
 
-    /// Makes an upload of bytes as the body of a `URLRequest`.
+    /// Makes an upload of bytes as the body of a `URLRequest`, with an interceptor of its own.
     @discardableResult
     public func upload(
-        _ data: Data, with urlRequest: any URLRequestConvertible, interceptor: (any RequestInterceptor)? = nil
+        _ data: Data, with urlRequest: any URLRequestConvertible, interceptor: (any RequestInterceptor)?
     ) -> UploadRequest {
-        makeUpload(.data(data), urlRequest, interceptor)
+        guard interceptor != nil else { return upload(data, with: urlRequest) }
+        return makeUpload(.data(data), urlRequest, interceptor)
     }
 
     /// Makes an upload of a file to a URL; POST by default.
@@ -32,12 +33,13 @@ extension SessionManager {
         upload(fileURL, with: RequestParts(url: url, method: method, headers: headers), interceptor: interceptor)
     }
 
-    /// Makes an upload of a file as the body of a `URLRequest`.
+    /// Makes an upload of a file as the body of a `URLRequest`, with an interceptor of its own.
     @discardableResult
     public func upload(
-        _ fileURL: URL, with urlRequest: any URLRequestConvertible, interceptor: (any RequestInterceptor)? = nil
+        _ fileURL: URL, with urlRequest: any URLRequestConvertible, interceptor: (any RequestInterceptor)?
     ) -> UploadRequest {
-        makeUpload(.file(fileURL), urlRequest, interceptor)
+        guard interceptor != nil else { return upload(fileURL, with: urlRequest) }
+        return makeUpload(.file(fileURL), urlRequest, interceptor)
     }
 
     /// Makes an upload of a stream to a URL; POST by default.
@@ -52,12 +54,13 @@ extension SessionManager {
         upload(stream, with: RequestParts(url: url, method: method, headers: headers), interceptor: interceptor)
     }
 
-    /// Makes an upload of a stream as the body of a `URLRequest`.
+    /// Makes an upload of a stream as the body of a `URLRequest`, with an interceptor of its own.
     @discardableResult
     public func upload(
-        _ stream: InputStream, with urlRequest: any URLRequestConvertible, interceptor: (any RequestInterceptor)? = nil
+        _ stream: InputStream, with urlRequest: any URLRequestConvertible, interceptor: (any RequestInterceptor)?
     ) -> UploadRequest {
-        makeUpload(.stream(StreamBody(stream)), urlRequest, interceptor)
+        guard interceptor != nil else { return upload(stream, with: urlRequest) }
+        return makeUpload(.stream(StreamBody(stream)), urlRequest, interceptor)
     }
 
     func makeUpload(

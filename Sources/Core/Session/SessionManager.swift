@@ -81,6 +81,45 @@ open class SessionManager: @unchecked Sendable {  // the settings are behind a l
         session.invalidateAndCancel()
     }
 
+    // MARK: Requests, to be overridden
+
+    // The other functions of these names call these where no interceptor is given: overriding one catches all.
+
+    /// Makes a request of a `URLRequest`.
+    @discardableResult
+    open func request(_ urlRequest: any URLRequestConvertible) -> DataRequest {
+        makeDataRequest(isStreamed: false, nil) { try Requestable(urlRequest) }
+    }
+
+    /// Makes a download of a `URLRequest`; `destination` is asked at the end where the file goes, `nil` leaves it in its place.
+    @discardableResult
+    open func download(
+        _ urlRequest: any URLRequestConvertible, to destination: DownloadRequest.DownloadFileDestination? = nil
+    ) -> DownloadRequest {
+        makeDownload(urlRequest, nil, destination.map { .asked($0) } ?? .none)
+    }
+
+    /// Makes an upload of bytes as the body of a `URLRequest`.
+    @discardableResult
+    open func upload(_ data: Data, with urlRequest: any URLRequestConvertible) -> UploadRequest {
+        makeUpload(.data(data), urlRequest)
+    }
+
+    /// Makes an upload of a file as the body of a `URLRequest`.
+    @discardableResult
+    open func upload(_ fileURL: URL, with urlRequest: any URLRequestConvertible) -> UploadRequest {
+        makeUpload(.file(fileURL), urlRequest)
+    }
+
+    /// Makes an upload of a stream as the body of a `URLRequest`.
+    @discardableResult
+    open func upload(_ stream: InputStream, with urlRequest: any URLRequestConvertible) -> UploadRequest {
+        makeUpload(.stream(StreamBody(stream)), urlRequest)
+    }
+
+    /// Whether somebody may have overridden the functions above.
+    var isSubclassed: Bool { type(of: self) != SessionManager.self }
+
     // MARK: The way of every request
 
     /// Starts a request. Every request of whatever kind goes this way, and leaves by ``TaskDelegate/finish()``.

@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+import CurlewEncoding
+import CurlewHTTP
+import CurlewTransport
+import Testing
+
+@testable import CurlewCore
+
+@Suite(.timeLimit(.minutes(1))) struct SessionManagerTests {
+    /// Counts what goes through the functions that can be overridden.
+    private final class Counting: SessionManager, @unchecked Sendable {
+        let counts = Lock<[String: Int]>([:])
+
+        private func count(_ name: String) { counts.withLock { $0[name, default: 0] += 1 } }
+
+        @discardableResult override func request(_ urlRequest: any URLRequestConvertible) -> DataRequest {
+            count("request")
+            return super.request(urlRequest)
+        }
+
+        @discardableResult override func download(
+            _ urlRequest: any URLRequestConvertible, to destination: DownloadRequest.DownloadFileDestination?
+        ) -> DownloadRequest {
+            count("download")
+            return super.download(urlRequest, to: destination)
+        }
+
+        @discardableResult override func upload(_ data: Data, with urlRequest: any URLRequestConvertible) -> UploadRequest {
+            count("data")
+            return super.upload(data, with: urlRequest)
+        }
+
+        @discardableResult override func upload(_ fileURL: URL, with urlRequest: any URLRequestConvertible) -> UploadRequest {
+            count("file")
+            return super.upload(fileURL, with: urlRequest)
+        }
+
+        @discardableResult override func upload(_ stream: InputStream, with urlRequest: any URLRequestConvertible) -> UploadRequest {
+            count("stream")
+            return super.upload(stream, with: urlRequest)
+        }
+    }
+
+    @Test("overriding one function of a kind catches all of that kind") func overridingCatchesAll() {
+        let manager = Counting(transport: MockTransport.answering())
+        let url = "http://mock/"
+        manager.request(url)
+        manager.request(url, parameters: ["a": 1])
+        manager.request(URLRequest(url: URL(fileURLWithPath: "/")))
+        manager.download(url)
+        manager.download(url, parameters: ["a": 1], to: { url, _ in (url, []) })
+        manager.upload(Data(), to: url)
+        manager.upload(URL(fileURLWithPath: "/none"), to: url)
+        manager.upload(InputStream(data: Data()), to: url)
+        #expect(manager.counts.withLock { $0 } == ["request": 3, "download": 2, "data": 1, "file": 1, "stream": 1])
+    }
+}
