@@ -48,6 +48,10 @@ public struct TransferFailure: Error, Sendable, Hashable {
         public static let tooLarge = Kind(rawValue: "tooLarge")
         /// The request's body could not be read, or ended before its announced length.
         public static let requestBody = Kind(rawValue: "requestBody")
+        /// The cache has no answer, and the network was not to be asked.
+        public static let notInCache = Kind(rawValue: "notInCache")
+        /// Only a cellular interface leads to the host, and those were not to be used.
+        public static let cellularNotAllowed = Kind(rawValue: "cellularNotAllowed")
         /// libcurl refused an option, has not the feature, or ran out of memory.
         public static let configuration = Kind(rawValue: "configuration")
         /// Anything else.

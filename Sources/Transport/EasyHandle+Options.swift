@@ -82,6 +82,10 @@ extension EasyHandle {
         } else if let share = member.loop.share {
             try set(CURLOPT_SHARE, pointer: share)
         }
+        if let interface = options.options.interface {
+            // Without the prefix libcurl would take a name for a host's where there is no such interface, and resolve it.
+            try set(CURLOPT_INTERFACE, "if!" + interface)
+        }
         try setTLS(tls)
         try setProxy(proxy)
     }
@@ -293,6 +297,10 @@ extension TransferRequest {
     var defect: CurlewError? {
         if let header = headers.first(where: { !$0.isValid }) {
             return .urlRequestValidationFailed(reason: .invalidHeader(name: header.name))
+        }
+        if let interface = options.interface, interface.isEmpty || interface.hasZeroByte {
+            let message = "The interface's name is empty, or has a zero byte"
+            return .transferFailed(TransferFailure(kind: .configuration, url: url, phase: .queued, message: message))
         }
         if case .ntlm(let user, let password) = authentication, user.hasZeroByte || password.hasZeroByte {
             return .urlRequestValidationFailed(reason: .invalidHeader(name: "Authorization"))

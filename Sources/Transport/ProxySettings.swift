@@ -30,6 +30,8 @@ struct ProxySettings {
         switch policy {
         case .none: nil
         case .url(let url, let except): Proxy(url: url, exceptions: except.joined(separator: ","))
+        case .schemes(let http, let https, let except):
+            (isSecure ? https : http).map { Proxy(url: $0, exceptions: except.joined(separator: ",")) }
         case .environment: (isSecure ? https : http).map { Proxy(url: $0, exceptions: exceptions) }
         }
     }

@@ -92,6 +92,8 @@ public struct TransferMetrics: Sendable, Hashable {
     public var tlsCipher: String?
     /// Whether a connection of an earlier transfer was used.
     public var reusedConnection = false
+    /// Whether the answer was taken from the session's cache; the other figures are those of the exchange that confirmed it, if one did.
+    public var isFromCache = false
 
     /// Makes metrics of a transfer that has measured nothing yet.
     public init() {}

@@ -38,6 +38,12 @@ public struct TransferOptions: Sendable, Hashable {
     /// The proxy; by default what the environment says.
     public var proxy: ProxyPolicy = .environment
 
+    /// The name of the network interface to send from, such as `eth0`; `nil`, the default, leaves the choice to the system's routes.
+    ///
+    /// Where the system does not let a process bind to an interface, the address of the interface is bound to. A transfer over an
+    /// interface that is not there fails with ``TransferFailure/Kind/connect``.
+    public var interface: String?
+
     /// Whether `gzip` and `deflate` codings (RFC 9110, section 8.4.1) are undone; `true` by default.
     ///
     /// `false` hands over the bytes as they come.
@@ -70,4 +76,6 @@ public enum ProxyPolicy: Sendable, Hashable {
     case none
     /// The proxy at a URL with the scheme `http`, `https`, `socks4`, `socks4a`, `socks5` or `socks5h`, except for the listed hosts.
     case url(String, except: [String] = [])
+    /// A proxy for URLs with the scheme `http` and one for `https`, `nil` for none, as by ``url(_:except:)``.
+    case schemes(http: String?, https: String?, except: [String] = [])
 }

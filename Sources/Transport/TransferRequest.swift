@@ -22,6 +22,15 @@ public struct TransferRequest: Sendable {
     public var mayPause: Bool
     /// Whether large bodies are expected, which larger buffers suit.
     public var expectsLargeBody: Bool
+    /// How the session's cache takes part. The event loop has no cache: this is for what stands before it.
+    public var cachePolicy = CachePolicy.useProtocolCachePolicy
+    /// Whether the session's cookies are sent, and those of the response kept; `true` by default.
+    public var handlesCookies = true
+    /// The URL of the document that the request is a part of, where the user has named one: it decides whose cookies are accepted.
+    public var mainDocumentURL: String?
+    /// Whether the transfer may go over a cellular interface; `true` by default. If not, ``TransferOptions/interface`` says which one it
+    /// takes when the system would choose such.
+    public var allowsCellularAccess = true
     private(set) var prepared: PreparedOptions
 
     /// Makes a request.

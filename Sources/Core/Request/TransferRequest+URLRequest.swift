@@ -18,12 +18,16 @@ extension TransferRequest {
         guard let method = HTTPMethod(rawValue: urlRequest.httpMethod ?? "GET") else {
             throw CurlewError.urlRequestValidationFailed(reason: .invalidMethod(urlRequest.httpMethod ?? ""))
         }
+        let policy = urlRequest.cachePolicy == .useProtocolCachePolicy ? nil : CachePolicy(urlRequest.cachePolicy)
         try self.init(
             url, method: method, headers: urlRequest.orderedHeaders(like: given), body: try body ?? urlRequest.bodySource,
-            configuration: configuration)
+            cachePolicy: policy, configuration: configuration)
         // 60 seconds is what every URLRequest says that nobody has told otherwise; 0 and less are no times to wait.
         let timeout = urlRequest.timeoutInterval
         if timeout != 60, timeout > 0 { options.idleTimeout = .seconds(min(timeout, 1e9)) }
+        handlesCookies = urlRequest.httpShouldHandleCookies
+        mainDocumentURL = urlRequest.mainDocumentURL?.absoluteString
+        if !urlRequest.allowsCellularAccess { try avoidCellular(configuration) }
     }
 
     /// Makes a transfer of parts that need no check but for the header fields.
@@ -33,15 +37,33 @@ extension TransferRequest {
         self.init(url: url, method: method, headers: headers, body: body, prepared: session.options)
         if !session.configuration.headers.isEmpty { self.headers.addMissing(from: session.configuration.headers) }
         try validateHeadersAndBody()
+        try takePolicies(of: session.configuration, cachePolicy: session.configuration.cachePolicy)
     }
 
-    /// Makes a transfer of a request's parts, checked.
+    /// Makes a transfer of a request's parts, checked; without a cache policy of its own it has the session's.
     init(
-        _ url: URL, method: HTTPMethod, headers: HTTPHeaders, body: (any BodySource)?, configuration: SessionConfiguration
+        _ url: URL, method: HTTPMethod, headers: HTTPHeaders, body: (any BodySource)?, cachePolicy: CachePolicy? = nil,
+        configuration: SessionConfiguration
     ) throws(CurlewError) {
         self.init(url: url.absoluteString, method: method, headers: headers, body: body, options: configuration.options)
         self.headers.addMissing(from: configuration.headers)
         try validate(url)
+        try takePolicies(of: configuration, cachePolicy: cachePolicy ?? configuration.cachePolicy)
+    }
+
+    /// What holds of cache and paths, where that is not the default.
+    private mutating func takePolicies(of configuration: SessionConfiguration, cachePolicy: CachePolicy) throws(CurlewError) {
+        if cachePolicy != .useProtocolCachePolicy { try setCachePolicy(cachePolicy, configuration) }
+        if !configuration.allowsCellularAccess { try avoidCellular(configuration) }
+    }
+
+    private mutating func setCachePolicy(_ policy: CachePolicy, _ configuration: SessionConfiguration) throws(CurlewError) {
+        cachePolicy = policy
+        // Without a cache nobody would see to it later.
+        if policy == .returnCacheDataDontLoad, configuration.urlCache == nil { throw .notInCache(self) }
+        if policy == .reloadIgnoringLocalAndRemoteCacheData {
+            headers.addMissing(from: ["Cache-Control": "no-cache", "Pragma": "no-cache"])
+        }
     }
 
     private func validate(_ url: URL) throws(CurlewError) {
@@ -68,6 +90,10 @@ extension TransferRequest {
         request.httpMethod = method.rawValue
         request.allHTTPHeaderFields = headers.dictionary
         request.httpBody = (body as? DataBody)?.data
+        if cachePolicy != .useProtocolCachePolicy { request.cachePolicy = cachePolicy.foundation }
+        if !handlesCookies { request.httpShouldHandleCookies = false }
+        if !allowsCellularAccess { request.allowsCellularAccess = false }
+        if let mainDocumentURL { request.mainDocumentURL = URL(string: mainDocumentURL) }
         return request
     }
 }

@@ -64,6 +64,8 @@ extension TransferFailure.Kind {
         case .decoding: .cannotDecodeContentData
         case .tooLarge: .dataLengthExceedsMaximum
         case .requestBody: .requestBodyStreamExhausted
+        case .notInCache: .resourceUnavailable
+        case .cellularNotAllowed: .dataNotAllowed
         default: .unknown
         }
     }

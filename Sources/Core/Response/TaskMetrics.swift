@@ -17,4 +17,7 @@ public struct TaskMetrics: Sendable, Hashable {
 
     /// The exchange that gave the response, or failed.
     public var last: TransferMetrics? { transactionMetrics.last }
+
+    /// Whether the response was taken from the session's cache, without the host or confirmed by it.
+    public var isFromCache: Bool { last?.isFromCache ?? false }
 }

@@ -27,6 +27,15 @@ public final class Session: Sendable {
     let serverTrustPolicyManager: ServerTrustPolicyManager?
     private let state = Lock(State())
 
+    /// Makes a session of its own for a manager: `SessionManager(session:delegate:)`.
+    ///
+    /// - Parameters:
+    ///   - configuration: how the session works; copied.
+    ///   - delegate: receives the session's events; not kept.
+    public convenience init(configuration: SessionConfiguration = SessionConfiguration(), delegate: SessionDelegate) {
+        self.init(configuration: configuration, transport: EventLoop(configuration: configuration.connections), delegate: delegate)
+    }
+
     init(
         configuration: SessionConfiguration, serverTrustPolicyManager: ServerTrustPolicyManager? = nil, transport: any Transport,
         delegate: SessionDelegate
@@ -35,7 +44,7 @@ public final class Session: Sendable {
         if configuration.postsNotifications { configuration.eventMonitors.append(NotificationMonitor()) }
         self.configuration = configuration
         self.serverTrustPolicyManager = serverTrustPolicyManager
-        self.transport = transport
+        self.transport = configuration.completed(transport)
         options = PreparedOptions(configuration.options)
         cookies = CookieJar(configuration)
         queue = DispatchQueue(label: "curlew.session", target: .global(qos: .utility))

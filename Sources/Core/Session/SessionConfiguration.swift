@@ -36,6 +36,36 @@ public struct SessionConfiguration: Sendable {
     /// Where cookies are kept (RFC 6265); `nil`, the default, neither sends nor keeps any.
     public var cookieStorage: HTTPCookieStorage?
 
+    /// Which cookies of responses are kept; by default those of the request's `mainDocumentURL` where it has one, else all.
+    ///
+    /// A storage whose own policy is `never` takes none in any case.
+    public var cookieAcceptPolicy = HTTPCookie.AcceptPolicy.onlyFromMainDocumentDomain
+
+    /// Whether the cookies that are kept are sent; `true` by default.
+    public var sendsCookies = true
+
+    /// Where answers are kept (RFC 9111); `nil`, the default, keeps none.
+    ///
+    /// Requests with `Authorization` or `Range`, downloads and streamed bodies are not kept. On Linux Foundation's cache confuses URLs that
+    /// differ in their query: answers to those are kept under keys of our own, which ``Session/cachedResponse(for:)`` finds and the
+    /// cache's own method does not.
+    public var urlCache: URLCache?
+
+    /// How the cache takes part in requests that don't say; `useProtocolCachePolicy` by default.
+    public var cachePolicy = CachePolicy.useProtocolCachePolicy
+
+    /// Whether requests may go over cellular interfaces; `true` by default.
+    ///
+    /// If not, and the system's route is a cellular one, they take another interface with a route; without one they fail with
+    /// ``TransferFailure/Kind/cellularNotAllowed``.
+    public var allowsCellularAccess = true
+
+    /// Classes that answer requests in place of the network, asked in this order whether they do; none by default.
+    ///
+    /// All that they do is called on a queue of the session's. Their answers are not kept in the cache, and their redirects and challenges
+    /// are passed on as the responses that they are; ``SessionConfiguration/options`` have no effect on them.
+    public var protocolClasses: [URLProtocol.Type] = []
+
     /// Where credentials are looked up for servers that ask for them, and accepted ones are kept, unless they are for one request alone;
     /// `nil`, the default, neither looks up nor keeps any.
     ///
@@ -50,6 +80,9 @@ public struct SessionConfiguration: Sendable {
 
     /// Where downloads without a destination URL are written; the system's directory for temporary files by default.
     public var temporaryDirectory = FileManager.default.temporaryDirectory
+
+    /// Knows the system's network interfaces; asked only when cellular ones are not allowed.
+    var interfaces: any InterfaceProvider = SystemInterfaces()
 
     /// Makes a configuration with the defaults.
     public init() {}

@@ -179,6 +179,8 @@ extension SessionDelegate {
     }
 
     /// Decides what of a response goes into the cache: the one given, another one, or `nil` for none.
+    ///
+    /// Only asked where ``SessionConfiguration/urlCache`` is set and HTTP allows storing; the request ends after it.
     @preconcurrency public var dataTaskWillCacheResponse: (@Sendable (Session, SessionTask, CachedURLResponse) -> CachedURLResponse?)? {
         get { closures.withLock { $0.dataTaskWillCacheResponse } }
         set { closures.withLock { $0.dataTaskWillCacheResponse = newValue } }

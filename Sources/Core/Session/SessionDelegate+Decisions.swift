@@ -44,7 +44,7 @@ extension SessionDelegate {
             guard let transfer = task.currentTransfer, let request = self[task] else { return decided(.accept) }
             let judgement = Judgement(
                 head: head, transfer: transfer, task: task, request: request, session: session, delegate: self, decided: decided)
-            session.cookies?.store(head, of: transfer.url)
+            session.cookies?.store(head, of: transfer)
             request.delegate.noteAuthentication(head, from: transfer.url)
             judgement.followRedirect()
         }
@@ -191,7 +191,9 @@ extension TransferRequest {
         let isSameBody = chosen.httpBody == proposed.httpBody && chosen.httpBodyStream == nil
         var result = try TransferRequest(
             chosen, given: GivenHeaders(headers, in: proposed), body: isSameBody ? body : nil, configuration: session.configuration)
+        let interface = result.options.interface
         result.options = options
+        result.options.interface = interface ?? options.interface
         result.mayPause = mayPause
         result.expectsLargeBody = expectsLargeBody
         return result

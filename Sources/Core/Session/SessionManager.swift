@@ -72,6 +72,28 @@ open class SessionManager: @unchecked Sendable {  // the settings are behind a l
         delegate.manager = self
     }
 
+    /// Makes a manager that works as a configuration of Foundation's says; ``SessionConfiguration/init(_:)`` tells what of it counts.
+    ///
+    /// - Parameters:
+    ///   - configuration: how the session works; copied.
+    ///   - delegate: receives the session's events; may serve one manager only.
+    public init(configuration: URLSessionConfiguration, delegate: SessionDelegate = SessionDelegate()) {
+        let configuration = SessionConfiguration(configuration)
+        session = Session(configuration: configuration, delegate: delegate)
+        self.delegate = delegate
+        delegate.manager = self
+    }
+
+    /// Makes a manager of a session that was made for its delegate; from then on letting go of the manager ends the session.
+    ///
+    /// `nil` when the session was made for another delegate, was ended, or has a manager.
+    public init?(session: Session, delegate: SessionDelegate) {
+        guard session.delegate === delegate, !session.isInvalidated, delegate.manager == nil else { return nil }
+        self.session = session
+        self.delegate = delegate
+        delegate.manager = self
+    }
+
     deinit {
         invalidateAndCancel()
     }

@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+import CurlewEncoding
+import CurlewHTTP
+import CurlewTransport
+
+extension TaskDelegate: CacheDecider {
+    /// Asks users on the session's queue, if they have something to say; only about data and upload requests.
+    func decide(aboutCaching proposed: CachedURLResponse, decided: @escaping @Sendable (CachedURLResponse?) -> Void) {
+        let (now, later) = sessionDelegate.closures.withLock { ($0.dataTaskWillCacheResponse, $0.dataTaskWillCacheResponseWithCompletion) }
+        guard now != nil || later != nil, self is DataTaskDelegate, let task = state.withLock({ $0.task }) else { return decided(proposed) }
+        session.queue.async { [session] in
+            if let later { return later(session, task, proposed, decided) }
+            decided(now?(session, task, proposed))
+        }
+    }
+}
+
+extension SessionConfiguration {
+    /// A transport with what of the configuration stands before it: stubs first, then the cache.
+    func completed(_ transport: any Transport) -> any Transport {
+        let cached: any Transport = urlCache.map { CachingTransport(transport, cache: $0) } ?? transport
+        return protocolClasses.isEmpty ? cached : ProtocolTransport(cached, classes: protocolClasses)
+    }
+}

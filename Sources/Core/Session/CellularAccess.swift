@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+import CurlewEncoding
+import CurlewHTTP
+import CurlewTransport
+
+/// A network interface, as far as the choice between them needs it.
+struct NetworkInterface: Sendable, Hashable {
+    let name: String
+    let isCellular: Bool
+}
+
+/// Knows the interfaces that lead somewhere.
+protocol InterfaceProvider: Sendable {
+    /// The interfaces that are up and have a default route, the one that the system prefers first.
+    func routedInterfaces() -> [NetworkInterface]
+}
+
+extension TransferRequest {
+    /// Keeps the transfer off cellular interfaces: the system's choice where that is none, else another interface with a route.
+    ///
+    /// - Throws: ``TransferFailure/Kind/cellularNotAllowed`` where only cellular ones lead out.
+    mutating func avoidCellular(_ configuration: SessionConfiguration) throws(CurlewError) {
+        allowsCellularAccess = false
+        guard let host = URL(string: url)?.host?.lowercased(), !Self.isLoopback(host) else { return }
+        let interfaces = configuration.interfaces.routedInterfaces()
+        let chosen = options.interface.map { name in interfaces.first { $0.name == name } } ?? interfaces.first
+        guard let chosen, chosen.isCellular else { return }
+        guard options.interface == nil, let other = interfaces.first(where: { !$0.isCellular }) else {
+            throw .transferFailed(
+                TransferFailure(
+                    kind: .cellularNotAllowed, url: url, phase: .queued,
+                    message: "The request may not go over a cellular interface, and there is no other"))
+        }
+        options.interface = other.name
+    }
+
+    private static func isLoopback(_ host: String) -> Bool {
+        host == "localhost" || host.hasSuffix(".localhost") || host == "::1" || (host.hasPrefix("127.") && CookieRules.isAddress(host))
+    }
+}
+
+/// The interfaces of a Linux system, as its routing tables name them; none elsewhere, which allows all.
+struct SystemInterfaces: InterfaceProvider {
+    /// How the system's drivers name modems.
+    private static let cellularPrefixes = ["wwan", "wwp", "rmnet", "ppp"]
+
+    private let directory: String
+
+    init(directory: String = "/proc/net") {
+        self.directory = directory
+    }
+
+    func routedInterfaces() -> [NetworkInterface] {
+        var names: [String] = []
+        for name in (routes("route", Self.ipv4) + routes("ipv6_route", Self.ipv6)).map(\.name) where !names.contains(name) {
+            names.append(name)
+        }
+        return names.map { name in NetworkInterface(name: name, isCellular: Self.cellularPrefixes.contains { name.hasPrefix($0) }) }
+    }
+
+    private struct Route {
+        let name: String
+        let metric: Int
+    }
+
+    /// The default routes in a table, the preferred one first.
+    private func routes(_ file: String, _ route: ([Substring]) -> Route?) -> [Route] {
+        guard let table = try? String(contentsOfFile: "\(directory)/\(file)", encoding: .utf8) else { return [] }
+        let routes = table.split(separator: "\n").compactMap { route($0.split { $0 == " " || $0 == "\t" }) }
+        return routes.enumerated().sorted { ($0.element.metric, $0.offset) < ($1.element.metric, $1.offset) }.map(\.element)
+    }
+
+    // Interface, destination, gateway, flags, references, use, metric (in decimals), mask.
+    private static func ipv4(_ fields: [Substring]) -> Route? {
+        guard fields.count > 7, fields[1] == "00000000", fields[7] == "00000000", isUsable(fields[3]) else { return nil }
+        return Route(name: String(fields[0]), metric: Int(fields[6]) ?? 0)
+    }
+
+    // Destination, its prefix, source, its prefix, next hop, metric, references, use, flags, interface; all numbers hexadecimal.
+    private static func ipv6(_ fields: [Substring]) -> Route? {
+        guard fields.count > 9, fields[0].allSatisfy({ $0 == "0" }), fields[1] == "00", isUsable(fields[8]), fields[9] != "lo" else {
+            return nil
+        }
+        return Route(name: String(fields[9]), metric: Int(fields[5], radix: 16) ?? 0)
+    }
+
+    /// Whether a route's flags say that it is up, and no refusal.
+    private static func isUsable(_ flags: Substring) -> Bool {
+        guard let flags = Int(flags, radix: 16) else { return false }
+        return flags & 0x1 != 0 && flags & 0x200 == 0
+    }
+}

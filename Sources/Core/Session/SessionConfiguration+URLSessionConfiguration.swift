@@ -1,0 +1,204 @@
+// SPDX-License-Identifier: Apache-2.0
+import CurlewEncoding
+import CurlewHTTP
+import CurlewTransport
+
+extension SessionConfiguration {
+    /// How many connections to a host Foundation's configurations say that nobody has told otherwise.
+    private static let foundationsConnectionsPerHost = 6
+
+    /// Makes a configuration of one of Foundation's.
+    ///
+    /// What counts: additional headers, both timeouts, cache and cache policy, cookie storage with its policies, credential storage,
+    /// cellular access, connections per host (6, Foundation's default, counts as unset), proxies, protocol classes.
+    ///
+    /// What does not, as there is nothing here that it could change: the identifier (there are no background sessions), the network
+    /// service type, `isDiscretionary`, pipelining and the extended idle mode. On Linux Foundation's type has no versions of TLS: set
+    /// ``TLSOptions/minimumVersion`` here.
+    public init(_ configuration: URLSessionConfiguration) {
+        self.init()
+        headers = HTTPHeaders(stringifying: configuration.httpAdditionalHeaders ?? [:])
+        timeoutIntervalForRequest = configuration.timeoutIntervalForRequest
+        timeoutIntervalForResource = configuration.timeoutIntervalForResource
+        urlCache = configuration.urlCache
+        cachePolicy = CachePolicy(configuration.requestCachePolicy)
+        cookieStorage = configuration.httpCookieStorage
+        cookieAcceptPolicy = configuration.httpCookieAcceptPolicy
+        sendsCookies = configuration.httpShouldSetCookies
+        credentialStorage = configuration.urlCredentialStorage
+        allowsCellularAccess = configuration.allowsCellularAccess
+        let connectionsPerHost = configuration.httpMaximumConnectionsPerHost
+        if connectionsPerHost != Self.foundationsConnectionsPerHost, connectionsPerHost > 0 {
+            connections.maximumConnectionsPerHost = connectionsPerHost
+        }
+        if let dictionary = configuration.connectionProxyDictionary { options.proxy = ProxyPolicy(connectionDictionary: dictionary) }
+        protocolClasses = (configuration.protocolClasses ?? []).compactMap { $0 as? URLProtocol.Type }.filter { !$0.isFoundations }
+    }
+}
+
+// MARK: - Foundation's names
+
+extension SessionConfiguration {
+    /// ``headers`` as Foundation's users know them; repeated fields are joined.
+    public var httpAdditionalHeaders: [AnyHashable: Any]? {
+        get { headers.isEmpty ? nil : headers.dictionary }
+        set { headers = HTTPHeaders(stringifying: newValue ?? [:]) }
+    }
+
+    /// ``TransferOptions/idleTimeout`` in seconds, infinity for none; 0 and less set none of their own.
+    public var timeoutIntervalForRequest: TimeInterval {
+        get { options.idleTimeout.map(\.seconds) ?? .infinity }
+        set { if newValue > 0 { options.idleTimeout = Duration(limit: newValue) } }
+    }
+
+    /// ``TransferOptions/totalTimeout`` in seconds, infinity for none; 0 and less set none of their own.
+    public var timeoutIntervalForResource: TimeInterval {
+        get { options.totalTimeout.map(\.seconds) ?? .infinity }
+        set { if newValue > 0 { options.totalTimeout = Duration(limit: newValue) } }
+    }
+
+    /// ``cachePolicy`` as Foundation's users know it.
+    public var requestCachePolicy: URLRequest.CachePolicy {
+        get { cachePolicy.foundation }
+        set { cachePolicy = CachePolicy(newValue) }
+    }
+
+    /// ``cookieStorage``.
+    public var httpCookieStorage: HTTPCookieStorage? {
+        get { cookieStorage }
+        set { cookieStorage = newValue }
+    }
+
+    /// ``cookieAcceptPolicy``.
+    public var httpCookieAcceptPolicy: HTTPCookie.AcceptPolicy {
+        get { cookieAcceptPolicy }
+        set { cookieAcceptPolicy = newValue }
+    }
+
+    /// ``sendsCookies``.
+    public var httpShouldSetCookies: Bool {
+        get { sendsCookies }
+        set { sendsCookies = newValue }
+    }
+
+    /// ``credentialStorage``.
+    public var urlCredentialStorage: URLCredentialStorage? {
+        get { credentialStorage }
+        set { credentialStorage = newValue }
+    }
+
+    /// ``TransportConfiguration/maximumConnectionsPerHost``; `Int.max` for no limit.
+    public var httpMaximumConnectionsPerHost: Int {
+        get { connections.maximumConnectionsPerHost ?? .max }
+        set { connections.maximumConnectionsPerHost = newValue == .max ? nil : max(newValue, 1) }
+    }
+}
+
+extension CachePolicy {
+    /// The policy by Foundation's name. By names: the numbers of Darwin are others than those of Linux.
+    init(_ policy: URLRequest.CachePolicy) {
+        self = Self.allCases.first { $0.foundation == policy } ?? .useProtocolCachePolicy
+    }
+
+    var foundation: URLRequest.CachePolicy {
+        switch self {
+        case .useProtocolCachePolicy: .useProtocolCachePolicy
+        case .reloadIgnoringLocalCacheData: .reloadIgnoringLocalCacheData
+        case .returnCacheDataElseLoad: .returnCacheDataElseLoad
+        case .returnCacheDataDontLoad: .returnCacheDataDontLoad
+        case .reloadIgnoringLocalAndRemoteCacheData: .reloadIgnoringLocalAndRemoteCacheData
+        case .reloadRevalidatingCacheData: .reloadRevalidatingCacheData
+        }
+    }
+}
+
+extension Duration {
+    /// A time limit in seconds; `nil` for one that nobody lives to see.
+    fileprivate init?(limit seconds: TimeInterval) {
+        guard seconds < 1e9 else { return nil }
+        self = .seconds(seconds)
+    }
+
+    fileprivate var seconds: TimeInterval {
+        Double(components.seconds) + Double(components.attoseconds) / 1e18
+    }
+}
+
+extension HTTPHeaders {
+    /// The entries of a dictionary of anything, sorted by name.
+    fileprivate init(stringifying dictionary: [AnyHashable: Any]) {
+        self.init(Dictionary(dictionary.map { ("\($0.base)", "\($1)") }) { first, _ in first })
+    }
+}
+
+extension URLProtocol {
+    /// Whether the class is one of those by which Foundation itself loads, which Curlew does in their place.
+    fileprivate static var isFoundations: Bool {
+        let name = String(reflecting: self)
+        return name.hasPrefix("FoundationNetworking.") || name.hasPrefix("_NS") || name.hasPrefix("NS") || name.hasPrefix("Foundation.")
+    }
+}
+
+// MARK: - Proxies
+
+extension ProxyPolicy {
+    /// The proxies of a dictionary in CFNetwork's form: `HTTPEnable`, `HTTPProxy`, `HTTPPort`, the same for `HTTPS` and `SOCKS`,
+    /// `ExceptionsList`, user and password. `ExcludeSimpleHostnames` and scripts that choose a proxy are without effect.
+    ///
+    /// Keys may also be spelled as the constants that stand for them are, such as `kCFNetworkProxiesHTTPEnable`. Where the dictionary
+    /// enables none there is none, whatever the environment says.
+    init(connectionDictionary dictionary: [AnyHashable: Any]) {
+        let entries = ProxyEntries(dictionary)
+        let socks = entries.url(of: "SOCKS", scheme: "socks5h")
+        let (http, https) = (entries.url(of: "HTTP", scheme: "http") ?? socks, entries.url(of: "HTTPS", scheme: "http") ?? socks)
+        self = http == nil && https == nil ? .none : .schemes(http: http, https: https, except: entries.exceptions)
+    }
+}
+
+private struct ProxyEntries {
+    private var entries: [String: Any] = [:]
+
+    init(_ dictionary: [AnyHashable: Any]) {
+        for (key, value) in dictionary {
+            var name = "\(key.base)"
+            for prefix in ["kCFNetworkProxies", "kCFStreamProperty", "kCFProxy"] where name.hasPrefix(prefix) {
+                name.removeFirst(prefix.count)
+                // kCFProxyUsernameKey, and kCFStreamPropertyHTTPProxyHost, which stands for HTTPProxy.
+                if name.hasSuffix("Key") { name.removeLast(3) }
+                if name.hasSuffix("ProxyHost") { name.removeLast(4) }
+                name = name.replacing("ProxyPort", with: "Port")
+            }
+            entries[name] = value
+        }
+    }
+
+    /// Hosts to be reached without a proxy, in libcurl's form: `*.example.org` is `.example.org` there.
+    var exceptions: [String] {
+        (entries["ExceptionsList"] as? [Any] ?? []).map { "\($0)" }.map { $0.hasPrefix("*.") ? String($0.dropFirst()) : $0 }
+    }
+
+    func url(of kind: String, scheme: String) -> String? {
+        guard isOn(entries[kind + "Enable"]), let host = entries[kind + "Proxy"].map({ "\($0)" }), !host.isEmpty else { return nil }
+        let port = entries[kind + "Port"].map { ":\($0)" } ?? ""
+        let name = host.contains(":") && !host.hasPrefix("[") ? "[\(host)]" : host
+        return "\(scheme)://\(userInfo)\(name)\(port)"
+    }
+
+    private var userInfo: String {
+        guard let user = entries["Username"].map({ "\($0)" }), !user.isEmpty else { return "" }
+        let password = entries["Password"].map { ":" + Self.escaped("\($0)") } ?? ""
+        return "\(Self.escaped(user))\(password)@"
+    }
+
+    private static func escaped(_ text: String) -> String {
+        text.addingPercentEncoding(withAllowedCharacters: .alphanumerics.intersection(CharacterSet(charactersIn: "\0"..."\u{7F}"))) ?? ""
+    }
+
+    /// 1 and `true` switch on, in whatever type; a proxy that nothing switches off is on as well, as stream properties have no switch.
+    private func isOn(_ value: Any?) -> Bool {
+        guard let value else { return true }
+        if let flag = value as? Bool { return flag }
+        if let number = value as? NSNumber { return number.intValue != 0 }
+        return (value as? Int).map { $0 != 0 } ?? (["1", "true", "yes"].contains("\(value)".lowercased()))
+    }
+}

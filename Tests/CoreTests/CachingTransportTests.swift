@@ -1,0 +1,321 @@
+// SPDX-License-Identifier: Apache-2.0
+import CurlewEncoding
+import CurlewHTTP
+import CurlewTransport
+import Dispatch
+import Testing
+
+@testable import CurlewCore
+
+/// Answers one look-up a signal.
+private final class SlowCache: URLCache, @unchecked Sendable {  // what is added is
+    let gate = DispatchSemaphore(value: 0)
+    let asked = Inbox<Void>()
+
+    override func cachedResponse(for request: URLRequest) -> CachedURLResponse? {
+        asked.put(())
+        gate.wait()
+        return super.cachedResponse(for: request)
+    }
+}
+
+@Suite(.timeLimit(.minutes(1))) struct CachingTransportTests {
+    private let cache = URLCache(memoryCapacity: 4 << 20, diskCapacity: 0, diskPath: nil)
+    private let url = "http://mock/a"
+
+    private func manager(_ mock: MockTransport, _ change: (inout SessionConfiguration) -> Void = { _ in }) -> SessionManager {
+        SessionManager(mock: mock) {
+            $0.urlCache = cache
+            change(&$0)
+        }
+    }
+
+    private func load(
+        _ manager: SessionManager, _ policy: URLRequest.CachePolicy = .useProtocolCachePolicy, url: String = "http://mock/a",
+        headers: HTTPHeaders = [:]
+    ) async throws -> DataResponse<String> {
+        var request = try URLRequest(url: url, method: .get, headers: headers)
+        request.cachePolicy = policy
+        return await manager.request(request).serializingString().response
+    }
+
+    /// Answers with a number that counts requests.
+    private func counting(_ status: Int = 200, _ headers: HTTPHeaders) -> MockTransport {
+        let count = Lock(0)
+        return MockTransport { request in
+            let number = count.withLock { count in
+                count += 1
+                return count
+            }
+            if request.headers["If-None-Match"] == "\"same\"" { return .response(304, ["ETag": "\"same\"", "X": "\(number)"]) }
+            return .response(status, headers, "\(number)")
+        }
+    }
+
+    @Test(
+        "policies decide what the cache may answer",
+        arguments: ["max-age=3600", "public", "private", "max-age=0", "no-cache", "no-store"])
+    func policies(_ cacheControl: String) async throws {
+        let mock = counting(200, ["Cache-Control": cacheControl])
+        let manager = manager(mock)
+        let stores = cacheControl != "no-store"
+        let isFresh = cacheControl == "max-age=3600"
+        #expect(try await load(manager, .reloadIgnoringLocalCacheData).value == "1")
+        #expect(try await load(manager).value == (isFresh ? "1" : "2"))
+        let last = isFresh ? "1" : "2"
+        if stores {
+            #expect(try await load(manager, .returnCacheDataElseLoad).value == last)
+            #expect(try await load(manager, .returnCacheDataDontLoad).value == last)
+        } else {
+            #expect(try await load(manager, .returnCacheDataElseLoad).value == "3")
+            let error = try await load(manager, .returnCacheDataDontLoad).error as? CurlewError
+            #expect(error?.urlError?.code == .resourceUnavailable)
+        }
+        let before = mock.started.count
+        #expect(try await load(manager, .reloadIgnoringLocalCacheData).value == "\(before + 1)")
+        #expect(try await load(manager, .reloadRevalidatingCacheData).value == "\(before + 2)")
+    }
+
+    @Test("metrics say where an answer came from") func metrics() async throws {
+        let manager = manager(counting(200, ["Cache-Control": "max-age=60", "X": "y"]))
+        let first = try await load(manager)
+        let second = try await load(manager)
+        #expect(first.metrics.last?.isFromCache == false)
+        #expect(second.metrics.last?.isFromCache == true)
+        #expect(second.response?.allHeaderFields["X"] as? String == "y")
+        #expect(second.value == "1")
+    }
+
+    @Test("a stale answer is confirmed, and its fields renewed") func confirmation() async throws {
+        let mock = counting(200, ["Cache-Control": "max-age=0", "ETag": "\"same\"", "X": "0"])
+        let manager = manager(mock)
+        #expect(try await load(manager).value == "1")
+        let second = try await load(manager)
+        #expect(second.value == "1")
+        #expect(second.response?.statusCode == 200)
+        #expect(second.response?.allHeaderFields["X"] as? String == "2")
+        #expect(second.metrics.last?.isFromCache == true)
+        #expect(mock.started.all.map { $0.request.headers["If-None-Match"] } == [nil, "\"same\""])
+        #expect(try await load(manager, .returnCacheDataDontLoad).response?.allHeaderFields["X"] as? String == "2")
+    }
+
+    @Test("revalidating asks about fresh answers, too") func revalidation() async throws {
+        let mock = counting(200, ["Cache-Control": "max-age=60", "ETag": "\"same\""])
+        let manager = manager(mock)
+        _ = try await load(manager)
+        #expect(try await load(manager, .reloadRevalidatingCacheData).value == "1")
+        #expect(mock.started.count == 2)
+    }
+
+    @Test("a new answer takes the place of the one asked about") func replacement() async throws {
+        let mock = MockTransport.answering(inTurn: [
+            .response(200, ["ETag": "\"a\""], "old"), .response(200, ["ETag": "\"b\""], "new"), .response(304, ["ETag": "\"b\""]),
+        ])
+        let manager = manager(mock)
+        #expect(try await load(manager).value == "old")
+        #expect(try await load(manager).value == "new")
+        #expect(try await load(manager).value == "new")
+        #expect(mock.started.all.last?.request.headers["If-None-Match"] == "\"b\"")
+    }
+
+    @Test("a confirmation of something else is not believed") func strangeConfirmation() async throws {
+        let mock = MockTransport.answering(inTurn: [
+            .response(200, ["ETag": "\"a\""], "old"), .response(304, ["ETag": "\"b\""]), .response(200, ["ETag": "\"b\""], "new"),
+        ])
+        let manager = manager(mock)
+        _ = try await load(manager)
+        #expect(try await load(manager).value == "new")
+        #expect(mock.started.all.map { $0.request.headers["If-None-Match"] } == [nil, "\"a\"", nil])
+    }
+
+    @Test("who asks by himself whether something has changed is told") func usersCondition() async throws {
+        let manager = manager(counting(200, ["Cache-Control": "max-age=60", "ETag": "\"same\""]))
+        _ = try await load(manager)
+        #expect(try await load(manager, headers: ["If-None-Match": "\"same\""]).response?.statusCode == 304)
+    }
+
+    @Test(
+        "what is for one user, or a part, or too large passes by",
+        arguments: [
+            (["Authorization": "Basic x"], "1", "http://mock/a"), (["Range": "bytes=0-1"], "1", "http://mock/a"),
+            (["Cache-Control": "no-store"], "1", "http://mock/a"), ([:], String(repeating: "x", count: 300_000), "http://mock/a"),
+            ([:], "1", "http://user:password@mock/a"),
+        ] as [(HTTPHeaders, String, String)])
+    func passing(_ headers: HTTPHeaders, _ body: String, _ url: String) async throws {
+        let mock = MockTransport.answering(200, ["Cache-Control": "max-age=60"], body)
+        let manager = manager(mock)
+        _ = try await load(manager, url: url, headers: headers)
+        #expect(try await load(manager, url: url, headers: headers).value == body)
+        #expect(mock.started.count == 2)
+        #expect(try await load(manager, .returnCacheDataDontLoad, url: url, headers: headers).error != nil)
+        #expect(mock.started.count == 2)
+    }
+
+    @Test("a body that broke off is not stored") func brokenBody() async throws {
+        let mock = MockTransport.answering(inTurn: [
+            [.head(200, ["Cache-Control": "max-age=60"]), .bytes(Data("half".utf8)), .complete(CurlewError.failure(.connectionLost))],
+            .response(200, [:], "whole"),
+        ])
+        let manager = manager(mock)
+        #expect(try await load(manager).error != nil)
+        #expect(try await load(manager).value == "whole")
+    }
+
+    @Test("a change makes the cache forget", arguments: [HTTPMethod.post, .put, .delete, .patch])
+    func invalidation(_ method: HTTPMethod) async throws {
+        let mock = counting(200, ["Cache-Control": "max-age=60", "Content-Location": "/b"])
+        let manager = manager(mock)
+        _ = try await load(manager)
+        _ = try await load(manager, url: "http://mock/b")
+        _ = await manager.request(url, method: method).serializingData().response
+        #expect(try await load(manager).value == "4")
+        #expect(try await load(manager, url: "http://mock/b").value == "5")
+    }
+
+    @Test("a change that failed does not", arguments: [HTTPMethod.head, .post])
+    func noInvalidation(_ method: HTTPMethod) async throws {
+        let mock = MockTransport { request in
+            request.method == .get ? .response(200, ["Cache-Control": "max-age=60"], "1") : .response(method == .head ? 200 : 500)
+        }
+        let manager = manager(mock)
+        _ = try await load(manager)
+        _ = await manager.request(url, method: method).serializingData().response
+        _ = try await load(manager)
+        #expect(mock.started.count == 2)
+    }
+
+    @Test("what users decide is stored, nothing or something else") func willCache() async throws {
+        let delegate = SessionDelegate()
+        var configuration = SessionConfiguration()
+        configuration.urlCache = cache
+        configuration.callbackQueue = DispatchQueue(label: "callbacks")
+        let mock = counting(200, ["Cache-Control": "max-age=60"])
+        let manager = SessionManager(configuration: configuration, delegate: delegate, transport: mock)
+        delegate.dataTaskWillCacheResponse = { _, task, proposed in
+            task.originalRequest?.url?.path == "/none"
+                ? nil : CachedURLResponse(response: proposed.response, data: Data("changed".utf8), storagePolicy: .allowed)
+        }
+        #expect(try await load(manager, url: "http://mock/none").value == "1")
+        #expect(try await load(manager, url: "http://mock/none").value == "2")
+        #expect(try await load(manager).value == "3")
+        #expect(try await load(manager).value == "changed")
+        delegate.dataTaskWillCacheResponseWithCompletion = { _, _, proposed, completion in
+            DispatchQueue.global().async { completion(proposed) }
+        }
+        #expect(try await load(manager, url: "http://mock/later").value == "4")
+        #expect(try await load(manager, url: "http://mock/later").value == "4")
+    }
+
+    @Test("who is asked and never answers can be cancelled") func neverDecided() async throws {
+        let mock = counting(200, ["Cache-Control": "max-age=60"])
+        let manager = manager(mock)
+        let asked = Inbox<Void>()
+        manager.delegate.dataTaskWillCacheResponseWithCompletion = { _, _, _, _ in asked.put(()) }
+        let request = manager.request(url)
+        async let response = request.serializingString().response
+        _ = await asked[0]
+        request.cancel()
+        #expect(await response.error != nil)
+    }
+
+    @Test("a stored answer waits for whoever wants to read it later") func pauses() async throws {
+        let body = String(repeating: "0123456789", count: 15_000)
+        let mock = MockTransport.answering(200, ["Cache-Control": "max-age=60"], body)
+        let manager = manager(mock)
+        _ = try await load(manager)
+        let request = manager.streamRequest(url)
+        var received = Data()
+        for try await piece in request.bodyStream() { received.append(piece) }
+        #expect(received == Data(body.utf8))
+        #expect(mock.started.count == 1)
+    }
+
+    @Test("suspended, cancelled or invalidated while it is looked up") func control() async throws {
+        let cache = SlowCache(memoryCapacity: 1 << 20, diskCapacity: 0, diskPath: nil)
+        let manager = manager(counting(200, ["Cache-Control": "max-age=60"])) { $0.urlCache = cache }
+        cache.gate.signal()
+        _ = try await load(manager)
+        let suspended = manager.request(url)
+        suspended.suspend()
+        let cancelled = manager.request(url)
+        let cancelledOnTheWay = manager.request(url)
+        cancelled.cancel()
+        _ = await cache.asked.first(2)
+        cancelledOnTheWay.cancel()
+        cache.gate.signal()
+        for request in [cancelled, cancelledOnTheWay] {
+            guard case .cancelled = await request.serializingString().response.error as? CurlewError else {
+                Issue.record("It was not cancelled")
+                return
+            }
+        }
+        suspended.resume()
+        #expect(await suspended.serializingString().response.value == "1")
+        let last = manager.request(url)
+        _ = await cache.asked.first(3)
+        manager.invalidateAndCancel()
+        cache.gate.signal()
+        guard case .sessionInvalidated = await last.serializingString().response.error as? CurlewError else {
+            Issue.record("It did not end with the session")
+            return
+        }
+    }
+
+    @Test("a redirect is answered from the cache, and so is where it leads") func redirects() async throws {
+        let mock = MockTransport { request in
+            request.url == "http://mock/a"
+                ? .response(301, ["Location": "/b", "Cache-Control": "max-age=60"]) : .response(200, ["Cache-Control": "max-age=60"], "b")
+        }
+        let manager = manager(mock)
+        _ = try await load(manager)
+        let second = try await load(manager)
+        #expect(second.value == "b")
+        #expect(second.response?.url?.path == "/b")
+        #expect(mock.started.count == 2)
+    }
+
+    @Test("cookies are set once, and by what confirms an answer") func cookies() async throws {
+        let mock = MockTransport.answering(inTurn: [
+            .response(200, ["Set-Cookie": "a=1", "ETag": "\"a\"", "Cache-Control": "max-age=0"], "1"),
+            .response(304, ["Set-Cookie": "a=2", "ETag": "\"a\"", "Cache-Control": "max-age=60"]),
+        ])
+        let storage = try #require(URLSessionConfiguration.ephemeral.httpCookieStorage)
+        let manager = manager(mock) { $0.cookieStorage = storage }
+        _ = try await load(manager)
+        #expect(try await load(manager).value == "1")
+        #expect(storage.cookies?.map(\.value) == ["2"])
+        for cookie in storage.cookies ?? [] { storage.deleteCookie(cookie) }
+        #expect(try await load(manager).value == "1")
+        #expect(storage.cookies?.isEmpty == true)
+    }
+
+    @Test("without a cache nothing comes from it") func noCache() async throws {
+        let mock = counting(200, ["Cache-Control": "max-age=60"])
+        let manager = SessionManager(mock: mock)
+        #expect(try await load(manager, .returnCacheDataElseLoad).value == "1")
+        let error = try await load(manager, .returnCacheDataDontLoad).error as? CurlewError
+        #expect(error?.urlError?.code == .resourceUnavailable)
+        #expect(mock.started.count == 1)
+        let strict = SessionManager(mock: mock) { $0.cachePolicy = .returnCacheDataDontLoad }
+        #expect(await strict.request(url).serializingString().response.error != nil)
+        #expect(try await load(strict, .reloadIgnoringLocalCacheData).value == "2")
+    }
+
+    @Test("the session's policy is for requests that have none") func sessionPolicy() async throws {
+        let mock = counting(200, ["Cache-Control": "public"])
+        let manager = manager(mock) { $0.cachePolicy = .returnCacheDataElseLoad }
+        _ = await manager.request(url).serializingString().response
+        #expect(await manager.request(url).serializingString().response.value == "1")
+        #expect(try await load(manager, .reloadIgnoringLocalAndRemoteCacheData).value == "2")
+        #expect(mock.started.all.last?.request.headers["Cache-Control"] == "no-cache")
+    }
+
+    @Test("a download is answered from the cache, and not kept there") func downloads() async throws {
+        let mock = counting(200, ["Cache-Control": "max-age=60"])
+        let manager = manager(mock)
+        for _ in 0..<2 { _ = await manager.download(url).serializingData().response }
+        #expect(mock.started.count == 2)
+        #expect(try await load(manager).value == "3")
+        #expect(await manager.download(url).serializingData().response.value == Data("3".utf8))
+    }
+}

@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: Apache-2.0
+import CurlewEncoding
+import CurlewHTTP
+import CurlewTransport
+import Dispatch
+import Testing
+
+@testable import CurlewCore
+
+/// Answers requests whose path says how.
+private final class Stub: URLProtocol {
+    static let stopped = Inbox<String>()
+
+    override class func canInit(with request: URLRequest) -> Bool { request.url?.host == "stub" }
+    override class func canonicalRequest(for request: URLRequest) -> URLRequest { request }
+
+    override func startLoading() {
+        guard let url = request.url, let client else { return }
+        switch url.path {
+        case "/error": client.urlProtocol(self, didFailWithError: URLError(.cannotFindHost))
+        case "/silent": break
+        case "/redirect": redirect(from: url, client)
+        case "/large": answer(Data(count: 1_000_000), url, client)
+        case "/echo":
+            answer(
+                Data("\(request.httpMethod ?? "") \(request.value(forHTTPHeaderField: "X") ?? "")".utf8) + (request.httpBody ?? Data()),
+                url, client)
+        case "/twice":
+            answer(Data("once".utf8), url, client)
+            answer(Data("again".utf8), url, client)
+        default: answer(Data("stubbed".utf8), url, client)
+        }
+    }
+
+    private func answer(_ data: Data, _ url: URL, _ client: any URLProtocolClient) {
+        guard let response = HTTPURLResponse(url: url, statusCode: 202, httpVersion: "HTTP/1.1", headerFields: ["X-Stub": "yes"]) else {
+            return
+        }
+        client.urlProtocol(self, didReceive: response, cacheStoragePolicy: .notAllowed)
+        client.urlProtocol(self, didLoad: data)
+        client.urlProtocolDidFinishLoading(self)
+    }
+
+    private func redirect(from url: URL, _ client: any URLProtocolClient) {
+        guard let target = URL(string: "http://stub/echo"),
+            let response = HTTPURLResponse(url: url, statusCode: 302, httpVersion: "HTTP/1.1", headerFields: [:])
+        else { return }
+        client.urlProtocol(self, wasRedirectedTo: URLRequest(url: target), redirectResponse: response)
+    }
+
+    override func stopLoading() { Self.stopped.put(request.url?.query ?? "") }
+}
+
+/// Takes no request.
+private final class Nobody: URLProtocol {
+    override class func canInit(with request: URLRequest) -> Bool { false }
+}
+
+@Suite(.timeLimit(.minutes(1)), .serialized) struct ProtocolTransportTests {
+    private let mock = MockTransport.answering(200, [:], "network")
+    private let manager: SessionManager
+
+    init() {
+        manager = SessionManager(mock: mock) { $0.protocolClasses = [Nobody.self, Stub.self] }
+    }
+
+    @Test("the first class that wants a request answers it") func answer() async {
+        let response = await manager.request("http://stub/").serializingString().response
+        #expect(response.value == "stubbed")
+        #expect(response.response?.statusCode == 202)
+        #expect(response.response?.allHeaderFields["X-Stub"] as? String == "yes")
+        #expect(mock.started.count == 0)
+    }
+
+    @Test("others go to the network") func network() async {
+        #expect(await manager.request("http://other/").serializingString().response.value == "network")
+    }
+
+    @Test("the class sees method, header fields and body") func request() async {
+        let response = await manager.upload(Data("body".utf8), to: "http://stub/echo", method: .put, headers: ["X": "y"])
+            .serializingString()
+            .response
+        #expect(response.value == "PUT ybody")
+    }
+
+    @Test("its error is the request's") func error() async {
+        let error = await manager.request("http://stub/error").serializingString().response.error
+        #expect((error as? URLError)?.code == .cannotFindHost)
+    }
+
+    @Test("its redirect is followed") func redirect() async {
+        let response = await manager.request("http://stub/redirect").serializingString().response
+        #expect(response.value == "GET ")
+        #expect(response.metrics.redirectCount == 1)
+    }
+
+    @Test("what it says after the end does not count") func twice() async {
+        #expect(await manager.request("http://stub/twice").serializingString().response.value == "once")
+    }
+
+    @Test("it is told to stop, once, when the request is over or cancelled") func stopping() async {
+        let key = "\(UInt64.random(in: .min ... .max))"
+        _ = await manager.request("http://stub/?\(key)").serializingString().response
+        let request = manager.request("http://stub/silent?\(key)")
+        async let response = request.serializingString().response
+        request.cancel()
+        guard case .cancelled = await response.error as? CurlewError else {
+            Issue.record("It was not cancelled")
+            return
+        }
+        let other = manager.request("http://stub/silent?\(key)")
+        manager.invalidateAndCancel()
+        guard case .sessionInvalidated = await other.serializingString().response.error as? CurlewError else {
+            Issue.record("It did not end with the session")
+            return
+        }
+        #expect(Stub.stopped.all.filter { $0 == key }.count >= 1)
+        #expect(Stub.stopped.all.filter { $0 == key }.count <= 3)
+    }
+
+    @Test("its answer waits for whoever wants to read it later") func pauses() async throws {
+        var count = 0
+        for try await piece in manager.streamRequest("http://stub/large").bodyStream() { count += piece.count }
+        #expect(count == 1_000_000)
+    }
+
+    @Test("cancelling reaches the network, whenever it comes") func cancellation() async {
+        let silent = MockTransport()
+        let manager = SessionManager(mock: silent) { $0.protocolClasses = [Stub.self] }
+        for _ in 0..<50 {
+            let request = manager.request("http://other/")
+            request.cancel()
+            #expect(await request.serializingString().response.error != nil)
+        }
+        let request = manager.request("http://other/")
+        _ = await silent.started.first(1)
+        request.cancel()
+        #expect(await request.serializingString().response.error != nil)
+    }
+
+    @Test("classes of Foundation's own are not asked") func foundations() {
+        let configuration = URLSessionConfiguration.default
+        configuration.protocolClasses?.insert(Stub.self, at: 0)
+        #expect(SessionConfiguration(configuration).protocolClasses.map { ObjectIdentifier($0) } == [ObjectIdentifier(Stub.self)])
+    }
+}
