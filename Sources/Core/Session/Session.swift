@@ -12,6 +12,7 @@ public final class Session: Sendable {
         var lastTask = 0
         var isInvalidated = false
         weak var delegate: SessionDelegate?
+        var serverTrustPolicyManager: ServerTrustPolicyManager?
     }
 
     /// The configuration; a copy of what the manager was made with.
@@ -23,8 +24,6 @@ public final class Session: Sendable {
     let options: PreparedOptions
     /// The cookies that its requests send and receive; `nil` for none.
     let cookies: CookieJar?
-    /// Knows what hosts have to show; `nil` leaves it to the configuration.
-    let serverTrustPolicyManager: ServerTrustPolicyManager?
     private let state = Lock(State())
 
     /// Makes a session of its own for a manager: `SessionManager(session:delegate:)`.
@@ -43,12 +42,20 @@ public final class Session: Sendable {
         var configuration = configuration
         if configuration.postsNotifications { configuration.eventMonitors.append(NotificationMonitor()) }
         self.configuration = configuration
-        self.serverTrustPolicyManager = serverTrustPolicyManager
         self.transport = configuration.completed(transport)
         options = PreparedOptions(configuration.options)
         cookies = CookieJar(configuration)
         queue = DispatchQueue(label: "curlew.session", target: .global(qos: .utility))
-        state.withLock { $0.delegate = delegate }
+        state.withLock { state in
+            state.delegate = delegate
+            state.serverTrustPolicyManager = serverTrustPolicyManager
+        }
+    }
+
+    /// Knows what hosts have to show before anything is sent to them; `nil` leaves that to the configuration.
+    public internal(set) var serverTrustPolicyManager: ServerTrustPolicyManager? {
+        get { state.withLock { $0.serverTrustPolicyManager } }
+        set { state.withLock { $0.serverTrustPolicyManager = newValue } }
     }
 
     /// Knows the session's requests; `nil` once its manager is gone.

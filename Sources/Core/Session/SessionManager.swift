@@ -77,9 +77,15 @@ open class SessionManager: @unchecked Sendable {  // the settings are behind a l
     /// - Parameters:
     ///   - configuration: how the session works; copied.
     ///   - delegate: receives the session's events; may serve one manager only.
-    public init(configuration: URLSessionConfiguration, delegate: SessionDelegate = SessionDelegate()) {
+    ///   - serverTrustPolicyManager: knows what hosts have to show before anything is sent to them; `nil`, the default, leaves that to the
+    ///     system's certificates.
+    public init(
+        configuration: URLSessionConfiguration, delegate: SessionDelegate = SessionDelegate(),
+        serverTrustPolicyManager: ServerTrustPolicyManager? = nil
+    ) {
         let configuration = SessionConfiguration(configuration)
         session = Session(configuration: configuration, delegate: delegate)
+        session.serverTrustPolicyManager = serverTrustPolicyManager
         self.delegate = delegate
         delegate.manager = self
     }
@@ -87,10 +93,11 @@ open class SessionManager: @unchecked Sendable {  // the settings are behind a l
     /// Makes a manager of a session that was made for its delegate; from then on letting go of the manager ends the session.
     ///
     /// `nil` when the session was made for another delegate, was ended, or has a manager.
-    public init?(session: Session, delegate: SessionDelegate) {
+    public init?(session: Session, delegate: SessionDelegate, serverTrustPolicyManager: ServerTrustPolicyManager? = nil) {
         guard session.delegate === delegate, !session.isInvalidated, delegate.manager == nil else { return nil }
         self.session = session
         self.delegate = delegate
+        session.serverTrustPolicyManager = serverTrustPolicyManager
         delegate.manager = self
     }
 
