@@ -29,6 +29,9 @@ import Testing
                 reports.open()
                 return .status(503)
             case (_, "/report"): return .ok(request.header("Authorization") ?? "")
+            case (_, "/me") where request.header("Authorization") == nil:
+                return ServerResponse(status: 401, headers: [ServerField("WWW-Authenticate", "Basic realm=\"users\"")])
+            case (_, "/me"): return .ok("hello")
             case ("GET", "/archive.tar"): return ServerResponse(status: 200, body: .generated(length: 3_000_000))
             case ("PUT", "/archive.tar"): return .ok("\(request.bodyLength)")
             default: return try standard(request, connection)
@@ -126,6 +129,45 @@ import Testing
         let printed = Lines()
         try await Snippets.errors(impatient, "https://api.example.org/silent") { printed.append("\($0)") }
         #expect(printed.all == [#"["no answer in time, while waiting"]"#])
+    }
+
+    @Test("credentials are given when they are asked for")
+    func authentication() async throws {
+        #expect(try await Snippets.authentication(manager) == "hello")
+        #expect(server.requestCount == 2)
+    }
+
+    @Test("a policy tries again")
+    func retryPolicy() async throws {
+        #expect(try await Snippets.retryPolicy(manager) == "")
+        #expect(server.requestCount == 2)
+    }
+
+    @Test("a form arrives")
+    func multipart() async throws {
+        let directory = try TemporaryDirectory()
+        let photo = try directory.write(Data("pixels".utf8), to: "photo.png")
+        let printed: String = await withCheckedContinuation { continuation in
+            Snippets.multipart(manager, photo: photo) { continuation.resume(returning: "\($0)") }
+        }
+        for part in ["name=\\\"name\\\"", "Ada", "filename=\\\"photo.png\\\"", "image\\/png", "pixels"] {
+            #expect(printed.contains(part.replacingOccurrences(of: "\\", with: "")) || printed.contains(part), "\(printed)")
+        }
+    }
+
+    @Test("a download goes on where the last one stopped")
+    func resume() async throws {
+        let directory = try TemporaryDirectory()
+        let file = try await Snippets.resume(manager, to: directory.url)
+        #expect(GeneratedBody().matches(try Data(contentsOf: file)))
+    }
+
+    @Test("a policy stands for its host")
+    func trust() throws {
+        let directory = try TemporaryDirectory()
+        let policies = Snippets.trust(pinsIn: directory.url).session.serverTrustPolicyManager
+        #expect(policies?.serverTrustPolicy(forHost: "api.example.org") != nil)
+        #expect(policies?.serverTrustPolicy(forHost: "example.org") == nil)
     }
 
     @Test("a transport of one's own answers")

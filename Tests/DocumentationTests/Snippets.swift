@@ -201,4 +201,57 @@ enum Snippets {
         // end
         return user
     }
+
+    static func authentication(_ manager: SessionManager) async throws -> String {
+        // snippet: authentication
+        let me = try await manager.request("https://api.example.org/me").authenticate(user: "ada", password: "secret")
+            .validate().serializingString().value
+        // end
+        return me
+    }
+
+    static func retryPolicy(_ manager: SessionManager) async throws -> String {
+        // snippet: retry-policy
+        let policy = RetryPolicy(retryLimit: 4, exponentialBackoffScale: 0.1)
+        let report = try await manager.request("https://api.example.org/report", interceptor: policy)
+            .validate().serializingString().value
+        // end
+        return report
+    }
+
+    static func multipart(_ manager: SessionManager, photo: URL, print: @escaping @Sendable (Any...) -> Void) {
+        // snippet: multipart
+        manager.upload(
+            multipartFormData: { form in
+                form.append(Data("Ada".utf8), withName: "name")
+                form.append(photo, withName: "photo")
+            }, to: "https://api.example.org/users"
+        ) { encoding in
+            switch encoding {
+            case .success(let upload, _, _): upload.validate().responseString { print($0.result) }
+            case .failure(let error): print(error)
+            }
+        }
+        // end
+    }
+
+    static func resume(_ manager: SessionManager, to directory: URL) async throws -> URL {
+        // snippet: resume
+        let archive = directory.appendingPathComponent("archive.tar")
+        let file = try await manager.download("https://example.org/archive.tar", to: archive, options: .resumePreviousDownload)
+            .validate().serializingURL().value
+        // end
+        return file
+    }
+
+    static func trust(pinsIn directory: URL) -> SessionManager {
+        // snippet: trust
+        let keys = ServerTrustPolicy.publicKeys(in: directory)  // .cer, .crt, .der and .pem files
+        let policies = ServerTrustPolicyManager(policies: [
+            "api.example.org": .pinPublicKeys(publicKeys: keys, validateCertificateChain: true, validateHost: true)
+        ])
+        let manager = SessionManager(serverTrustPolicyManager: policies)
+        // end
+        return manager
+    }
 }
