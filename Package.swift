@@ -12,6 +12,8 @@ let package = Package(
         // Every public target stands in the product: a product of the umbrella alone does not rebuild its clients when a
         // layer below changes, and hides API breaks from `swift package diagnose-api-breaking-changes`.
         .library(name: "Curlew", targets: ["Curlew", "CurlewCore", "CurlewTransport", "CurlewEncoding", "CurlewHTTP"]),
+        .library(
+            name: "CurlewAlamofire", targets: ["CurlewAlamofire", "CurlewCore", "CurlewTransport", "CurlewEncoding", "CurlewHTTP"]),
         .executable(name: "curlew", targets: ["CurlewTool"]),
     ],
     targets: [
@@ -33,6 +35,9 @@ let package = Package(
         .target(name: "CurlewTransport", dependencies: ["CurlewHTTP", "CCurlew"], path: "Sources/Transport"),
         .target(name: "CurlewCore", dependencies: ["CurlewHTTP", "CurlewEncoding", "CurlewTransport"], path: "Sources/Core"),
         .target(name: "Curlew", dependencies: ["CurlewCore", "CurlewTransport", "CurlewEncoding", "CurlewHTTP"]),
+        .target(
+            name: "CurlewAlamofire", dependencies: ["CurlewCore", "CurlewTransport", "CurlewEncoding", "CurlewHTTP"],
+            path: "Sources/Alamofire"),
         .executableTarget(name: "CurlewTool", dependencies: library, path: "Sources/Tool"),
 
         // Tests, one target a layer.
@@ -49,6 +54,13 @@ let package = Package(
         // Does what a test kit from outside asks for; in no product.
         .executableTarget(name: "curlew-kit", dependencies: library, path: "Tests/Driver"),
         .testTarget(name: "DocumentationTests", dependencies: library + ["CurlewTestSupport"]),
+        // In Swift 5 mode, as the programs are for which the module is.
+        .testTarget(
+            name: "AlamofireTests", dependencies: ["CurlewAlamofire", "CurlewTestSupport", "AlamofireSample"],
+            swiftSettings: [.swiftLanguageMode(.v5)]),
+        .executableTarget(
+            name: "AlamofireSample", dependencies: ["CurlewAlamofire"], path: "Tests/AlamofireSample",
+            swiftSettings: [.swiftLanguageMode(.v5)]),
         .testTarget(name: "ToolTests", dependencies: library + ["CurlewTool", "CurlewTestSupport"]),
     ],
     swiftLanguageModes: [.v6]
@@ -56,6 +68,7 @@ let package = Package(
 
 for target in package.targets where ![.system, .plugin].contains(target.type) {
     var settings = target.swiftSettings ?? []
-    settings.append(.enableUpcomingFeature("ExistentialAny"))
+    // Programs for Alamofire 4 write `Error` for `any Error`.
+    if !target.name.hasPrefix("Alamofire") { settings.append(.enableUpcomingFeature("ExistentialAny")) }
     target.swiftSettings = settings
 }

@@ -31,7 +31,7 @@ public func request(_ urlRequest: any URLRequestConvertible) -> DataRequest {
 }
 
 /// Makes a download of a URL, by ``SessionManager/default``.
-@discardableResult
+@preconcurrency @discardableResult
 public func download(
     _ url: any URLConvertible, method: HTTPMethod = .get, parameters: Parameters? = nil,
     encoding: any ParameterEncoding = URLEncoding.default, headers: HTTPHeaders? = nil,
@@ -62,7 +62,7 @@ public func download<Parameters: Encodable & Sendable>(
 }
 
 /// Makes a download of a `URLRequest`, by ``SessionManager/default``.
-@discardableResult
+@preconcurrency @discardableResult
 public func download(
     _ urlRequest: any URLRequestConvertible, to destination: DownloadRequest.DownloadFileDestination? = nil
 ) -> DownloadRequest {

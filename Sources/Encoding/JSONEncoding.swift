@@ -38,6 +38,11 @@ public struct JSONEncoding: ParameterEncoding {
     /// - Throws: ``CurlewError/parameterEncodingFailed(reason:)`` when the object holds what JSON can't,
     ///   ``CurlewError/urlRequestValidationFailed(reason:)`` for a request without a URL; what `urlRequest` throws.
     public func encode(_ urlRequest: any URLRequestConvertible, withJSONObject jsonObject: Any? = nil) throws -> URLRequest {
+        try encoded(urlRequest, jsonObject)
+    }
+
+    /// The same by a name that no other module uses.
+    package func encoded(_ urlRequest: any URLRequestConvertible, _ jsonObject: Any?) throws -> URLRequest {
         var request = try urlRequest.asURLRequest()
         guard let jsonObject else { return request }
         try request.setBody(data(of: jsonObject), contentType: "application/json")

@@ -9,6 +9,11 @@ extension MultipartFormData {
     /// - Throws: ``CurlewError/multipartEncodingFailed(reason:)``: what was wrong with the first part that could not be had, or what
     ///   went wrong in reading.
     public func encode() throws -> Data {
+        try encoded()
+    }
+
+    /// The same by a name that no other module uses.
+    package func encoded() throws -> Data {
         var body = Data()
         let inMemory = parts.reduce(0) { sum, part in if case .data(let data) = part.source { sum + data.count } else { sum } }
         body.reserveCapacity(inMemory + 256 * (parts.count + 1))

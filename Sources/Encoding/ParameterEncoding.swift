@@ -6,7 +6,7 @@ import CurlewHTTP
 public typealias Parameters = [String: Any]
 
 /// A way to write parameters into a request.
-public protocol ParameterEncoding: Sendable {
+@preconcurrency public protocol ParameterEncoding: Sendable {
     /// The request with the parameters written into it.
     ///
     /// `nil` for the parameters leaves the request as it is. Curlew's own encodings throw ``CurlewError/parameterEncodingFailed(reason:)``;

@@ -30,6 +30,11 @@ extension URLRequest {
     /// - Throws: ``CurlewError/invalidURL(url:)``, or what else `url` throws; ``CurlewError/urlRequestValidationFailed(reason:)`` for a
     ///   header with an invalid name or value.
     public init(url: any URLConvertible, method: HTTPMethod, headers: HTTPHeaders? = nil) throws {
+        try self.init(convertible: url, method: method, headers: headers)
+    }
+
+    /// The same by a name that no other module uses.
+    package init(convertible url: any URLConvertible, method: HTTPMethod, headers: HTTPHeaders?) throws {
         try self.init(url: url.asURL())
         httpMethod = method.rawValue
         guard let headers else { return }

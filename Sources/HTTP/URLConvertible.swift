@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 /// A value that stands for a URL.
-public protocol URLConvertible: Sendable {
+@preconcurrency public protocol URLConvertible: Sendable {
     /// The URL.
     ///
     /// - Throws: ``CurlewError/invalidURL(url:)`` when the value stands for none.

@@ -25,7 +25,7 @@ open class DataRequest: Request, @unchecked Sendable {  // as its superclass
     ///
     /// Calls are dropped while one is waiting for the queue. One closure a request: a later one replaces it. When bytes have come already,
     /// it is called at once.
-    @discardableResult
+    @preconcurrency @discardableResult
     public func downloadProgress(queue: DispatchQueue? = nil, closure: @escaping ProgressHandler) -> Self {
         dataDelegate.downloadProgress.setHandler(closure, queue: queue ?? session.configuration.callbackQueue)
         return self
@@ -35,7 +35,7 @@ open class DataRequest: Request, @unchecked Sendable {  // as its superclass
     ///
     /// Called on the session's queue, in order, before any handler. A closure that is slow slows down the transfer; none of the body waits
     /// in memory beyond 1 MiB. `nil` drops the body.
-    @discardableResult
+    @preconcurrency @discardableResult
     open func stream(closure: (@Sendable (Data) -> Void)? = nil) -> Self {
         dataDelegate.setStream(closure)
         return self

@@ -36,7 +36,7 @@ open class DownloadRequest: Request, @unchecked Sendable {  // as its superclass
 
     /// Says where a file goes, given where it is and the response it came with. Called once, on the session's queue, when the body is
     /// complete and before validation, whatever the status.
-    public typealias DownloadFileDestination =
+    @preconcurrency public typealias DownloadFileDestination =
         @Sendable (_ temporaryURL: URL, _ response: HTTPURLResponse) -> (destinationURL: URL, options: DownloadOptions)
 
     let downloadDelegate: DownloadTaskDelegate
@@ -80,7 +80,7 @@ open class DownloadRequest: Request, @unchecked Sendable {  // as its superclass
     /// Has `closure` called while the file comes in, on `queue`, at last with the whole of it.
     ///
     /// Calls are dropped while one is waiting for the queue. One closure a request: a later one replaces it.
-    @discardableResult
+    @preconcurrency @discardableResult
     public func downloadProgress(queue: DispatchQueue? = nil, closure: @escaping ProgressHandler) -> Self {
         downloadDelegate.downloadProgress.setHandler(closure, queue: queue ?? session.configuration.callbackQueue)
         return self

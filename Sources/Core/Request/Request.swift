@@ -8,7 +8,7 @@ import CurlewTransport
 /// Made by a ``SessionManager``. All members may be used from any thread.
 open class Request: @unchecked Sendable {  // the state is the delegate's, behind a lock
     /// Tells of progress; the object is the request's own, and goes on changing.
-    public typealias ProgressHandler = @Sendable (Progress) -> Void
+    @preconcurrency public typealias ProgressHandler = @Sendable (Progress) -> Void
 
     /// What a request is made of, by kind: the original, from which each attempt is made, and the current attempt's task.
     enum RequestTask {

@@ -3,7 +3,7 @@ import CurlewEncoding
 import CurlewHTTP
 
 /// Changes requests before they are sent: adds a token, signs them, refuses them.
-public protocol RequestAdapter: Sendable {
+@preconcurrency public protocol RequestAdapter: Sendable {
     /// The request to send instead of `urlRequest`.
     ///
     /// Called on the thread that makes the request, and on the session's queue for each retry. What it throws ends the request with that

@@ -93,7 +93,9 @@ open class RetryPolicy: RequestInterceptor, @unchecked Sendable {  // has consta
         let method = request.request?.httpMethod.flatMap { HTTPMethod(rawValue: $0) }
         guard let method, retryableHTTPMethods.contains(method) else { return false }
         if let status = request.responseHead?.statusCode, retryableHTTPStatusCodes.contains(status) { return true }
-        guard case CurlewError.transferFailed(let failure) = error else { return false }
+        // Sessions may hand out errors in another vocabulary.
+        let cause = error is CurlewError ? error : request.delegate.ownError
+        guard case CurlewError.transferFailed(let failure)? = cause else { return false }
         return retryableFailureKinds.contains(failure.kind)
     }
 

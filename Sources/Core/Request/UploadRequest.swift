@@ -22,7 +22,7 @@ open class UploadRequest: DataRequest, @unchecked Sendable {  // as its supercla
     /// Has `closure` called while the body goes out, on `queue`, at last with the whole of it.
     ///
     /// Calls are dropped while one is waiting for the queue. One closure a request: a later one replaces it.
-    @discardableResult
+    @preconcurrency @discardableResult
     public func uploadProgress(queue: DispatchQueue? = nil, closure: @escaping ProgressHandler) -> Self {
         uploadDelegate.uploadProgress.setHandler(closure, queue: queue ?? session.configuration.callbackQueue)
         return self

@@ -38,12 +38,19 @@ extension DataRequest {
 
     private func makeResponse<Value>(_ context: ResponseContext, _ result: Result<Value, any Error>) -> DataResponse<Value> {
         DataResponse(
-            context: context, data: delegate.data, result: result, timeline: delegate.timeline(), metrics: delegate.metrics)
+            context: context, data: delegate.data, result: session.delivered(result), timeline: delegate.timeline(),
+            metrics: delegate.metrics)
     }
 
     /// Adds a handler that gets the response as it came.
     @preconcurrency @discardableResult
     public func response(queue: DispatchQueue? = nil, completionHandler: @escaping @Sendable (DefaultDataResponse) -> Void) -> Self {
+        addResponseHandler(queue, completionHandler)
+    }
+
+    /// The same by a name that no other module uses.
+    package func addResponseHandler(_ queue: DispatchQueue?, _ completionHandler: @escaping @Sendable (DefaultDataResponse) -> Void) -> Self
+    {
         addHandler { [self] in
             let response = DefaultDataResponse(
                 context: context, data: delegate.data, error: delegate.error, timeline: delegate.timeline(), metrics: delegate.metrics)
@@ -57,6 +64,14 @@ extension DataRequest {
     public func response<S: DataResponseSerializerProtocol>(
         queue: DispatchQueue? = nil, responseSerializer: S,
         completionHandler: @escaping @Sendable (DataResponse<S.SerializedObject>) -> Void
+    ) -> Self {
+        addResponseHandler(queue, responseSerializer, completionHandler)
+    }
+
+    /// The same by a name that no other module uses.
+    package func addResponseHandler<S: DataResponseSerializerProtocol>(
+        _ queue: DispatchQueue?, _ responseSerializer: S,
+        _ completionHandler: @escaping @Sendable (DataResponse<S.SerializedObject>) -> Void
     ) -> Self {
         addHandler { [self] in
             let response = HandedOver(value: makeResponse(responseSerializer))

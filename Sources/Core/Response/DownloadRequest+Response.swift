@@ -13,12 +13,20 @@ extension DownloadRequest {
         let result = serializer.serializeResponse(context.request, context.response, downloadDelegate.fileURL, delegate.error)
         return DownloadResponse(
             context: context, temporaryURL: downloadDelegate.temporaryURL, destinationURL: downloadDelegate.destinationURL,
-            resumption: .kept(downloadDelegate.resumption.kept), result: result, timeline: delegate.timeline(), metrics: delegate.metrics)
+            resumption: .kept(downloadDelegate.resumption.kept), result: session.delivered(result),
+            timeline: delegate.timeline(), metrics: delegate.metrics)
     }
 
     /// Adds a handler that gets the response as it came.
     @preconcurrency @discardableResult
     public func response(queue: DispatchQueue? = nil, completionHandler: @escaping @Sendable (DefaultDownloadResponse) -> Void) -> Self {
+        addResponseHandler(queue, completionHandler)
+    }
+
+    /// The same by a name that no other module uses.
+    package func addResponseHandler(
+        _ queue: DispatchQueue?, _ completionHandler: @escaping @Sendable (DefaultDownloadResponse) -> Void
+    ) -> Self {
         addHandler { [self] in
             let response = DefaultDownloadResponse(
                 context: context, temporaryURL: downloadDelegate.temporaryURL, destinationURL: downloadDelegate.destinationURL,
@@ -34,6 +42,14 @@ extension DownloadRequest {
     public func response<S: DownloadResponseSerializerProtocol>(
         queue: DispatchQueue? = nil, responseSerializer: S,
         completionHandler: @escaping @Sendable (DownloadResponse<S.SerializedObject>) -> Void
+    ) -> Self {
+        addResponseHandler(queue, responseSerializer, completionHandler)
+    }
+
+    /// The same by a name that no other module uses.
+    package func addResponseHandler<S: DownloadResponseSerializerProtocol>(
+        _ queue: DispatchQueue?, _ responseSerializer: S,
+        _ completionHandler: @escaping @Sendable (DownloadResponse<S.SerializedObject>) -> Void
     ) -> Self {
         addHandler { [self] in
             let response = HandedOver(value: makeResponse(responseSerializer))

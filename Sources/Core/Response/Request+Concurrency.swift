@@ -10,6 +10,11 @@ public struct DataTask<Value: Sendable>: Sendable {
     let request: DataRequest
     let serializer: DataResponseSerializer<Value>
 
+    package init(request: DataRequest, serializer: DataResponseSerializer<Value>) {
+        self.request = request
+        self.serializer = serializer
+    }
+
     /// The response, serialized, whether the request failed or not.
     public var response: DataResponse<Value> {
         get async {
@@ -43,6 +48,11 @@ public struct DataTask<Value: Sendable>: Sendable {
 public struct DownloadTask<Value: Sendable>: Sendable {
     let request: DownloadRequest
     let serializer: DownloadResponseSerializer<Value>
+
+    package init(request: DownloadRequest, serializer: DownloadResponseSerializer<Value>) {
+        self.request = request
+        self.serializer = serializer
+    }
 
     /// The response, serialized, whether the request failed or not.
     public var response: DownloadResponse<Value> {

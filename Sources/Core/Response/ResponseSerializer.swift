@@ -4,25 +4,25 @@ import CurlewHTTP
 import CurlewTransport
 
 /// Makes a value of a data or upload request's response.
-public protocol DataResponseSerializerProtocol<SerializedObject>: Sendable {
+@preconcurrency public protocol DataResponseSerializerProtocol<SerializedObject>: Sendable {
     /// What it makes.
     associatedtype SerializedObject
 
     /// Makes the value of request, response, body and error; given an error, it passes that on unless it knows better.
     ///
     /// Runs on the request's queue, or in the task that awaits.
-    var serializeResponse: @Sendable (URLRequest?, HTTPURLResponse?, Data?, (any Error)?) -> Result<SerializedObject, any Error> { get }
+    var serializeResponse: (URLRequest?, HTTPURLResponse?, Data?, (any Error)?) -> Result<SerializedObject, any Error> { get }
 }
 
 /// Makes a value of a download's response.
-public protocol DownloadResponseSerializerProtocol<SerializedObject>: Sendable {
+@preconcurrency public protocol DownloadResponseSerializerProtocol<SerializedObject>: Sendable {
     /// What it makes.
     associatedtype SerializedObject
 
     /// Makes the value of request, response, file and error; given an error, it passes that on unless it knows better.
     ///
     /// Runs on the request's queue, or in the task that awaits.
-    var serializeResponse: @Sendable (URLRequest?, HTTPURLResponse?, URL?, (any Error)?) -> Result<SerializedObject, any Error> { get }
+    var serializeResponse: (URLRequest?, HTTPURLResponse?, URL?, (any Error)?) -> Result<SerializedObject, any Error> { get }
 }
 
 /// A data serializer out of a closure.
@@ -36,6 +36,7 @@ public struct DataResponseSerializer<Value>: DataResponseSerializerProtocol {
     let serializeBody: (@Sendable (ResponseHead?, Data?) -> Result<Value, any Error>)?
 
     /// Makes a serializer of a closure.
+    @preconcurrency
     public init(serializeResponse: @escaping @Sendable (URLRequest?, HTTPURLResponse?, Data?, (any Error)?) -> Result<Value, any Error>) {
         self.serializeResponse = serializeResponse
         serializeBody = nil
@@ -60,12 +61,13 @@ public struct DownloadResponseSerializer<Value>: DownloadResponseSerializerProto
     public let serializeResponse: @Sendable (URLRequest?, HTTPURLResponse?, URL?, (any Error)?) -> Result<Value, any Error>
 
     /// Makes a serializer of a closure.
+    @preconcurrency
     public init(serializeResponse: @escaping @Sendable (URLRequest?, HTTPURLResponse?, URL?, (any Error)?) -> Result<Value, any Error>) {
         self.serializeResponse = serializeResponse
     }
 
     /// Makes a serializer that reads the file and has another one make the value of its content.
-    init(of content: DataResponseSerializer<Value>) {
+    package init(of content: DataResponseSerializer<Value>) {
         serializeResponse = { request, response, fileURL, error in
             if let error { return .failure(error) }
             guard let fileURL else { return .failure(CurlewError.responseSerializationFailed(reason: .inputFileNil)) }
@@ -78,7 +80,7 @@ public struct DownloadResponseSerializer<Value>: DownloadResponseSerializerProto
 }
 
 /// Makes values of bytes; `JSONDecoder` is one, and so can be a faster one.
-public protocol DataDecoder: Sendable {
+@preconcurrency public protocol DataDecoder: Sendable {
     /// Makes a value of bytes. What it throws is the underlying error of ``CurlewError/ResponseSerializationFailureReason/decodingFailed(error:)``.
     func decode<Value: Decodable & Sendable>(_ type: Value.Type, from data: Data) throws -> Value
 }

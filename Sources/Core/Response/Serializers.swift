@@ -5,7 +5,7 @@ import CurlewTransport
 
 /// The built-in serializers. For the statuses 204 and 205, which have no content (RFC 9110, sections 15.3.5 and 15.3.6), each gives its
 /// empty value, where it has one.
-enum Serializers {
+package enum Serializers {
     private static func isEmpty(_ head: ResponseHead?) -> Bool {
         head?.statusCode == 204 || head?.statusCode == 205
     }
@@ -14,12 +14,12 @@ enum Serializers {
         .failure(CurlewError.responseSerializationFailed(reason: reason))
     }
 
-    static let data = DataResponseSerializer<Data> { head, data in
+    package static let data = DataResponseSerializer<Data> { head, data in
         if isEmpty(head) { return .success(Data()) }
         return data.map { .success($0) } ?? failure(.inputDataNil)
     }
 
-    static func string(_ encoding: String.Encoding?) -> DataResponseSerializer<String> {
+    package static func string(_ encoding: String.Encoding?) -> DataResponseSerializer<String> {
         DataResponseSerializer { head, data in
             if isEmpty(head) { return .success("") }
             guard let data else { return failure(.inputDataNil) }
@@ -28,7 +28,7 @@ enum Serializers {
         }
     }
 
-    static func json(_ options: JSONSerialization.ReadingOptions) -> DataResponseSerializer<Any> {
+    package static func json(_ options: JSONSerialization.ReadingOptions) -> DataResponseSerializer<Any> {
         DataResponseSerializer { head, data in
             if isEmpty(head) { return .success(NSNull()) }
             guard let data, !data.isEmpty else { return failure(.inputDataNilOrZeroLength) }
@@ -40,7 +40,7 @@ enum Serializers {
         }
     }
 
-    static func propertyList(_ options: PropertyListSerialization.ReadOptions) -> DataResponseSerializer<Any> {
+    package static func propertyList(_ options: PropertyListSerialization.ReadOptions) -> DataResponseSerializer<Any> {
         DataResponseSerializer { head, data in
             if isEmpty(head) { return .success(NSNull()) }
             guard let data, !data.isEmpty else { return failure(.inputDataNilOrZeroLength) }
@@ -52,7 +52,9 @@ enum Serializers {
         }
     }
 
-    static func decodable<Value: Decodable & Sendable>(_ type: Value.Type, _ decoder: any DataDecoder) -> DataResponseSerializer<Value> {
+    package static func decodable<Value: Decodable & Sendable>(_ type: Value.Type, _ decoder: any DataDecoder) -> DataResponseSerializer<
+        Value
+    > {
         DataResponseSerializer { _, data in
             guard let data, !data.isEmpty else { return failure(.inputDataNilOrZeroLength) }
             do {

@@ -40,10 +40,10 @@ extension Request {
 
 extension DataRequest {
     /// Judges a response: request, status and header fields, body. Runs on the session's queue.
-    public typealias Validation = @Sendable (URLRequest?, HTTPURLResponse, Data?) -> ValidationResult
+    @preconcurrency public typealias Validation = @Sendable (URLRequest?, HTTPURLResponse, Data?) -> ValidationResult
 
     /// Adds a validation of the user's own. It is not asked when the transfer failed or another validation did.
-    @discardableResult
+    @preconcurrency @discardableResult
     public func validate(_ validation: @escaping Validation) -> Self {
         addValidator(
             .custom { request, context in
@@ -76,11 +76,11 @@ extension DataRequest {
 extension DownloadRequest {
     /// Judges a response: request, status and header fields, the file as it was written, the file at its destination. Runs on the
     /// session's queue, when the file is where it belongs.
-    public typealias Validation =
+    @preconcurrency public typealias Validation =
         @Sendable (_ request: URLRequest?, _ response: HTTPURLResponse, _ temporaryURL: URL?, _ destinationURL: URL?) -> ValidationResult
 
     /// Adds a validation of the user's own. It is not asked when the transfer failed or another validation did.
-    @discardableResult
+    @preconcurrency @discardableResult
     public func validate(_ validation: @escaping Validation) -> Self {
         addValidator(
             .custom { request, context in

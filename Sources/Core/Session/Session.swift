@@ -11,6 +11,7 @@ public final class Session: Sendable {
     private struct State {
         var lastTask = 0
         var isInvalidated = false
+        var errorTransform: (@Sendable (any Error) -> any Error)?
         weak var delegate: SessionDelegate?
         var serverTrustPolicyManager: ServerTrustPolicyManager?
     }
@@ -62,6 +63,26 @@ public final class Session: Sendable {
     public var delegate: SessionDelegate? { state.withLock { $0.delegate } }
 
     var isInvalidated: Bool { state.withLock { $0.isInvalidated } }
+
+    // MARK: Errors in another vocabulary
+
+    /// From now on hands out errors as `transform` makes them, for users who know them by other names.
+    package func deliverErrors(as transform: @escaping @Sendable (any Error) -> any Error) {
+        state.withLock { if $0.errorTransform == nil { $0.errorTransform = transform } }
+    }
+
+    /// The error as the session's users know it.
+    func delivered(_ error: any Error) -> any Error {
+        state.withLock { $0.errorTransform }?(error) ?? error
+    }
+
+    /// A result with its error as the session's users know it.
+    func delivered<Value>(_ result: Result<Value, any Error>) -> Result<Value, any Error> {
+        guard case .failure(let error) = result else { return result }
+        return .failure(delivered(error))
+    }
+
+    // MARK: Tasks
 
     /// Makes a task, suspended.
     func makeTask(_ work: SessionTask.Work, delegate: TaskDelegate) -> SessionTask {

@@ -89,13 +89,13 @@ open class SessionDelegate: @unchecked Sendable {  // everything mutable is behi
 
     /// Asks the retriers about a failed request, if there are any and they may be asked.
     private func considerRetry(of request: Request, after error: any Error) {
-        guard let retrier = request.retrier(before: retrier), let manager, mayRetry(request, after: error) else { return finish(request) }
+        guard let retrier = request.retrier(before: retrier), let manager, mayRetry(request) else { return finish(request) }
         ask(retrier, of: manager, about: request, error)
     }
 
     /// Whether a request may be tried again: never against the will of who cancelled it.
-    private func mayRetry(_ request: Request, after error: any Error) -> Bool {
-        if case CurlewError.cancelled = error { return false }
+    private func mayRetry(_ request: Request) -> Bool {
+        if case CurlewError.cancelled? = request.delegate.ownError { return false }
         guard !request.delegate.state.withLock({ $0.lifecycle.isCancelled }), !request.session.isInvalidated else { return false }
         return (request.isRepeatable || mayRenewBody(of: request)) && request.delegate.holdForRetry()
     }

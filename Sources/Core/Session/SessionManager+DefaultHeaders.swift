@@ -9,11 +9,15 @@ extension SessionManager {
     /// The codings are those that Curlew decodes; the languages are the user's first six, each with a lower weight than the one before;
     /// the program names itself as `Name/version (identifier; build:number; system version) Curlew/version`, with `Unknown` for what
     /// is not known.
-    public static let defaultHTTPHeaders: HTTPHeaders = [
-        HTTPHeader(name: "Accept-Encoding", value: "gzip;q=1.0, deflate;q=0.5"),
-        HTTPHeader(name: "Accept-Language", value: acceptLanguage(Locale.preferredLanguages)),
-        HTTPHeader(name: "User-Agent", value: userAgent()),
-    ]
+    public static let defaultHTTPHeaders = makeDefaultHeaders()
+
+    package static func makeDefaultHeaders() -> HTTPHeaders {
+        [
+            HTTPHeader(name: "Accept-Encoding", value: "gzip;q=1.0, deflate;q=0.5"),
+            HTTPHeader(name: "Accept-Language", value: acceptLanguage(Locale.preferredLanguages)),
+            HTTPHeader(name: "User-Agent", value: userAgent()),
+        ]
+    }
 
     static func acceptLanguage(_ languages: [String]) -> String {
         languages.prefix(6).enumerated().map { index, language in

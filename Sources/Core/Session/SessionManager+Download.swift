@@ -16,7 +16,7 @@ extension SessionManager {
     ///   - interceptor: adapts this request and decides about its retries, before the session's; `nil` for none.
     ///   - destination: asked at the end where the file goes; `nil` leaves it in the session's temporary directory, from where the
     ///     program removes it.
-    @discardableResult
+    @preconcurrency @discardableResult
     public func download(
         _ url: any URLConvertible, method: HTTPMethod = .get, parameters: Parameters? = nil,
         encoding: any ParameterEncoding = URLEncoding.default, headers: HTTPHeaders? = nil, interceptor: (any RequestInterceptor)? = nil,
@@ -29,7 +29,7 @@ extension SessionManager {
 
     /// Makes a download of a `URLRequest` with an interceptor of its own; the destination as in
     /// ``download(_:method:parameters:encoding:headers:interceptor:to:)-(_,_,_,_,_,_,DownloadRequest.DownloadFileDestination?)``.
-    @discardableResult
+    @preconcurrency @discardableResult
     public func download(
         _ urlRequest: any URLRequestConvertible, interceptor: (any RequestInterceptor)?,
         to destination: DownloadRequest.DownloadFileDestination? = nil

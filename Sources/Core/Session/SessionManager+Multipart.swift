@@ -40,6 +40,15 @@ extension SessionManager {
         to url: any URLConvertible, method: HTTPMethod = .post, headers: HTTPHeaders? = nil, queue: DispatchQueue? = nil,
         encodingCompletion: (@Sendable (MultipartFormDataEncodingResult) -> Void)?
     ) {
+        uploadForm(multipartFormData, encodingMemoryThreshold, to: url, method, headers, queue, encodingCompletion)
+    }
+
+    /// The same by a name that no other module uses.
+    package func uploadForm(
+        _ multipartFormData: @escaping @Sendable (MultipartFormData) -> Void, _ encodingMemoryThreshold: UInt64, to url: any URLConvertible,
+        _ method: HTTPMethod, _ headers: HTTPHeaders?, _ queue: DispatchQueue?,
+        _ encodingCompletion: (@Sendable (MultipartFormDataEncodingResult) -> Void)?
+    ) {
         let url = Result { try url.asURL() }
         encode(multipartFormData, encodingMemoryThreshold, queue, encodingCompletion) { contentType in
             var headers = headers ?? [:]
@@ -57,6 +66,15 @@ extension SessionManager {
         usingThreshold encodingMemoryThreshold: UInt64 = SessionManager.multipartFormDataEncodingMemoryThreshold,
         with urlRequest: any URLRequestConvertible, queue: DispatchQueue? = nil,
         encodingCompletion: (@Sendable (MultipartFormDataEncodingResult) -> Void)?
+    ) {
+        uploadForm(multipartFormData, encodingMemoryThreshold, with: urlRequest, queue, encodingCompletion)
+    }
+
+    /// The same by a name that no other module uses.
+    package func uploadForm(
+        _ multipartFormData: @escaping @Sendable (MultipartFormData) -> Void, _ encodingMemoryThreshold: UInt64,
+        with urlRequest: any URLRequestConvertible, _ queue: DispatchQueue?,
+        _ encodingCompletion: (@Sendable (MultipartFormDataEncodingResult) -> Void)?
     ) {
         let urlRequest = Result { try urlRequest.asURLRequest() }
         encode(multipartFormData, encodingMemoryThreshold, queue, encodingCompletion) { contentType in
@@ -87,7 +105,7 @@ extension SessionManager {
                 result = .success(
                     request: self.makeUpload(body.content, request), streamingFromDisk: body.fileURL != nil, streamFileURL: body.fileURL)
             } catch {
-                result = .failure(error)
+                result = .failure(session.delivered(error))
             }
             guard let completion else { return }
             (queue ?? session.configuration.callbackQueue).async { completion(result) }

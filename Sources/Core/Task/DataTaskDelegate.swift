@@ -46,6 +46,8 @@ class DataTaskDelegate: TaskDelegate, @unchecked Sendable {  // as its superclas
         }
     }
 
+    override var byteCounts: (received: Int64, sent: Int64) { (bodyCount, 0) }
+
     /// The number of body bytes that came.
     var bodyCount: Int64 { bodyState.withLock { $0.count } }
 

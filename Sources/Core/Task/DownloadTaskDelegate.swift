@@ -82,6 +82,8 @@ final class DownloadTaskDelegate: TaskDelegate, @unchecked Sendable {  // as its
     /// The file that the handlers read.
     var fileURL: URL? { fileState.withLock { $0.destinationURL ?? $0.temporaryURL } }
 
+    override var byteCounts: (received: Int64, sent: Int64) { (downloadProgress.count, 0) }
+
     override func reset() {
         // What has come counts as long as nobody says that it has to come again.
         downloadProgress.reset(completed: resumption.offset ?? 0)
@@ -317,6 +319,8 @@ final class DownloadTaskDelegate: TaskDelegate, @unchecked Sendable {  // as its
 
     private func move(_ file: PartFile, to url: URL, _ options: DownloadRequest.DownloadOptions) throws {
         fileState.withLock { $0.destinationURL = url }
+        // A closure may say that the file stays where it is.
+        guard url.standardizedFileURL != file.url.standardizedFileURL else { return }
         try file.move(
             to: url, replacing: options.contains(.removePreviousFile),
             creatingDirectories: options.contains(.createIntermediateDirectories))

@@ -33,6 +33,9 @@ final class ProgressReporter: Sendable {
         state.withLock { Self.updatedProgress(&$0).value }
     }
 
+    /// How many bytes have come, or gone.
+    var count: Int64 { state.withLock { $0.completed } }
+
     /// So much has come, or gone.
     func update(completed: Int64, total: Int64? = nil) {
         let isWatched = state.withLock { state in

@@ -25,6 +25,13 @@ public final class SessionTask: Sendable {
         indirect case stream(StreamTransferRequest)
     }
 
+    /// What is left of the last transfer when the task is over.
+    private struct Remains {
+        var head: ResponseHead?
+        var received: Int64
+        var sent: Int64
+    }
+
     private struct Progress {
         var state = State.suspended
         var isStarted = false
@@ -35,6 +42,7 @@ public final class SessionTask: Sendable {
         var hops = 0
         /// Let go of when the task is over: until then the two hold each other.
         var delegate: TaskDelegate?
+        var remains: Remains?
         /// What was sent on a stream before it was started.
         var unsent: [(bytes: Data, endOfStream: Bool)] = []
     }
@@ -63,6 +71,38 @@ public final class SessionTask: Sendable {
 
     /// The number of redirects followed.
     public var redirectCount: Int { progress.withLock { $0.hops } }
+
+    /// The response's status and header fields; `nil` until they are there.
+    public var response: HTTPURLResponse? {
+        head.flatMap { ResponseContext(transfer: currentTransfer, head: $0).response }
+    }
+
+    /// How many bytes of the response's body have come: while the task runs after decoding, afterwards before it.
+    public var countOfBytesReceived: Int64 {
+        let (remains, delegate) = progress.withLock { ($0.remains, $0.delegate) }
+        return remains?.received ?? delegate?.byteCounts.received ?? 0
+    }
+
+    /// How many bytes the response's body will have, as its head announces; −1 (`NSURLSessionTransferSizeUnknown`) when that is not known.
+    public var countOfBytesExpectedToReceive: Int64 { head?.expectedBodyLength ?? -1 }
+
+    /// How many bytes of the request's body were handed to the network.
+    public var countOfBytesSent: Int64 {
+        let (remains, delegate) = progress.withLock { ($0.remains, $0.delegate) }
+        return remains?.sent ?? delegate?.byteCounts.sent ?? 0
+    }
+
+    /// How many bytes the request's body has; −1 (`NSURLSessionTransferSizeUnknown`) when that is not known.
+    public var countOfBytesExpectedToSend: Int64 {
+        guard let body = currentTransfer?.body else { return 0 }
+        return body.length ?? -1
+    }
+
+    private var head: ResponseHead? {
+        let (remains, delegate) = progress.withLock { ($0.remains, $0.delegate) }
+        // Outside of the lock, which comes behind that of the delegate.
+        return remains.map(\.head) ?? delegate?.state.withLock { $0.head }
+    }
 
     /// Whether the transport knows the task.
     var isStarted: Bool { progress.withLock { $0.isStarted } }
@@ -204,9 +244,10 @@ public final class SessionTask: Sendable {
         delegate.session.queue.async { self.start(.transfer(request), for: delegate) }
     }
 
-    func completed() {
+    func completed(_ head: ResponseHead?, _ metrics: TransferMetrics) {
         let delegate = progress.withLock { progress in
             progress.state = .completed
+            progress.remains = Remains(head: head, received: metrics.responseBodyBytes, sent: metrics.requestBodyBytes)
             defer { progress.delegate = nil }
             return progress.delegate
         }

@@ -67,7 +67,13 @@ open class TaskDelegate: @unchecked Sendable {  // the state is behind a lock
     public var data: Data? { nil }
 
     /// Why the request failed; `nil` as long as it has not.
-    public var error: (any Error)? { state.withLock { $0.error } }
+    public var error: (any Error)? { ownError.map { session.delivered($0) } }
+
+    /// The same as Curlew has it, whatever the session makes of it for its users.
+    package var ownError: (any Error)? { state.withLock { $0.error } }
+
+    /// How much of the current transfer's bodies has come and gone. For subclasses.
+    var byteCounts: (received: Int64, sent: Int64) { (0, 0) }
 
     // MARK: Handlers
 
@@ -297,7 +303,7 @@ open class TaskDelegate: @unchecked Sendable {  // the state is behind a lock
             state.hasSucceeded = outcome.error == nil
             if case .refuse(let error) = verdict, state.error == nil { state.error = error }
             if state.error == nil { state.error = outcome.error }
-            state.task?.completed()
+            state.task?.completed(state.head, outcome.metrics)
             return state.lifecycle.taskEnded()
         }
     }

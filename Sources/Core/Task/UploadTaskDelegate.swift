@@ -14,6 +14,8 @@ final class UploadTaskDelegate: DataTaskDelegate, @unchecked Sendable {  // as i
         super.init(session: session, sessionDelegate: sessionDelegate)
     }
 
+    override var byteCounts: (received: Int64, sent: Int64) { (bodyCount, uploadProgress.count) }
+
     override func reset() {
         super.reset()
         uploadProgress.reset()

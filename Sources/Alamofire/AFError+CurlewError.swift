@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+import CurlewCore
+import CurlewEncoding
+import CurlewHTTP
+
+extension AFError {
+    /// The error as a program written for Alamofire knows it: an `AFError`, a `URLError`, or, unless it is Curlew's, itself.
+    @Sendable
+    static func translate(_ error: any Error) -> any Error {
+        guard let error = error as? CurlewError else { return error }
+        if let translation = AFError(error) { return translation }
+        return error.urlError ?? error
+    }
+
+    /// Does something, its errors translated.
+    static func translating<Value>(_ body: () throws -> Value) throws -> Value {
+        do { return try body() } catch { throw translate(error) }
+    }
+
+    /// The error of that family; `nil` for those for which there is a `URLError`.
+    public init?(_ error: CurlewError) {
+        switch error {
+        case .invalidURL(let url): self = .invalidURL(url: url)
+        case .parameterEncodingFailed(let reason): self = .parameterEncodingFailed(reason: .init(reason))
+        case .multipartEncodingFailed(let reason): self = .multipartEncodingFailed(reason: .init(reason))
+        case .responseValidationFailed(let reason): self = .responseValidationFailed(reason: reason)
+        case .responseSerializationFailed(let reason): self = .responseSerializationFailed(reason: .init(reason))
+        default: return nil
+        }
+    }
+}
+
+extension AFError.ParameterEncodingFailureReason {
+    fileprivate init(_ reason: CurlewError.ParameterEncodingFailureReason) {
+        switch reason {
+        case .missingURL: self = .missingURL
+        case .jsonEncodingFailed(let error), .formEncodingFailed(let error): self = .jsonEncodingFailed(error: error)
+        case .propertyListEncodingFailed(let error): self = .propertyListEncodingFailed(error: error)
+        }
+    }
+}
+
+extension AFError.ResponseSerializationFailureReason {
+    fileprivate init(_ reason: CurlewError.ResponseSerializationFailureReason) {
+        switch reason {
+        case .inputDataNil: self = .inputDataNil
+        case .inputDataNilOrZeroLength: self = .inputDataNilOrZeroLength
+        case .inputFileNil: self = .inputFileNil
+        case .inputFileReadFailed(let url): self = .inputFileReadFailed(at: url)
+        case .stringSerializationFailed(let encoding): self = .stringSerializationFailed(encoding: encoding)
+        case .jsonSerializationFailed(let error), .decodingFailed(let error): self = .jsonSerializationFailed(error: error)
+        case .propertyListSerializationFailed(let error): self = .propertyListSerializationFailed(error: error)
+        }
+    }
+}
+
+// MARK: - LocalizedError
+
+extension AFError: LocalizedError {
+    /// What went wrong, where and why, in a sentence.
+    public var errorDescription: String? { CurlewError(self).errorDescription }
+}
+
+// The way back, as Curlew has the sentences.
+
+extension CurlewError {
+    fileprivate init(_ error: AFError) {
+        switch error {
+        case .invalidURL(let url): self = .invalidURL(url: url)
+        case .parameterEncodingFailed(let reason): self = .parameterEncodingFailed(reason: .init(reason))
+        case .multipartEncodingFailed(let reason): self = .multipartEncodingFailed(reason: .init(reason))
+        case .responseValidationFailed(let reason): self = .responseValidationFailed(reason: reason)
+        case .responseSerializationFailed(let reason): self = .responseSerializationFailed(reason: .init(reason))
+        }
+    }
+}
+
+extension CurlewError.ParameterEncodingFailureReason {
+    fileprivate init(_ reason: AFError.ParameterEncodingFailureReason) {
+        switch reason {
+        case .missingURL: self = .missingURL
+        case .jsonEncodingFailed(let error): self = .jsonEncodingFailed(error: error)
+        case .propertyListEncodingFailed(let error): self = .propertyListEncodingFailed(error: error)
+        }
+    }
+}
+
+extension CurlewError.ResponseSerializationFailureReason {
+    fileprivate init(_ reason: AFError.ResponseSerializationFailureReason) {
+        switch reason {
+        case .inputDataNil: self = .inputDataNil
+        case .inputDataNilOrZeroLength: self = .inputDataNilOrZeroLength
+        case .inputFileNil: self = .inputFileNil
+        case .inputFileReadFailed(let url): self = .inputFileReadFailed(at: url)
+        case .stringSerializationFailed(let encoding): self = .stringSerializationFailed(encoding: encoding)
+        case .jsonSerializationFailed(let error): self = .jsonSerializationFailed(error: error)
+        case .propertyListSerializationFailed(let error): self = .propertyListSerializationFailed(error: error)
+        }
+    }
+}
