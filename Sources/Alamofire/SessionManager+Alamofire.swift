@@ -4,11 +4,11 @@ import CurlewEncoding
 import CurlewHTTP
 
 extension SessionManager {
-    /// The manager behind the functions outside of any type; its requests carry ``defaultHTTPHeaders``.
+    /// The manager behind the functions outside of any type: made of `URLSessionConfiguration.default`, with its cookies and its cache; its
+    /// requests carry ``defaultHTTPHeaders``.
     public static let `default`: SessionManager = {
-        var configuration = SessionConfiguration()
+        var configuration = SessionConfiguration(.default)
         configuration.headers = CurlewHTTP.HTTPHeaders(defaultHTTPHeaders)
-        configuration.postsNotifications = true
         let manager = SessionManager(configuration: configuration)
         manager.session.deliverErrors(as: AFError.translate)
         return manager

@@ -17,6 +17,7 @@ extension SessionConfiguration {
     /// ``TLSOptions/minimumVersion`` here.
     public init(_ configuration: URLSessionConfiguration) {
         self.init()
+        postsNotifications = true
         headers = HTTPHeaders(stringifying: configuration.httpAdditionalHeaders ?? [:])
         timeoutIntervalForRequest = configuration.timeoutIntervalForRequest
         timeoutIntervalForResource = configuration.timeoutIntervalForResource
