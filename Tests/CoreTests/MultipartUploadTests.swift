@@ -96,13 +96,15 @@ import Testing
         own.setSpecific(key: key, value: "own")
         manager.session.configuration.callbackQueue.setSpecific(key: key, value: "session")
         let places = Inbox<String?>()
-        let caller = pthread_self()
-        for queue in [own, nil] {
+        for (count, queue) in [(2, own), (4, nil)] {
+            // Filled by the caller, the form would wait for what comes after it.
+            let returned = DispatchSemaphore(value: 0)
             manager.upload(
-                multipartFormData: { _ in places.put(pthread_equal(pthread_self(), caller) == 0 ? "elsewhere" : "caller") },
+                multipartFormData: { _ in places.put(returned.wait(timeout: .now() + 5) == .success ? "elsewhere" : "caller") },
                 to: "http://mock/", queue: queue
             ) { _ in places.put(DispatchQueue.getSpecific(key: key)) }
-            _ = await places.first(places.count < 2 ? 2 : 4)
+            returned.signal()
+            _ = await places.first(count)
         }
         #expect(places.all == ["elsewhere", "own", "elsewhere", "session"])
     }
