@@ -16,7 +16,8 @@ public struct NetworkPath: Sendable, Hashable {
         self.isCellular = isCellular ?? Self.isCellular(interface ?? "")
     }
 
-    private static func isCellular(_ interface: String) -> Bool {
+    /// Whether the system's drivers give such names to modems.
+    static func isCellular(_ interface: String) -> Bool {
         ["wwan", "wwp", "rmnet", "ppp"].contains { interface.hasPrefix($0) }
     }
 }

@@ -41,9 +41,6 @@ extension TransferRequest {
 
 /// The interfaces of a Linux system, as its routing tables name them; none elsewhere, which allows all.
 struct SystemInterfaces: InterfaceProvider {
-    /// How the system's drivers name modems.
-    private static let cellularPrefixes = ["wwan", "wwp", "rmnet", "ppp"]
-
     private let directory: String
 
     init(directory: String = "/proc/net") {
@@ -55,7 +52,7 @@ struct SystemInterfaces: InterfaceProvider {
         for name in (routes("route", Self.ipv4) + routes("ipv6_route", Self.ipv6)).map(\.name) where !names.contains(name) {
             names.append(name)
         }
-        return names.map { name in NetworkInterface(name: name, isCellular: Self.cellularPrefixes.contains { name.hasPrefix($0) }) }
+        return names.map { name in NetworkInterface(name: name, isCellular: NetworkPath.isCellular(name)) }
     }
 
     private struct Route {
