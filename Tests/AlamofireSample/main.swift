@@ -149,13 +149,14 @@ step { done in
     let url = base + "/bytes/3000000?etag=v1&seed=5"
     let target = directory.appendingPathComponent("resumed.bin")
     let destination: DownloadRequest.DownloadFileDestination = { _, _ in (target, [.removePreviousFile]) }
-    var download: DownloadRequest?
-    download = Alamofire.download(url, to: destination)
-    download?.downloadProgress { progress in
-        if progress.completedUnitCount > 0 { download?.cancel() }
+    weak var running: DownloadRequest?
+    let download = Alamofire.download(url, to: destination)
+    running = download
+    download.downloadProgress { progress in
+        if progress.completedUnitCount > 0 { running?.cancel() }
     }
-    download?.response { response in
-        guard let resumeData = response.resumeData ?? download?.resumeData else {
+    download.response { response in
+        guard let resumeData = response.resumeData else {
             // The server was faster.
             check("resume", response.error == nil)
             return done()
@@ -306,6 +307,7 @@ step { done in
         heard = true
         check("reachability", status != .notReachable)
         reachability?.stopListening()
+        reachability?.listener = nil
         done()
     }
     check("listening", reachability?.startListening() == true)

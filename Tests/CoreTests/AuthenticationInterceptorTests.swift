@@ -60,6 +60,7 @@ import Testing
     func applies() async {
         let mock = Self.server(accepting: "a")
         let tokens = Tokens()
+        defer { tokens.refreshes.empty() }
         let manager = Self.manager(mock, Interceptor(authenticator: tokens, credential: Token(name: "a")))
         #expect(await manager.request("http://mock/").validate().serializingString().response.value == "in")
         #expect(tokens.refreshes.all.isEmpty)
@@ -70,6 +71,7 @@ import Testing
     func refreshes() async {
         let mock = Self.server(accepting: "b")
         let tokens = Tokens(.success(Token(name: "b")))
+        defer { tokens.refreshes.empty() }
         let interceptor = Interceptor(authenticator: tokens, credential: Token(name: "a"))
         let manager = Self.manager(mock, interceptor)
         let request = manager.request("http://mock/").validate()
@@ -82,6 +84,7 @@ import Testing
     @Test("other failures are left alone")
     func otherFailures() async {
         let tokens = Tokens(.success(Token(name: "b")))
+        defer { tokens.refreshes.empty() }
         for answer in [[MockTransport.Step].response(403), .failure()] {
             let mock = MockTransport { _ in answer }
             let manager = Self.manager(mock, Interceptor(authenticator: tokens, credential: Token(name: "a")))
@@ -95,6 +98,7 @@ import Testing
     func singleFlight() async {
         let mock = MockTransport()
         let tokens = Tokens()
+        defer { tokens.refreshes.empty() }
         let manager = Self.manager(mock, Interceptor(authenticator: tokens, credential: Token(name: "a")))
         let values = Inbox<String?>()
         for _ in 0..<20 { manager.request("http://mock/").validate().responseString { values.put($0.value) } }
@@ -115,6 +119,7 @@ import Testing
     func olderCredential() async {
         let mock = MockTransport()
         let tokens = Tokens()
+        defer { tokens.refreshes.empty() }
         let interceptor = Interceptor(authenticator: tokens, credential: Token(name: "a"))
         let manager = Self.manager(mock, interceptor)
         async let value = manager.request("http://mock/").validate().serializingString().response.value
@@ -132,6 +137,7 @@ import Testing
     func failedRefresh() async {
         let mock = MockTransport()
         let tokens = Tokens()
+        defer { tokens.refreshes.empty() }
         let manager = Self.manager(mock, Interceptor(authenticator: tokens, credential: Token(name: "a")))
         let errors = Inbox<UserError?>()
         for _ in 0..<5 { manager.request("http://mock/").validate().responseData { errors.put($0.error as? UserError) } }
@@ -149,6 +155,7 @@ import Testing
     func expired(_ asOwnInterceptor: Bool) async {
         let mock = Self.server(accepting: "b")
         let tokens = Tokens()
+        defer { tokens.refreshes.empty() }
         let interceptor = Interceptor(authenticator: tokens, credential: Token(name: "a", requiresRefresh: true))
         let manager = asOwnInterceptor ? SessionManager(mock: mock) : Self.manager(mock, interceptor)
         let requests = (0..<5).map { _ in manager.request("http://mock/", interceptor: asOwnInterceptor ? interceptor : nil).validate() }
@@ -168,6 +175,7 @@ import Testing
     func startsWhenTold(_ early: Bool) async {
         let mock = Self.server(accepting: "b")
         let tokens = Tokens()
+        defer { tokens.refreshes.empty() }
         let manager = SessionManager(mock: mock)
         manager.startRequestsImmediately = false
         manager.adapter = Interceptor(authenticator: tokens, credential: Token(name: "a", requiresRefresh: true))
@@ -189,6 +197,7 @@ import Testing
     func duringRefresh() async {
         let mock = Self.server(accepting: "b")
         let tokens = Tokens()
+        defer { tokens.refreshes.empty() }
         let manager = Self.manager(mock, Interceptor(authenticator: tokens, credential: Token(name: "a")))
         async let first = manager.request("http://mock/").validate().serializingString().response.value
         let (_, completion) = await tokens.refreshes[0]
@@ -206,6 +215,7 @@ import Testing
     func failedFirstRefresh() async {
         let mock = Self.server(accepting: "b")
         let tokens = Tokens(.failure(UserError(number: 1)))
+        defer { tokens.refreshes.empty() }
         let asked = Inbox<any Error>()
         let manager = SessionManager(mock: mock)
         let interceptor = Interceptor(authenticator: tokens, credential: Token(name: "a", requiresRefresh: true))
@@ -224,6 +234,7 @@ import Testing
     @Test("without a retrier a failed refresh ends the request with its error")
     func failedWithoutRetrier() async {
         let tokens = Tokens(.failure(UserError(number: 2)))
+        defer { tokens.refreshes.empty() }
         let manager = SessionManager(mock: .answering(200))
         manager.adapter = Interceptor(authenticator: tokens, credential: Token(name: "a", requiresRefresh: true))
         let response = await manager.request("http://mock/").serializingData().response
@@ -251,6 +262,7 @@ import Testing
         let clock = Lock(0.0)
         let mock = MockTransport.answering(401)
         let tokens = Tokens(.success(Token(name: "a")))
+        defer { tokens.refreshes.empty() }
         let interceptor = Interceptor(
             authenticator: tokens, credential: Token(name: "a"), refreshWindow: .init(interval: 30, maximumAttempts: 3)
         ) { clock.withLock { $0 } }
@@ -268,6 +280,7 @@ import Testing
     func setDuringRefresh() async {
         let mock = Self.server(accepting: "new")
         let tokens = Tokens()
+        defer { tokens.refreshes.empty() }
         let interceptor = Interceptor(authenticator: tokens, credential: Token(name: "a"))
         let manager = Self.manager(mock, interceptor)
         async let value = manager.request("http://mock/").validate().serializingString().response.value
@@ -282,6 +295,7 @@ import Testing
     @Test("a request that waits for a credential can be cancelled, and ends with its session", arguments: [true, false])
     func endsWhileWaiting(_ cancels: Bool) async {
         let tokens = Tokens()
+        defer { tokens.refreshes.empty() }
         let manager = SessionManager(mock: .answering(200))
         manager.adapter = Interceptor(authenticator: tokens, credential: Token(name: "a", requiresRefresh: true))
         let request = manager.request("http://mock/")
@@ -297,6 +311,7 @@ import Testing
     @Test("a request cancelled before it waits is cancelled")
     func cancelledBefore() async {
         let tokens = Tokens()
+        defer { tokens.refreshes.empty() }
         let manager = SessionManager(mock: .answering(200))
         manager.adapter = Interceptor(authenticator: tokens, credential: Token(name: "a", requiresRefresh: true))
         let request = manager.request("http://mock/")

@@ -89,6 +89,7 @@ import Testing
     @Test("an answer may come later, from any thread, and counts once")
     func completion() async {
         let completions = Inbox<Completion>()
+        defer { completions.empty() }
         manager.delegate.taskDidReceiveChallengeWithCompletion = { _, _, _, completion in completions.put(completion) }
         manager.delegate.taskDidReceiveChallenge = { _, _, _ in
             Issue.record("The one with completion comes first")
@@ -107,6 +108,7 @@ import Testing
     @Test("an answer that never comes does not keep a request from being cancelled", arguments: [true, false])
     func silence(endsSession: Bool) async {
         let completions = Inbox<Completion>()
+        defer { completions.empty() }
         manager.delegate.taskDidReceiveChallengeWithCompletion = { _, _, _, completion in completions.put(completion) }
         let request = manager.request("http://mock/")
         async let response = request.serializingString().response

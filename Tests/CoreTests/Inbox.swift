@@ -28,6 +28,9 @@ final class Inbox<Element: Sendable>: Sendable {
         for waiting in ready { waiting.continuation.resume() }
     }
 
+    /// Forgets all that has come: callbacks kept here hold what they call back.
+    func empty() { state.withLock { $0.elements = [] } }
+
     /// All that has come, as soon as there are that many.
     func first(_ count: Int) async -> [Element] {
         await withCheckedContinuation { continuation in

@@ -26,7 +26,7 @@ import Testing
         form.append(Data("value".utf8), withName: "name")
     }
 
-    private static let body = Data("--B\r\nContent-Disposition: form-data; name=\"name\"\r\n\r\nvalue\r\n--B--\r\n".utf8)
+    private static var body: Data { Data("--B\r\nContent-Disposition: form-data; name=\"name\"\r\n\r\nvalue\r\n--B--\r\n".utf8) }
 
     /// The upload of the form, from the disk unless the threshold says otherwise.
     private func encode(

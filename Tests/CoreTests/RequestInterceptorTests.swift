@@ -125,6 +125,7 @@ import Testing
     func cancelledMeanwhile() async {
         let manager = SessionManager(mock: MockTransport { _ in .failure() })
         let answers = Inbox<RequestRetryCompletion>()
+        defer { answers.empty() }
         let slow = Retrier { _, _, _, completion in answers.put(completion) }
         manager.retrier = Interceptor(retriers: [slow, Retrier { _, _, _, completion in completion(true, 0) }])
         let request = manager.request("http://mock/")
@@ -150,6 +151,7 @@ import Testing
     @Test("a retrier that never answers keeps neither the request nor the manager")
     func leaks() async {
         let answers = Inbox<RequestRetryCompletion>()
+        defer { answers.empty() }
         let slow = Retrier { _, _, _, completion in answers.put(completion) }
         var manager: SessionManager? = SessionManager(mock: MockTransport { _ in .failure() })
         let errors = Inbox<(any Error)?>()

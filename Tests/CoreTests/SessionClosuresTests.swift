@@ -76,6 +76,7 @@ import Testing
         for answer: [MockTransport.Step] in [.response(302, ["Location": "/next"]), [.head(302, ["Location": "/next"])]] {
             let manager = SessionManager(mock: MockTransport { _ in answer })
             let asked = Inbox<@Sendable (URLRequest?) -> Void>()
+            defer { asked.empty() }
             manager.delegate.taskWillPerformHTTPRedirectionWithCompletion = { _, _, _, _, completion in asked.put(completion) }
             let request = manager.request("http://mock/")
             async let response = request.serializingData().response

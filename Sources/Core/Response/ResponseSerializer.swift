@@ -71,7 +71,7 @@ public struct DownloadResponseSerializer<Value>: DownloadResponseSerializerProto
         serializeResponse = { request, response, fileURL, error in
             if let error { return .failure(error) }
             guard let fileURL else { return .failure(CurlewError.responseSerializationFailed(reason: .inputFileNil)) }
-            guard let data = try? Data(contentsOf: fileURL) else {
+            guard let data = try? Data(readingFrom: fileURL) else {
                 return .failure(CurlewError.responseSerializationFailed(reason: .inputFileReadFailed(at: fileURL)))
             }
             return content.serializeResponse(request, response, data, nil)

@@ -105,7 +105,7 @@ final class DownloadResumption: Sendable {
     private static func recordURL(_ partFile: URL) -> URL { partFile.appendingPathExtension("json") }
 
     private static func recordBeside(_ partFile: URL) -> ResumeRecord? {
-        (try? Data(contentsOf: recordURL(partFile))).flatMap { try? ResumeRecord($0) }
+        (try? Data(readingFrom: recordURL(partFile))).flatMap { try? ResumeRecord($0) }
     }
 
     // MARK: Judging

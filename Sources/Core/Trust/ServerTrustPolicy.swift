@@ -77,7 +77,7 @@ public enum ServerTrustPolicy: Sendable {
             guard ["cer", "crt", "der", "pem"].contains(file.pathExtension.lowercased()) else { return nil }
             // A pipe of that name would be waited for.
             let values = try? file.resolvingSymlinksInPath().resourceValues(forKeys: [.isRegularFileKey])
-            return values?.isRegularFile == true ? try? Data(contentsOf: file) : nil
+            return values?.isRegularFile == true ? try? Data(readingFrom: file) : nil
         }
     }
 
