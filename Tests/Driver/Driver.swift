@@ -4,12 +4,17 @@ import Dispatch
 
 /// Does what a test kit that is no part of this project asks for, on public API, and answers in JSON.
 ///
+///     curlew-kit hostile  reads the requests of one case, and what is special about them; answers what came of each
 ///     curlew-kit tls     reads one case from standard input: a URL, or a sequence of such, with TLS settings; answers whether it went well
 @main
 enum Driver {
     static func main() async {
         do {
             switch CommandLine.arguments.dropFirst() {
+            case ["hostile"]:
+                let input = FileHandle.standardInput.readDataToEndOfFile()
+                let answer = try await JSONDecoder().decode(HostileCase.self, from: input).run()
+                FileHandle.standardOutput.write(try JSONEncoder().encode(answer))
             case ["tls"]:
                 let input = FileHandle.standardInput.readDataToEndOfFile()
                 let answer = try await JSONDecoder().decode(TLSCase.self, from: input).run()

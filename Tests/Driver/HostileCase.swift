@@ -1,0 +1,182 @@
+// SPDX-License-Identifier: Apache-2.0
+import Curlew
+
+/// Requests to a server that misbehaves, made by one session in order.
+struct HostileCase: Decodable {
+    let steps: [HostileStep]
+    /// A directory for files.
+    let directory: String?
+
+    private enum CodingKeys: String, CodingKey {
+        case steps
+        case directory = "data_dir"
+    }
+
+    struct Answer: Encodable {
+        var steps: [HostileStep.Outcome] = []
+    }
+
+    func run() async throws -> Answer {
+        guard let first = steps.first else { return Answer() }
+        let manager = SessionManager(configuration: makeConfiguration(first))
+        defer { manager.invalidateAndCancel() }
+        let directory = directory.map { URL(fileURLWithPath: $0) } ?? FileManager.default.temporaryDirectory
+        var answer = Answer()
+        for (index, step) in steps.enumerated() {
+            if let delay = step.delay { try await Task.sleep(for: .seconds(delay)) }
+            answer.steps.append(await step.run(manager, file: directory.appendingPathComponent("body\(index)")))
+        }
+        return answer
+    }
+
+    /// What a step says of the client as a whole, all steps of a case say.
+    private func makeConfiguration(_ first: HostileStep) -> SessionConfiguration {
+        var configuration = Driver.makeConfiguration()
+        if let proxy = first.proxy { configuration.proxy = .url(proxy) }
+        if first.http2 == true { configuration.httpVersion = .http2PriorKnowledge }
+        if let limit = steps.compactMap(\.maxBody).min() { configuration.maximumBodySize = limit }
+        if steps.contains(where: { $0.cookies == true }) {
+            configuration.cookieStorage = URLSessionConfiguration.ephemeral.httpCookieStorage
+        }
+        configuration.redirects.limit = first.follow == true ? first.maxRedirects ?? 20 : 0
+        configuration.decodesContent = first.decode == true
+        configuration.totalTimeout = steps.map { .seconds($0.timeout ?? 3) }.max()
+        return configuration
+    }
+}
+
+/// One of those requests.
+struct HostileStep: Decodable {
+    let method: String
+    let url: String
+    let headers: [[String]]?
+    let body: String?
+    let bodyBytes: Int?
+    let timeout: Double?
+    let follow: Bool?
+    let maxRedirects: Int?
+    let maxBody: Int?
+    let retries: UInt?
+    let user: [String]?
+    let cookies: Bool?
+    let decode: Bool?
+    let download: Bool?
+    let have: Int?
+    let havePath: String?
+    let http2: Bool?
+    let proxy: String?
+    let delay: Double?
+
+    struct Outcome: Encodable {
+        var ok: Bool
+        var status: Int?
+        var bodyBase64: String?
+        var error: String?
+        var kind: String?
+        var bytes: Int?
+    }
+
+    func run(_ manager: SessionManager, file: URL) async -> Outcome {
+        if download == true { return await runDownload(manager, file: file) }
+        let request = makeRequest(manager)
+        if let user, user.count == 2 { request.authenticate(user: user[0], password: user[1]) }
+        if retries != nil { request.validate(statusCode: 200..<500) }
+        let response = await request.serializingData().response
+        return outcome(response.error, response.response?.statusCode, response.data)
+    }
+
+    private var fields: HTTPHeaders {
+        HTTPHeaders((headers ?? []).filter { $0.count == 2 }.map { HTTPHeader(name: $0[0], value: $0[1]) })
+    }
+
+    private var policy: RetryPolicy? {
+        retries.map { RetryPolicy(retryLimit: $0, exponentialBackoffScale: 0.05, retryableHTTPStatusCodes: [503]) }
+    }
+
+    private func makeRequest(_ manager: SessionManager) -> DataRequest {
+        guard let method = HTTPMethod(rawValue: method) else { return manager.request("") }
+        let interceptor = policy.map { Interceptor(adapters: [], retriers: [$0]) }
+        let bytes = bodyBytes.map { Data(repeating: UInt8(ascii: "x"), count: $0) } ?? body.flatMap { $0.isEmpty ? nil : Data($0.utf8) }
+        guard let bytes else { return manager.request(url, method: method, headers: fields, interceptor: interceptor) }
+        return manager.upload(bytes, to: url, method: method, headers: fields, interceptor: interceptor)
+    }
+
+    private func runDownload(_ manager: SessionManager, file: URL) async -> Outcome {
+        let options: DownloadRequest.DownloadOptions = [.resumePreviousDownload, .removePreviousFile]
+        var left = retries ?? 0
+        do {
+            if let have, let havePath { try place(have, of: havePath, for: file) }
+        } catch {
+            return Outcome(ok: false, error: "\(error)", kind: "driver")
+        }
+        while true {
+            let response = await manager.download(url, headers: fields, to: file, options: options).validate().serializingURL().response
+            if response.error == nil { return outcome(nil, response.response?.statusCode, try? Data(contentsOf: file)) }
+            if left == 0 { return outcome(response.error, response.response?.statusCode, nil, kept: length(of: partFile(of: file))) }
+            left -= 1
+        }
+    }
+
+    private func partFile(of file: URL) -> URL {
+        file.deletingLastPathComponent().appendingPathComponent(".\(file.lastPathComponent).part")
+    }
+
+    private func length(of file: URL) -> Int {
+        let attributes = try? FileManager.default.attributesOfItem(atPath: file.path)
+        return (attributes?[.size] as? NSNumber)?.intValue ?? 0
+    }
+
+    /// Makes it look as if a process had been killed after so many bytes.
+    private func place(_ count: Int, of havePath: String, for file: URL) throws {
+        let part = partFile(of: file)
+        try FileManager.default.copyItem(at: URL(fileURLWithPath: havePath), to: part)
+        let record: [String: Any] = [
+            "version": 1, "url": url, "method": "GET", "headers": [Any](), "validator": "\"v1\"", "offset": count, "total": 262_144,
+            "partFile": part.path, "isStable": true, "created": 0,
+        ]
+        try JSONSerialization.data(withJSONObject: record).write(to: part.appendingPathExtension("json"))
+    }
+
+    private func outcome(_ error: (any Error)?, _ status: Int?, _ data: Data?, kept: Int = 0) -> Outcome {
+        switch error as? CurlewError {
+        case nil where error == nil, .responseValidationFailed:
+            return Outcome(ok: true, status: status, bodyBase64: (data ?? Data()).base64EncodedString())
+        case .transferFailed(let failure):
+            return Outcome(
+                ok: false, error: failure.description, kind: failure.kind.hostileName, bytes: max(data?.count ?? 0, kept))
+        case .some(let known):
+            return Outcome(ok: false, error: "\(known)", kind: known.hostileName, bytes: max(data?.count ?? 0, kept))
+        case nil:
+            return Outcome(ok: false, error: error.map { "\($0)" }, kind: "other", bytes: kept)
+        }
+    }
+}
+
+extension CurlewError {
+    fileprivate var hostileName: String {
+        switch self {
+        case .redirectFailed(.tooMany): "redirects"
+        case .redirectFailed(.invalidLocation), .redirectFailed(.insecureDowngrade), .urlRequestValidationFailed(.unsupportedScheme):
+            "scheme"
+        case .invalidURL, .urlRequestValidationFailed(.missingURL), .urlRequestValidationFailed(.missingHost),
+            .urlRequestValidationFailed(.invalidPort):
+            "url"
+        default: "other"
+        }
+    }
+}
+
+extension TransferFailure.Kind {
+    fileprivate var hostileName: String {
+        switch self {
+        case .connectionLost: "lost"
+        case .protocolViolation: "protocol"
+        case .connectTimeout, .firstByteTimeout, .idleTimeout, .totalTimeout, .queueTimeout: "timeout"
+        case .decoding: "decode"
+        case .unsupportedScheme: "scheme"
+        case .nameResolution: "resolve"
+        case .invalidURL: "url"
+        default: rawValue
+        }
+    }
+}
