@@ -149,3 +149,21 @@ int ccurlew_deflate_init(z_stream *stream, int level, int window_bits)
 {
     return deflateInit2(stream, level, Z_DEFLATED, window_bits, 8, Z_DEFAULT_STRATEGY);
 }
+
+/* libpsl comes with Debian's libcurl, which needs it, but is no part of libcurl's own interface: it is looked for at run time. */
+static pthread_once_t suffixes_once = PTHREAD_ONCE_INIT;
+static const void *suffixes;
+static int (*is_public_suffix)(const void *list, const char *domain);
+
+static void suffixes_start(void) {
+    void *library = dlopen("libpsl.so.5", RTLD_NOW | RTLD_LOCAL);
+    if (!library) return;
+    const void *(*builtin)(void) = (const void *(*)(void))dlsym(library, "psl_builtin");
+    is_public_suffix = (int (*)(const void *, const char *))dlsym(library, "psl_is_public_suffix");
+    if (builtin && is_public_suffix) suffixes = builtin();
+}
+
+int ccurlew_is_public_suffix(const char *domain) {
+    pthread_once(&suffixes_once, suffixes_start);
+    return suffixes ? is_public_suffix(suffixes, domain) : -1;
+}

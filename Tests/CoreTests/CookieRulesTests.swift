@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+import CurlewTransport
 import Testing
 
 @testable import CurlewCore
@@ -32,12 +33,23 @@ import Testing
     }
 
     @Test(
-        "single labels and the names of registries are public",
+        "where the system has the list, it decides",
+        .enabled(if: PublicSuffixList.contains("org") != nil),
         arguments: [
-            ("org", true), ("localhost", true), ("co.uk", true), ("com.au", true), ("ne.jp", true), ("a..b", true), (".org", true),
-            ("", true), ("example.org", false), ("example.co.uk", false), ("example.de", false), ("co.com", false),
+            ("github.io", true), ("curlew.github.io", false), ("foo.ck", true), ("www.ck", false), ("co.uk", true), ("org", true),
+            ("example.org", false), ("a..b", true), (".org", true), ("", true),
+        ])
+    func listedSuffixes(_ domain: String, _ isPublic: Bool) {
+        #expect(CookieRules.isPublicSuffix(domain) == isPublic)
+    }
+
+    @Test(
+        "without it, single labels and the names of registries are public",
+        arguments: [
+            ("org", true), ("localhost", true), ("co.uk", true), ("com.au", true), ("ne.jp", true),
+            ("example.org", false), ("example.co.uk", false), ("example.de", false), ("co.com", false),
         ])
     func publicSuffixes(_ domain: String, _ isPublic: Bool) {
-        #expect(CookieRules.isPublicSuffix(domain) == isPublic)
+        #expect(CookieRules.looksPublic(domain) == isPublic)
     }
 }

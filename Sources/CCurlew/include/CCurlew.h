@@ -112,4 +112,7 @@ CURLSHcode ccurlew_share_tls_sessions(CURLSH *share);
 int ccurlew_inflate_init(z_stream *stream, int window_bits);
 int ccurlew_deflate_init(z_stream *stream, int level, int window_bits);
 
+/* Whether a domain, in lower case, is a public suffix by libpsl's list: 1 or 0; -1 where there is no libpsl. Any thread. */
+int ccurlew_is_public_suffix(const char *domain);
+
 #endif

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import CurlewEncoding
 import CurlewHTTP
+import CurlewTransport
 
 /// Which cookie belongs to which host and path (RFC 6265, section 5.1).
 enum CookieRules {
@@ -38,11 +39,17 @@ enum CookieRules {
 
     /// Whether nobody owns a domain, so that a cookie for it would go to strangers.
     ///
-    /// A rule in place of the list at publicsuffix.org, which is larger than this library: single labels, and the usual names of national
-    /// registries. It does not know of providers that give names below their own to customers, such as `github.io`.
+    /// By the list at publicsuffix.org where the system has it, which is larger than this library; else by ``looksPublic(_:)``.
     static func isPublicSuffix(_ domain: String) -> Bool {
+        domain.split(separator: ".", omittingEmptySubsequences: false).contains("")
+            || (PublicSuffixList.contains(domain) ?? looksPublic(domain))
+    }
+
+    /// Whether a domain is a single label, or has one of the usual names of national registries. Providers that give names below their
+    /// own to customers, such as `github.io`, are not known to this rule.
+    static func looksPublic(_ domain: String) -> Bool {
         let labels = domain.split(separator: ".", omittingEmptySubsequences: false)
-        guard labels.count > 1, !labels.contains("") else { return true }
+        guard labels.count > 1 else { return true }
         return labels.count == 2 && labels[1].utf8.count == 2 && registries.contains(String(labels[0]))
     }
 }
