@@ -32,7 +32,7 @@ struct TransferState {
     /// How libcurl's end of the transfer is to be taken.
     enum Verdict: Equatable {
         case success
-        /// Once more, on a new connection; nothing was sent.
+        /// Once more, on a new connection: nothing was sent, or it may be sent twice.
         case useFreshConnection
         case failure(TransferFailure.Kind, String)
     }
@@ -234,6 +234,12 @@ struct TransferState {
     private mutating func failure(code: CURLcode, message: String, usesProxy: Bool) -> Verdict {
         // libcurl before 8.0 gives up when five pooled connections in a row turn out dead, and blames the host.
         if code == CURLE_SEND_ERROR, message.contains("tried 5 times"), freshConnections == 0 {
+            freshConnections += 1
+            return .useFreshConnection
+        }
+        // A GOAWAY that says a request was not looked at is an error to libcurl before 8, like any other on that layer. What may be
+        // repeated is, once; RFC 9113, section 8.7, would allow it for all that were not looked at.
+        if code == CURLE_HTTP2, headSize == 0, mayRepeat, freshConnections == 0 {
             freshConnections += 1
             return .useFreshConnection
         }

@@ -165,6 +165,19 @@ import Testing
         #expect(state.failureAtEnd(CURLE_GOT_NOTHING) == .connectionLost)
     }
 
+    @Test("an error of HTTP/2 before a response is another try, once, of what may be sent twice", arguments: [true, false])
+    func unprocessed(isRepeated: Bool) {
+        let state = Self.state(mayRepeat: isRepeated)
+        state.launched()
+        #expect(state.requestStarts(isSpoilt: false) == .send)
+        let first = state.end(CURLE_HTTP2, "Error in the HTTP2 framing layer")
+        #expect((first == .useFreshConnection) == isRepeated)
+        guard isRepeated else { return }
+        state.launched()
+        #expect(state.requestStarts(isSpoilt: false) == .send)
+        #expect(state.failureAtEnd(CURLE_HTTP2) == .protocolViolation)
+    }
+
     @Test("libcurl's giving up on five dead connections is another try, once")
     func fiveDead() {
         let state = Self.state()
