@@ -16,6 +16,10 @@ let package = Package(
             name: "CurlewAlamofire", targets: ["CurlewAlamofire", "CurlewCore", "CurlewTransport", "CurlewEncoding", "CurlewHTTP"]),
         .executable(name: "curlew", targets: ["CurlewTool"]),
     ],
+    traits: [
+        .trait(name: "Brotli", description: "Decodes bodies in brotli (br), with the system's libbrotlidec."),
+        .trait(name: "Zstd", description: "Decodes bodies in zstd, with the system's libzstd."),
+    ],
     targets: [
         // The C side: the system's libcurl, and the one place that includes its headers.
         .systemLibrary(
@@ -23,6 +27,9 @@ let package = Package(
             pkgConfig: "libcurl",
             providers: [.apt(["libcurl4-openssl-dev", "libssl-dev", "zlib1g-dev"]), .brew(["curl"])]
         ),
+        .systemLibrary(
+            name: "CBrotli", pkgConfig: "libbrotlidec", providers: [.apt(["libbrotli-dev"]), .brew(["brotli"])]),
+        .systemLibrary(name: "CZstd", pkgConfig: "libzstd", providers: [.apt(["libzstd-dev"]), .brew(["zstd"])]),
         .target(
             name: "CCurlew",
             dependencies: ["CLibcurl"],
@@ -32,7 +39,13 @@ let package = Package(
         // The layers, lowest first; imports only go down.
         .target(name: "CurlewHTTP", path: "Sources/HTTP"),
         .target(name: "CurlewEncoding", dependencies: ["CurlewHTTP"], path: "Sources/Encoding"),
-        .target(name: "CurlewTransport", dependencies: ["CurlewHTTP", "CCurlew"], path: "Sources/Transport"),
+        .target(
+            name: "CurlewTransport",
+            dependencies: [
+                "CurlewHTTP", "CCurlew", .target(name: "CBrotli", condition: .when(traits: ["Brotli"])),
+                .target(name: "CZstd", condition: .when(traits: ["Zstd"])),
+            ],
+            path: "Sources/Transport"),
         .target(name: "CurlewCore", dependencies: ["CurlewHTTP", "CurlewEncoding", "CurlewTransport"], path: "Sources/Core"),
         .target(name: "Curlew", dependencies: ["CurlewCore", "CurlewTransport", "CurlewEncoding", "CurlewHTTP"]),
         .target(

@@ -6,7 +6,7 @@ import CurlewHTTP
 
 extension EasyHandle {
     /// The codings that Curlew asks for when the request doesn't say (RFC 9110, section 12.5.3).
-    static let acceptedCodings = "gzip, deflate"
+    static let acceptedCodings = ContentDecoder.accepted
 
     /// Bodies beyond this size, and those of unknown size, don't go over an HTTP/2 that can hang on them.
     private static let largestBodyForOldHTTP2 = 64 * 1024

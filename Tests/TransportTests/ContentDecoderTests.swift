@@ -14,6 +14,17 @@ import Testing
         dNnyFStXrV6zdt36DRs3bd6yddv2HTt37d6zd9/+AwcPHT5y9NjxEydPnT5z9tz5CxcvXb5y9dr1Gzdv3b5z9979Bw8fPX7y9NnzFy9fvX7z9t37Dx8/ff7y\
         9dv3Hz9//f7z999/AA==
         """
+    private static let brotliBase64 = """
+        HxcC6J0JdqwvQG2B1wbOCQYjycrH4LyS805xYJ4pj/BZuh4bW9e9AxMLRYw0ZDblUinBqUuACUFU4NGHoA/dAUAIRlAMJ0iKZliOF0RJVlRNN0zLdlzPD8IoTtIs\
+        L8qqbtquH8ZpXtZtP87rdn88X29tLDgfYspYauuD5uIt577/+f7+IAQjKIYTJEUzLMcLoiQrqqYbpmU7rucHYRQnaZYXZVU3bdcP4zQv67Yf53U/7+f7+wMIRlAM\
+        J0iKZliOF0RJVlRNN0zLdlzPD8IoTtIsL8qqbtquH8ZpXtZtP87rft7vBw==
+        """
+    private static let zstdBase64 = """
+        KLUv/QRofQgAdBBjdXJsZXcgAAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8gISIjJCUmJygpKissLS4vMDEyMzQ1Njc4OTo7PD0+P0BBQkNERUZHSElK\
+        S0xNTk9QUVJTVFVWV1hZWltcXV5fYGFiY2RlZmdoaWprbG1ub3BxcnN0dXZ3eHl6e3x9fn+AgYKDhIWGh4iJiouMjY6PkJGSk5SVlpeYmZqbnJ2en6ChoqOkpaan\
+        qKmqq6ytrq+wsbKztLW2t7i5uru8vb6/wMHCw8TFxsfIycrLzM3Oz9DR0tPU1dbX2Nna29zd3t/g4eLj5OXm5+jp6uvs7e7v8PHy8/T19vf4+fr7/P3+/wEADlKL\
+        ETYZC38=
+        """
     private static var rawDeflate: Data { Data(base64Encoded: base64) ?? Data() }
     private static var gzip: Data {
         Data([0x1F, 0x8B, 8, 0, 0, 0, 0, 0, 2, 3]) + rawDeflate + Data([0x62, 0xBD, 0xF1, 0x80, 0x18, 0x02, 0x00, 0x00])
@@ -29,9 +40,25 @@ import Testing
             (self.name, self.coding, self.bytes) = (name, coding, [UInt8](bytes))
         }
         var testDescription: String { name }
+        var hasChecksum: Bool { name != "raw deflate" && !name.hasPrefix("brotli") }
     }
 
-    static let valid = [
+    static let valid = always + brotli + zstd
+    #if Brotli
+    private static let brotli = [
+        Coded(name: "brotli", coding: "br", bytes: Data(base64Encoded: brotliBase64) ?? Data()),
+        Coded(name: "brotli in deflate", coding: "BR, deflate", bytes: StoredDeflate.zlib(Data(base64Encoded: brotliBase64) ?? Data())),
+    ]
+    #else
+    private static let brotli: [Coded] = []
+    #endif
+    #if Zstd
+    private static let zstd = [Coded(name: "zstd", coding: "zstd", bytes: Data(base64Encoded: zstdBase64) ?? Data())]
+    #else
+    private static let zstd: [Coded] = []
+    #endif
+    private static let others = (brotli + zstd).filter { !$0.coding.contains(",") }
+    private static let always = [
         Coded(name: "gzip", coding: "gzip", bytes: gzip), Coded(name: "x-gzip", coding: "X-GZip", bytes: gzip),
         Coded(name: "zlib", coding: "deflate", bytes: zlib), Coded(name: "raw deflate", coding: "deflate", bytes: rawDeflate),
         Coded(name: "stored gzip", coding: "gzip", bytes: StoredDeflate.gzip(text)),
@@ -81,7 +108,7 @@ import Testing
         }
     }
 
-    @Test("a checksum's or a block's wrong byte is an error", arguments: valid.filter { $0.name != "raw deflate" })
+    @Test("a checksum's or a block's wrong byte is an error", arguments: valid.filter { $0.hasChecksum })
     func corrupt(coded: Coded) throws {
         for index in [coded.bytes.count - 1, coded.bytes.count - 4, coded.bytes.count / 2] {
             var bytes = Data(coded.bytes)
@@ -125,6 +152,13 @@ import Testing
         #expect(failure == nil)
     }
 
+    @Test("what is behind a brotli stream, and no other zstd frame, is an error", arguments: others, [50, .max])
+    func behindOthers(coded: Coded, size: Int) {
+        #expect(throws: DecodingError.self) {
+            if let failure = try Self.decode(Data(coded.bytes) + Data("behind".utf8), coded.coding, piece: size).1 { throw failure }
+        }
+    }
+
     @Test("a stream that wants a preset dictionary is an error")
     func dictionary() {
         #expect(throws: DecodingError.self) { try Self.decode(Data([0x78, 0xBB, 1, 2, 3, 4, 5, 6]), "deflate") }
@@ -133,7 +167,7 @@ import Testing
     @Test(
         "a coding that nobody asked for is an error; one that was asked for is left alone",
         arguments: [
-            ("br", "gzip, deflate", false), ("br", "gzip, br;q=0.5", true), ("gzip, BR", " br ", true), ("zstd", "*", true),
+            ("exi", "gzip, deflate", false), ("exi", "gzip, exi;q=0.5", true), ("gzip, EXI", " exi ", true), ("dcb", "*", true),
             ("compress", "", false),
         ])
     func unknown(coding: String, accepted: String, isLeftAlone: Bool) {

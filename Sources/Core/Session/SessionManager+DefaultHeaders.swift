@@ -13,10 +13,18 @@ extension SessionManager {
 
     package static func makeDefaultHeaders() -> HTTPHeaders {
         [
-            HTTPHeader(name: "Accept-Encoding", value: "gzip;q=1.0, deflate;q=0.5"),
+            HTTPHeader(name: "Accept-Encoding", value: acceptEncoding(ContentDecoder.known)),
             HTTPHeader(name: "Accept-Language", value: acceptLanguage(Locale.preferredLanguages)),
             HTTPHeader(name: "User-Agent", value: userAgent()),
         ]
+    }
+
+    /// The codings, each with a lower weight than the one before; `deflate`, of which servers have two ideas, with half of the first's.
+    static func acceptEncoding(_ codings: [String]) -> String {
+        codings.enumerated().map { index, coding in
+            let weight = index == 0 ? "1.0" : coding == "deflate" ? "0.5" : "0.\(10 - index)"
+            return "\(coding);q=\(weight)"
+        }.joined(separator: ", ")
     }
 
     static func acceptLanguage(_ languages: [String]) -> String {

@@ -27,6 +27,21 @@ package struct ContentDecoder {
     /// A longer chain is an attack: nobody compresses six times.
     private static let maximumCodings = 5
 
+    /// What is offered to servers: exactly what is decoded here.
+    package static let accepted = known.joined(separator: ", ")
+
+    /// The names of the codings, the best one first.
+    package static var known: [String] {
+        var names = ["gzip", "deflate"]
+        #if Zstd
+        names.insert("zstd", at: 0)
+        #endif
+        #if Brotli
+        names.insert("br", at: 0)
+        #endif
+        return names
+    }
+
     /// The decoders in the order in which bytes pass them: the last coding applied comes first.
     private let stages: [any CodingDecoder]
 
@@ -55,6 +70,12 @@ package struct ContentDecoder {
         switch name {
         case "gzip", "x-gzip": InflateDecoder(.gzip)
         case "deflate": InflateDecoder(.deflate)
+        #if Brotli
+        case "br": BrotliDecoder()
+        #endif
+        #if Zstd
+        case "zstd": ZstdDecoder()
+        #endif
         default: nil
         }
     }

@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+#if Zstd
+import CZstd
+
+/// Undoes `zstd` (RFC 8878), with the trait Zstd.
+package final class ZstdDecoder: CodingDecoder {
+    /// 8 MiB, the largest window that a server may ask a client to keep (RFC 9659, section 3).
+    private static let maximumWindowLog: Int32 = 23
+    private static let bufferSize = 32 * 1024
+
+    // `nil` without memory. The stream is freed with the decoder.
+    private let stream: OpaquePointer?
+    private let buffer: UnsafeMutableRawBufferPointer
+    private var hasInput = false
+    /// Whether a frame is behind us, and nothing of another one has come.
+    private var isBetweenFrames = false
+
+    package init() {
+        stream = ZSTD_createDStream()
+        buffer = .allocate(byteCount: Self.bufferSize, alignment: 16)
+        if let stream { _ = ZSTD_DCtx_setParameter(stream, ZSTD_d_windowLogMax, Self.maximumWindowLog) }
+    }
+
+    deinit {
+        if let stream { _ = ZSTD_freeDStream(stream) }
+        buffer.deallocate()
+    }
+
+    package var failureAtEnd: DecodingError? {
+        // Many servers name a coding where there is no body at all.
+        isBetweenFrames || !hasInput ? nil : DecodingError("The zstd body is cut short")
+    }
+
+    package func decode(
+        _ bytes: UnsafeRawBufferPointer, _ sink: (UnsafeRawBufferPointer) throws(DecodingError) -> Bool
+    ) throws(DecodingError) -> Bool {
+        guard !bytes.isEmpty else { return true }
+        guard let stream else { throw DecodingError("zstd has no memory") }
+        hasInput = true
+        var input = ZSTD_inBuffer(src: bytes.baseAddress, size: bytes.count, pos: 0)
+        var isOutputFull = false
+        while input.pos < input.size || isOutputFull {
+            var output = ZSTD_outBuffer(dst: buffer.baseAddress, size: buffer.count, pos: 0)
+            let hint = ZSTD_decompressStream(stream, &output, &input)
+            guard ZSTD_isError(hint) == 0 else {
+                throw DecodingError("The zstd body is corrupt: \(String(cString: ZSTD_getErrorName(hint)))")
+            }
+            if output.pos > 0, try !sink(UnsafeRawBufferPointer(rebasing: buffer[..<output.pos])) { return false }
+            isBetweenFrames = hint == 0
+            isOutputFull = output.pos == buffer.count && !isBetweenFrames
+        }
+        return true
+    }
+}
+#endif
