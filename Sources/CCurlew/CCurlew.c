@@ -143,6 +143,8 @@ CURLMcode ccurlew_multi_set_timer_callback(CURLM *multi, ccurlew_timer_callback 
 }
 CURLSHcode ccurlew_share_tls_sessions(CURLSH *share) { return curl_share_setopt(share, CURLSHOPT_SHARE, CURL_LOCK_DATA_SSL_SESSION); }
 
+const struct sockaddr *ccurlew_address(const struct curl_sockaddr *address) { return &address->addr; }
+
 int ccurlew_inflate_init(z_stream *stream, int window_bits) { return inflateInit2(stream, window_bits); }
 
 int ccurlew_deflate_init(z_stream *stream, int level, int window_bits)

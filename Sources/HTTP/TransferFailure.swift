@@ -50,6 +50,8 @@ public struct TransferFailure: Error, Sendable, Hashable {
         public static let requestBody = Kind(rawValue: "requestBody")
         /// The cache has no answer, and the network was not to be asked.
         public static let notInCache = Kind(rawValue: "notInCache")
+        /// The host has no address that the session may connect to.
+        public static let addressNotAllowed = Kind(rawValue: "addressNotAllowed")
         /// Only a cellular interface leads to the host, and those were not to be used.
         public static let cellularNotAllowed = Kind(rawValue: "cellularNotAllowed")
         /// libcurl refused an option, has not the feature, or ran out of memory.

@@ -15,6 +15,23 @@ class MultiMember {
         self.loop = loop
     }
 
+    /// The addresses it may connect to.
+    var addresses: AddressPolicy { .any }
+    /// The last address that it was not to connect to.
+    final var refusedAddress: NetworkAddress?
+
+    /// Whether a connection to an address may be made; a refused one is noted.
+    final func mayConnect(to address: UnsafePointer<sockaddr>) -> Bool {
+        let addresses = addresses
+        guard addresses.isLimited, let address = NetworkAddress(address) else { return !addresses.isLimited }
+        guard !addresses.allows(address) else { return true }
+        refusedAddress = address
+        return false
+    }
+
+    /// What to tell of an address that was refused.
+    static func refusal(of address: NetworkAddress) -> String { "The host's address \(address) is none that may be connected to" }
+
     /// libcurl has made a socket for it.
     func opened(_ socket: Int32) {
         loop.didOpen(socket)

@@ -69,6 +69,8 @@ final class StreamTransfer: MultiMember {
         loop.opened(self, code)
     }
 
+    override var addresses: AddressPolicy { request.options.addresses }
+
     /// Whether the connection's certificates are what is required; libcurl tells them at this moment only. If not, why is noted.
     func mayOpen() -> Bool {
         guard let requirement = request.options.tls.trust else { return true }
@@ -85,6 +87,9 @@ final class StreamTransfer: MultiMember {
         if let question { return ask(question) }
         if let refusal { return failure(.serverCertificate, refusal) }
         guard code == CURLE_OK else {
+            if let refusedAddress, code == CURLE_COULDNT_CONNECT {
+                return failure(.addressNotAllowed, Self.refusal(of: refusedAddress), code: code)
+            }
             let message = handle.message(for: code)
             let kind = TransferFailure.Kind.of(code, phase: phase, message: message, usesProxy: proxy != nil)
             let requirement = kind == .serverCertificate ? request.options.tls.trust : nil

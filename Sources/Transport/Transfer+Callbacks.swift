@@ -45,13 +45,16 @@ extension Transfer {
         }
     }
 
-    /// Makes a socket that no child process inherits.
+    /// Makes a socket that no child process inherits, unless its address is refused: libcurl then tries the host's next one.
     static let openSocketCallback: ccurlew_opensocket_callback = { context, _, address in
         guard let context, let address else { return CURL_SOCKET_BAD }
-        let descriptor = SystemSocket.open(address.pointee.family, address.pointee.socktype, address.pointee.`protocol`)
-        guard descriptor >= 0 else { return CURL_SOCKET_BAD }
-        Unmanaged<MultiMember>.fromOpaque(context)._withUnsafeGuaranteedRef { $0.opened(descriptor) }
-        return descriptor
+        return Unmanaged<MultiMember>.fromOpaque(context)._withUnsafeGuaranteedRef { member in
+            guard member.mayConnect(to: ccurlew_address(address)) else { return CURL_SOCKET_BAD }
+            let descriptor = SystemSocket.open(address.pointee.family, address.pointee.socktype, address.pointee.`protocol`)
+            guard descriptor >= 0 else { return CURL_SOCKET_BAD }
+            member.opened(descriptor)
+            return descriptor
+        }
     }
 
     /// Closes a socket, which the event loop forgets before its number is used again. Told the loop: connections outlive transfers.

@@ -113,6 +113,7 @@ final class Transfer: MultiMember, DeadlineHolder {
     func prepare() throws(OptionError) {
         state.launched()
         forgetOpenedSockets()
+        refusedAddress = nil
         decoder = nil
         heldHead = nil
         try handle.configure(for: self)
@@ -147,6 +148,8 @@ final class Transfer: MultiMember, DeadlineHolder {
 
     // MARK: Sending
 
+    override var addresses: AddressPolicy { request.prepared.options.addresses }
+
     override func opened(_ socket: Int32) {
         super.opened(socket)
         openedSockets.append(socket)
@@ -162,6 +165,7 @@ final class Transfer: MultiMember, DeadlineHolder {
             localPort: localPort, remotePort: remotePort, remoteAddress: remoteAddress, justOpened: openedSockets)
         let isKept = openedSockets.isEmpty
         forgetOpenedSockets()
+        guard mayUse(remoteAddress) else { return .refuseConnection }
         let isSpoilt = isKept && loop.connections.isSpoilt(socket, isSecure: isSecure)
         if !isSpoilt, isSecure, let requirement = request.prepared.options.tls.trust, !isTrusted(socket, requirement) {
             return .refuseConnection
@@ -179,11 +183,20 @@ final class Transfer: MultiMember, DeadlineHolder {
         return .send
     }
 
+    /// Whether a kept connection, which another session may have made, leads to an address that is allowed; if not, why is noted.
+    private func mayUse(_ remoteAddress: UnsafePointer<CChar>?) -> Bool {
+        let addresses = addresses
+        guard addresses.isLimited, let remoteAddress, let address = NetworkAddress(String(cString: remoteAddress)) else { return true }
+        guard !addresses.allows(address) else { return true }
+        state.refusedConnection(.addressNotAllowed, Self.refusal(of: address))
+        return false
+    }
+
     /// Whether the connection's certificates are what is required; if not, why is noted.
     private func isTrusted(_ socket: Int32, _ requirement: TrustRequirement) -> Bool {
         switch loop.trust.judge(handle, socket: socket, by: requirement, request.options.tls) {
         case .trusted: return true
-        case .refused(let message): state.refusedConnection(message)
+        case .refused(let message): state.refusedConnection(.serverCertificate, message)
         case .undecided(let question):
             state.setUp(reached: .securing)
             self.question = question
@@ -337,6 +350,10 @@ final class Transfer: MultiMember, DeadlineHolder {
             return state.ended(code: code, message: "", usesProxy: false)
         }
         noteSetUpPhase()
+        // Of several addresses some may have been tried, and failed by themselves.
+        if let refusedAddress, openedSockets.isEmpty, code == CURLE_COULDNT_CONNECT {
+            _ = state.fail(.addressNotAllowed, Self.refusal(of: refusedAddress))
+        }
         return state.ended(code: code, message: handle.message(for: code), usesProxy: proxy != nil)
     }
 

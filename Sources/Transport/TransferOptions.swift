@@ -44,6 +44,11 @@ public struct TransferOptions: Sendable, Hashable {
     /// interface that is not there fails with ``TransferFailure/Kind/connect``.
     public var interface: String?
 
+    /// The addresses that may be connected to; ``AddressPolicy/any`` by default.
+    ///
+    /// A transfer to a host that has no other address fails with ``TransferFailure/Kind/addressNotAllowed``, before anything is sent.
+    public var addresses = AddressPolicy.any
+
     /// Whether `gzip` and `deflate` codings (RFC 9110, section 8.4.1) are undone; `true` by default.
     ///
     /// `false` hands over the bytes as they come.

@@ -148,10 +148,10 @@ struct TransferState {
         bodyBytes = 0
     }
 
-    /// The connection's host is not the right one, as the message says.
-    mutating func refusedConnection(_ message: String) {
+    /// The connection is not to be used, as the message says.
+    mutating func refusedConnection(_ kind: TransferFailure.Kind, _ message: String) {
         setUp(reached: .securing)
-        _ = fail(.serverCertificate, message)
+        _ = fail(kind, message)
     }
 
     /// How far setting up the connection has come, which libcurl tells when it is asked.

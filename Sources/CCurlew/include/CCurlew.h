@@ -108,6 +108,9 @@ CURLMcode ccurlew_multi_set_socket_callback(CURLM *multi, ccurlew_socket_callbac
 CURLMcode ccurlew_multi_set_timer_callback(CURLM *multi, ccurlew_timer_callback callback);
 CURLSHcode ccurlew_share_tls_sessions(CURLSH *share);
 
+/* The address that a socket is wanted for; libcurl reserves as much as it takes behind its own declaration. */
+const struct sockaddr *ccurlew_address(const struct curl_sockaddr *address);
+
 /* inflateInit2 and deflateInit2, which zlib has as macros only. */
 int ccurlew_inflate_init(z_stream *stream, int window_bits);
 int ccurlew_deflate_init(z_stream *stream, int level, int window_bits);

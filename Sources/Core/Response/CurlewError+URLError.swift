@@ -54,7 +54,7 @@ extension TransferFailure.Kind {
         case .invalidURL: .badURL
         case .unsupportedScheme: .unsupportedURL
         case .nameResolution: .cannotFindHost
-        case .connect, .proxy: .cannotConnectToHost
+        case .connect, .proxy, .addressNotAllowed: .cannotConnectToHost
         case .secureConnection: .secureConnectionFailed
         case .serverCertificate: .serverCertificateUntrusted
         case .clientCertificate: .clientCertificateRequired

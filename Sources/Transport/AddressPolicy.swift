@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: Apache-2.0
+import CCurlew
+import CurlewHTTP
+
+/// Which addresses transfers may connect to.
+///
+/// For servers that fetch URLs which strangers give them: without a limit these lead to the server's own network (server-side request
+/// forgery). What counts is the address that is connected to, so neither names that resolve to something else a moment later nor redirects
+/// get around it. Where a proxy is used that is the proxy's address; what the proxy connects to can't be seen.
+public struct AddressPolicy: Sendable, Hashable {
+    /// All addresses; the default.
+    public static let any = AddressPolicy(isLimited: false, exceptions: [])
+
+    /// Globally reachable addresses only.
+    ///
+    /// Refused is what the registries for special purposes (RFC 6890, section 2.2) don't call globally reachable: private, loopback,
+    /// link-local, shared, documentation, multicast and reserved addresses, also inside of IPv6 addresses that carry an IPv4 address
+    /// (RFC 4291, section 2.5.5; RFC 6052; RFC 3056), and the addresses at which clouds hand out credentials.
+    public static let publicOnly = publicOnly(except: [])
+
+    /// Globally reachable addresses, and some that are not; see ``publicOnly``.
+    public static func publicOnly(except allowed: [AddressRange]) -> AddressPolicy {
+        AddressPolicy(isLimited: true, exceptions: allowed)
+    }
+
+    let isLimited: Bool
+    private let exceptions: [AddressRange]
+
+    private init(isLimited: Bool, exceptions: [AddressRange]) {
+        self.isLimited = isLimited
+        self.exceptions = exceptions
+    }
+
+    func allows(_ address: NetworkAddress) -> Bool {
+        !isLimited || exceptions.contains { $0.contains(address) } || address.isGloballyReachable
+    }
+}
+
+/// Neighbouring addresses, such as `10.1.0.0/16` or `fd12::/16`.
+public struct AddressRange: Sendable, Hashable {
+    private let first: NetworkAddress
+    /// Of 128.
+    private let prefixLength: Int
+
+    /// Reads an IPv4 or IPv6 address, or a range of such in CIDR notation (RFC 4632, section 3.1; RFC 4291, section 2.3).
+    ///
+    /// `nil` for anything else. What stands behind the prefix does not count.
+    public init?(_ text: String) {
+        let parts = text.split(separator: "/", maxSplits: 1, omittingEmptySubsequences: false)
+        guard let address = NetworkAddress(String(parts[0])) else { return nil }
+        var length = address.isIPv4 ? 32 : 128
+        if parts.count == 2 {
+            guard let given = Int(parts[1]), (0...length).contains(given), parts[1].utf8.allSatisfy({ $0 != UInt8(ascii: "+") }) else {
+                return nil
+            }
+            length = given
+        }
+        first = address
+        prefixLength = address.isIPv4 ? 96 + length : length
+    }
+
+    func contains(_ address: NetworkAddress) -> Bool {
+        let highMask = prefixLength >= 64 ? .max : ~(UInt64.max >> UInt64(prefixLength))
+        let lowMask = prefixLength >= 128 ? .max : prefixLength <= 64 ? 0 : ~(UInt64.max >> UInt64(prefixLength - 64))
+        return (address.high ^ first.high) & highMask == 0 && (address.low ^ first.low) & lowMask == 0
+    }
+}
+
+/// An IPv6 address, or an IPv4 address mapped into one (RFC 4291, section 2.5.5.2).
+struct NetworkAddress: Hashable, Sendable {
+    let high: UInt64
+    let low: UInt64
+
+    init(high: UInt64, low: UInt64) {
+        self.high = high
+        self.low = low
+    }
+
+    private init(ipv4: UInt32) {
+        self.init(high: 0, low: 0xFFFF << 32 | UInt64(ipv4))
+    }
+
+    /// Reads the usual notation of either; a zone (`%eth0`) may follow an IPv6 address.
+    init?(_ text: String) {
+        var v4 = in_addr()
+        var v6 = in6_addr()
+        if inet_pton(AF_INET, text, &v4) == 1 {
+            self.init(ipv4: UInt32(bigEndian: v4.s_addr))
+        } else if inet_pton(AF_INET6, String(text.prefix { $0 != "%" }), &v6) == 1 {
+            self.init(v6)
+        } else {
+            return nil
+        }
+    }
+
+    /// `nil` for a socket address that is no IP address.
+    init?(_ address: UnsafePointer<sockaddr>) {
+        switch Int32(address.pointee.sa_family) {
+        case AF_INET:
+            let bits = UnsafeRawPointer(address).loadUnaligned(as: sockaddr_in.self).sin_addr.s_addr
+            self.init(ipv4: UInt32(bigEndian: bits))
+        case AF_INET6: self.init(UnsafeRawPointer(address).loadUnaligned(as: sockaddr_in6.self).sin6_addr)
+        default: return nil
+        }
+    }
+
+    private init(_ address: in6_addr) {
+        let (high, low) = withUnsafeBytes(of: address) {
+            ($0.loadUnaligned(as: UInt64.self), $0.loadUnaligned(fromByteOffset: 8, as: UInt64.self))
+        }
+        self.init(high: UInt64(bigEndian: high), low: UInt64(bigEndian: low))
+    }
+
+    var isIPv4: Bool { high == 0 && low >> 32 == 0xFFFF }
+
+    /// Whether the address is one that the Internet routes.
+    var isGloballyReachable: Bool {
+        if let inner = embeddedIPv4 { return inner.isGloballyReachable }
+        if isIPv4 { return !Self.specialIPv4.contains { $0.contains(self) } }
+        return high >> 61 == 1 && !Self.specialIPv6.contains { $0.contains(self) }
+    }
+
+    /// The IPv4 address to which an IPv6 address leads by way of a translator or a tunnel.
+    private var embeddedIPv4: NetworkAddress? {
+        // NAT64 (RFC 6052, section 2.1) and 6to4 (RFC 3056, section 2).
+        if high == 0x0064_FF9B_0000_0000, low >> 32 == 0 { return NetworkAddress(ipv4: UInt32(low)) }
+        if high >> 48 == 0x2002 { return NetworkAddress(ipv4: UInt32(truncatingIfNeeded: high >> 16)) }
+        return nil
+    }
+
+    /// https://www.iana.org/assignments/iana-ipv4-special-registry, multicast, and one address of Azure's hosts.
+    private static let specialIPv4 = [
+        "0.0.0.0/8", "10.0.0.0/8", "100.64.0.0/10", "127.0.0.0/8", "168.63.129.16/32", "169.254.0.0/16", "172.16.0.0/12",
+        "192.0.0.0/24", "192.0.2.0/24", "192.88.99.0/24", "192.168.0.0/16", "198.18.0.0/15", "198.51.100.0/24", "203.0.113.0/24",
+        "224.0.0.0/4", "240.0.0.0/4",
+    ].compactMap(AddressRange.init)
+
+    /// https://www.iana.org/assignments/iana-ipv6-special-registry, as far as it lies within the global addresses 2000::/3.
+    private static let specialIPv6 = ["2001::/23", "2001:db8::/32", "3fff::/20"].compactMap(AddressRange.init)
+}
+
+// MARK: - CustomStringConvertible
+
+extension NetworkAddress: CustomStringConvertible {
+    var description: String {
+        if isIPv4 { return [24, 16, 8, 0].map { String(UInt8(truncatingIfNeeded: low >> UInt64($0))) }.joined(separator: ".") }
+        let groups = [high, low].flatMap { half in [48, 32, 16, 0].map { UInt16(truncatingIfNeeded: half >> UInt64($0)) } }
+        return groups.map { String($0, radix: 16) }.joined(separator: ":")
+    }
+}
