@@ -52,6 +52,8 @@ final class Transfer: MultiMember, DeadlineHolder {
     @exclusivity(unchecked) var isQueuedByUs = true
     /// Sockets that libcurl opened for this transfer and has not used yet.
     @exclusivity(unchecked) private var openedSockets: [Int32] = []
+    /// Body bytes behind the decoder, if there is one.
+    private var decodedBytes: Int64 = 0
     @exclusivity(unchecked) private(set) var bodyBytesSent: Int64 = 0
     @exclusivity(unchecked) var bodyBytesSeenOff: Int64 = 0
     @exclusivity(unchecked) private var tlsVersion: String?
@@ -60,6 +62,9 @@ final class Transfer: MultiMember, DeadlineHolder {
     @exclusivity(unchecked) private var lacksCertificate = false
 
     /// What a transfer has that nobody uses at the moment.
+    /// From here on a decoded body is compared with what was received.
+    private static let largestUnsuspectedBody = 16 << 20
+
     private static let idle = EventLoop.Start(
         request: TransferRequest(url: "", method: .get, headers: [:], body: nil, prepared: .standard), id: 0, observer: NoObserver(),
         time: 0,
@@ -113,6 +118,7 @@ final class Transfer: MultiMember, DeadlineHolder {
     func prepare() throws(OptionError) {
         state.launched()
         forgetOpenedSockets()
+        decodedBytes = 0
         refusedAddress = nil
         decoder = nil
         heldHead = nil
@@ -316,12 +322,22 @@ final class Transfer: MultiMember, DeadlineHolder {
         state.received(bodyBytes: bytes.count)
         guard decoder != nil else { return deliver(bytes) ? bytes.count : -1 }
         do {
-            let goesOn = try decoder?.decode(bytes) { deliver($0) } ?? false
+            let goesOn = try decoder?.decode(bytes) { mayGrow(by: $0.count) && deliver($0) } ?? false
             return goesOn ? bytes.count : -1
         } catch {
             _ = state.fail(error.kind, error.message)
             return -1
         }
+    }
+
+    /// Whether the body may be as long as this once decoded; if not, that is noted.
+    private func mayGrow(by count: Int) -> Bool {
+        decodedBytes += Int64(count)
+        guard decodedBytes > Self.largestUnsuspectedBody, let limit = request.prepared.options.maximumExpansion else { return true }
+        let (allowed, isUnlimited) = state.bodyBytes.multipliedReportingOverflow(by: Int64(limit))
+        guard !isUnlimited, decodedBytes > allowed else { return true }
+        _ = state.fail(.tooLarge, "The body has grown to more than \(limit) times of what was received")
+        return false
     }
 
     private func deliver(_ bytes: UnsafeRawBufferPointer) -> Bool {

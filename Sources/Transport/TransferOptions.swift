@@ -54,6 +54,12 @@ public struct TransferOptions: Sendable, Hashable {
     /// `false` hands over the bytes as they come.
     public var decodesContent = true
 
+    /// The most bytes that a coded body may grow to for each byte of it received; 256 by default, `nil` for no limit.
+    ///
+    /// Counts from 16 MiB of decoded bytes on: bodies that are made to fill memories and disks grow by the thousand, others hardly by the
+    /// hundred. Beyond it the transfer fails with ``TransferFailure/Kind/tooLarge``.
+    public var maximumExpansion: Int? = 256
+
     /// The largest response head in bytes, interim responses and trailers included; 256 KiB by default.
     public var maximumHeadSize = 256 * 1024
 

@@ -47,6 +47,24 @@ import Testing
         #expect(!end.body.isEmpty)
     }
 
+    @Test("a body that grows without measure is an error, but for those who want it", arguments: [1, 2])
+    func bomb(layers: Int) async throws {
+        var bytes = Data(count: 48 << 20)
+        for _ in 0..<layers { bytes = try Deflater.compress(bytes, as: .gzip, level: 9) }
+        let coding = [String](repeating: "gzip", count: layers).joined(separator: ", ")
+        let server = try LoopbackServer { [bytes] _, _ in
+            ServerResponse(status: 200, headers: [ServerField("Content-Encoding", coding)], body: .data(bytes))
+        }
+        let end = await EventLoop().run(TransferRequest(url: server.url("/")))
+        #expect(end.failure?.kind == .tooLarge)
+        #expect(end.body.count <= 16 << 20)
+        var options = TransferOptions()
+        options.maximumExpansion = nil
+        let whole = await EventLoop().run(TransferRequest(url: server.url("/"), options: options))
+        #expect(whole.error == nil)
+        #expect(whole.body.count == 48 << 20)
+    }
+
     @Test("a coding that is corrupt, or that nobody asked for, is an error", arguments: ["gzip", "br", "gzip, br"])
     func badCoding(coding: String) async throws {
         let end = try await Self.run("HTTP/1.1 200 OK\r\nContent-Encoding: \(coding)\r\nContent-Length: 5\r\n\r\nhello")
