@@ -5,6 +5,9 @@ import Dispatch
 /// Does what a test kit that is no part of this project asks for, on public API, and answers in JSON.
 ///
 ///     curlew-kit hostile  reads the requests of one case, and what is special about them; answers what came of each
+///     curlew-kit download URL FILE    fetches into a file, going on from what an earlier process left
+///     curlew-kit upload URL FILE      sends a file
+///     curlew-kit many COUNT WIDTH BASE    makes requests to BASE/n1 and so on, so many at a time
 ///     curlew-kit tls     reads one case from standard input: a URL, or a sequence of such, with TLS settings; answers whether it went well
 @main
 enum Driver {
@@ -19,6 +22,12 @@ enum Driver {
                 let input = FileHandle.standardInput.readDataToEndOfFile()
                 let answer = try await JSONDecoder().decode(TLSCase.self, from: input).run()
                 FileHandle.standardOutput.write(try JSONEncoder().encode(answer))
+            case let rest where rest.count == 3 && rest.first == "download":
+                try await Drills.download(CommandLine.arguments[2], to: URL(fileURLWithPath: CommandLine.arguments[3]))
+            case let rest where rest.count == 3 && rest.first == "upload":
+                try await Drills.upload(URL(fileURLWithPath: CommandLine.arguments[3]), to: CommandLine.arguments[2])
+            case let rest where rest.count == 4 && rest.first == "many":
+                try await Drills.many(Int(CommandLine.arguments[2]) ?? 0, Int(CommandLine.arguments[3]) ?? 1, base: CommandLine.arguments[4])
             default:
                 throw Misuse()
             }
