@@ -66,6 +66,10 @@ let package = Package(
         .executableTarget(name: "curlew-probe", dependencies: library + ["CurlewTestSupport"], path: "Tests/Probe"),
         // Does what a test kit from outside asks for; in no product.
         .executableTarget(name: "curlew-kit", dependencies: library, path: "Tests/Driver"),
+        // What scripts/fuzz fuzzes, and the inputs that it has kept.
+        .testTarget(
+            name: "FuzzTests", dependencies: ["CurlewCore", "CurlewTransport", "CurlewEncoding", "CurlewHTTP", "CCurlew"],
+            exclude: ["Corpus", "Fuzzer"]),
         .testTarget(name: "DocumentationTests", dependencies: library + ["CurlewTestSupport"]),
         // In Swift 5 mode, as the programs are for which the module is.
         .testTarget(

@@ -90,7 +90,8 @@ public struct ResponseHead: Sendable, Hashable {
         return found
     }
 
-    /// Calls `body` for each field until it returns `false`. Lines without a colon or a name are passed over.
+    /// Calls `body` for each field until it returns `false`. Lines without a colon or a name, or with control characters in it, are passed
+    /// over.
     private func forEachField(_ body: (ArraySlice<UInt8>, ArraySlice<UInt8>) -> Bool) {
         var start = endOfLine(from: bytes.startIndex)
         // What is folded onto the status line belongs to no field.
@@ -102,7 +103,8 @@ public struct ResponseHead: Sendable, Hashable {
             start = end
             guard let colon = line.firstIndex(of: UInt8(ascii: ":")) else { continue }
             let name = trimmed(line[..<colon])
-            if !name.isEmpty, !body(name, trimmed(line[(colon + 1)...])) { return }
+            guard !name.isEmpty, !name.contains(where: { $0 < space }) else { continue }
+            if !body(name, trimmed(line[(colon + 1)...])) { return }
         }
     }
 
@@ -116,10 +118,12 @@ public struct ResponseHead: Sendable, Hashable {
         field.count == wanted.count && zip(field, wanted).allSatisfy { $0.asciiLowercased == $1.asciiLowercased }
     }
 
-    /// The value as a string; a line break inside, with the white space around it, becomes one space.
+    /// The value as a string; a line break inside, with the white space around it, becomes one space, as does a carriage return or a
+    /// NUL (RFC 9110, section 5.5).
     private static func unfolded(_ value: ArraySlice<UInt8>) -> String {
-        guard value.contains(lineFeed) else { return string(value) }
-        return string(ArraySlice(value.split(separator: lineFeed).map { Array(trimmed($0)) }.joined(separator: [space])))
+        guard value.contains(where: { $0 == lineFeed || $0 == carriageReturn || $0 == 0 }) else { return string(value) }
+        let unfolded = value.split(separator: lineFeed).map { Array(trimmed($0)) }.joined(separator: [space])
+        return string(ArraySlice(unfolded.map { $0 == carriageReturn || $0 == 0 ? space : $0 }))
     }
 
     /// The code in a status line: three digits behind the version.

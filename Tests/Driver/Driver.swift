@@ -17,11 +17,11 @@ enum Driver {
             case ["hostile"]:
                 let input = FileHandle.standardInput.readDataToEndOfFile()
                 let answer = try await JSONDecoder().decode(HostileCase.self, from: input).run()
-                FileHandle.standardOutput.write(try JSONEncoder().encode(answer))
+                try FileHandle.standardOutput.write(contentsOf: JSONEncoder().encode(answer))
             case ["tls"]:
                 let input = FileHandle.standardInput.readDataToEndOfFile()
                 let answer = try await JSONDecoder().decode(TLSCase.self, from: input).run()
-                FileHandle.standardOutput.write(try JSONEncoder().encode(answer))
+                try FileHandle.standardOutput.write(contentsOf: JSONEncoder().encode(answer))
             case let rest where rest.count == 3 && rest.first == "download":
                 try await Drills.download(CommandLine.arguments[2], to: URL(fileURLWithPath: CommandLine.arguments[3]))
             case let rest where rest.count == 3 && rest.first == "upload":
@@ -32,7 +32,7 @@ enum Driver {
                 throw Misuse()
             }
         } catch {
-            FileHandle.standardError.write(Data("curlew-kit: \(error)\n".utf8))
+            try? FileHandle.standardError.write(contentsOf: Data("curlew-kit: \(error)\n".utf8))
             exit(1)
         }
     }

@@ -52,6 +52,12 @@ import Testing
         for name in ["astray", "", "E", "Folde", "HTTP/1.1 200 OK"] { #expect(head.value(for: name) == nil) }
     }
 
+    @Test("a carriage return or a NUL ends no line: in a value it becomes a space, a name with one is no name")
+    func controls() throws {
+        let head = try #require(ResponseHead(bytes: Array("HTTP/1.1 200 OK\r\nA: b\rX: c\0d\r\nE\rF: g\r\nH: i\r\n".utf8)))
+        #expect(head.headers == HTTPHeaders([HTTPHeader(name: "A", value: "b X: c d"), HTTPHeader(name: "H", value: "i")]))
+    }
+
     @Test("bytes that are not UTF-8 are read as ISO 8859-1, each field for itself")
     func encodings() throws {
         let bytes =
