@@ -27,7 +27,8 @@ enum Driver {
             case let rest where rest.count == 3 && rest.first == "upload":
                 try await Drills.upload(URL(fileURLWithPath: CommandLine.arguments[3]), to: CommandLine.arguments[2])
             case let rest where rest.count == 4 && rest.first == "many":
-                try await Drills.many(Int(CommandLine.arguments[2]) ?? 0, Int(CommandLine.arguments[3]) ?? 1, base: CommandLine.arguments[4])
+                try await Drills.many(
+                    Int(CommandLine.arguments[2]) ?? 0, Int(CommandLine.arguments[3]) ?? 1, base: CommandLine.arguments[4])
             default:
                 throw Misuse()
             }

@@ -11,6 +11,7 @@ private let target: FuzzTarget = {
     return target
 }()
 
+/// Tries one input, as libFuzzer wants it.
 @_cdecl("LLVMFuzzerTestOneInput")
 public func testOneInput(_ bytes: UnsafePointer<UInt8>?, _ count: Int) -> CInt {
     do {
