@@ -87,7 +87,7 @@ extension EasyHandle {
             try set(CURLOPT_INTERFACE, "if!" + interface)
         }
         try setTLS(tls)
-        try setProxy(proxy)
+        try setProxy(proxy, tls)
     }
 
     private func setCallbacks(for transfer: Transfer) throws(OptionError) {
@@ -229,9 +229,18 @@ extension EasyHandle {
     }
 
     /// An empty string is no proxy, whatever the environment says: libcurl must not read it for each request.
-    private func setProxy(_ proxy: Proxy?) throws(OptionError) {
+    private func setProxy(_ proxy: Proxy?, _ tls: TLSOptions) throws(OptionError) {
         try set(CURLOPT_PROXY, proxy?.url ?? "")
         try set(CURLOPT_NOPROXY, proxy?.exceptions ?? "")
+        if proxy?.isSecure == true { try setProxyTLS(tls) }
+    }
+
+    /// TLS to the proxy itself: the session's authorities and versions. It is always verified, whatever is accepted of hosts.
+    private func setProxyTLS(_ tls: TLSOptions) throws(OptionError) {
+        try set(CURLOPT_PROXY_SSLVERSION, tls.minimumVersion.libcurlMinimum | (tls.maximumVersion?.libcurlMaximum ?? 0))
+        if tls.certificateAuthorities != nil || tls.certificateAuthorityFile != nil { try set(CURLOPT_PROXY_CAPATH, nil) }
+        if let data = tls.certificateAuthorities { try set(CURLOPT_PROXY_CAINFO_BLOB, blob: data) }
+        if let file = tls.certificateAuthorityFile { try set(CURLOPT_PROXY_CAINFO, file) }
     }
 
     // MARK: Results

@@ -6,6 +6,9 @@ struct Proxy: Equatable {
     let url: String
     /// Hosts to be reached without it, separated by commas.
     let exceptions: String
+
+    /// Whether TLS is spoken to the proxy itself.
+    var isSecure: Bool { url.prefix(8).equalsIgnoringASCIICase("https://") }
 }
 
 /// What the environment says about proxies, read once for a session.

@@ -48,6 +48,26 @@ enum Servers {
         try #require(variable("CURLEW_TEST_HTTPBIN"))
     }
 
+    /// The proxies, by their addresses as `host:port`.
+    struct Proxies {
+        let open: String
+        /// For user "user" with password "passwd".
+        let authenticated: String
+        let secure: String
+        let socks: String
+        /// For that user.
+        let authenticatedSocks: String
+    }
+
+    static var hasProxies: Bool { areRequired || (try? proxies()) != nil }
+
+    static func proxies() throws -> Proxies {
+        try Proxies(
+            open: #require(variable("CURLEW_TEST_PROXY")), authenticated: #require(variable("CURLEW_TEST_PROXY_AUTH")),
+            secure: #require(variable("CURLEW_TEST_PROXY_TLS")), socks: #require(variable("CURLEW_TEST_SOCKS")),
+            authenticatedSocks: #require(variable("CURLEW_TEST_SOCKS_AUTH")))
+    }
+
     private static func variable(_ name: String) -> String? {
         ProcessInfo.processInfo.environment[name]
     }
@@ -55,6 +75,7 @@ enum Servers {
 
 extension Trait where Self == ConditionTrait {
     static var needsNginx: Self { .enabled(if: Servers.hasNginx, "needs the nginx of scripts/servers") }
+    static var needsProxies: Self { .enabled(if: Servers.hasProxies, "needs the proxies of scripts/servers") }
     static var needsHttpbin: Self { .enabled(if: Servers.hasHttpbin, "needs the httpbin of scripts/servers") }
 }
 

@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+import Curlew
+import CurlewHTTP
+import CurlewTestSupport
+import Testing
+
+// Through squid, dante and microsocks to nginx.
+@Suite(.timeLimit(.minutes(1)), .needsProxies, .needsNginx) struct ProxyTests {
+    enum Way: String, CaseIterable, Sendable {
+        case http, httpWithPassword, https, socks4, socks5, socks5h, socks5WithPassword, socks5hWithPassword
+
+        func url() throws -> String {
+            let proxies = try Servers.proxies()
+            return switch self {
+            case .http: "http://\(proxies.open)"
+            case .httpWithPassword: "http://user:passwd@\(proxies.authenticated)"
+            case .https: "https://\(proxies.secure)"
+            case .socks4, .socks5, .socks5h: "\(rawValue)://\(proxies.socks)"
+            case .socks5WithPassword: "socks5://user:passwd@\(proxies.authenticatedSocks)"
+            case .socks5hWithPassword: "socks5h://user:passwd@\(proxies.authenticatedSocks)"
+            }
+        }
+
+        /// Whether it reads requests, other than those in a tunnel.
+        var isHTTP: Bool { [.http, .httpWithPassword, .https].contains(self) }
+    }
+
+    private func manager(_ proxy: ProxyPolicy) throws -> SessionManager {
+        let authorities = try Servers.nginx().authorities
+        return makeManager {
+            $0.proxy = proxy
+            $0.tls.certificateAuthorityFile = authorities
+        }
+    }
+
+    private static func failure(_ error: (any Error)?) -> TransferFailure? {
+        if case .transferFailed(let failure)? = error as? CurlewError { failure } else { nil }
+    }
+
+    @Test("requests go through a proxy", arguments: Way.allCases)
+    func plain(way: Way) async throws {
+        let manager = try manager(.url(way.url()))
+        let response = await manager.request(try Servers.nginx().http + "/").validate().serializingString().response
+        #expect(response.value == "curlew\n")
+        #expect((response.response?.value(forHTTPHeaderField: "Via")?.contains("squid") == true) == way.isHTTP)
+    }
+
+    @Test("TLS goes through a tunnel, which sees nothing of the request", arguments: Way.allCases)
+    func secure(way: Way) async throws {
+        let manager = try manager(.url(way.url()))
+        let nginx = try Servers.nginx()
+        for base in [nginx.tls, nginx.tlsHTTP1] {
+            let response = await manager.request(base + "/").validate().serializingString().response
+            #expect(response.value == "curlew\n")
+            #expect(response.response?.value(forHTTPHeaderField: "Via") == nil)
+        }
+    }
+
+    @Test("a large body passes whole, both ways", arguments: [Way.http, .https, .socks5h])
+    func large(way: Way) async throws {
+        let manager = try manager(.url(way.url()))
+        let body = GeneratedBody().data(count: 5_000_000)
+        for base in [try Servers.nginx().http, try Servers.nginx().tlsHTTP1] {
+            let sent = try await manager.upload(body, to: base + "/upload").validate().serializingString().value
+            #expect(sent == "5000000\n")
+            let received = try await manager.request(base + "/big.bin", headers: ["Range": "bytes=0-4999999"]).serializingData().value
+            #expect(received.count == 5_000_000)
+        }
+    }
+
+    @Test("an HTTP proxy that wants another password answers plain requests with 407, and tunnels fail", arguments: ["", "user:wrong@"])
+    func refused(user: String) async throws {
+        let manager = try manager(.url("http://\(user)\(Servers.proxies().authenticated)"))
+        let nginx = try Servers.nginx()
+        let plain = await manager.request(nginx.http + "/").validate().serializingData().response
+        #expect(plain.response?.statusCode == 407)
+        #expect(plain.error != nil)
+        let tunnel = await manager.request(nginx.tls + "/").validate().serializingData().response
+        let failure = Self.failure(tunnel.error)
+        #expect(failure?.kind == .proxy)
+        #expect(failure?.requestWasSent == false)
+        #expect(!String(describing: tunnel.error).contains("wrong"))
+    }
+
+    @Test("a SOCKS proxy that wants another password is an error")
+    func refusedSocks() async throws {
+        let manager = try manager(.url("socks5h://user:wrong@\(Servers.proxies().authenticatedSocks)"))
+        let response = await manager.request(try Servers.nginx().http + "/").serializingData().response
+        #expect(Self.failure(response.error)?.kind == .proxy)
+        #expect(!String(describing: response.error).contains("wrong"))
+    }
+
+    @Test("an HTTPS proxy with the wrong name is refused before anything is sent")
+    func wrongName() async throws {
+        let port = try #require(Servers.proxies().secure.split(separator: ":").last)
+        let manager = try manager(.url("https://127.0.0.1:\(port)"))
+        let response = await manager.request(try Servers.nginx().http + "/").serializingData().response
+        #expect(Self.failure(response.error)?.requestWasSent == false)
+        #expect(response.error != nil)
+    }
+
+    @Test("exceptions go directly, and what lies behind a proxy may be unreachable", arguments: ["127.0.0.1", "*", "127.0.0.0/8"])
+    func exceptions(except: String) async throws {
+        let manager = try manager(.url("http://\(Servers.proxies().authenticated)", except: [except]))
+        let response = await manager.request(try Servers.nginx().http + "/").validate().serializingString().response
+        #expect(response.value == "curlew\n")
+        #expect(response.response?.value(forHTTPHeaderField: "Via") == nil)
+    }
+}
