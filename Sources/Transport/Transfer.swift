@@ -176,7 +176,7 @@ final class Transfer: MultiMember, DeadlineHolder {
         if !isSpoilt, isSecure, let requirement = request.prepared.options.tls.trust, !isTrusted(socket, requirement) {
             return .refuseConnection
         }
-        let action = state.requestStarts(isSpoilt: isSpoilt)
+        let action = state.requestStarts(isSpoilt: isSpoilt, isKept: isKept)
         guard action == .send else { return action }
         heldHead = nil
         lastActivity = loop.now
@@ -267,7 +267,7 @@ final class Transfer: MultiMember, DeadlineHolder {
         requestSentAt = nil
         switch state.received(line: line) {
         case .proceed: return true
-        case .fail: return false
+        case .fail, .retry: return false
         case .deliver(let head):
             guard request.authentication != nil, head.statusCode == 401 else { return deliver(head) }
             heldHead = head

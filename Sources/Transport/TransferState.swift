@@ -25,6 +25,8 @@ struct TransferState {
         case proceed
         /// The final response's head is whole.
         case deliver(ResponseHead)
+        /// The response is not the request's: the transfer is to begin again.
+        case retry
         /// The response can't be accepted.
         case fail(TransferFailure.Kind, String)
     }
@@ -82,6 +84,7 @@ struct TransferState {
     private var interimResponses = 0
     private var requestsStarted = 0
     private var freshConnections = 0
+    private var isOnKeptConnection = false
     private var wantsFreshConnection = false
     private(set) var statusCode = 0
     /// What of the head decides how the body is to be read; noted line by line, so that nobody searches the head for it.
@@ -123,8 +126,10 @@ struct TransferState {
     ///
     /// It does so several times where libcurl authenticates the connection: what has come by then was meant for libcurl alone.
     ///
-    /// - Parameter isSpoilt: whether the connection was kept from before and is of no more use.
-    mutating func requestStarts(isSpoilt: Bool) -> RequestAction {
+    /// - Parameters:
+    ///   - isSpoilt: whether the connection was kept from before and is of no more use.
+    ///   - isKept: whether it was kept from before.
+    mutating func requestStarts(isSpoilt: Bool, isKept: Bool = false) -> RequestAction {
         if isSpoilt {
             wantsFreshConnection = true
             return .useFreshConnection
@@ -136,6 +141,7 @@ struct TransferState {
             return .refuseDuplicate
         }
         requestsStarted += 1
+        isOnKeptConnection = isKept
         phase = .sending
         return .send
     }
@@ -197,6 +203,11 @@ struct TransferState {
                 return fail(.protocolViolation, "More than \(Self.maximumInterimResponses) interim responses")
             }
             return .proceed
+        }
+        // What a server says that closes a connection which was idle for long (RFC 9110, section 15.5.9) may meet a request on its way.
+        if statusCode == 408, isOnKeptConnection, mayRepeat, freshConnections == 0 {
+            wantsFreshConnection = true
+            return .retry
         }
         head = .complete
         phase = .receivingBody

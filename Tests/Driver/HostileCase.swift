@@ -16,10 +16,38 @@ struct HostileCase: Decodable {
         var steps: [HostileStep.Outcome] = []
     }
 
+    /// Makes the requests; beside them, in the same session, others to a healthy URL if CURLEW_KIT_HEALTHY has one, or
+    /// CURLEW_KIT_HEALTHY_HTTP2 where HTTP/2 is spoken. Those must not notice.
     func run() async throws -> Answer {
         guard let first = steps.first else { return Answer() }
         let manager = SessionManager(configuration: makeConfiguration(first))
         defer { manager.invalidateAndCancel() }
+        let name = first.http2 == true ? "CURLEW_KIT_HEALTHY_HTTP2" : "CURLEW_KIT_HEALTHY"
+        guard let healthy = ProcessInfo.processInfo.environment[name] else { return try await run(manager) }
+        let company = Task { try await Self.request(healthy, manager) }
+        let answer = try await run(manager)
+        company.cancel()
+        guard case .failure(let error) = await company.result, !(error is CancellationError) else { return answer }
+        return Answer(steps: [HostileStep.Outcome(ok: false, error: "a healthy transfer noticed: \(error)", kind: "company")])
+    }
+
+    /// Makes twenty requests at a time until cancelled.
+    private static func request(_ url: String, _ manager: SessionManager) async throws {
+        try await withThrowingTaskGroup(of: Void.self) { group in
+            for _ in 0..<20 {
+                group.addTask {
+                    while !Task.isCancelled {
+                        let response = await manager.request(url).validate().serializingData().response
+                        if let error = response.error, !Task.isCancelled { throw error }
+                        try await Task.sleep(for: .milliseconds(20))
+                    }
+                }
+            }
+            try await group.waitForAll()
+        }
+    }
+
+    private func run(_ manager: SessionManager) async throws -> Answer {
         let directory = directory.map { URL(fileURLWithPath: $0) } ?? FileManager.default.temporaryDirectory
         var answer = Answer()
         for (index, step) in steps.enumerated() {

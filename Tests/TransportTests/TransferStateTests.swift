@@ -178,6 +178,28 @@ import Testing
         #expect(state.failureAtEnd(CURLE_HTTP2) == .protocolViolation)
     }
 
+    @Test(
+        "a 408 on a kept connection is another try, once, of what may be sent twice",
+        arguments: [(true, true), (true, false), (false, true)])
+    func lateTimeout(isKept: Bool, mayRepeat: Bool) {
+        let state = Self.state(mayRepeat: mayRepeat)
+        state.launched()
+        #expect(state.requestStarts(isSpoilt: false, isKept: isKept) == .send)
+        #expect(state.take("HTTP/1.1 408 Request Timeout\r\n") == .proceed)
+        #expect(state.take("Content-Length: 0\r\n") == .proceed)
+        guard isKept, mayRepeat else {
+            #expect(state.take("\r\n").isDelivery)
+            return
+        }
+        #expect(state.take("\r\n") == .retry)
+        #expect(state.end(CURLE_WRITE_ERROR, "") == .useFreshConnection)
+        state.launched()
+        #expect(state.requestStarts(isSpoilt: false) == .send)
+        #expect(state.take("HTTP/1.1 408 Request Timeout\r\n") == .proceed)
+        #expect(state.take("\r\n").isDelivery)
+        #expect(state.end() == .success)
+    }
+
     @Test("libcurl's giving up on five dead connections is another try, once")
     func fiveDead() {
         let state = Self.state()
@@ -210,7 +232,9 @@ private final class Machine {
 
     func launched() { state.launched() }
     func setUp(reached phase: TransferFailure.Phase) { state.setUp(reached: phase) }
-    func requestStarts(isSpoilt: Bool) -> TransferState.RequestAction { state.requestStarts(isSpoilt: isSpoilt) }
+    func requestStarts(isSpoilt: Bool, isKept: Bool = false) -> TransferState.RequestAction {
+        state.requestStarts(isSpoilt: isSpoilt, isKept: isKept)
+    }
     func requestEnded() { state.requestEnded() }
     func take(_ line: String) -> TransferState.LineAction { Array(line.utf8).withUnsafeBytes { state.received(line: $0) } }
     func received(bodyBytes count: Int) { state.received(bodyBytes: count) }
