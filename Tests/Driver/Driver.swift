@@ -8,12 +8,15 @@ import Dispatch
 ///     curlew-kit download URL FILE    fetches into a file, going on from what an earlier process left
 ///     curlew-kit upload URL FILE      sends a file
 ///     curlew-kit many COUNT WIDTH BASE    makes requests to BASE/n1 and so on, so many at a time
+///     curlew-kit version  the version of libcurl that runs
 ///     curlew-kit tls     reads one case from standard input: a URL, or a sequence of such, with TLS settings; answers whether it went well
 @main
 enum Driver {
     static func main() async {
         do {
             switch CommandLine.arguments.dropFirst() {
+            case ["version"]:
+                try FileHandle.standardOutput.write(contentsOf: Data("\(CurlInfo.current.version)\n".utf8))
             case ["hostile"]:
                 let input = FileHandle.standardInput.readDataToEndOfFile()
                 let answer = try await JSONDecoder().decode(HostileCase.self, from: input).run()
