@@ -87,6 +87,11 @@ static const char *(*openssl_cipher_get_name)(const void *cipher);
 static int (*openssl_shutdown)(const void *ssl);
 static void (*openssl_thread_stop)(void);
 static int (*openssl_get_error)(const void *ssl, int code);
+static void (*openssl_set_msg_callback)(const void *ssl, ccurlew_tls_message_callback callback);
+static long (*openssl_ctrl)(const void *ssl, int command, long number, void *pointer);
+static void *(*openssl_get_peer_certificate)(const void *ssl);
+static int (*openssl_get_extension)(const void *certificate, int kind, int last);
+static void (*openssl_free_certificate)(void *certificate);
 
 static void openssl_find(void) {
     *(void **)&openssl_get_version = dlsym(RTLD_DEFAULT, "SSL_get_version");
@@ -95,6 +100,13 @@ static void openssl_find(void) {
     *(void **)&openssl_shutdown = dlsym(RTLD_DEFAULT, "SSL_shutdown");
     *(void **)&openssl_thread_stop = dlsym(RTLD_DEFAULT, "OPENSSL_thread_stop");
     *(void **)&openssl_get_error = dlsym(RTLD_DEFAULT, "SSL_get_error");
+    *(void **)&openssl_set_msg_callback = dlsym(RTLD_DEFAULT, "SSL_set_msg_callback");
+    *(void **)&openssl_ctrl = dlsym(RTLD_DEFAULT, "SSL_ctrl");
+    *(void **)&openssl_get_peer_certificate = dlsym(RTLD_DEFAULT, "SSL_get1_peer_certificate");
+    if(!openssl_get_peer_certificate) /* its name before OpenSSL 3 */
+        *(void **)&openssl_get_peer_certificate = dlsym(RTLD_DEFAULT, "SSL_get_peer_certificate");
+    *(void **)&openssl_get_extension = dlsym(RTLD_DEFAULT, "X509_get_ext_by_NID");
+    *(void **)&openssl_free_certificate = dlsym(RTLD_DEFAULT, "X509_free");
 }
 
 static const void *openssl_session(CURL *easy) {
@@ -131,6 +143,31 @@ bool ccurlew_tls_end_sending(CURL *easy) {
         return true;
     int code = openssl_shutdown(ssl);
     return code >= 0 || openssl_get_error(ssl, code) != want_write;
+}
+
+const void *ccurlew_tls_session(CURL *easy) { return openssl_session(easy); }
+
+bool ccurlew_tls_has_names(CURL *easy) {
+    enum { subject_alternative_names = 85 }; /* NID_subject_alt_name */
+    const void *ssl = openssl_session(easy);
+    if(!ssl || !openssl_get_peer_certificate || !openssl_get_extension || !openssl_free_certificate)
+        return true;
+    void *certificate = openssl_get_peer_certificate(ssl);
+    if(!certificate)
+        return true;
+    bool has_names = openssl_get_extension(certificate, subject_alternative_names, -1) >= 0;
+    openssl_free_certificate(certificate);
+    return has_names;
+}
+
+bool ccurlew_tls_watch(CURL *easy, ccurlew_tls_message_callback callback, void *context) {
+    enum { set_context = 16 }; /* SSL_CTRL_SET_MSG_CALLBACK_ARG */
+    const void *ssl = openssl_session(easy);
+    if(!ssl || !openssl_set_msg_callback || !openssl_ctrl)
+        return false;
+    openssl_ctrl(ssl, set_context, 0, context);
+    openssl_set_msg_callback(ssl, callback);
+    return true;
 }
 
 CURLMcode ccurlew_multi_set_long(CURLM *multi, CURLMoption option, long value) { return curl_multi_setopt(multi, option, value); }

@@ -21,6 +21,7 @@ final class EventLoopThread {
     @exclusivity(unchecked) var connections = KeptConnections()
     /// Whose certificates were found good.
     @exclusivity(unchecked) var trust = TrustRegister()
+    @exclusivity(unchecked) var closingAlerts = ClosingAlerts()
     /// Lets transfers resume each other's TLS sessions, which a multi handle alone does not.
     let share: UnsafeMutableRawPointer?
 

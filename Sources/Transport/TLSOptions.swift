@@ -25,12 +25,19 @@ public struct TLSOptions: Sendable, Hashable {
     /// Whether the host's certificate has to lead to a trusted one; `true` by default. `false` lets anybody in between read along.
     public var verifiesCertificateChain = true
     /// Whether the host's certificate has to name the host; `true` by default. `false` takes any other host's for it.
+    ///
+    /// What counts are the alternative names (RFC 9525, section 6.3), not the common name.
     public var verifiesHostName = true
     /// Whether the host's certificate chain and name are checked: both ``verifiesCertificateChain`` and ``verifiesHostName``.
     public var verifiesServer: Bool {
         get { verifiesCertificateChain && verifiesHostName }
         set { (verifiesCertificateChain, verifiesHostName) = (newValue, newValue) }
     }
+    /// Whether a body that only the connection's end frames has to be ended by TLS's closing alert (RFC 9112, section 9.8); `true` by
+    /// default.
+    ///
+    /// Without the alert anybody in between may have cut the body short. `false` is for old hosts that never send it.
+    public var requiresClosingAlert = true
     /// Whether the host has to staple its issuer's word that the certificate is not revoked (OCSP; RFC 6066, section 8); `false` by default,
     /// as many hosts don't.
     public var requiresStapledResponse = false

@@ -52,6 +52,8 @@ final class Transfer: MultiMember, DeadlineHolder {
     @exclusivity(unchecked) var isQueuedByUs = true
     /// Sockets that libcurl opened for this transfer and has not used yet.
     @exclusivity(unchecked) private var openedSockets: [Int32] = []
+    /// OpenSSL's object for the connection in use, to tell it by.
+    private var tlsSession: UnsafeRawPointer?
     /// Body bytes behind the decoder, if there is one.
     private var decodedBytes: Int64 = 0
     @exclusivity(unchecked) private(set) var bodyBytesSent: Int64 = 0
@@ -119,6 +121,7 @@ final class Transfer: MultiMember, DeadlineHolder {
         state.launched()
         forgetOpenedSockets()
         decodedBytes = 0
+        tlsSession = nil
         refusedAddress = nil
         decoder = nil
         heldHead = nil
@@ -176,6 +179,7 @@ final class Transfer: MultiMember, DeadlineHolder {
         if !isSpoilt, isSecure, let requirement = request.prepared.options.tls.trust, !isTrusted(socket, requirement) {
             return .refuseConnection
         }
+        if isSecure, !isSpoilt, !meetsHost(isKept: isKept) { return .refuseConnection }
         let action = state.requestStarts(isSpoilt: isSpoilt, isKept: isKept)
         guard action == .send else { return action }
         heldHead = nil
@@ -196,6 +200,18 @@ final class Transfer: MultiMember, DeadlineHolder {
         guard !addresses.allows(address) else { return true }
         state.refusedConnection(.addressNotAllowed, Self.refusal(of: address))
         return false
+    }
+
+    /// Notes the connection; `false` if its host is refused because its certificate has no alternative names.
+    private func meetsHost(isKept: Bool) -> Bool {
+        tlsSession = ccurlew_tls_session(handle.raw)
+        guard !isKept else { return true }
+        guard !request.prepared.options.tls.verifiesHostName || ccurlew_tls_has_names(handle.raw) else {
+            state.refusedConnection(.serverCertificate, "The host's certificate has no alternative names, and so names no host")
+            return false
+        }
+        loop.closingAlerts.watch(handle, for: loop)
+        return true
     }
 
     /// Whether the connection's certificates are what is required; if not, why is noted.
@@ -359,9 +375,18 @@ final class Transfer: MultiMember, DeadlineHolder {
         loop.ended(self, code)
     }
 
+    /// Whether nothing says that a body is whole but the end of a connection that anybody might have cut.
+    private var isCutShort: Bool {
+        isSecure && state.isFramedByEnd && handle.httpVersion != .http2 && request.prepared.options.tls.requiresClosingAlert
+            && loop.closingAlerts.isMissing(on: tlsSession)
+    }
+
     /// What libcurl's result means.
     func verdict(_ code: CURLcode) -> TransferState.Verdict {
         guard code != CURLE_OK else {
+            if isCutShort {
+                _ = state.fail(.connectionLost, "The body has no length, and the connection ended without TLS's closing alert")
+            }
             if let error = decoder?.failureAtEnd { _ = state.fail(error.kind, error.message) }
             return state.ended(code: code, message: "", usesProxy: false)
         }

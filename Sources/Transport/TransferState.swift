@@ -116,6 +116,12 @@ struct TransferState {
         return framing.hasTransferCoding ? nil : framing.contentLength
     }
 
+    /// Whether the body ends where the connection does (RFC 9112, section 6.3, rule 8).
+    var isFramedByEnd: Bool {
+        head == .complete && method != .head && statusCode != 204 && statusCode != 304 && statusCode >= 200
+            && !framing.hasTransferCoding && framing.contentLength == nil
+    }
+
     /// The transfer was handed to libcurl.
     mutating func launched() {
         phase = .resolving

@@ -200,6 +200,20 @@ import Testing
         #expect(state.end() == .success)
     }
 
+    @Test(
+        "a body without length and coding ends where the connection does",
+        arguments: [
+            (HTTPMethod.get, "200", "X: 1", true), (.get, "200", "Content-Length: 5", false),
+            (.get, "200", "Transfer-Encoding: chunked", false),
+            (.head, "200", "X: 1", false), (.get, "204", "X: 1", false), (.get, "304", "X: 1", false), (.post, "500", "X: 1", true),
+        ])
+    func framedByEnd(_ method: HTTPMethod, _ status: String, _ field: String, _ isFramedByEnd: Bool) {
+        let state = Self.state(method)
+        #expect(!state.isFramedByEnd)
+        for line in ["HTTP/1.1 \(status) X\r\n", "\(field)\r\n", "\r\n"] { _ = state.take(line) }
+        #expect(state.isFramedByEnd == isFramedByEnd)
+    }
+
     @Test("libcurl's giving up on five dead connections is another try, once")
     func fiveDead() {
         let state = Self.state()
@@ -226,6 +240,7 @@ private final class Machine {
 
     var phase: TransferFailure.Phase { state.phase }
     var hasHead: Bool { state.hasHead }
+    var isFramedByEnd: Bool { state.isFramedByEnd }
     var hasContentCoding: Bool { state.hasContentCoding }
     var requestWasSent: Bool { state.requestWasSent }
     var statusCode: Int { state.statusCode }

@@ -63,6 +63,18 @@ const char *ccurlew_tls_cipher(CURL *easy);
    False when the network does not take that now: to be called again when the socket is writable. */
 bool ccurlew_tls_end_sending(CURL *easy);
 
+/* OpenSSL's object for the connection that a transfer uses; NULL without TLS, or with another library. */
+const void *ccurlew_tls_session(CURL *easy);
+
+/* Whether the host's certificate has alternative names (RFC 5280, section 4.2.1.6); true where that can't be found out. */
+bool ccurlew_tls_has_names(CURL *easy);
+
+/* Has messages of TLS on a connection shown to a callback, as OpenSSL does: written or received, version, kind, bytes, session, context.
+   False where that can't be had. */
+typedef void (*ccurlew_tls_message_callback)(
+    int is_written, int version, int kind, const void *bytes, size_t count, void *session, void *context);
+bool ccurlew_tls_watch(CURL *easy, ccurlew_tls_message_callback callback, void *context);
+
 /* A certificate in DER; valid during the call only. */
 typedef void (*ccurlew_certificate_callback)(void *context, const unsigned char *bytes, size_t length);
 
