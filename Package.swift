@@ -14,6 +14,8 @@ let package = Package(
         .library(name: "Curlew", targets: ["Curlew", "CurlewCore", "CurlewTransport", "CurlewEncoding", "CurlewHTTP"]),
         .library(
             name: "CurlewAlamofire", targets: ["CurlewAlamofire", "CurlewCore", "CurlewTransport", "CurlewEncoding", "CurlewHTTP"]),
+        // A decoder for those who ask for it; nobody else builds it.
+        .library(name: "CurlewJSON", targets: ["CurlewJSON", "CurlewHTTP"]),
         .executable(name: "curlew", targets: ["CurlewTool"]),
     ],
     traits: [
@@ -38,6 +40,7 @@ let package = Package(
 
         // The layers, lowest first; imports only go down.
         .target(name: "CurlewHTTP", path: "Sources/HTTP"),
+        .target(name: "CurlewJSON", dependencies: ["CurlewHTTP"], path: "Sources/JSON"),
         .target(name: "CurlewEncoding", dependencies: ["CurlewHTTP"], path: "Sources/Encoding"),
         .target(
             name: "CurlewTransport",
@@ -57,6 +60,7 @@ let package = Package(
         .target(name: "CurlewTestSupport", path: "Tests/Support"),
         .testTarget(name: "SupportTests", dependencies: ["CurlewTestSupport"]),
         .testTarget(name: "HTTPTests", dependencies: ["CurlewHTTP"]),
+        .testTarget(name: "JSONTests", dependencies: ["CurlewJSON", "CurlewHTTP"]),
         .testTarget(name: "EncodingTests", dependencies: ["CurlewEncoding", "CurlewHTTP"]),
         .testTarget(name: "TransportTests", dependencies: ["CurlewTransport", "CurlewHTTP", "CurlewTestSupport"]),
         .testTarget(

@@ -78,12 +78,3 @@ public struct DownloadResponseSerializer<Value>: DownloadResponseSerializerProto
         }
     }
 }
-
-/// Makes values of bytes; `JSONDecoder` is one, and so can be a faster one.
-@preconcurrency public protocol DataDecoder: Sendable {
-    /// Makes a value of bytes. What it throws is the underlying error of ``CurlewError/ResponseSerializationFailureReason/decodingFailed(error:)``.
-    func decode<Value: Decodable & Sendable>(_ type: Value.Type, from data: Data) throws -> Value
-}
-
-extension JSONDecoder: DataDecoder {}
-extension PropertyListDecoder: DataDecoder {}

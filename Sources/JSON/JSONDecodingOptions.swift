@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+import CurlewHTTP
+
+/// What a decoder was told, in the form that values are decoded with.
+final class JSONDecodingOptions: Sendable {
+    let date: JSONDecoder.DateDecodingStrategy
+    let data: JSONDecoder.DataDecodingStrategy
+    let keys: JSONDecoder.KeyDecodingStrategy
+    /// `nil` if no string stands for a number.
+    let nonConformingFloats: NonConformingFloats?
+    let userInfo: [CodingUserInfoKey: any Sendable]
+    let usesDefaultKeys: Bool
+
+    init(_ decoder: FastJSONDecoder) {
+        date = decoder.dateDecodingStrategy
+        data = decoder.dataDecodingStrategy
+        keys = decoder.keyDecodingStrategy
+        userInfo = decoder.userInfo
+        nonConformingFloats = NonConformingFloats(decoder.nonConformingFloatDecodingStrategy)
+        if case .useDefaultKeys = keys { usesDefaultKeys = true } else { usesDefaultKeys = false }
+    }
+
+    /// The name by which types know a key.
+    func name(of key: String, path: CodingPath?) -> String {
+        switch keys {
+        case .useDefaultKeys: key
+        case .convertFromSnakeCase: key.convertedFromSnakeCase
+        case .custom(let convert): convert(path.keys + [JSONKey.name(key)]).stringValue
+        @unknown default: key
+        }
+    }
+}
+
+/// The strings that stand for what JSON cannot write.
+struct NonConformingFloats: Sendable {
+    private let infinity: String
+    private let negativeInfinity: String
+    private let nan: String
+
+    init?(_ strategy: JSONDecoder.NonConformingFloatDecodingStrategy) {
+        guard case .convertFromString(let infinity, let negativeInfinity, let nan) = strategy else { return nil }
+        (self.infinity, self.negativeInfinity, self.nan) = (infinity, negativeInfinity, nan)
+    }
+
+    /// What the string at an index stands for. Escapes are not undone.
+    func value<T: BinaryFloatingPoint>(of tape: JSONTape, at index: Int) -> T? {
+        guard tape[index].kind == .string, tape[index].has(TapeWord.isPlain) else { return nil }
+        let text = tape.text(at: index)
+        if text.elementsEqual(infinity.utf8) { return .infinity }
+        if text.elementsEqual(negativeInfinity.utf8) { return -.infinity }
+        if text.elementsEqual(nan.utf8) { return .nan }
+        return nil
+    }
+}
+
+extension String {
+    /// `one_two_three` as `oneTwoThree`; underscores at either end stay.
+    var convertedFromSnakeCase: String {
+        guard let first = firstIndex(where: { $0 != "_" }), let last = lastIndex(where: { $0 != "_" }) else { return self }
+        let words = self[first...last].split(separator: "_")
+        guard words.count > 1, let head = words.first else { return self }
+        let tail = words.dropFirst().map(\.capitalized).joined()
+        return self[..<first] + head.lowercased() + tail + self[index(after: last)...]
+    }
+}

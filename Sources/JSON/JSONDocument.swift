@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+import CurlewHTTP
+
+/// A text in UTF-8 with its tape, in memory of its own: decoders and containers may outlive the call that made them.
+final class JSONDocument {
+    // Immutable, but for what the tape says about objects.
+    let tape: JSONTape
+    private let length: Int
+
+    /// Reads a text in UTF-8, UTF-16 or UTF-32, with a byte order mark or without.
+    convenience init(_ data: Data, assumesTopLevelDictionary: Bool) throws(JSONSyntaxError) {
+        let mark = data.prefix(4)
+        let encoding = TextEncoding(mark[...])
+        let text = data.dropFirst(encoding.markLength)
+        guard let other = encoding.encoding else {
+            try self.init(copying: text, assumesTopLevelDictionary: assumesTopLevelDictionary)
+            return
+        }
+        guard let string = String(bytes: text, encoding: other) else { throw JSONSyntaxError(.encoding, at: 0) }
+        try self.init(copying: Data(string.utf8), assumesTopLevelDictionary: assumesTopLevelDictionary)
+    }
+
+    private init(copying text: Data, assumesTopLevelDictionary: Bool) throws(JSONSyntaxError) {
+        length = text.count
+        // Offsets and indices have 32 bits.
+        guard length < Int(UInt32.max) - JSONTape.padding else { throw JSONSyntaxError(.tooLarge, at: 0) }
+        let bytes = UnsafeMutablePointer<UInt8>.allocate(capacity: length + JSONTape.padding)
+        text.copyBytes(to: bytes, count: length)
+        (bytes + length).initialize(repeating: 0, count: JSONTape.padding)
+        var failure: JSONSyntaxError?
+        let words = withUnsafeTemporaryAllocation(of: Int.self, capacity: JSONTokenizer.deepest) { open in
+            var tokenizer = JSONTokenizer(bytes, count: text.count, open: open)
+            do throws(JSONSyntaxError) {
+                try tokenizer.run(assumesTopLevelDictionary: assumesTopLevelDictionary)
+            } catch {
+                failure = error
+            }
+            return tokenizer.words
+        }
+        tape = JSONTape(bytes: UnsafePointer(bytes), words: words)
+        if var failure {
+            failure.position = position(of: failure.offset)
+            throw failure
+        }
+    }
+
+    deinit {
+        tape.bytes.deallocate()
+        tape.words.deallocate()
+    }
+
+    /// The line and the column of a byte, both from 1.
+    func position(of offset: Int) -> (line: Int, column: Int) {
+        var line = 1
+        var column = 1
+        for index in 0..<min(offset, length) {
+            let byte = tape.bytes[index]
+            let endsLine = byte == .lineFeed || byte == .carriageReturn && tape.bytes[index + 1] != .lineFeed
+            line += endsLine ? 1 : 0
+            column = endsLine ? 1 : column + 1
+        }
+        return (line, column)
+    }
+}
+
+/// What a text is encoded in, by its first bytes (RFC 4627, section 3), the way Foundation tells.
+private struct TextEncoding {
+    /// `nil` for UTF-8.
+    private(set) var encoding: String.Encoding?
+    private(set) var markLength = 0
+
+    init(_ head: Data.SubSequence) {
+        var bytes: [UInt8?] = head.map { $0 }
+        bytes.append(contentsOf: repeatElement(nil, count: 4 - min(4, bytes.count)))
+        switch (bytes[0], bytes[1], bytes[2], bytes[3]) {
+        case (0, 0, 0xFE, 0xFF): (encoding, markLength) = (.utf32BigEndian, 4)
+        case (0xFE, 0xFF, 0, 0): (encoding, markLength) = (.utf32LittleEndian, 4)
+        case (0xFE, 0xFF, _, _): (encoding, markLength) = (.utf16BigEndian, 2)
+        case (0xFF, 0xFE, _, _): (encoding, markLength) = (.utf16LittleEndian, 2)
+        case (0xEF, 0xBB, 0xBF, _): markLength = 3
+        case (0, 0, 0, let last?) where last != 0: encoding = .utf32BigEndian
+        case (0, let second?, 0, let fourth?) where second != 0 && fourth != 0: encoding = .utf16BigEndian
+        case (let first?, 0, 0, 0) where first != 0: encoding = .utf32LittleEndian
+        case (let first?, 0, let third?, 0) where first != 0 && third != 0: encoding = .utf16LittleEndian
+        // A single digit.
+        case (0, let second?, nil, nil) where second != 0: encoding = .utf16BigEndian
+        case (let first?, 0, nil, nil) where first != 0: encoding = .utf16LittleEndian
+        default: break
+        }
+    }
+}
