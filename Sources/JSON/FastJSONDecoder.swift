@@ -48,9 +48,9 @@ public struct FastJSONDecoder: DataDecoder {
     public func decode<Value: Decodable>(_ type: Value.Type, from data: Data) throws -> Value {
         var document: JSONDocument?
         do {
-            let text = try JSONDocument(data, assumesTopLevelDictionary: assumesTopLevelDictionary)
+            let text = try JSONDocument(data, JSONDecodingOptions(self))
             document = text
-            return try JSONValueDecoder(text, JSONDecodingOptions(self)).root(type)
+            return try JSONValueDecoder(text).decode(type)
         } catch var error as JSONSyntaxError {
             error.position = error.position ?? document?.position(of: error.offset)
             throw DecodingError.dataCorrupted(

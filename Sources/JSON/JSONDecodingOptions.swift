@@ -10,23 +10,27 @@ final class JSONDecodingOptions: Sendable {
     let nonConformingFloats: NonConformingFloats?
     let userInfo: [CodingUserInfoKey: any Sendable]
     let usesDefaultKeys: Bool
+    let assumesTopLevelDictionary: Bool
 
     init(_ decoder: FastJSONDecoder) {
         date = decoder.dateDecodingStrategy
         data = decoder.dataDecodingStrategy
         keys = decoder.keyDecodingStrategy
         userInfo = decoder.userInfo
+        assumesTopLevelDictionary = decoder.assumesTopLevelDictionary
         nonConformingFloats = NonConformingFloats(decoder.nonConformingFloatDecodingStrategy)
         if case .useDefaultKeys = keys { usesDefaultKeys = true } else { usesDefaultKeys = false }
     }
 
-    /// The name by which types know a key.
-    func name(of key: String, path: CodingPath?) -> String {
+    /// How types know the keys of an object.
+    func naming(in decoder: JSONValueDecoder) -> (String) -> String {
         switch keys {
-        case .useDefaultKeys: key
-        case .convertFromSnakeCase: key.convertedFromSnakeCase
-        case .custom(let convert): convert(path.keys + [JSONKey.name(key)]).stringValue
-        @unknown default: key
+        case .useDefaultKeys: return { $0 }
+        case .convertFromSnakeCase: return { $0.convertedFromSnakeCase }
+        case .custom(let convert):
+            let path = decoder.codingPath
+            return { convert(path + [JSONKey.name($0)]).stringValue }
+        @unknown default: return { $0 }
         }
     }
 }

@@ -5,23 +5,26 @@ import CurlewHTTP
 final class JSONDocument {
     // Immutable, but for what the tape says about objects.
     let tape: JSONTape
-    private let length: Int
+    let options: JSONDecodingOptions
+    /// In bytes.
+    let length: Int
 
     /// Reads a text in UTF-8, UTF-16 or UTF-32, with a byte order mark or without.
-    convenience init(_ data: Data, assumesTopLevelDictionary: Bool) throws(JSONSyntaxError) {
+    convenience init(_ data: Data, _ options: JSONDecodingOptions) throws(JSONSyntaxError) {
         let mark = data.prefix(4)
         let encoding = TextEncoding(mark[...])
         let text = data.dropFirst(encoding.markLength)
         guard let other = encoding.encoding else {
-            try self.init(copying: text, assumesTopLevelDictionary: assumesTopLevelDictionary)
+            try self.init(copying: text, options)
             return
         }
         guard let string = String(bytes: text, encoding: other) else { throw JSONSyntaxError(.encoding, at: 0) }
-        try self.init(copying: Data(string.utf8), assumesTopLevelDictionary: assumesTopLevelDictionary)
+        try self.init(copying: Data(string.utf8), options)
     }
 
-    private init(copying text: Data, assumesTopLevelDictionary: Bool) throws(JSONSyntaxError) {
+    private init(copying text: Data, _ options: JSONDecodingOptions) throws(JSONSyntaxError) {
         length = text.count
+        self.options = options
         // Offsets and indices have 32 bits.
         guard length < Int(UInt32.max) - JSONTape.padding else { throw JSONSyntaxError(.tooLarge, at: 0) }
         let bytes = UnsafeMutablePointer<UInt8>.allocate(capacity: length + JSONTape.padding)
@@ -31,7 +34,7 @@ final class JSONDocument {
         let words = withUnsafeTemporaryAllocation(of: Int.self, capacity: JSONTokenizer.deepest) { open in
             var tokenizer = JSONTokenizer(bytes, count: text.count, open: open)
             do throws(JSONSyntaxError) {
-                try tokenizer.run(assumesTopLevelDictionary: assumesTopLevelDictionary)
+                try tokenizer.run(assumesTopLevelDictionary: options.assumesTopLevelDictionary)
             } catch {
                 failure = error
             }

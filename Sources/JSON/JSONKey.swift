@@ -24,31 +24,3 @@ enum JSONKey: CodingKey {
         }
     }
 }
-
-/// The last step of the way to a value. Made for arrays and objects only; values in them get by without one unless they fail.
-final class CodingPath {
-    private let parent: CodingPath?
-    private let key: any CodingKey
-
-    init(_ parent: CodingPath?, _ key: any CodingKey) {
-        self.parent = parent
-        self.key = key
-    }
-
-    /// The keys from the root on.
-    var keys: [any CodingKey] {
-        var keys = [key]
-        var next = parent
-        while let step = next {
-            keys.append(step.key)
-            next = step.parent
-        }
-        keys.reverse()
-        return keys
-    }
-}
-
-extension CodingPath? {
-    /// The keys from the root on.
-    var keys: [any CodingKey] { self?.keys ?? [] }
-}

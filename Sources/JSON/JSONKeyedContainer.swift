@@ -3,25 +3,17 @@ import CurlewHTTP
 
 /// An object, by key. Of several equal keys the first one counts.
 struct JSONKeyedContainer<Key: CodingKey>: KeyedDecodingContainerProtocol {
+    // One reference and no more: the standard library copies the container for each value.
     private let decoder: JSONValueDecoder
-    private let tape: JSONTape
-    private let path: CodingPath?
-    private let object: Int
-    /// For objects in which keys cannot be found by their bytes.
-    private let keys: JSONKeyIndex?
 
-    init(_ decoder: JSONValueDecoder, at index: Int, path: CodingPath?) throws {
-        self.decoder = decoder
-        tape = decoder.tape
-        self.path = path
-        object = index
-        keys = decoder.options.usesDefaultKeys && tape.hasPlainKeys(at: index)
-            ? nil : try JSONKeyIndex(of: decoder, at: index, path: path)
-    }
+    /// Makes a container of an object whose keys the decoder has looked at.
+    init(_ decoder: JSONValueDecoder) { self.decoder = decoder }
 
-    var codingPath: [any CodingKey] { path.keys }
+    private var tape: JSONTape { decoder.tape }
 
-    var allKeys: [Key] { keys?.names.compactMap(Key.init(stringValue:)) ?? tape.keys(at: object).compactMap(Key.init(stringValue:)) }
+    var codingPath: [any CodingKey] { decoder.codingPath }
+
+    var allKeys: [Key] { (decoder.names?.all ?? tape.keys(at: decoder.index)).compactMap(Key.init(stringValue:)) }
 
     func contains(_ key: Key) -> Bool { find(key) != nil }
 
@@ -47,7 +39,7 @@ struct JSONKeyedContainer<Key: CodingKey>: KeyedDecodingContainerProtocol {
     func decode(_ type: UInt128.Type, forKey key: Key) throws -> UInt128 { try plain(key) }
 
     func decode<T: Decodable>(_ type: T.Type, forKey key: Key) throws -> T {
-        try decoder.value(type, at: try index(of: key), path: CodingPath(path, key))
+        try nested(at: try index(of: key), key).value(type, in: decoder)
     }
 
     func decodeIfPresent(_ type: Bool.Type, forKey key: Key) throws -> Bool? { try plainIfPresent(key) }
@@ -71,32 +63,30 @@ struct JSONKeyedContainer<Key: CodingKey>: KeyedDecodingContainerProtocol {
 
     func decodeIfPresent<T: Decodable>(_ type: T.Type, forKey key: Key) throws -> T? {
         guard let index = findPresent(key) else { return nil }
-        return try decoder.value(type, at: index, path: CodingPath(path, key))
+        return try nested(at: index, key).value(type, in: decoder)
     }
 
     func nestedContainer<Nested: CodingKey>(keyedBy type: Nested.Type, forKey key: Key) throws -> KeyedDecodingContainer<Nested> {
-        try decoder.keyedContainer(at: try index(of: key), path: CodingPath(path, key))
+        try nested(at: try index(of: key), key).container(keyedBy: type)
     }
 
     func nestedUnkeyedContainer(forKey key: Key) throws -> any UnkeyedDecodingContainer {
-        try decoder.unkeyedContainer(at: try index(of: key), path: CodingPath(path, key))
+        try nested(at: try index(of: key), key).unkeyedContainer()
     }
 
-    func superDecoder() throws -> any Decoder { superDecoder(at: JSONKey.super) }
-
-    func superDecoder(forKey key: Key) throws -> any Decoder { superDecoder(at: key) }
+    // A decoder of a missing value stands at `null`.
+    func superDecoder() throws -> any Decoder { nested(at: find(JSONKey.super) ?? JSONTape.null, JSONKey.super) }
+    func superDecoder(forKey key: Key) throws -> any Decoder { nested(at: find(key) ?? JSONTape.null, key) }
 
     // MARK: Private
 
-    /// A decoder of a missing value stands at `null`.
-    private func superDecoder(at key: any CodingKey) -> JSONValueDecoder {
-        JSONValueDecoder(decoder.document, decoder.options, at: find(key) ?? JSONTape.null, path: CodingPath(path, key))
-    }
+    @inline(__always)
+    private func nested(at index: Int, _ key: any CodingKey) -> JSONValueDecoder { JSONValueDecoder(decoder, key, at: index) }
 
     @inline(__always)
     private func find(_ key: some CodingKey) -> Int? {
-        if let keys { return keys[key.stringValue] }
-        return tape.find(key.stringValue, at: object)
+        if let names = decoder.names { return names[key.stringValue] }
+        return tape.find(key.stringValue, at: decoder.index)
     }
 
     @inline(__always)
@@ -131,7 +121,7 @@ struct JSONKeyedContainer<Key: CodingKey>: KeyedDecodingContainerProtocol {
         do throws(ValueFailure) {
             return try T.read(decoder, at: index)
         } catch {
-            throw decoder.error(error, T.self, at: index, path: CodingPath(path, key).keys)
+            throw decoder.error(error, T.self, at: index, key: key)
         }
     }
 }

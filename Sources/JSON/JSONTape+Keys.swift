@@ -12,9 +12,13 @@ extension JSONTape {
     @inline(__always)
     func find(_ key: String, at object: Int) -> Int? {
         var key = key
-        let (found, isASCII) = key.withUTF8 { (find($0, at: object), $0.allSatisfy { $0 < 0x80 }) }
-        if found != nil || isASCII { return found }
-        // Strings are equal too when Unicode says so, as the Kelvin sign is to a K.
+        return key.withUTF8 { find($0, at: object) } ?? findEquivalent(key, at: object)
+    }
+
+    /// Strings are equal too when Unicode says so, as the Kelvin sign is to a K.
+    @inline(never)
+    private func findEquivalent(_ key: String, at object: Int) -> Int? {
+        if key.utf8.allSatisfy({ $0 < 0x80 }) { return nil }
         var next = object + 2
         for _ in 0..<count(at: object) {
             if String(decoding: text(at: next), as: UTF8.self) == key { return next + 1 }
@@ -67,8 +71,9 @@ extension JSONTape {
         var seen: UInt64 = 0
         var next = object + 2
         for position in 0..<count(at: object) {
-            let key = text(at: next)
-            let bit: UInt64 = 1 << (hash(key) >> 58)
+            let word = self[next]
+            let key = UnsafeBufferPointer(start: bytes + word.offset, count: word.length)
+            let bit: UInt64 = 1 &<< (hash(key) &>> 58)
             // Only keys with the same bit can be equal.
             if seen & bit != 0, hasKey(key, amongFirst: position, of: object) { return false }
             seen |= bit
@@ -124,21 +129,21 @@ extension JSONTape {
 /// The values of an object by the names of their keys as types know them; the first of equal names counts.
 final class JSONKeyIndex {
     private var values: [String: Int] = [:]
-    private(set) var names: [String] = []
+    private(set) var all: [String] = []
 
-    init(of decoder: JSONValueDecoder, at object: Int, path: CodingPath?) throws {
+    init(of decoder: JSONValueDecoder) throws {
         let tape = decoder.tape
-        let count = tape.count(at: object)
+        let count = tape.count(at: decoder.index)
         values.reserveCapacity(count)
-        names.reserveCapacity(count)
-        var next = object + 2
+        all.reserveCapacity(count)
+        let name = decoder.options.naming(in: decoder)
+        var next = decoder.index + 2
         for _ in 0..<count {
-            let key = try tape.key(at: next)
-            let name = decoder.options.name(of: key, path: path)
+            let name = name(try tape.key(at: next))
             next = tape.index(after: next)
             if values[name] == nil {
                 values[name] = next
-                names.append(name)
+                all.append(name)
             }
             next = tape.index(after: next)
         }

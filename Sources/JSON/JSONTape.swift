@@ -7,8 +7,19 @@ import CurlewHTTP
 /// For arrays and objects the offset is the index after their last entry, and a second entry holds the number of elements in its
 /// lower half, and in its upper half, for objects, the index of the key to try first.
 struct TapeWord {
-    enum Kind: UInt8 {
-        case null, `false`, `true`, number, string, array, object
+    /// What a value is. Numbers rather than an enumeration, as each look at the tape begins here.
+    struct Kind: Equatable {
+        let bits: UInt64
+
+        static let null = Kind(bits: 0)
+        static let `false` = Kind(bits: 1)
+        static let `true` = Kind(bits: 2)
+        static let number = Kind(bits: 3)
+        static let string = Kind(bits: 4)
+        static let array = Kind(bits: 8)
+        static let object = Kind(bits: 9)
+        /// What arrays and objects have in common.
+        static let container: UInt64 = 8
     }
 
     // Strings: without escapes and control characters; of ASCII alone.
@@ -29,10 +40,10 @@ struct TapeWord {
     @inline(__always) init(bits: UInt64) { self.bits = bits }
 
     @inline(__always) init(_ kind: Kind, flags: UInt64 = 0, length: Int = 0, offset: Int = 0) {
-        bits = UInt64(kind.rawValue) | flags | UInt64(truncatingIfNeeded: length) << 8 | UInt64(truncatingIfNeeded: offset) << 32
+        bits = kind.bits | flags | UInt64(truncatingIfNeeded: length) << 8 | UInt64(truncatingIfNeeded: offset) << 32
     }
 
-    @inline(__always) var kind: Kind { Kind(rawValue: UInt8(truncatingIfNeeded: bits) & 0xF) ?? .null }
+    @inline(__always) var kind: Kind { Kind(bits: bits & 0xF) }
     @inline(__always) var length: Int { Int(truncatingIfNeeded: bits >> 8 & 0xFF_FFFF) }
     @inline(__always) var offset: Int { Int(truncatingIfNeeded: bits >> 32) }
     @inline(__always) func has(_ flag: UInt64) -> Bool { bits & flag != 0 }
@@ -59,11 +70,8 @@ struct JSONTape {
     /// The index of what follows a value.
     @inline(__always) func index(after index: Int) -> Int {
         let word = self[index]
-        switch word.kind {
-        case .array, .object: return word.offset
-        case .string, .number: return word.has(TapeWord.isLong) ? index + 2 : index + 1
-        case .null, .false, .true: return index + 1
-        }
+        if word.has(TapeWord.Kind.container) { return word.offset }
+        return word.has(TapeWord.isLong) ? index &+ 2 : index &+ 1
     }
 
     /// The elements of an array, the pairs of an object.
@@ -74,7 +82,7 @@ struct JSONTape {
     /// The text of a string or number.
     @inline(__always) func text(at index: Int) -> UnsafeBufferPointer<UInt8> {
         let word = self[index]
-        let length = word.has(TapeWord.isLong) ? Int(truncatingIfNeeded: words[index + 1]) : word.length
+        let length = word.has(TapeWord.isLong) ? Int(truncatingIfNeeded: words[index &+ 1]) : word.length
         return UnsafeBufferPointer(start: bytes + word.offset, count: length)
     }
 
@@ -84,12 +92,11 @@ struct JSONTape {
     }
 
     @inline(__always) func bool(at index: Int) throws(ValueFailure) -> Bool {
-        switch self[index].kind {
-        case .true: return true
-        case .false: return false
+        let kind = self[index].kind
+        if kind == .true { return true }
+        if kind == .false { return false }
         // As in Foundation, where null is a mismatch for Bool alone.
-        default: throw .isOfOtherType
-        }
+        throw .isOfOtherType
     }
 
     /// What the value is, as error messages have it.
@@ -100,7 +107,7 @@ struct JSONTape {
         case .number: "number"
         case .string: "a string"
         case .array: "an array"
-        case .object: "a dictionary"
+        default: "a dictionary"
         }
     }
 }

@@ -16,9 +16,12 @@ struct JSONTokenizer {
     private(set) var words: UnsafeMutablePointer<UInt64>
     private var count = 0
     private var capacity: Int
-    /// The open arrays and objects, outermost first.
+    /// The arrays and objects around the innermost one, outermost first.
     private let open: UnsafeMutableBufferPointer<Int>
     private var depth = 0
+    /// The innermost of them, and what it ends with.
+    private var container = 0
+    private var closing: UInt8 = 0
 
     /// - Parameter open: room for ``deepest`` indices.
     init(_ start: UnsafePointer<UInt8>, count: Int, open: UnsafeMutableBufferPointer<Int>) {
@@ -26,8 +29,8 @@ struct JSONTokenizer {
         end = start + count
         position = start
         self.open = open
-        // Ordinary texts have an entry for every 8 to 12 bytes.
-        capacity = count / 8 + 16
+        // Ordinary texts have an entry for every 6 to 12 bytes.
+        capacity = count / 6 + 16
         words = .allocate(capacity: capacity)
     }
 
@@ -92,16 +95,13 @@ struct JSONTokenizer {
     /// - Returns: whether another value follows.
     @inline(__always)
     private mutating func scanSeparator() throws(JSONSyntaxError) -> Bool {
-        let container = open[depth - 1]
-        words[container + 1] &+= 1
-        let isArray = TapeWord(bits: words[container]).kind == .array
-        let closing: UInt8 = isArray ? .closeBracket : .closeBrace
+        words[container &+ 1] &+= 1
         skipSpace()
         if position.pointee == .comma {
             position += 1
             skipSpace()
             if position.pointee != closing {
-                if !isArray { try scanKey() }
+                if closing == .closeBrace { try scanKey() }
                 return true
             }
         }
@@ -113,7 +113,6 @@ struct JSONTokenizer {
     /// The pairs of a dictionary that has no braces around it, up to the end of the text.
     private mutating func scanBareDictionary() throws(JSONSyntaxError) {
         try enter(.object, brace: 0)
-        let container = open[depth - 1]
         skipSpace()
         while position < end {
             try scanKey()
@@ -129,11 +128,14 @@ struct JSONTokenizer {
         leave()
     }
 
+    @inline(__always)
     private mutating func enter(_ kind: TapeWord.Kind, brace: Int = 1) throws(JSONSyntaxError) {
         guard depth < Self.deepest else { throw failure(.tooDeep) }
         position += brace
-        open[depth] = count
-        depth += 1
+        open[depth] = container
+        depth &+= 1
+        container = count
+        closing = kind == .array ? .closeBracket : .closeBrace
         append(TapeWord(kind))
         append(TapeWord(bits: 0))
     }
@@ -141,10 +143,11 @@ struct JSONTokenizer {
     @inline(__always)
     private mutating func leave() {
         position += 1
-        depth -= 1
-        let container = open[depth]
         words[container] |= UInt64(truncatingIfNeeded: count) << 32
-        words[container + 1] |= UInt64(truncatingIfNeeded: container + 2) << 32
+        words[container &+ 1] |= UInt64(truncatingIfNeeded: container &+ 2) << 32
+        depth &-= 1
+        container = open[depth]
+        closing = TapeWord(bits: words[container]).kind == .array ? .closeBracket : .closeBrace
     }
 
     /// A key and the colon behind it.
@@ -153,7 +156,7 @@ struct JSONTokenizer {
         let key = count
         try scanString()
         let plain = TapeWord.isPlain | TapeWord.isASCII
-        if words[key] & (plain | TapeWord.isLong) != plain { words[open[depth - 1]] |= TapeWord.hasOddKeys }
+        if words[key] & (plain | TapeWord.isLong) != plain { words[container] |= TapeWord.hasOddKeys }
         skipSpace()
         guard position.pointee == .colon else { throw failure(.unexpectedCharacter) }
         position += 1
@@ -162,23 +165,21 @@ struct JSONTokenizer {
     @inline(__always)
     private mutating func scanString() throws(JSONSyntaxError) {
         guard position.pointee == .quote else { throw failure(.unexpectedCharacter) }
-        position += 1
-        let text = position
+        let text = position + 1
+        var next = text
         var all: UInt64 = 0
-        while true {
-            let word = load(position)
-            let stops = bytesThatEndPlainText(in: word)
-            if stops == 0 {
-                all |= word
-                position += 8
-                continue
-            }
-            // The zeros behind the text stop here too.
-            let rest = stops.trailingZeroBitCount & ~7
-            all |= word & ((1 << UInt64(truncatingIfNeeded: rest)) &- 1)
-            position += rest >> 3
-            break
+        var word = load(next)
+        var stops = bytesThatEndPlainText(in: word)
+        while stops == 0 {
+            all |= word
+            next += 8
+            word = load(next)
+            stops = bytesThatEndPlainText(in: word)
         }
+        // The zeros behind the text stop here too.
+        let rest = stops.trailingZeroBitCount & ~7
+        all |= word & ((1 &<< UInt64(truncatingIfNeeded: rest)) &- 1)
+        position = next + (rest >> 3)
         var flags = all & 0x8080_8080_8080_8080 == 0 ? TapeWord.isPlain | TapeWord.isASCII : TapeWord.isPlain
         if position.pointee != .quote {
             try skipOddText()
@@ -211,12 +212,14 @@ struct JSONTokenizer {
     @inline(__always)
     private mutating func scanNumber() {
         let text = position
-        repeat { position += 1 } while position.pointee &- .zero < 10
+        var next = text
+        repeat { next += 1 } while next.pointee &- .zero < 10
         var flags = TapeWord.isInteger
-        while isNumeric(position.pointee) {
+        while isNumeric(next.pointee) {
             flags = 0
-            position += 1
+            next += 1
         }
+        position = next
         appendText(.number, flags, from: text)
     }
 

@@ -4,19 +4,17 @@ import CurlewHTTP
 /// An array, element by element. An element that fails stays the next one.
 struct JSONUnkeyedContainer: UnkeyedDecodingContainer {
     private let decoder: JSONValueDecoder
-    private let path: CodingPath?
-    private let length: Int
     private var next: Int
     private(set) var currentIndex = 0
 
-    init(_ decoder: JSONValueDecoder, at index: Int, path: CodingPath?) {
+    init(_ decoder: JSONValueDecoder) {
         self.decoder = decoder
-        self.path = path
-        length = decoder.tape.count(at: index)
-        next = index + 2
+        next = decoder.index + 2
     }
 
-    var codingPath: [any CodingKey] { path.keys }
+    private var length: Int { decoder.tape.count(at: decoder.index) }
+
+    var codingPath: [any CodingKey] { decoder.codingPath }
     var count: Int? { length }
     var isAtEnd: Bool { currentIndex >= length }
 
@@ -51,8 +49,7 @@ struct JSONUnkeyedContainer: UnkeyedDecodingContainer {
         if type == String.self { return unsafeBitCast(try decode(String.self), to: T.self) }
         if type == Int.self { return unsafeBitCast(try decode(Int.self), to: T.self) }
         if type == Double.self { return unsafeBitCast(try decode(Double.self), to: T.self) }
-        let index = try nextIndex(for: type)
-        let value = try decoder.value(type, at: index, path: currentPath)
+        let value = try nextDecoder(for: type).value(type, in: decoder)
         advance()
         return value
     }
@@ -78,30 +75,24 @@ struct JSONUnkeyedContainer: UnkeyedDecodingContainer {
     mutating func decodeIfPresent<T: Decodable>(_ type: T.Type) throws -> T? { try isPresent() ? decode(type) : nil }
 
     mutating func nestedContainer<Key: CodingKey>(keyedBy type: Key.Type) throws -> KeyedDecodingContainer<Key> {
-        let index = try nextIndex(for: KeyedDecodingContainer<Key>.self)
-        let container: KeyedDecodingContainer<Key> = try decoder.keyedContainer(at: index, path: currentPath)
+        let container = try nextDecoder(for: KeyedDecodingContainer<Key>.self).container(keyedBy: type)
         advance()
         return container
     }
 
     mutating func nestedUnkeyedContainer() throws -> any UnkeyedDecodingContainer {
-        let index = try nextIndex(for: (any UnkeyedDecodingContainer).self)
-        let container = try decoder.unkeyedContainer(at: index, path: currentPath)
+        let container = try nextDecoder(for: (any UnkeyedDecodingContainer).self).unkeyedContainer()
         advance()
         return container
     }
 
     mutating func superDecoder() throws -> any Decoder {
-        let index = try nextIndex(
-            for: (any Decoder).self, otherwise: "Cannot get superDecoder() -- unkeyed container is at end.")
-        let result = JSONValueDecoder(decoder.document, decoder.options, at: index, path: currentPath)
+        let result = try nextDecoder(for: (any Decoder).self, otherwise: "Cannot get superDecoder() -- unkeyed container is at end.")
         advance()
         return result
     }
 
     // MARK: Private
-
-    private var currentPath: CodingPath { CodingPath(path, JSONKey.index(currentIndex)) }
 
     @inline(__always)
     private mutating func advance() {
@@ -112,9 +103,15 @@ struct JSONUnkeyedContainer: UnkeyedDecodingContainer {
     @inline(__always)
     private func nextIndex(for type: Any.Type, otherwise text: String = "Unkeyed container is at end.") throws -> Int {
         guard currentIndex < length else {
-            throw DecodingError.valueNotFound(type, .init(codingPath: currentPath.keys, debugDescription: text))
+            let path = codingPath + [JSONKey.index(currentIndex)]
+            throw DecodingError.valueNotFound(type, .init(codingPath: path, debugDescription: text))
         }
         return next
+    }
+
+    @inline(__always)
+    private func nextDecoder(for type: Any.Type, otherwise text: String = "Unkeyed container is at end.") throws -> JSONValueDecoder {
+        JSONValueDecoder(decoder, JSONKey.index(currentIndex), at: try nextIndex(for: type, otherwise: text))
     }
 
     /// Whether there is a value other than `null`. Goes on behind a `null`, and, as Foundation does, behind the end.
@@ -135,7 +132,7 @@ struct JSONUnkeyedContainer: UnkeyedDecodingContainer {
         do throws(ValueFailure) {
             value = try T.read(decoder, at: index)
         } catch {
-            throw decoder.error(error, T.self, at: index, path: currentPath.keys)
+            throw decoder.error(error, T.self, at: index, key: JSONKey.index(currentIndex))
         }
         advance()
         return value

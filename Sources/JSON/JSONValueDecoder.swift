@@ -1,31 +1,59 @@
 // SPDX-License-Identifier: Apache-2.0
 import CurlewHTTP
 
-/// What types decode themselves from. One for a whole text: it stands at the value being decoded, and goes back when that is done.
+/// What a type decodes itself from: one value of a text. There is one for the whole text, and one for each value in it that is
+/// of another type than the standard library's plain ones.
 final class JSONValueDecoder: Decoder {
-    let options: JSONDecodingOptions
     let document: JSONDocument
     let tape: JSONTape
-    private(set) var index: Int
-    private(set) var path: CodingPath?
+    let index: Int
+    private let parent: JSONValueDecoder?
+    private let key: (any CodingKey)?
+    /// For objects in which keys cannot be found by their bytes; made with the first container.
+    private(set) var names: JSONKeyIndex?
 
-    init(_ document: JSONDocument, _ options: JSONDecodingOptions, at index: Int = JSONTape.root, path: CodingPath? = nil) {
+    init(_ document: JSONDocument) {
         self.document = document
         tape = document.tape
-        self.options = options
-        self.index = index
-        self.path = path
+        index = JSONTape.root
+        parent = nil
+        key = nil
     }
 
-    var codingPath: [any CodingKey] { path.keys }
+    /// The decoder of a value in the parent's.
+    init(_ parent: JSONValueDecoder, _ key: any CodingKey, at index: Int) {
+        document = parent.document
+        tape = parent.tape
+        self.index = index
+        self.parent = parent
+        self.key = key
+    }
+
+    @inline(__always) var options: JSONDecodingOptions { document.options }
     var userInfo: [CodingUserInfoKey: Any] { options.userInfo }
 
+    var codingPath: [any CodingKey] {
+        var path: [any CodingKey] = []
+        var next: JSONValueDecoder? = self
+        while let decoder = next {
+            if let key = decoder.key { path.append(key) }
+            next = decoder.parent
+        }
+        path.reverse()
+        return path
+    }
+
+    // MARK: Containers
+
     func container<Key: CodingKey>(keyedBy type: Key.Type) throws -> KeyedDecodingContainer<Key> {
-        try keyedContainer(at: index, path: path)
+        guard tape[index].kind == .object else { throw noContainer("keyed", [String: Any].self) }
+        if names == nil, !options.usesDefaultKeys || !tape.hasPlainKeys(at: index) { names = try JSONKeyIndex(of: self) }
+        return KeyedDecodingContainer(JSONKeyedContainer<Key>(self))
     }
 
     func unkeyedContainer() throws -> any UnkeyedDecodingContainer {
-        try unkeyedContainer(at: index, path: path)
+        guard tape[index].kind == .array else { throw noContainer("unkeyed", [Any].self) }
+        return JSONUnkeyedContainer(self)
     }
 
     func singleValueContainer() throws -> any SingleValueDecodingContainer {
@@ -34,68 +62,45 @@ final class JSONValueDecoder: Decoder {
 
     // MARK: Values
 
-    func keyedContainer<Key: CodingKey>(at index: Int, path: CodingPath?) throws -> KeyedDecodingContainer<Key> {
-        guard tape[index].kind == .object else { throw noContainer("keyed", [String: Any].self, at: index, path: path) }
-        return KeyedDecodingContainer(try JSONKeyedContainer<Key>(self, at: index, path: path))
-    }
-
-    func unkeyedContainer(at index: Int, path: CodingPath?) throws -> any UnkeyedDecodingContainer {
-        guard tape[index].kind == .array else { throw noContainer("unkeyed", [Any].self, at: index, path: path) }
-        return JSONUnkeyedContainer(self, at: index, path: path)
-    }
-
-    /// Any value that is not one of the standard library's plain ones.
-    func value<T: Decodable>(_ type: T.Type, at index: Int, path: CodingPath?) throws -> T {
+    /// The value, unless it is of one of the standard library's plain types.
+    ///
+    /// - Parameter enclosing: the decoder of the type that asks.
+    func value<T: Decodable>(_ type: T.Type, in enclosing: JSONValueDecoder) throws -> T {
         // Types whose form the options decide, or that have one of their own in JSON. The casts are between a type and itself.
-        if type == Date.self { return unsafeBitCast(try date(at: index, path: path), to: T.self) }
-        if type == URL.self { return unsafeBitCast(try url(at: index, path: path), to: T.self) }
-        if type == Data.self { return unsafeBitCast(try data(at: index, path: path), to: T.self) }
-        if type == Decimal.self { return unsafeBitCast(try decimal(at: index, path: path), to: T.self) }
-        if !options.usesDefaultKeys, let dictionary = type as? any StringDictionary.Type,
-            let value = try dictionary.decode(from: self, at: index, path: path) as? T
-        {
-            return value
+        if type == Date.self { return unsafeBitCast(try date(in: enclosing), to: T.self) }
+        if type == URL.self { return unsafeBitCast(try url(), to: T.self) }
+        if type == Data.self { return unsafeBitCast(try data(), to: T.self) }
+        if type == Decimal.self { return unsafeBitCast(try decimal(), to: T.self) }
+        // The same as without, but for the speed.
+        if type == [String].self { return unsafeBitCast(try array(String.self), to: T.self) }
+        if type == [Int].self { return unsafeBitCast(try array(Int.self), to: T.self) }
+        if type == [Double].self { return unsafeBitCast(try array(Double.self), to: T.self) }
+        if tape[index].kind == .array, let array = type as? any JSONArray.Type { return try array.decode(from: self, as: type) }
+        if !options.usesDefaultKeys, let dictionary = type as? any JSONDictionary.Type {
+            return try dictionary.decode(from: self, as: type)
         }
-        return try with(index, path) { try T(from: self) }
-    }
-
-    /// The value of the whole text.
-    func root<T: Decodable>(_ type: T.Type) throws -> T { try value(type, at: index, path: path) }
-
-    /// Stands at another value while the closure runs.
-    @inline(__always)
-    func with<T>(_ index: Int, _ path: CodingPath?, _ body: () throws -> T) rethrows -> T {
-        let (oldIndex, oldPath) = (self.index, self.path)
-        self.index = index
-        self.path = path
-        defer {
-            self.index = oldIndex
-            self.path = oldPath
-        }
-        return try body()
+        return try T(from: self)
     }
 
     // MARK: Failures
 
-    private func noContainer(_ kind: String, _ type: Any.Type, at index: Int, path: CodingPath?) -> DecodingError {
-        if tape[index].kind == .null {
-            return .valueNotFound(
-                type,
-                .init(
-                    codingPath: path.keys,
-                    debugDescription: "Cannot get \(kind) decoding container -- found null value instead"))
-        }
-        return mismatch(type, at: index, path: path.keys)
+    @inline(never)
+    func noContainer(_ kind: String, _ type: Any.Type) -> DecodingError {
+        guard tape[index].kind == .null else { return mismatch(type, at: index, path: codingPath) }
+        return .valueNotFound(
+            type,
+            .init(codingPath: codingPath, debugDescription: "Cannot get \(kind) decoding container -- found null value instead"))
     }
 
-    func mismatch(_ type: Any.Type, at index: Int, path: [any CodingKey]) -> DecodingError {
+    private func mismatch(_ type: Any.Type, at index: Int, path: [any CodingKey]) -> DecodingError {
         .typeMismatch(
             type, .init(codingPath: path, debugDescription: "Expected to decode \(type) but found \(tape.name(at: index)) instead."))
     }
 
-    /// The error that says why the value at an index is no value of the type.
+    /// The error that says why a value in this one's, or this one's itself if there is no key, is no value of the type.
     @inline(never)
-    func error(_ failure: ValueFailure, _ type: Any.Type, at index: Int, path: [any CodingKey]) -> any Error {
+    func error(_ failure: ValueFailure, _ type: Any.Type, at index: Int, key: (any CodingKey)? = nil) -> any Error {
+        let path = codingPath + (key.map { [$0] } ?? [])
         switch failure {
         case .isOfOtherType: return mismatch(type, at: index, path: path)
         case .invalid(let error): return error
@@ -131,14 +136,14 @@ extension JSONValueDecoder: SingleValueDecodingContainer {
     @available(macOS 15.0, iOS 18.0, tvOS 18.0, watchOS 11.0, visionOS 2.0, *)
     func decode(_ type: UInt128.Type) throws -> UInt128 { try plain() }
 
-    func decode<T: Decodable>(_ type: T.Type) throws -> T { try value(type, at: index, path: path) }
+    func decode<T: Decodable>(_ type: T.Type) throws -> T { try value(type, in: self) }
 
     @inline(__always)
-    private func plain<T: JSONPlainValue>() throws -> T {
+    func plain<T: JSONPlainValue>() throws -> T {
         do throws(ValueFailure) {
             return try T.read(self, at: index)
         } catch {
-            throw self.error(error, T.self, at: index, path: path.keys)
+            throw self.error(error, T.self, at: index)
         }
     }
 }
