@@ -60,7 +60,7 @@ let package = Package(
         .target(name: "CurlewTestSupport", path: "Tests/Support"),
         .testTarget(name: "SupportTests", dependencies: ["CurlewTestSupport"]),
         .testTarget(name: "HTTPTests", dependencies: ["CurlewHTTP"]),
-        .testTarget(name: "JSONTests", dependencies: ["CurlewJSON", "CurlewHTTP"]),
+        .testTarget(name: "JSONTests", dependencies: ["CurlewJSON", "CurlewCore", "CurlewHTTP", "CurlewTestSupport"]),
         .testTarget(name: "EncodingTests", dependencies: ["CurlewEncoding", "CurlewHTTP"]),
         .testTarget(name: "TransportTests", dependencies: ["CurlewTransport", "CurlewHTTP", "CurlewTestSupport"]),
         .testTarget(

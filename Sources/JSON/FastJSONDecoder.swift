@@ -12,7 +12,8 @@ import CurlewHTTP
 ///     let user = try await session.request(url).serializingDecodable(User.self, decoder: decoder).value
 ///
 /// What `JSONDecoder` can do beyond this: JSON5 (`allowsJSON5`), types that are `DecodableWithConfiguration`, texts of 4 GiB and
-/// more, which are `dataCorrupted` here. Arrays and objects may be nested 512 deep in both.
+/// more, which are `dataCorrupted` here. Arrays and objects may be nested 512 deep in both. Of several wrong values in a dictionary
+/// the first in the text is reported, where `JSONDecoder` goes by the order of hashes.
 ///
 /// A value type: copies have options of their own, and any thread may decode with any of them.
 public struct FastJSONDecoder: DataDecoder {

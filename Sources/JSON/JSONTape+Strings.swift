@@ -62,7 +62,8 @@ extension JSONTape {
         case UInt8(ascii: "n"): bytes.append(.lineFeed)
         case UInt8(ascii: "r"): bytes.append(.carriageReturn)
         case UInt8(ascii: "t"): bytes.append(.tab)
-        case UInt8(ascii: "u"): bytes.append(contentsOf: Unicode.UTF8.encode(try scalar(text, &index)) ?? Unicode.UTF8.encodedReplacementCharacter)
+        case UInt8(ascii: "u"):
+            bytes.append(contentsOf: Unicode.UTF8.encode(try scalar(text, &index)) ?? Unicode.UTF8.encodedReplacementCharacter)
         default: throw error(.invalidEscape, at: text.baseAddress, index - 1)
         }
     }

@@ -8,7 +8,8 @@ import Testing
 @Suite(.timeLimit(.minutes(1)))
 struct MutationTests {
     private struct Item: Decodable {
-        var id: Int, name: String, price: Double, tags: [String], isNew: Bool, parent: Parent?, at: Date?, note: String?, big: UInt64?, ratio: Float?
+        var id: Int, name: String, price: Double, tags: [String], isNew: Bool, parent: Parent?, at: Date?, note: String?, big: UInt64?,
+            ratio: Float?
         struct Parent: Decodable { var id: Int8, url: URL? }
     }
 
@@ -18,7 +19,8 @@ struct MutationTests {
         #"[[1,2,[3.25,[null,[-4e2]]]],[],null,17]"#,
         #"{"a":1,"b":{"a":[1,"x",{"a":null}]},"c":"\u0041","é":[true]}"#,
     ]
-    private static let interesting = Array("\"\\{}[]:,0123456789-+.eE \n\ttrufalsn\u{1}".utf8) + [0, 0x80, 0xC3, 0xED, 0xA0, 0xF0, 0x9F, 0xFF]
+    private static let interesting =
+        Array("\"\\{}[]:,0123456789-+.eE \n\ttrufalsn\u{1}".utf8) + [0, 0x80, 0xC3, 0xED, 0xA0, 0xF0, 0x9F, 0xFF]
 
     @Test(arguments: [1, 2, 3, 4] as [UInt64])
     func `changed texts`(_ seed: UInt64) {

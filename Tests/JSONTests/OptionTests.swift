@@ -13,7 +13,8 @@ struct OptionTests {
 
     private static let dates = [
         "0", "1", "-1.5", "1e9", "1767323045", "1767323045678", "1e400", "01", "null", "true", #""x""#, #""2026-01-02T03:04:05Z""#,
-        #""2026-01-02T03:04:05+01:30""#, #""2026-01-02""#, #""2026-02-30T00:00:00Z""#, #""\u0032026-01-02T03:04:05Z""#, #""\ud800""#, "[1]", "{}",
+        #""2026-01-02T03:04:05+01:30""#, #""2026-01-02""#, #""2026-02-30T00:00:00Z""#, #""\u0032026-01-02T03:04:05Z""#, #""\ud800""#, "[1]",
+        "{}",
     ]
 
     private enum Refusal: Error { case refused }
@@ -37,7 +38,8 @@ struct OptionTests {
 
     @Test func `data`() {
         let texts = [
-            #""""#, #""AQID""#, #""AQI=""#, #""AQ""#, #""*""#, #""AQ\u0049\u003d""#, #""A Q I D""#, #""QUJD\r\nREVG""#, #""é""#, "[1,2,255]", "[256]", "[-1]", "null", "1", "{}",
+            #""""#, #""AQID""#, #""AQI=""#, #""AQ""#, #""*""#, #""AQ\u0049\u003d""#, #""A Q I D""#, #""QUJD\r\nREVG""#, #""é""#,
+            "[1,2,255]", "[256]", "[-1]", "null", "1", "{}",
         ]
         let strategies: [JSONDecoder.DataDecodingStrategy] = [
             .base64, .deferredToData, .custom { Data(try $0.singleValueContainer().decode(String.self).utf8) },
@@ -51,10 +53,12 @@ struct OptionTests {
 
     @Test func `numbers that JSON does not have`() {
         let texts = [
-            #""inf""#, #""-inf""#, #""nan""#, #""infi""#, #""""#, #""\u0069nf""#, "1", "1e400", "null", "true", #""1""#, "[]", #""unendlich ∞""#,
+            #""inf""#, #""-inf""#, #""nan""#, #""infi""#, #""""#, #""\u0069nf""#, "1", "1e400", "null", "true", #""1""#, "[]",
+            #""unendlich ∞""#,
         ]
         for floats in [
-            JSONDecoder.NonConformingFloatDecodingStrategy.throw, .convertFromString(positiveInfinity: "inf", negativeInfinity: "-inf", nan: "nan"),
+            JSONDecoder.NonConformingFloatDecodingStrategy.throw,
+            .convertFromString(positiveInfinity: "inf", negativeInfinity: "-inf", nan: "nan"),
             .convertFromString(positiveInfinity: "unendlich ∞", negativeInfinity: "", nan: ""),
         ] {
             let options = Options(floats: floats)
@@ -75,14 +79,21 @@ struct OptionTests {
         }
         let options = Options(keys: .convertFromSnakeCase)
         let names = [
-            "a", "a_b", "one_two_three", "_one_two_", "__a__b__", "_", "__", "", "a_", "_a", "oneTwo", "one_TWO", "ONE_TWO", "one_2_x3y", "a__b", "url_ID",
+            "a", "a_b", "one_two_three", "_one_two_", "__a__b__", "_", "__", "", "a_", "_a", "oneTwo", "one_TWO", "ONE_TWO", "one_2_x3y",
+            "a__b", "url_ID",
             "é_ä", "foo_bar-baz", "foo_bar.baz qux", "ß_ß", "a_ǆb", "x_o'neil", "x_3rd",
         ]
         compare(Keys.self, names.map { #"{"\#($0)": 1}"# }, options)
-        compare(Names.self, [#"{"first_name":"x","last_name_":"y","_id":1}"#, #"{"first_name":1}"#, #"{"firstName":"x","first_name":"y"}"#, "{}"], options)
+        compare(
+            Names.self,
+            [#"{"first_name":"x","last_name_":"y","_id":1}"#, #"{"first_name":1}"#, #"{"firstName":"x","first_name":"y"}"#, "{}"], options)
         // Dictionaries keep their keys, at every depth.
-        compare(Box<[String: Int]>.self, [#"{"v":{"a_b":1}}"#, #"{"v":{"a_b":null}}"#, #"{"v":null}"#, #"{"v":[]}"#, #"{"v":{"a":1,"a":2}}"#], options)
-        compare([String: [String: Names]].self, [#"{"a_b":{"c_d":{"first_name":"x"}}}"#, #"{"a_b":{"c_d":{"first_name":1}}}"#, #"{"a_b":1}"#], options)
+        compare(
+            Box<[String: Int]>.self, [#"{"v":{"a_b":1}}"#, #"{"v":{"a_b":null}}"#, #"{"v":null}"#, #"{"v":[]}"#, #"{"v":{"a":1,"a":2}}"#],
+            options)
+        compare(
+            [String: [String: Names]].self, [#"{"a_b":{"c_d":{"first_name":"x"}}}"#, #"{"a_b":{"c_d":{"first_name":1}}}"#, #"{"a_b":1}"#],
+            options)
         compare([String: Int].self, [#"{"\ud800":1}"#, #"{"a_b":x}"#], options)
         compare([Int: String].self, [#"{"1":"x"}"#, #"{"1_2":"x"}"#], options)
     }
@@ -93,14 +104,18 @@ struct OptionTests {
             var A1: Int, B1: [Inner]?
             struct Inner: Decodable { var A3: Int }
         }
-        compare(Upper.self, [#"{"a":1}"#, #"{"a":1,"b":[{"a":2}]}"#, #"{"a":1,"A":2}"#, #"{"a":1,"b":[{"b":2}]}"#, #"{"a":1,"b":[{"a":"x"}]}"#, "{}"], options)
+        compare(
+            Upper.self,
+            [#"{"a":1}"#, #"{"a":1,"b":[{"a":2}]}"#, #"{"a":1,"A":2}"#, #"{"a":1,"b":[{"b":2}]}"#, #"{"a":1,"b":[{"a":"x"}]}"#, "{}"],
+            options)
     }
 
     @Test func `userInfo and dictionaries without braces`() {
         let key = CodingUserInfoKey(rawValue: "k")
         compare(Explorer.self, ["1", "[1]", #"{"a":{"a":[1]}}"#], Options(userInfo: key.map { [$0: "v"] } ?? [:]))
         let bare = [
-            "", " ", #""a":1"#, #" "a" : 1 , "#, #""a":1,"b":{"c":[1,2,]}"#, #"{"a":1}"#, #" {"a":1} "#, #""a":1}"#, "}", #""a":1,}"#, #""a""#, #""a":"#, "1", #""a":1 "b":2"#,
+            "", " ", #""a":1"#, #" "a" : 1 , "#, #""a":1,"b":{"c":[1,2,]}"#, #"{"a":1}"#, #" {"a":1} "#, #""a":1}"#, "}", #""a":1,}"#,
+            #""a""#, #""a":"#, "1", #""a":1 "b":2"#,
             #"{"a":1"#, #""a":1]"#,
         ]
         let options = Options(assumesTopLevelDictionary: true)
@@ -110,13 +125,20 @@ struct OptionTests {
 
     @Test func `other encodings`() {
         let text = #"{"a": 1, "b": 20}"#
-        let encodings: [String.Encoding] = [.utf8, .utf16, .utf16BigEndian, .utf16LittleEndian, .utf32, .utf32BigEndian, .utf32LittleEndian]
+        let encodings: [String.Encoding] = [
+            .utf8, .utf16, .utf16BigEndian, .utf16LittleEndian, .utf32, .utf32BigEndian, .utf32LittleEndian,
+        ]
         var inputs = encodings.compactMap { text.data(using: $0) }
         inputs += encodings.compactMap { #"["é😀"]"#.data(using: $0) } + encodings.compactMap { "1".data(using: $0) }
-        let marks: [[UInt8]] = [[0xEF, 0xBB, 0xBF], [0xFE, 0xFF], [0xFF, 0xFE], [0, 0, 0xFE, 0xFF], [0xFF, 0xFE, 0, 0], [0xFE, 0xFF, 0, 0]]
+        let marks: [[UInt8]] = [
+            [0xEF, 0xBB, 0xBF], [0xFE, 0xFF], [0xFF, 0xFE], [0, 0, 0xFE, 0xFF], [0xFF, 0xFE, 0, 0], [0xFE, 0xFF, 0, 0],
+        ]
         inputs += marks.flatMap { mark in inputs.map { Data(mark) + $0 } } + marks.map { Data($0) }
         // Cut and broken ones.
-        inputs += inputs.filter { !$0.isEmpty }.map { $0.dropLast() } + [Data([0x31, 0]), Data([0, 0x31]), Data([0]), Data([0xD8, 0, 0xD8, 0]), Data([0x5B, 0, 0, 0xD8, 0x5D, 0])]
+        inputs +=
+            inputs.filter { !$0.isEmpty }.map { $0.dropLast() } + [
+                Data([0x31, 0]), Data([0, 0x31]), Data([0]), Data([0xD8, 0, 0xD8, 0]), Data([0x5B, 0, 0, 0xD8, 0x5D, 0]),
+            ]
         let options = Options()
         for input in inputs {
             compare(Point.self, input, fast: options.fast, foundation: options.foundation)
