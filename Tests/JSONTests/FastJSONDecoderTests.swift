@@ -68,6 +68,20 @@ struct FastJSONDecoderTests {
         #expect(try FastJSONDecoder().decode(Two.self, from: Data(#"{"\#(long)": [], "a": 1, "b": 2}"#.utf8)).b == 2)
     }
 
+    /// No memory is taken for many large elements of little text.
+    @Test func `arrays of large elements`() {
+        let text = "[" + String(repeating: "1,", count: 5000)
+        compare([Large].self, [text + "2]", text + "null]", text + #""x"]"#])
+    }
+
+    private struct Large: Decodable {
+        var first: Int
+        var others: (Int, Int, Int, Int, Int, Int, Int, Int, Int, Int, Int, Int, Int, Int, Int) = (
+            0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0
+        )
+        init(from decoder: any Decoder) throws { first = try decoder.singleValueContainer().decode(Int.self) }
+    }
+
     private struct Mixed: Decodable {
         let text: String, number: Int
         init(from decoder: any Decoder) throws {
