@@ -16,6 +16,9 @@ let package = Package(
             name: "CurlewAlamofire", targets: ["CurlewAlamofire", "CurlewCore", "CurlewTransport", "CurlewEncoding", "CurlewHTTP"]),
         // A decoder for those who ask for it; nobody else builds it.
         .library(name: "CurlewJSON", targets: ["CurlewJSON", "CurlewHTTP"]),
+        .library(
+            name: "CurlewRequests",
+            targets: ["CurlewRequests", "CurlewCaching", "CurlewCore", "CurlewTransport", "CurlewEncoding", "CurlewHTTP"]),
         .executable(name: "curlew", targets: ["CurlewTool"]),
     ],
     traits: [
@@ -54,6 +57,10 @@ let package = Package(
         .target(
             name: "CurlewAlamofire", dependencies: ["CurlewCore", "CurlewTransport", "CurlewEncoding", "CurlewHTTP"],
             path: "Sources/Alamofire"),
+        .target(name: "CurlewCaching", dependencies: ["CurlewHTTP"], path: "Sources/Caching"),
+        .target(
+            name: "CurlewRequests", dependencies: ["CurlewCaching", "CurlewCore", "CurlewTransport", "CurlewEncoding", "CurlewHTTP"],
+            path: "Sources/Requests"),
         .executableTarget(name: "CurlewTool", dependencies: library, path: "Sources/Tool"),
 
         // Tests, one target a layer.
@@ -82,6 +89,11 @@ let package = Package(
         .executableTarget(
             name: "AlamofireSample", dependencies: ["CurlewAlamofire"], path: "Tests/AlamofireSample",
             swiftSettings: [.swiftLanguageMode(.v5)]),
+        .testTarget(
+            name: "RequestsTests",
+            dependencies: [
+                "CurlewRequests", "CurlewCaching", "CurlewCore", "CurlewTransport", "CurlewEncoding", "CurlewHTTP", "CurlewTestSupport",
+            ]),
         .testTarget(name: "ToolTests", dependencies: library + ["CurlewTool", "CurlewTestSupport"]),
     ],
     swiftLanguageModes: [.v6]

@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: Apache-2.0
+import CurlewCore
+import CurlewEncoding
+import CurlewHTTP
+
+// MARK: - With blocks
+
+extension BaseRequest {
+    /// Sets both blocks, and starts the request.
+    public func startWithCompletionBlock(success: CompletionBlock? = nil, failure: CompletionBlock? = nil) {
+        setCompletionBlock(success: success, failure: failure)
+        start()
+    }
+
+    /// Sets one block for both ends, and starts the request.
+    public func startWithCompletion(_ completion: CompletionBlock?) {
+        startWithCompletionBlock(success: completion, failure: completion)
+    }
+
+    /// Sets both blocks, has the others called as by an accessory, each once, and starts the request.
+    public func start(
+        willStart: RequestEventAccessory.Block? = nil, willStop: RequestEventAccessory.Block? = nil, success: CompletionBlock? = nil,
+        failure: CompletionBlock? = nil, didStop: RequestEventAccessory.Block? = nil
+    ) {
+        addAccessory(RequestEventAccessory(willStart: willStart, willStop: willStop, didStop: didStop))
+        startWithCompletionBlock(success: success, failure: failure)
+    }
+
+    /// Sets both blocks.
+    public func setCompletionBlock(success: CompletionBlock?, failure: CompletionBlock?) {
+        state.withLock {
+            $0.successCompletionBlock = success
+            $0.failureCompletionBlock = failure
+        }
+    }
+
+    /// Lets go of all blocks of the request. Done by itself when the request is over.
+    public func clearCompletionBlock() {
+        // What they hold is let go of outside of the lock.
+        _ = state.withLock { $0.takeBlocks() }
+    }
+}
+
+extension RequestState {
+    fileprivate mutating func takeBlocks() -> [Any?] {
+        defer {
+            successCompletionBlock = nil
+            failureCompletionBlock = nil
+            uploadProgressBlock = nil
+            resumableDownloadProgressBlock = nil
+            constructingBodyBlock = nil
+        }
+        return [
+            successCompletionBlock, failureCompletionBlock, uploadProgressBlock, resumableDownloadProgressBlock, constructingBodyBlock,
+        ]
+    }
+}
+
+// MARK: - One after another
+
+extension BaseRequest {
+    /// Starts the request when all that were started like this before are over: one runs at a time, in the whole process. Does not block.
+    ///
+    /// - Parameters:
+    ///   - filter: asked when its turn has come; `false` leaves the request out, with no callback.
+    ///   - completion: runs at either end.
+    public func startSynchronously(filter: (@Sendable () -> Bool)? = nil, completion: CompletionBlock? = nil) {
+        startSynchronously(filter: filter, success: completion, failure: completion)
+    }
+
+    /// The same with a block for each end.
+    public func startSynchronously(filter: (@Sendable () -> Bool)? = nil, success: CompletionBlock?, failure: CompletionBlock?) {
+        StartQueue.shared.add { [self] done in
+            guard filter?() ?? true else { return done() }
+            setCompletionBlock(success: success, failure: failure)
+            start { _ in done() }
+        }
+    }
+}
+
+// MARK: - Awaited
+
+extension BaseRequest {
+    /// Starts the request, and waits for its end. Callbacks run before. Of one that runs already, its end is waited for.
+    ///
+    /// Cancelling the waiting task stops the request.
+    ///
+    /// - Returns: the request.
+    /// - Throws: why it failed; `CancellationError` when it was stopped.
+    @discardableResult
+    public func response() async throws -> Self {
+        try Task.checkCancellation()
+        let ending = await withTaskCancellationHandler {
+            await withCheckedContinuation { (continuation: CheckedContinuation<RequestEnding, Never>) in
+                start { continuation.resume(returning: $0) }
+                // The handler may have run before there was anything to be stopped.
+                if Task.isCancelled { stop() }
+            }
+        } onCancel: {
+            stop()
+        }
+        switch ending {
+        case .succeeded: return self
+        case .stopped: throw CancellationError()
+        case .failed: throw error ?? CurlewError.cancelled
+        }
+    }
+
+    /// Starts the request, waits for its end, and decodes what it brought.
+    ///
+    /// - Throws: as ``response()``; what the decoder throws.
+    public func responseModel<Model: Decodable>(of type: Model.Type = Model.self, decoder: JSONDecoder = JSONDecoder()) async throws
+        -> Model
+    {
+        try await response()
+        guard let data = responseData else { throw CurlewError.responseSerializationFailed(reason: .inputDataNil) }
+        do {
+            return try decoder.decode(type, from: data)
+        } catch {
+            throw CurlewError.responseSerializationFailed(reason: .decodingFailed(error: error))
+        }
+    }
+
+    /// Starts the request; `waiter` is told of the end, after all callbacks. Of a request that runs, of that end.
+    func start(_ waiter: @escaping @Sendable (RequestEnding) -> Void) {
+        state.withLock { $0.waiters.append(waiter) }
+        start()
+    }
+}

@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: Apache-2.0
+import CurlewCore
+import CurlewEncoding
+import CurlewHTTP
+
+// MARK: - What the user sets
+
+extension BaseRequest {
+    /// Who sends the request; ``RequestAgent/shared`` by default. Not to be changed while it runs.
+    public var agent: RequestAgent {
+        get { state.withLock { $0.agent } }
+        set { state.withLock { $0.agent = newValue } }
+    }
+
+    /// A number of the user's, 0 by default; ``RequestAgent/cancelRequests(tag:)`` finds requests by it.
+    public var tag: Int {
+        get { state.withLock { $0.tag } }
+        set { state.withLock { $0.tag = newValue } }
+    }
+
+    /// What the user wants to know of the request later; `nil` by default.
+    public var userInfo: [String: any Sendable]? {
+        get { state.withLock { $0.userInfo } }
+        set { state.withLock { $0.userInfo = newValue } }
+    }
+
+    /// Is told of the end; not kept alive. ``stop()`` sets it to `nil`.
+    public var delegate: (any RequestDelegate)? {
+        get { state.withLock { $0.delegate } }
+        set { state.withLock { $0.delegate = newValue } }
+    }
+
+    /// Runs when the request has succeeded, behind the delegate; is let go of then.
+    public var successCompletionBlock: CompletionBlock? {
+        get { state.withLock { $0.successCompletionBlock } }
+        set { state.withLock { $0.successCompletionBlock = newValue } }
+    }
+
+    /// Runs when the request has failed, behind the delegate; is let go of then.
+    public var failureCompletionBlock: CompletionBlock? {
+        get { state.withLock { $0.failureCompletionBlock } }
+        set { state.withLock { $0.failureCompletionBlock = newValue } }
+    }
+
+    /// The accessories, in the order in which they are told; `nil` as long as none was added.
+    public var requestAccessories: [any RequestAccessory]? {
+        get { state.withLock { $0.accessories } }
+        set { state.withLock { $0.accessories = newValue } }
+    }
+
+    /// Fills a form (RFC 7578) that becomes the body, of any method but GET and HEAD; `nil` by default.
+    ///
+    /// The argument's pairs become parts in front. Such a request is built on the agent's queue: the block runs there, once for each
+    /// attempt, and so does what else describes the request. It is let go of at the end.
+    public var constructingBodyBlock: ConstructingBlock? {
+        get { state.withLock { $0.constructingBodyBlock } }
+        set { state.withLock { $0.constructingBodyBlock = newValue } }
+    }
+
+    /// Is told how much of the body was sent, on the callback queue; is let go of at the end.
+    public var uploadProgressBlock: ProgressBlock? {
+        get { state.withLock { $0.uploadProgressBlock } }
+        set { state.withLock { $0.uploadProgressBlock = newValue } }
+    }
+
+    /// Makes a download of a GET request: the path of the file, or of a directory that is there, in which the file is named as the last
+    /// part of the URL. `nil` by default.
+    ///
+    /// A file that is there is replaced when the download is whole, and not before. What has come is kept beside it after a stop, a
+    /// failure and the end of the process, whatever that was; a start for the same URL and path goes on from there if the server still has
+    /// the same (``DownloadRequest/DownloadOptions/resumePreviousDownload``). ``responseObject`` is the file's URL then.
+    public var resumableDownloadPath: String? {
+        get { state.withLock { $0.resumableDownloadPath } }
+        set { state.withLock { $0.resumableDownloadPath = newValue } }
+    }
+
+    /// Is told how much of a download has come, on the callback queue; is let go of at the end.
+    public var resumableDownloadProgressBlock: ProgressBlock? {
+        get { state.withLock { $0.resumableDownloadProgressBlock } }
+        set { state.withLock { $0.resumableDownloadProgressBlock = newValue } }
+    }
+
+    /// Whether the request goes before others to the same host; ``RequestPriority/default`` by default.
+    public var requestPriority: RequestPriority {
+        get { state.withLock { $0.requestPriority } }
+        set { state.withLock { $0.requestPriority = newValue } }
+    }
+}
+
+// MARK: - What it is and was
+
+extension BaseRequest {
+    /// The task of the newest attempt; `nil` before the start.
+    public var requestTask: SessionTask? { state.withLock { $0.task } }
+    /// The number of the first attempt's task: the same through all retries. 0 before the start.
+    public var requestIdentifier: Int { state.withLock { $0.identifier } }
+    /// What is being sent: after a redirect something else than ``originalRequest``.
+    public var currentRequest: URLRequest? { requestTask?.currentRequest ?? originalRequest }
+    /// What the newest attempt has sent at first; `nil` before the start.
+    public var originalRequest: URLRequest? { state.withLock { $0.originalRequest } }
+    /// The status of the answer; 0 without one.
+    public var responseStatusCode: Int { response?.statusCode ?? 0 }
+    /// The header fields of the answer; `nil` without one.
+    public var responseHeaders: [String: String]? {
+        response.map { response in
+            Dictionary(
+                response.allHeaderFields.compactMap { name, value in (name as? String).map { ($0, "\(value)") } }
+            ) { first, _ in first }
+        }
+    }
+    /// When the server has answered, by its clock: the header field `Date` (RFC 9110, section 6.6.1).
+    public var responseServerTime: Date? {
+        response?.value(forHTTPHeaderField: "Date").flatMap { HTTPDate.date(from: $0) }
+    }
+
+    /// Whether it is over and has succeeded.
+    public var isFinished: Bool { state.withLock { $0.isOver && !$0.isStopped && $0.answer.error == nil } }
+    /// Whether it is over and has failed.
+    public var isFailed: Bool { state.withLock { $0.isOver && !$0.isStopped && $0.answer.error != nil } }
+    /// Whether it was stopped; until it is started again.
+    public var isCancelled: Bool { state.withLock { $0.isStopped } }
+    /// Whether it is on its way, also between two attempts.
+    public var isExecuting: Bool { isUnderWay }
+
+    /// How many attempts were made; 1 for a request that was not tried again.
+    public var requestTotalCount: Int { state.withLock { $0.totalCount } }
+    /// How long it took from the first attempt on, waits included, in seconds; counted at the end of each attempt.
+    public var requestTotalTime: TimeInterval { state.withLock { $0.totalTime } }
+    /// When it was started.
+    public var requestStartTime: Date? { state.withLock { $0.startTime } }
+    /// What was measured of the newest attempt.
+    public var metrics: TaskMetrics? { state.withLock { $0.answer.metrics } }
+    /// The method as it is sent.
+    public var requestMethodString: String { requestMethod().rawValue }
+
+    var isUnderWay: Bool { state.withLock { $0.stage == .running } }
+    /// The bytes that the network has brought, whatever a cache says.
+    var networkData: Data? { state.withLock { $0.answer.data } }
+}
+
+extension RequestState {
+    /// Whether the newest start has come to its end, or its callbacks run.
+    var isOver: Bool { stage == .delivering || stage == .ended }
+}
+
+// MARK: - CustomStringConvertible
+
+extension BaseRequest: CustomStringConvertible {
+    /// URL, method and argument.
+    public var description: String {
+        let url = currentRequest?.url?.absoluteString ?? requestUrl()
+        let argument = requestArgument().map { "\($0)" } ?? "nil"
+        return "<\(type(of: self))>{ URL: \(url.withoutUserInfo) } { method: \(requestMethodString) } { arguments: \(argument) }"
+    }
+}

@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+import CurlewHTTP
+
+/// What can be started and stopped, and has accessories: a request, a batch, a chain.
+public protocol RunnableRequest: AnyObject, Sendable {
+    /// A number of the user's, by which things are found and cancelled; 0 by default.
+    var tag: Int { get set }
+    /// The accessories, in the order in which they are told; `nil` as long as none was added.
+    var requestAccessories: [any RequestAccessory]? { get set }
+    /// Begins.
+    func start()
+    /// Ends it; no callback follows.
+    func stop()
+}
+
+/// Is told when requests, batches and chains begin and end, without a part in them: for an activity indicator, a log, a count.
+///
+/// The same accessory may be given to several. Each method does nothing unless it is implemented.
+public protocol RequestAccessory: AnyObject, Sendable {
+    /// It is going to be started; on the thread that called `start`.
+    func requestWillStart(_ request: any RunnableRequest)
+    /// It is over, and its callbacks are going to run; on the callback queue. When it is stopped: on the thread that stops it.
+    func requestWillStop(_ request: any RunnableRequest)
+    /// It is over, and its callbacks have run; where ``requestWillStop(_:)`` was called.
+    func requestDidStop(_ request: any RunnableRequest)
+}
+
+extension RequestAccessory {
+    /// Does nothing.
+    public func requestWillStart(_ request: any RunnableRequest) {}
+    /// Does nothing.
+    public func requestWillStop(_ request: any RunnableRequest) {}
+    /// Does nothing.
+    public func requestDidStop(_ request: any RunnableRequest) {}
+}
+
+extension RunnableRequest {
+    /// Adds an accessory behind those that are there.
+    public func addAccessory(_ accessory: any RequestAccessory) {
+        requestAccessories = (requestAccessories ?? []) + [accessory]
+    }
+
+    /// Tells the accessories that it is going to be started.
+    func toggleAccessoriesWillStart() {
+        for accessory in requestAccessories ?? [] { accessory.requestWillStart(self) }
+    }
+
+    /// Tells the accessories that it is over, before callbacks run.
+    func toggleAccessoriesWillStop() {
+        for accessory in requestAccessories ?? [] { accessory.requestWillStop(self) }
+    }
+
+    /// Tells the accessories that it is over, after callbacks have run.
+    func toggleAccessoriesDidStop() {
+        for accessory in requestAccessories ?? [] { accessory.requestDidStop(self) }
+    }
+}
+
+/// An accessory of closures, each of which runs once and is let go of then.
+public final class RequestEventAccessory: RequestAccessory {
+    /// Is given what begins or ends.
+    public typealias Block = @Sendable (any RunnableRequest) -> Void
+
+    private struct Blocks {
+        var willStart: Block?
+        var willStop: Block?
+        var didStop: Block?
+    }
+
+    private let blocks: Lock<Blocks>
+
+    /// Makes an accessory; what is `nil` is left out.
+    public init(willStart: Block? = nil, willStop: Block? = nil, didStop: Block? = nil) {
+        blocks = Lock(Blocks(willStart: willStart, willStop: willStop, didStop: didStop))
+    }
+
+    /// Calls the first block.
+    public func requestWillStart(_ request: any RunnableRequest) { take { $0.willStart.take() }?(request) }
+    /// Calls the second block.
+    public func requestWillStop(_ request: any RunnableRequest) { take { $0.willStop.take() }?(request) }
+    /// Calls the third block.
+    public func requestDidStop(_ request: any RunnableRequest) { take { $0.didStop.take() }?(request) }
+
+    private func take(_ block: (inout Blocks) -> Block?) -> Block? {
+        blocks.withLock { block(&$0) }
+    }
+}

@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: Apache-2.0
+import CurlewCore
+import CurlewHTTP
+import Dispatch
+
+/// Sends requests, and keeps them alive as long as they run.
+///
+/// Most programs need ``shared`` only. All members may be used from any thread.
+public final class RequestAgent: Sendable {
+    private struct Record {
+        var runs: [Int: RequestRun] = [:]
+        var nextNumber = 1
+        var manager: SessionManager?
+        var managerVersion = -1
+    }
+
+    /// The agent of requests that are given no other; its configuration is ``RequestsConfiguration/shared``.
+    public static let shared = RequestAgent(configuration: .shared)
+
+    /// What the requests have in common.
+    public let configuration: RequestsConfiguration
+    /// Where answers are worked on, several at a time.
+    let processingQueue = DispatchQueue(label: "curlew.requests", attributes: .concurrent)
+    let clock: RequestClock
+    private let givenManager: SessionManager?
+    private let record = Lock(Record())
+
+    /// Makes an agent, with a session of its own that is made when it is first needed.
+    public convenience init(configuration: RequestsConfiguration) {
+        self.init(configuration: configuration, manager: nil, clock: RequestClock())
+    }
+
+    /// Makes an agent that sends its requests by a manager that is there; ``RequestsConfiguration/sessionConfiguration`` and
+    /// ``RequestsConfiguration/securityPolicy`` have no effect on it.
+    public convenience init(configuration: RequestsConfiguration, manager: SessionManager) {
+        self.init(configuration: configuration, manager: manager, clock: RequestClock())
+    }
+
+    init(configuration: RequestsConfiguration, manager: SessionManager?, clock: RequestClock) {
+        self.configuration = configuration
+        givenManager = manager
+        self.clock = clock
+    }
+
+    // MARK: Requests
+
+    /// The requests that run, in the order in which they were started.
+    public var requests: [BaseRequest] {
+        record.withLock { $0.runs.values }.sorted { $0.number < $1.number }.map(\.request)
+    }
+
+    /// Sends a request, without telling its accessories that it starts: ``BaseRequest/start()`` does that. One that runs is left alone.
+    public func addRequest(_ request: BaseRequest) {
+        guard let run = makeRun(for: request) else { return }
+        configuration.log("start \(request)")
+        if request.isBuiltOnQueue {
+            processingQueue.async { self.attempt(run) }
+        } else {
+            attempt(run)
+        }
+    }
+
+    /// Ends a request: no callback follows, and its blocks are let go of. Accessories are not told: ``BaseRequest/stop()`` does that.
+    public func cancelRequest(_ request: BaseRequest) {
+        let (run, waiters, hook) = request.state.withLock { state in
+            defer { state.stopped() }
+            let isOver = state.isOver
+            return (isOver ? nil : state.run, isOver ? [] : state.waiters, isOver ? nil : state.groupHook)
+        }
+        if let run {
+            forget(run)
+            run.cancelTransfer()
+            run.stopped()
+            configuration.log("stop \(request)")
+        }
+        request.clearCompletionBlock()
+        for waiter in waiters { waiter(.stopped) }
+        hook?(request, .stopped)
+    }
+
+    /// Stops all requests, each as ``BaseRequest/stop()`` does.
+    public func cancelAllRequests() {
+        for request in requests { request.stop() }
+    }
+
+    /// Stops the requests with a tag.
+    public func cancelRequests(tag: Int) {
+        cancelRequests { $0.tag == tag }
+    }
+
+    /// Stops the requests of which `condition` says so: those of a page, of a class.
+    public func cancelRequests(where condition: (BaseRequest) -> Bool) {
+        for request in requests where condition(request) { request.stop() }
+    }
+
+    // MARK: Runs
+
+    /// Enters a new start of a request; `nil` when it runs.
+    func makeRun(for request: BaseRequest) -> RequestRun? {
+        let number = record.withLock { record in
+            defer { record.nextNumber += 1 }
+            return record.nextNumber
+        }
+        let run = RequestRun(number: number, request: request, agent: self)
+        let isNew = request.state.withLock { state in
+            guard state.stage != .running else { return false }
+            state.begin(run)
+            return true
+        }
+        guard isNew else { return nil }
+        record.withLock { $0.runs[number] = run }
+        return run
+    }
+
+    /// Lets go of a run.
+    func forget(_ run: RequestRun) {
+        record.withLock { $0.runs[run.number] = nil }
+    }
+
+    /// The manager of the session as the configuration has it now.
+    func currentManager() -> SessionManager {
+        if let givenManager { return givenManager }
+        let (sessionConfiguration, policy, version) = configuration.session
+        let (manager, old) = record.withLock { record -> (SessionManager, SessionManager?) in
+            if let manager = record.manager, record.managerVersion == version { return (manager, nil) }
+            let manager = SessionManager(
+                configuration: sessionConfiguration ?? RequestAgent.defaultSession, serverTrustPolicyManager: policy)
+            let old = record.manager
+            record.manager = manager
+            record.managerVersion = version
+            return (manager, old)
+        }
+        // Its end, if no request needs it any more, is none of the lock's business.
+        _ = old
+        return manager
+    }
+
+    private static var defaultSession: SessionConfiguration {
+        var configuration = SessionConfiguration()
+        configuration.headers = SessionManager.defaultHTTPHeaders
+        return configuration
+    }
+}
+
+extension RequestState {
+    /// A new start: what the last one has brought is gone.
+    mutating func begin(_ run: RequestRun) {
+        self.run = run
+        stage = .running
+        isStopped = false
+        answer = RequestAnswer()
+        task = nil
+        originalRequest = nil
+        identifier = 0
+        totalCount = 0
+        totalTime = 0
+        startTime = Date()
+    }
+
+    /// The user wants no more. A request whose callbacks run, or have run, keeps what it has brought.
+    mutating func stopped() {
+        stops += 1
+        guard stage != .ended else { return }
+        isStopped = true
+        guard stage != .delivering else { return }
+        stage = .ended
+        run = nil
+        waiters = []
+    }
+}

@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0
+import CurlewCore
+import CurlewHTTP
+import Dispatch
+
+/// One start of a request, through all its attempts.
+///
+/// Made by the agent, which keeps it until ``end(_:)``: the only way out, whatever the end is.
+final class RequestRun: Sendable {
+    private struct Attempt {
+        var request: Request?
+        /// Keeps the session alive in which the attempt runs.
+        var manager: SessionManager?
+        var builtAt: ContinuousClock.Instant
+        var wasReplayed = false
+        /// Removed with the attempt: a form that is too large for the memory.
+        var bodyFile: URL?
+    }
+
+    let number: Int
+    let request: BaseRequest
+    let agent: RequestAgent
+    let startedAt: ContinuousClock.Instant
+    private let attempt: Lock<Attempt>
+
+    init(number: Int, request: BaseRequest, agent: RequestAgent) {
+        self.number = number
+        self.request = request
+        self.agent = agent
+        startedAt = agent.clock.now()
+        attempt = Lock(Attempt(builtAt: startedAt))
+    }
+
+    var configuration: RequestsConfiguration { agent.configuration }
+    var elapsed: TimeInterval { startedAt.duration(to: agent.clock.now()).seconds }
+
+    /// Whether this is what the request does now, and its callbacks have not begun.
+    var isRunning: Bool { request.state.withLock { $0.run === self && $0.stage == .running } }
+
+    // MARK: Attempts
+
+    /// When the newest attempt was built, so that it is known which credentials it may have carried.
+    var builtAt: ContinuousClock.Instant { attempt.withLock { $0.builtAt } }
+
+    func noteBuilding() {
+        let now = agent.clock.now()
+        removeBodyFile()
+        attempt.withLock { $0.builtAt = now }
+    }
+
+    func keep(bodyFile: URL) {
+        attempt.withLock { $0.bodyFile = bodyFile }
+    }
+
+    private func removeBodyFile() {
+        let file = attempt.withLock { attempt in
+            defer { attempt.bodyFile = nil }
+            return attempt.bodyFile
+        }
+        if let file { try? FileManager.default.removeItem(at: file.deletingLastPathComponent()) }
+    }
+
+    /// The newest attempt's request; cancelled at once if the run is over by now.
+    func keep(_ newest: Request, of manager: SessionManager) {
+        attempt.withLock {
+            $0.request = newest
+            $0.manager = manager
+        }
+        if !isRunning { cancelTransfer() }
+    }
+
+    /// Whether the request may be sent again with new credentials; only once.
+    func claimReplay() -> Bool {
+        attempt.withLock { attempt in
+            defer { attempt.wasReplayed = true }
+            return !attempt.wasReplayed
+        }
+    }
+
+    var wasReplayed: Bool { attempt.withLock { $0.wasReplayed } }
+
+    func cancelTransfer() {
+        attempt.withLock { $0.request }?.cancel()
+    }
+
+    // MARK: The end
+
+    /// Lets callbacks begin; `false` when the request was stopped, or started anew.
+    func claimDelivery() -> Bool {
+        request.state.withLock { state in
+            guard state.run === self, state.stage == .running else { return false }
+            state.stage = .delivering
+            return true
+        }
+    }
+
+    /// The run was stopped, and is no longer the request's.
+    func stopped() {
+        removeBodyFile()
+    }
+
+    /// The end of this start: the agent lets go of it, the blocks go, and who waits is told.
+    func end(_ ending: RequestEnding) {
+        agent.forget(self)
+        removeBodyFile()
+        let (waiters, isNewest) = request.state.withLock { state in
+            // The request may have been started anew by its own block: then blocks and waiters are the new start's.
+            guard state.run === self else { return ([@Sendable (RequestEnding) -> Void](), false) }
+            state.run = nil
+            state.stage = .ended
+            defer { state.waiters = [] }
+            return (state.waiters, true)
+        }
+        if isNewest { request.clearCompletionBlock() }
+        for waiter in waiters { waiter(ending) }
+    }
+}
+
+extension Duration {
+    var seconds: TimeInterval {
+        let (seconds, attoseconds) = components
+        return TimeInterval(seconds) + TimeInterval(attoseconds) * 1e-18
+    }
+}
+
+/// The time, and what is done later: replaced in tests.
+struct RequestClock: Sendable {
+    var now: @Sendable () -> ContinuousClock.Instant = { ContinuousClock.now }
+    var schedule: @Sendable (_ delay: TimeInterval, DispatchQueue, _ work: @escaping @Sendable () -> Void) -> Void = { delay, queue, work in
+        if delay > 0 { queue.asyncAfter(deadline: .now() + delay, execute: work) } else { queue.async(execute: work) }
+    }
+}

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+import CurlewCore
+import CurlewHTTP
+
+/// Gets new credentials for all requests that were refused for want of them: once, however many there are, and sends them again then.
+///
+/// The requests are built anew, so that ``BaseRequest/requestHeaderFieldValueDictionary()`` or a ``UrlFilter`` puts the new credentials
+/// in. A request that was built before the last refresh ended is sent again without another one. Each start is sent again once: what is
+/// refused then has failed, or goes the way of its retries, whose number this does not count towards.
+public final class TokenRefresher: Sendable {
+    /// Gets new credentials, and keeps them where requests find them. Throwing, or `false`, lets those fail that wait.
+    public typealias Refresh = @Sendable (BaseRequest) async throws -> Bool
+
+    private struct State {
+        var isRefreshing = false
+        var refreshedAt: ContinuousClock.Instant?
+        var waiting: [@Sendable (Bool) -> Void] = []
+    }
+
+    /// Which statuses mean that credentials are missing or old.
+    public let statusCodes: Set<Int>
+    private let refresh: Refresh
+    private let state = Lock(State())
+
+    /// Makes a refresher.
+    ///
+    /// - Parameters:
+    ///   - statusCodes: which statuses mean that credentials are missing or old; 401 by default.
+    ///   - refresh: gets new credentials, given the first request that was refused. If it sends a request itself, then by another agent:
+    ///     one of this agent that is refused would wait for itself.
+    public init(statusCodes: Set<Int> = [401], refresh: @escaping Refresh) {
+        self.statusCodes = statusCodes
+        self.refresh = refresh
+    }
+
+    func isRefused(_ answer: RequestAnswer) -> Bool {
+        answer.response.map { statusCodes.contains($0.statusCode) } ?? false
+    }
+
+    /// Calls `completion` with whether there are new credentials, when that is known.
+    func refresh(for run: RequestRun, _ completion: @escaping @Sendable (Bool) -> Void) {
+        let builtAt = run.builtAt
+        let (isRefreshed, begins) = state.withLock { state in
+            if let refreshedAt = state.refreshedAt, builtAt < refreshedAt, !state.isRefreshing { return (true, false) }
+            state.waiting.append(completion)
+            defer { state.isRefreshing = true }
+            return (false, !state.isRefreshing)
+        }
+        if isRefreshed { return completion(true) }
+        guard begins else { return }
+        let request = run.request
+        Task {
+            let hasSucceeded = (try? await refresh(request)) ?? false
+            finish(hasSucceeded, at: run.agent.clock.now())
+        }
+    }
+
+    private func finish(_ hasSucceeded: Bool, at now: ContinuousClock.Instant) {
+        let waiting = state.withLock { state in
+            state.isRefreshing = false
+            if hasSucceeded { state.refreshedAt = now }
+            defer { state.waiting = [] }
+            return state.waiting
+        }
+        for completion in waiting { completion(hasSucceeded) }
+    }
+}
