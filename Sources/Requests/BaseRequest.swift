@@ -164,6 +164,16 @@ open class BaseRequest: RunnableRequest, @unchecked Sendable {  // the state is 
         if !isOver { toggleAccessoriesDidStop() }
     }
 
+    /// Holds the transfer up, until ``resume()``: nothing is sent or received. Without effect while none runs.
+    public func suspend() {
+        state.withLock { $0.run }?.transfer?.suspend()
+    }
+
+    /// Lets a transfer go on that was held up.
+    public func resume() {
+        state.withLock { $0.run }?.transfer?.resume()
+    }
+
     // MARK: What it brought
 
     /// The body of the answer; `nil` before there is one, and for a download that succeeded.

@@ -31,7 +31,7 @@ extension RequestAgent {
     /// Status, then shape: only of what came and was made sense of.
     private func check(_ request: BaseRequest) {
         guard request.error == nil else { return }
-        if request.responseSerializerIsAsked, !request.statusCodeValidator() {
+        if request.isStatusToBeJudged, !request.statusCodeValidator() {
             return request.fail(RequestValidationError.invalidStatusCode(request.responseStatusCode))
         }
         guard let json = request.networkJSON, let shape = request.jsonValidator() else { return }
@@ -65,7 +65,7 @@ extension RequestAgent {
         request.toggleAccessoriesWillStop()
         request.callBack(ending, isStopped: { request.isCancelled })
         request.toggleAccessoriesDidStop()
-        run.end(ending)
+        run.end(request.isCancelled ? .stopped : ending)
     }
 }
 
@@ -74,8 +74,9 @@ extension BaseRequest {
     func callBack(_ ending: RequestEnding, isStopped: () -> Bool) {
         let hasSucceeded = ending == .succeeded
         if hasSucceeded { requestCompleteFilter() } else { requestFailedFilter() }
-        if isStopped() { return }
-        state.withLock { $0.groupHook }?(self, ending)
+        let groupHook = state.withLock { $0.groupHook }
+        if isStopped() { return groupHook?(self, .stopped) ?? () }
+        groupHook?(self, ending)
         if hasSucceeded { delegate?.requestFinished(self) } else { delegate?.requestFailed(self) }
         if isStopped() { return }
         (hasSucceeded ? successCompletionBlock : failureCompletionBlock)?(self)
@@ -101,7 +102,7 @@ extension BaseRequest {
             guard run.claimDelivery() else { return }
             requestCompletePreprocessor()
             callBack(.succeeded, isStopped: { self.isCancelled })
-            run.end(.succeeded)
+            run.end(isCancelled ? .stopped : .succeeded)
         }
     }
 
@@ -112,6 +113,6 @@ extension BaseRequest {
 
     /// The JSON that the network has brought, whatever a cache says.
     var networkJSON: Any? { state.withLock { $0.answer.jsonObject } }
-    /// Whether there is an answer with a status; a file has been asked about it before.
-    var responseSerializerIsAsked: Bool { state.withLock { $0.answer.response != nil } }
+    /// Whether there is an answer with a status that nobody was asked about.
+    var isStatusToBeJudged: Bool { state.withLock { $0.answer.response != nil && !$0.answer.isDownload } }
 }

@@ -29,7 +29,7 @@ extension RequestAgent {
             state.task = request.task
             if state.identifier == 0 { state.identifier = request.task?.taskIdentifier ?? 0 }
         }
-        run.keep(request, of: manager)
+        run.keep(request)
     }
 
     private func transfer(_ built: BuiltRequest, _ run: RequestRun, _ manager: SessionManager) -> Request {
@@ -44,6 +44,8 @@ extension RequestAgent {
             request = manager.request(built.urlRequest)
         }
         return request.response(queue: processingQueue) { response in
+            // Its session lives until here, even if the configuration has another one by now.
+            _ = manager
             var answer = RequestAnswer()
             answer.response = response.response
             answer.data = response.data
@@ -74,7 +76,9 @@ extension RequestAgent {
             }
         }
         return request.response(queue: processingQueue) { response in
+            _ = manager
             var answer = RequestAnswer()
+            answer.isDownload = true
             answer.response = response.response
             answer.error = response.error
             answer.metrics = response.metrics

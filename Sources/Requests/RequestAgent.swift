@@ -70,7 +70,7 @@ public final class RequestAgent: Sendable {
         if let run {
             forget(run)
             run.cancelTransfer()
-            run.stopped()
+            run.removeBodyFile()
             configuration.log("stop \(request)")
         }
         request.clearCompletionBlock()

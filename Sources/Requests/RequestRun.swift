@@ -9,8 +9,6 @@ import Dispatch
 final class RequestRun: Sendable {
     private struct Attempt {
         var request: Request?
-        /// Keeps the session alive in which the attempt runs.
-        var manager: SessionManager?
         var builtAt: ContinuousClock.Instant
         var wasReplayed = false
         /// Removed with the attempt: a form that is too large for the memory.
@@ -52,20 +50,13 @@ final class RequestRun: Sendable {
         attempt.withLock { $0.bodyFile = bodyFile }
     }
 
-    private func removeBodyFile() {
-        let file = attempt.withLock { attempt in
-            defer { attempt.bodyFile = nil }
-            return attempt.bodyFile
-        }
-        if let file { try? FileManager.default.removeItem(at: file.deletingLastPathComponent()) }
+    func removeBodyFile() {
+        if let file = attempt.withLock({ $0.bodyFile.take() }) { try? FileManager.default.removeItem(at: file.deletingLastPathComponent()) }
     }
 
     /// The newest attempt's request; cancelled at once if the run is over by now.
-    func keep(_ newest: Request, of manager: SessionManager) {
-        attempt.withLock {
-            $0.request = newest
-            $0.manager = manager
-        }
+    func keep(_ newest: Request) {
+        attempt.withLock { $0.request = newest }
         if !isRunning { cancelTransfer() }
     }
 
@@ -79,9 +70,13 @@ final class RequestRun: Sendable {
 
     var wasReplayed: Bool { attempt.withLock { $0.wasReplayed } }
 
+    /// Ends the transfer, if there is one, and lets go of it, which holds the run.
     func cancelTransfer() {
-        attempt.withLock { $0.request }?.cancel()
+        attempt.withLock { $0.request.take() }?.cancel()
     }
+
+    /// The transfer that runs, to be held up for a while.
+    var transfer: Request? { attempt.withLock { $0.request } }
 
     // MARK: The end
 
@@ -94,14 +89,10 @@ final class RequestRun: Sendable {
         }
     }
 
-    /// The run was stopped, and is no longer the request's.
-    func stopped() {
-        removeBodyFile()
-    }
-
     /// The end of this start: the agent lets go of it, the blocks go, and who waits is told.
     func end(_ ending: RequestEnding) {
         agent.forget(self)
+        attempt.withLock { $0.request = nil }
         removeBodyFile()
         let (waiters, isNewest) = request.state.withLock { state in
             // The request may have been started anew by its own block: then blocks and waiters are the new start's.

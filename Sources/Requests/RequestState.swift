@@ -12,6 +12,8 @@ struct RequestAnswer: @unchecked Sendable {  // the objects are made once, and r
     var jsonObject: Any?
     var error: (any Error)?
     var metrics: TaskMetrics?
+    /// Whether the answer is a file, whose status was judged before it was put in its place.
+    var isDownload = false
 
     /// The bytes as text, in the charset of the content type, else in UTF-8.
     var string: String? {

@@ -7,7 +7,7 @@ import CurlewHTTP
 enum ResponseSerialization {
     /// Sets the object of an answer that has bytes, also where the transfer has failed; an error that is there stays.
     static func serialize(_ answer: inout RequestAnswer, for request: BaseRequest, _ configuration: RequestsConfiguration) {
-        guard answer.response != nil, let data = answer.data else { return }
+        guard !answer.isDownload, answer.response != nil, let data = answer.data else { return }
         let type = request.responseSerializerType()
         do {
             if !data.isEmpty { try checkContentType(answer.response, among: request.acceptableContentTypes()) }

@@ -1,0 +1,229 @@
+// SPDX-License-Identifier: Apache-2.0
+import CurlewCore
+import CurlewEncoding
+import CurlewHTTP
+import CurlewTestSupport
+import Dispatch
+import Testing
+
+@testable import CurlewRequests
+
+/// Notes everything that a request is asked and told.
+private final class NotingRequest: BaseRequest, @unchecked Sendable {  // immutable but for the counter behind a lock
+    let path: String
+    let log: Log
+    let isMocked: Bool
+    let stopsInFilter: Bool
+
+    init(_ path: String, _ log: Log, isMocked: Bool = false, stopsInFilter: Bool = false) {
+        self.path = path
+        self.log = log
+        self.isMocked = isMocked
+        self.stopsInFilter = stopsInFilter
+        super.init()
+    }
+
+    override func requestUrl() -> String { path }
+    override func requestRetryCount() -> Int { path.hasPrefix("flaky") ? 1 : 0 }
+    override func filterUrlRequest(_ urlRequest: inout URLRequest) { log.note("filterUrlRequest") }
+    override func requestRetryValidator(_ response: HTTPURLResponse?, responseObject: Any?, error: (any Error)?) -> Bool {
+        log.note("retryValidator")
+        return super.requestRetryValidator(response, responseObject: responseObject, error: error)
+    }
+    override func requestRetryProcessor(
+        _ response: HTTPURLResponse?, responseObject: Any?, error: (any Error)?, completionHandler: @escaping @Sendable (Bool) -> Void
+    ) {
+        log.note("retryProcessor")
+        completionHandler(true)
+    }
+    override func statusCodeValidator() -> Bool {
+        log.note("statusCodeValidator")
+        return super.statusCodeValidator()
+    }
+    override func jsonValidator() -> Any? {
+        log.note("jsonValidator")
+        return nil
+    }
+    override func responseMockValidator() -> Bool {
+        log.note("mockValidator")
+        return super.responseMockValidator()
+    }
+    override func responseMockProcessor() -> Bool {
+        log.note("mockProcessor")
+        return isMocked
+    }
+    override func filterResponse() { log.note("filterResponse") }
+    override func requestCompletePreprocessor() { log.note("completePreprocessor") }
+    override func requestCompleteFilter() {
+        log.note("completeFilter")
+        if stopsInFilter { stop() }
+    }
+    override func requestFailedPreprocessor() { log.note("failedPreprocessor") }
+    override func requestFailedFilter() { log.note("failedFilter") }
+}
+
+private final class NotingDelegate: RequestDelegate {
+    let log: Log
+    init(_ log: Log) { self.log = log }
+    func requestFinished(_ request: BaseRequest) { log.note("requestFinished") }
+    func requestFailed(_ request: BaseRequest) { log.note("requestFailed") }
+}
+
+private final class NotingAccessory: RequestAccessory {
+    let log: Log
+    let name: String
+    init(_ name: String, _ log: Log) {
+        self.log = log
+        self.name = name
+    }
+    func requestWillStart(_ request: any RunnableRequest) { log.note("\(name).willStart") }
+    func requestWillStop(_ request: any RunnableRequest) { log.note("\(name).willStop") }
+    func requestDidStop(_ request: any RunnableRequest) { log.note("\(name).didStop") }
+}
+
+private struct NotingFilter: UrlFilter {
+    let log: Log
+    func filterUrl(_ originUrl: String, with request: BaseRequest) -> String {
+        log.note("config.filterUrl")
+        return originUrl
+    }
+    func filterUrlRequest(_ urlRequest: inout URLRequest, with request: BaseRequest) { log.note("config.filterUrlRequest") }
+    func filterResponse(with request: BaseRequest) { log.note("config.filterResponse") }
+}
+
+@Suite(.timeLimit(.minutes(1)))
+struct CallbackOrderTests {
+    private static let built = ["config.filterUrl @caller", "filterUrlRequest @caller", "config.filterUrlRequest @caller"]
+    private static let rebuilt = ["config.filterUrl @agent", "filterUrlRequest @agent", "config.filterUrlRequest @agent"]
+    private static let succeeded = [
+        "statusCodeValidator @agent", "jsonValidator @agent", "filterResponse @agent", "config.filterResponse @agent",
+        "completePreprocessor @agent", "a.willStop @callback", "b.willStop @callback", "completeFilter @callback",
+        "requestFinished @callback", "success @callback", "a.didStop @callback", "b.didStop @callback",
+    ]
+    private static let failed = [
+        "failedPreprocessor @agent", "a.willStop @callback", "b.willStop @callback", "failedFilter @callback",
+        "requestFailed @callback", "failure @callback", "a.didStop @callback", "b.didStop @callback",
+    ]
+    private static let started = ["a.willStart @caller", "b.willStart @caller"]
+
+    private struct Scene {
+        let stage: Stage
+        let log: Log
+        let request: NotingRequest
+        let delegate: NotingDelegate
+
+        init(_ path: String, isMocked: Bool = false, stopsInFilter: Bool = false) throws {
+            stage = try Stage.standard()
+            log = Log()
+            delegate = NotingDelegate(log)
+            let log = log
+            request = NotingRequest(path, log, isMocked: isMocked, stopsInFilter: stopsInFilter)
+            stage.configuration.addUrlFilter(NotingFilter(log: log))
+            request.agent = stage.agent
+            request.delegate = delegate
+            request.addAccessory(NotingAccessory("a", log))
+            request.addAccessory(NotingAccessory("b", log))
+            request.setCompletionBlock(success: { _ in log.note("success") }, failure: { _ in log.note("failure") })
+        }
+    }
+
+    @Test func `a success`() async throws {
+        let scene = try Scene("json")
+        #expect(await run(scene.request) == .succeeded)
+        #expect(scene.log.all == Self.started + Self.built + Self.succeeded)
+    }
+
+    @Test func `a failure by status`() async throws {
+        let scene = try Scene("status/500")
+        #expect(await run(scene.request) == .failed)
+        #expect(scene.log.all == Self.started + Self.built + ["statusCodeValidator @agent"] + Self.failed)
+    }
+
+    @Test func `a failure before anything is sent`() async throws {
+        let scene = try Scene("json")
+        scene.stage.configuration.baseUrl = ""
+        #expect(await run(scene.request) == .failed)
+        #expect(scene.log.all == Self.started + ["config.filterUrl @caller"] + Self.failed)
+    }
+
+    @Test func `a retry that succeeds is built anew, and judged once`() async throws {
+        let scene = try Scene("flaky/1")
+        #expect(await run(scene.request) == .succeeded)
+        let retry = ["retryValidator @agent", "retryProcessor @agent"]
+        #expect(scene.log.all == Self.started + Self.built + retry + Self.rebuilt + Self.succeeded)
+    }
+
+    @Test func `a retry that fails`() async throws {
+        let scene = try Scene("flaky/2")
+        #expect(await run(scene.request) == .failed)
+        let retry = ["retryValidator @agent", "retryProcessor @agent"]
+        #expect(scene.log.all == Self.started + Self.built + retry + Self.rebuilt + ["statusCodeValidator @agent"] + Self.failed)
+    }
+
+    @Test(.enabled(if: RequestsConfiguration.canMock))
+    func `a mocked failure is filtered and delivered as a success`() async throws {
+        let scene = try Scene("status/404", isMocked: true)
+        scene.stage.configuration.debugMockEnabled = true
+        #expect(await run(scene.request) == .succeeded)
+        let mocked = ["statusCodeValidator @agent", "mockValidator @agent", "mockProcessor @agent"]
+        #expect(scene.log.all == Self.started + Self.built + mocked + Array(Self.succeeded.dropFirst(2)))
+    }
+
+    @Test func `a stop is silent but for the accessories`() async throws {
+        let gate = Gate()
+        let stage = try Stage { _, connection in
+            connection.wait(until: gate)
+            return .status(200)
+        }
+        let scene = try Scene("json")
+        scene.request.agent = stage.agent
+        scene.request.start()
+        #expect(await gate.arrivals())
+        scene.request.stop()
+        gate.open()
+        await stage.settle()
+        // Built without filters, as the agent is another one.
+        let stopped = ["a.willStop @caller", "b.willStop @caller", "a.didStop @caller", "b.didStop @caller"]
+        #expect(scene.log.all == Self.started + ["filterUrlRequest @caller"] + stopped)
+        #expect(scene.request.isCancelled && !scene.request.isFinished && !scene.request.isFailed && !scene.request.isExecuting)
+        #expect(scene.request.delegate == nil)
+    }
+
+    @Test func `a stop within a callback keeps the others away, and accessories are told once`() async throws {
+        let scene = try Scene("json", stopsInFilter: true)
+        #expect(await run(scene.request) == .stopped)
+        let kept = Self.succeeded.filter { !$0.hasPrefix("requestFinished") && !$0.hasPrefix("success") }
+        #expect(scene.log.all == Self.started + Self.built + kept)
+    }
+
+    @Test func `a hit of a cache tells no accessory, and checks nothing`() async throws {
+        let scene = try Scene("json")
+        await withCheckedContinuation { continuation in
+            scene.request.state.withLock { $0.waiters.append { _ in continuation.resume() } }
+            scene.request.deliverFromCache()
+        }
+        #expect(
+            scene.log.all == [
+                "completePreprocessor @callback", "completeFilter @callback", "requestFinished @callback", "success @callback",
+            ])
+    }
+
+    @Test func `a request that never ran tells its accessories when it is stopped`() throws {
+        let scene = try Scene("json")
+        scene.request.stop()
+        #expect(scene.log.all == ["a.willStop @caller", "b.willStop @caller", "a.didStop @caller", "b.didStop @caller"])
+    }
+
+    @Test func `blocks of a start run once each, in the order of their names`() async throws {
+        let scene = try Scene("json")
+        let log = Log()
+        await withCheckedContinuation { continuation in
+            scene.request.state.withLock { $0.waiters.append { _ in continuation.resume() } }
+            scene.request.start(
+                willStart: { _ in log.note("willStart") }, willStop: { _ in log.note("willStop") },
+                success: { _ in log.note("success") }, didStop: { _ in log.note("didStop") })
+        }
+        #expect(await run(scene.request) == .succeeded)
+        #expect(log.all == ["willStart @caller", "willStop @callback", "success @callback", "didStop @callback"])
+    }
+}
