@@ -140,7 +140,9 @@ final class EventLoopThread {
         // Who may share a connection is counted by libcurl: how many a host needs is not known before TLS has negotiated. Those that wait
         // there do so on their connect timeout.
         transfer.isQueuedByUs = !mayShareConnection(transfer)
-        guard !transfer.isQueuedByUs || queue.enter(transfer.hostKey, transfer) else { return armTimer(transfer) }
+        guard !transfer.isQueuedByUs || queue.enter(transfer.hostKey, transfer, urgency: transfer.request.urgency) else {
+            return armTimer(transfer)
+        }
         launch(transfer)
     }
 

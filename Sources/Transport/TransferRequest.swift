@@ -59,6 +59,20 @@ public struct TransferRequest: Sendable {
     }
 }
 
+extension TransferRequest {
+    /// How soon the transfer is to get a connection when others wait, too: from 0, at first, to 7. What `u` in the header field `Priority`
+    /// says, else 3 (RFC 9218, section 4.1).
+    var urgency: Int {
+        guard let field = headers.value(for: "Priority") else { return 3 }
+        let urgencies = field.split(separator: ",").map { $0.filter { $0 != " " && $0 != "\t" } }.filter { $0.hasPrefix("u=") }
+        // Of a member that is there twice the last counts; a parameter may follow (RFC 9651, section 3.2).
+        guard let last = urgencies.last, let urgency = Int(last.dropFirst(2).prefix { $0 != ";" }), (0...7).contains(urgency) else {
+            return 3
+        }
+        return urgency
+    }
+}
+
 /// A raw stream to a host: TCP, or TLS over it.
 public struct StreamTransferRequest: Sendable {
     /// The host's name or address.

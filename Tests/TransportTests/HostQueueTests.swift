@@ -51,6 +51,28 @@ import Testing
         #expect(queue.enter(1, Item()))
     }
 
+    @Test("the more urgent go first, and of those the ones that came first")
+    func urgency() {
+        var queue = HostQueue<Item>(limit: 1)
+        let items = (0..<6).map { _ in Item() }
+        _ = queue.enter(1, Item())
+        for (item, urgency) in zip(items, [3, 5, 1, 3, 1, 7]) { _ = queue.enter(1, item, urgency: urgency) }
+        let order = [2, 4, 0, 3, 1, 5].map { items[$0] }
+        for item in order {
+            let next = queue.leave(1)
+            #expect(next === item)
+        }
+    }
+
+    @Test(
+        "the urgency is that of the header field Priority",
+        arguments: [
+            ("u=1", 1), ("i, u=7", 7), ("u=2;a=b", 2), ("u=1, u=4", 4), ("i", 3), ("u=8", 3), ("u=x", 3), ("u=", 3), ("", 3),
+        ])
+    func urgencyOfHeader(_ field: String, _ urgency: Int) {
+        #expect(TransferRequest(url: "http://h/", headers: ["Priority": field]).urgency == urgency)
+    }
+
     @Test("one that withdraws is passed over, wherever it stands")
     func withdraw() {
         let queue = Queue(limit: 1)
