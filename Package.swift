@@ -5,6 +5,8 @@ import PackageDescription
 // Whoever imports the umbrella depends on each layer by name: else the build does not see that a layer has changed.
 let library: [Target.Dependency] = ["Curlew", "CurlewCore", "CurlewTransport", "CurlewEncoding", "CurlewHTTP"]
 
+let layers = ["CurlewCore", "CurlewTransport", "CurlewEncoding", "CurlewHTTP"]
+
 let package = Package(
     name: "curlew",
     platforms: [.macOS(.v13)],
@@ -19,6 +21,7 @@ let package = Package(
         .library(
             name: "CurlewRequests",
             targets: ["CurlewRequests", "CurlewCaching", "CurlewCore", "CurlewTransport", "CurlewEncoding", "CurlewHTTP"]),
+        .library(name: "CurlewRequests", targets: ["CurlewRequests", "CurlewCaching"] + layers),
         .executable(name: "curlew", targets: ["CurlewTool"]),
     ],
     traits: [
@@ -93,7 +96,13 @@ let package = Package(
             name: "RequestsTests",
             dependencies: [
                 "CurlewRequests", "CurlewCaching", "CurlewCore", "CurlewTransport", "CurlewEncoding", "CurlewHTTP", "CurlewTestSupport",
+                "requests-probe",
             ]),
+        // What the tests of requests kill; in no product.
+        .executableTarget(
+            name: "requests-probe",
+            dependencies: ["CurlewRequests", "CurlewCaching", "CurlewCore", "CurlewTransport", "CurlewEncoding", "CurlewHTTP"],
+            path: "Tests/RequestsProbe"),
         .testTarget(name: "ToolTests", dependencies: library + ["CurlewTool", "CurlewTestSupport"]),
     ],
     swiftLanguageModes: [.v6]

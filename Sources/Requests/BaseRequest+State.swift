@@ -80,7 +80,9 @@ extension BaseRequest {
         set { state.withLock { $0.resumableDownloadProgressBlock = newValue } }
     }
 
-    /// Whether the request goes before others to the same host; ``RequestPriority/default`` by default.
+    /// Whether the request goes before others that wait for a connection to the same host; ``RequestPriority/default`` by default.
+    ///
+    /// Another one is sent as the header field `Priority` (RFC 9218), unless the request has one, so that the server may know too.
     public var requestPriority: RequestPriority {
         get { state.withLock { $0.requestPriority } }
         set { state.withLock { $0.requestPriority = newValue } }

@@ -79,6 +79,10 @@ extension RequestAgent {
         for (name, value) in request.requestHeaderFieldValueDictionary() ?? [:] {
             urlRequest.setValue(value, forHTTPHeaderField: name)
         }
+        // RFC 9218, section 4.1; the transport lets those wait longer that are less urgent, and so may the server.
+        if request.requestPriority != .default, urlRequest.value(forHTTPHeaderField: "Priority") == nil {
+            urlRequest.setValue(request.requestPriority == .high ? "u=1" : "u=5", forHTTPHeaderField: "Priority")
+        }
     }
 
     private func filter(_ urlRequest: inout URLRequest, for request: BaseRequest) throws {

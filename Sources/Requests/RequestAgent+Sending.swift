@@ -21,6 +21,11 @@ extension RequestAgent {
     }
 
     private func send(_ built: BuiltRequest, _ run: RequestRun) {
+        if let target = built.target {
+            // One that was stopped may still be putting away what it has, from which this one is to go on.
+            let mayGo = enterDownload(run, target) { self.send(built, run) }
+            guard mayGo, run.isRunning else { return mayGo ? leaveDownload(run, target) : () }
+        }
         let manager = currentManager()
         let request = built.target.map { download(built, to: $0, run, manager) } ?? transfer(built, run, manager)
         run.request.state.withLock { state in
@@ -66,9 +71,10 @@ extension RequestAgent {
     private func download(_ built: BuiltRequest, to target: URL, _ run: RequestRun, _ manager: SessionManager) -> Request {
         let request = manager.download(
             built.urlRequest, to: target, options: [.removePreviousFile, .createIntermediateDirectories, .resumePreviousDownload]
-        ).validate { _, response, _, _ in
-            run.judgesStatus(of: response)
-                ? .success : .failure(RequestValidationError.invalidStatusCode(response.statusCode))
+        ).validate { _, response, file, _ in
+            if run.judgesStatus(of: response) { return .success }
+            run.keepRefused(file, upTo: manager.session.configuration.maximumBodySize)
+            return .failure(RequestValidationError.invalidStatusCode(response.statusCode))
         }
         if let block = run.request.resumableDownloadProgressBlock {
             request.downloadProgress(queue: configuration.callbackQueue) { progress in
@@ -77,12 +83,14 @@ extension RequestAgent {
         }
         return request.response(queue: processingQueue) { response in
             _ = manager
+            self.leaveDownload(run, target)
             var answer = RequestAnswer()
             answer.isDownload = true
             answer.response = response.response
             answer.error = response.error
             answer.metrics = response.metrics
-            answer.takeFile(of: response)
+            answer.data = run.refusedBody
+            if response.error == nil { answer.object = response.destinationURL ?? response.temporaryURL }
             self.attemptEnded(run, answer)
         }
     }
@@ -104,7 +112,9 @@ extension RequestAgent {
         if let refresher = configuration.tokenRefresher, refresher.isRefused(answer), run.claimReplay() {
             return refresher.refresh(for: run) { isRefreshed in
                 self.processingQueue.async {
-                    if isRefreshed { self.attempt(run) } else { self.considerRetry(run, answer, count) }
+                    guard isRefreshed else { return self.considerRetry(run, answer, count) }
+                    run.noteReplay()
+                    self.attempt(run)
                 }
             }
         }
@@ -138,7 +148,6 @@ extension RequestRun {
     /// Whether count and time allow another attempt.
     fileprivate func mayRetry(after count: Int, interval: TimeInterval) -> Bool {
         let limit = request.requestRetryCount()
-        let replays = wasReplayed ? 1 : 0
         guard limit < 0 || count - replays <= limit else { return false }
         let timeout = request.requestRetryTimeout()
         return timeout <= 0 || elapsed + interval < timeout
@@ -149,17 +158,12 @@ extension RequestRun {
         request.state.withLock { if $0.run === self { $0.answer.response = response } }
         return request.statusCodeValidator()
     }
-}
 
-extension RequestAnswer {
-    /// Takes the file of a download that succeeded; of one that failed what the server said instead.
-    fileprivate mutating func takeFile(of response: DefaultDownloadResponse) {
-        guard response.error != nil else {
-            object = response.destinationURL ?? response.temporaryURL
-            return
-        }
-        guard response.error is RequestValidationError, let file = response.temporaryURL else { return }
-        data = try? Data(contentsOf: file)
-        try? FileManager.default.removeItem(at: file)
+    /// Keeps what the server said in place of a file, unless it is too much.
+    fileprivate func keepRefused(_ file: URL?, upTo limit: Int) {
+        guard let file, let size = try? file.resourceValues(forKeys: [.fileSizeKey]).fileSize, size <= limit,
+            let body = try? Data(contentsOf: file)
+        else { return }
+        keep(refusedBody: body)
     }
 }

@@ -7,7 +7,14 @@ import Dispatch
 ///
 /// Most programs need ``shared`` only. All members may be used from any thread.
 public final class RequestAgent: Sendable {
+    private struct Download {
+        let run: RequestRun
+        var waiting: [@Sendable () -> Void] = []
+    }
+
     private struct Record {
+        /// The downloads that hold on to what lies beside their file, by its path.
+        var downloads: [String: Download] = [:]
         var runs: [Int: RequestRun] = [:]
         var nextNumber = 1
         var manager: SessionManager?
@@ -116,6 +123,36 @@ public final class RequestAgent: Sendable {
     func forget(_ run: RequestRun) {
         record.withLock { $0.runs[run.number] = nil }
     }
+
+    // MARK: Downloads
+
+    /// Enters a download to a file; `false` when it has to wait for one that was stopped, after which `work` is done.
+    ///
+    /// Of two that are both wanted the second one goes at once, and downloads for itself.
+    func enterDownload(_ run: RequestRun, _ target: URL, _ work: @escaping @Sendable () -> Void) -> Bool {
+        let other = record.withLock { $0.downloads[target.path]?.run }
+        let isLeaving = other.map { $0 !== run && !$0.isRunning } ?? false
+        return record.withLock { record in
+            guard let now = record.downloads[target.path]?.run else {
+                record.downloads[target.path] = Download(run: run)
+                return true
+            }
+            guard now === other, isLeaving else { return true }
+            record.downloads[target.path]?.waiting.append(work)
+            return false
+        }
+    }
+
+    /// A download has let go of what lies beside its file.
+    func leaveDownload(_ run: RequestRun, _ target: URL) {
+        let waiting = record.withLock { record -> [@Sendable () -> Void] in
+            guard record.downloads[target.path]?.run === run else { return [] }
+            return record.downloads.removeValue(forKey: target.path)?.waiting ?? []
+        }
+        for work in waiting { processingQueue.async(execute: work) }
+    }
+
+    // MARK: Session
 
     /// The manager of the session as the configuration has it now.
     func currentManager() -> SessionManager {

@@ -9,8 +9,12 @@ import Dispatch
 final class RequestRun: Sendable {
     private struct Attempt {
         var request: Request?
-        var builtAt: ContinuousClock.Instant
-        var wasReplayed = false
+        /// The generation of the credentials that it may have carried.
+        var credentials = 0
+        var mayReplay = true
+        var replays = 0
+        /// The body of a download's answer that was refused for its status.
+        var refusedBody: Data?
         /// Removed with the attempt: a form that is too large for the memory.
         var bodyFile: URL?
     }
@@ -26,7 +30,7 @@ final class RequestRun: Sendable {
         self.request = request
         self.agent = agent
         startedAt = agent.clock.now()
-        attempt = Lock(Attempt(builtAt: startedAt))
+        attempt = Lock(Attempt())
     }
 
     var configuration: RequestsConfiguration { agent.configuration }
@@ -37,14 +41,23 @@ final class RequestRun: Sendable {
 
     // MARK: Attempts
 
-    /// When the newest attempt was built, so that it is known which credentials it may have carried.
-    var builtAt: ContinuousClock.Instant { attempt.withLock { $0.builtAt } }
+    /// The generation of the credentials that the newest attempt may have carried.
+    var credentials: Int { attempt.withLock { $0.credentials } }
 
     func noteBuilding() {
-        let now = agent.clock.now()
+        let generation = configuration.tokenRefresher?.generation ?? 0
         removeBodyFile()
-        attempt.withLock { $0.builtAt = now }
+        attempt.withLock { attempt in
+            attempt.credentials = generation
+            attempt.refusedBody = nil
+        }
     }
+
+    func keep(refusedBody: Data) {
+        attempt.withLock { $0.refusedBody = refusedBody }
+    }
+
+    var refusedBody: Data? { attempt.withLock { $0.refusedBody } }
 
     func keep(bodyFile: URL) {
         attempt.withLock { $0.bodyFile = bodyFile }
@@ -63,12 +76,17 @@ final class RequestRun: Sendable {
     /// Whether the request may be sent again with new credentials; only once.
     func claimReplay() -> Bool {
         attempt.withLock { attempt in
-            defer { attempt.wasReplayed = true }
-            return !attempt.wasReplayed
+            defer { attempt.mayReplay = false }
+            return attempt.mayReplay
         }
     }
 
-    var wasReplayed: Bool { attempt.withLock { $0.wasReplayed } }
+    /// How often it was sent again with new credentials.
+    var replays: Int { attempt.withLock { $0.replays } }
+
+    func noteReplay() {
+        attempt.withLock { $0.replays += 1 }
+    }
 
     /// Ends the transfer, if there is one, and lets go of it, which holds the run.
     func cancelTransfer() {

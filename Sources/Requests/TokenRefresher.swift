@@ -13,7 +13,8 @@ public final class TokenRefresher: Sendable {
 
     private struct State {
         var isRefreshing = false
-        var refreshedAt: ContinuousClock.Instant?
+        /// Counts refreshes, so that it is known which credentials a request may have carried.
+        var generation = 0
         var waiting: [@Sendable (Bool) -> Void] = []
     }
 
@@ -33,15 +34,18 @@ public final class TokenRefresher: Sendable {
         self.refresh = refresh
     }
 
+    /// The number of refreshes so far.
+    var generation: Int { state.withLock { $0.generation } }
+
     func isRefused(_ answer: RequestAnswer) -> Bool {
         answer.response.map { statusCodes.contains($0.statusCode) } ?? false
     }
 
     /// Calls `completion` with whether there are new credentials, when that is known.
     func refresh(for run: RequestRun, _ completion: @escaping @Sendable (Bool) -> Void) {
-        let builtAt = run.builtAt
+        let built = run.credentials
         let (isRefreshed, begins) = state.withLock { state in
-            if let refreshedAt = state.refreshedAt, builtAt < refreshedAt, !state.isRefreshing { return (true, false) }
+            if built < state.generation, !state.isRefreshing { return (true, false) }
             state.waiting.append(completion)
             defer { state.isRefreshing = true }
             return (false, !state.isRefreshing)
@@ -51,14 +55,14 @@ public final class TokenRefresher: Sendable {
         let request = run.request
         Task {
             let hasSucceeded = (try? await refresh(request)) ?? false
-            finish(hasSucceeded, at: run.agent.clock.now())
+            finish(hasSucceeded)
         }
     }
 
-    private func finish(_ hasSucceeded: Bool, at now: ContinuousClock.Instant) {
+    private func finish(_ hasSucceeded: Bool) {
         let waiting = state.withLock { state in
             state.isRefreshing = false
-            if hasSucceeded { state.refreshedAt = now }
+            if hasSucceeded { state.generation += 1 }
             defer { state.waiting = [] }
             return state.waiting
         }

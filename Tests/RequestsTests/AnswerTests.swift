@@ -1,0 +1,224 @@
+// SPDX-License-Identifier: Apache-2.0
+import CurlewCore
+import CurlewEncoding
+import CurlewHTTP
+import CurlewTestSupport
+import Dispatch
+import Testing
+
+@testable import CurlewRequests
+
+/// What is made of an answer, and what it has to be.
+@Suite(.timeLimit(.minutes(1)))
+struct AnswerTests {
+    private func answered(
+        _ body: String, type: String? = "application/json", status: Int = 200, _ change: (SampleRequest, Stage) -> Void = { _, _ in }
+    ) async throws -> SampleRequest {
+        let stage = try Stage { _, _ in
+            ServerResponse(
+                status: status, headers: type.map { [ServerField("Content-Type", $0)] } ?? [], body: .data(Data(body.utf8)))
+        }
+        let request = SampleRequest(stage)
+        change(request, stage)
+        _ = await run(request)
+        return request
+    }
+
+    @Test func `JSON is there as data, text and object`() async throws {
+        let request = try await answered(#"{"a": "é"}"#)
+        #expect(request.error == nil && request.isFinished && !request.isFailed)
+        #expect(request.responseData == Data(#"{"a": "é"}"#.utf8))
+        #expect(request.responseString == #"{"a": "é"}"#)
+        #expect((request.responseJSONObject as? [String: String]) == ["a": "é"])
+        #expect((request.responseObject as? [String: String]) == ["a": "é"])
+        #expect(request.responseStatusCode == 200)
+        #expect(request.responseHeaders?["Content-Type"] == "application/json")
+    }
+
+    @Test func `the bytes alone are no JSON`() async throws {
+        let request = try await answered("text", type: "text/plain") { request, _ in request.responseSerializer = .http }
+        #expect(request.error == nil)
+        #expect(request.responseObject as? Data == Data("text".utf8))
+        #expect(request.responseJSONObject == nil)
+    }
+
+    @Test func `XML is there as a parser that has not begun`() async throws {
+        final class Counter: NSObject, XMLParserDelegate {
+            var names: [String] = []
+            func parser(
+                _ parser: XMLParser, didStartElement elementName: String, namespaceURI: String?, qualifiedName: String?,
+                attributes: [String: String]
+            ) { names.append(elementName) }
+        }
+        let request = try await answered("<a><b/></a>", type: "text/xml") { request, _ in request.responseSerializer = .xmlParser }
+        let parser = try #require(request.responseObject as? XMLParser)
+        let counter = Counter()
+        parser.delegate = counter
+        #expect(parser.parse())
+        #expect(counter.names == ["a", "b"])
+    }
+
+    @Test func `text is read in the charset of its type`() async throws {
+        let stage = try Stage { _, _ in
+            ServerResponse(
+                status: 200, headers: [ServerField("Content-Type", "text/plain; charset=ISO-8859-1")], body: .data(Data([0xE9])))
+        }
+        let request = SampleRequest(stage)
+        request.responseSerializer = .http
+        #expect(await run(request) == .succeeded)
+        #expect(request.responseString == "é")
+    }
+
+    @Test(arguments: ["", " "]) func `no JSON at all is no error`(_ body: String) async throws {
+        let request = try await answered(body)
+        #expect(request.error == nil && request.responseJSONObject == nil)
+    }
+
+    @Test func `what is no JSON fails`() async throws {
+        let request = try await answered("{")
+        #expect(request.isFailed)
+        guard case .responseSerializationFailed(.jsonSerializationFailed)? = request.error as? CurlewError else {
+            Issue.record("\(request.error.debugDescription)")
+            return
+        }
+        #expect(request.responseData == Data("{".utf8))
+    }
+
+    // MARK: Content types
+
+    enum Accepted: Sendable {
+        case byDefault
+        case any
+        case only([String])
+    }
+
+    @Test(arguments: [
+        ("text/html" as String?, Accepted.byDefault, false),
+        (nil, .byDefault, false),
+        ("text/json; charset=utf-8", .byDefault, true),
+        ("Application/JSON", .byDefault, true),
+        ("text/html", .any, true),
+        (nil, .any, true),
+        ("text/html", .only(["text/*"]), true),
+        ("text/html", .only(["text/html"]), true),
+        ("image/png", .only(["text/*"]), false),
+    ])
+    func `content types are accepted by request, else by configuration`(_ type: String?, _ accepted: Accepted, _ passes: Bool) async throws
+    {
+        let request = try await answered("{}", type: type) { request, _ in
+            switch accepted {
+            case .byDefault: break
+            case .any: request.contentTypes = .some(nil)
+            case .only(let types): request.contentTypes = types
+            }
+        }
+        #expect((request.error == nil) == passes)
+        if !passes {
+            guard case .responseValidationFailed? = request.error as? CurlewError else {
+                Issue.record("\(request.error.debugDescription)")
+                return
+            }
+        }
+    }
+
+    @Test func `the configuration's content types hold for all its requests`() async throws {
+        let request = try await answered("{}", type: "text/html") { _, stage in stage.configuration.acceptableContentTypes.json = nil }
+        #expect(request.error == nil)
+    }
+
+    // MARK: Validation
+
+    @Test func `a status of no success has an error with code and domain`() async throws {
+        let request = try await answered(#"{"code": 7}"#, status: 404)
+        #expect(request.error as? RequestValidationError == .invalidStatusCode(404))
+        let error = try #require(request.error) as NSError
+        #expect(error.domain == RequestValidationError.errorDomain && error.code == -8)
+        #expect("\(error.localizedDescription)".contains("404"))
+        #expect((request.responseJSONObject as? [String: Int]) == ["code": 7])
+    }
+
+    @Test func `JSON of another shape has an error with code and domain`() async throws {
+        let request = try await answered(#"{"id": "1"}"#) { request, _ in request.shape = ["id": NSNumber.self] }
+        #expect(request.error as? RequestValidationError == .invalidJSONFormat)
+        #expect((try #require(request.error) as NSError).code == -9)
+    }
+
+    @Test(arguments: [false, true]) func `a null member passes, unless nulls are removed`(_ removes: Bool) async throws {
+        let request = try await answered(#"{"id": null, "list": [null]}"#) { request, stage in
+            request.shape = ["id": NSNumber.self]
+            stage.configuration.removeNullValues = removes
+        }
+        #expect((request.error == nil) == !removes)
+        #expect((request.responseJSONObject as? [String: Any])?.count == (removes ? 1 : 2))
+    }
+
+    @Test func `what is no JSON goes before the status, and a failed transfer before both`() async throws {
+        let status = try await answered("{", status: 500)
+        guard case .responseSerializationFailed? = status.error as? CurlewError else {
+            Issue.record("\(status.error.debugDescription)")
+            return
+        }
+        let stage = try Stage { _, connection in
+            try connection.send(raw: "HTTP/1.1 500 \r\nContent-Type: application/json\r\nContent-Length: 100\r\n\r\n{")
+            connection.close()
+            return nil
+        }
+        let request = SampleRequest(stage)
+        #expect(await run(request) == .failed)
+        guard case .transferFailed? = request.error as? CurlewError else {
+            Issue.record("\(request.error.debugDescription)")
+            return
+        }
+        let error = try #require(request.error)
+        #expect(RequestErrors.isConnectionError(error))
+        #expect(RequestErrors.isRequestError(error))
+    }
+
+    // MARK: Filters and mocks
+
+    @Test func `the request judges a success, then the configuration's filters, until one fails`() async throws {
+        struct Refusing: UrlFilter {
+            let number: Int
+            func filterResponse(with request: BaseRequest) throws { throw UserError(number: number) }
+        }
+        let filtered = try await answered("{}") { _, stage in
+            stage.configuration.addUrlFilter(Refusing(number: 2))
+            stage.configuration.addUrlFilter(Refusing(number: 3))
+        }
+        #expect(filtered.error as? UserError == UserError(number: 2))
+        let own = try await answered(#"{"code": 9}"#) { request, stage in
+            stage.configuration.addUrlFilter(Refusing(number: 2))
+            request.onAnswer = { request in
+                let code = (request.responseJSONObject as? [String: Int])?["code"] ?? 0
+                if code != 0 { throw UserError(number: code) }
+            }
+        }
+        #expect(own.error as? UserError == UserError(number: 9) && own.isFailed)
+        #expect(!RequestErrors.isRequestError(UserError()))
+    }
+
+    @Test(.enabled(if: RequestsConfiguration.canMock), arguments: [(404, true), (500, false)])
+    func `a missing answer is mocked, if that is allowed`(_ status: Int, _ isMocked: Bool) async throws {
+        let request = try await answered("{}", status: status) { request, stage in
+            stage.configuration.debugMockEnabled = true
+            request.onMock = { request in
+                request.responseJSONObject = ["id": 5]
+                return true
+            }
+        }
+        #expect(request.isFinished == isMocked)
+        #expect((request.responseJSONObject as? [String: Int] == ["id": 5]) == isMocked)
+        let forbidden = try await answered("{}", status: status) { request, _ in request.onMock = { _ in true } }
+        #expect(forbidden.isFailed)
+    }
+
+    @Test func `the server's time is that of its header`() async throws {
+        let stage = try Stage { _, _ in
+            ServerResponse(
+                status: 204, headers: [ServerField("Date", "Sun, 06 Nov 1994 08:49:37 GMT")])
+        }
+        let request = SampleRequest(stage)
+        #expect(await run(request) == .succeeded)
+        #expect(request.responseServerTime == Date(timeIntervalSince1970: 784_111_777))
+    }
+}

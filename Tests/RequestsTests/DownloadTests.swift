@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: Apache-2.0
+import CurlewCore
+import CurlewEncoding
+import CurlewHTTP
+import CurlewTestSupport
+import Dispatch
+import Testing
+
+@testable import CurlewRequests
+
+@Suite(.timeLimit(.minutes(1)))
+struct DownloadTests {
+    private static let size = 400_000
+
+    /// Sends a generated file, or the rest of it; the first time only half of it, and then waits at the gate.
+    private func makeHalting(_ gate: Gate) throws -> Stage {
+        let isFirst = Lock(true)
+        return try Stage { request, connection in
+            let response = ServerResponse.generated(length: Int64(Self.size), for: request)
+            let halts = isFirst.withLock { isFirst in
+                defer { isFirst = false }
+                return isFirst
+            }
+            guard halts else { return response }
+            try connection.send(
+                raw: "HTTP/1.1 200 \r\nETag: \"\(Self.size)-0\"\r\nAccept-Ranges: bytes\r\nContent-Length: \(Self.size)\r\n\r\n")
+            try connection.send(raw: GeneratedBody().data(count: Self.size / 2))
+            connection.wait(until: gate)
+            connection.close()
+            return nil
+        }
+    }
+
+    private func makeRequest(_ stage: Stage, _ target: URL, _ path: String = "file") -> SampleRequest {
+        let request = SampleRequest(stage, path)
+        request.resumableDownloadPath = target.path
+        return request
+    }
+
+    private func isWhole(_ file: URL) throws -> Bool {
+        let data = try Data(contentsOf: file)
+        return data.count == Self.size && GeneratedBody().matches(data)
+    }
+
+    private func length(_ file: URL) -> Int {
+        (try? FileManager.default.attributesOfItem(atPath: file.path)[.size] as? NSNumber)?.intValue ?? 0
+    }
+
+    @Test func `a download is a file, and no data`() async throws {
+        let directory = try TemporaryDirectory()
+        let stage = try Stage { request, _ in .generated(length: Int64(Self.size), for: request) }
+        let target = try directory.write(Data("before".utf8), to: "file")
+        let request = makeRequest(stage, target)
+        let progress = Lock<Int64>(0)
+        request.resumableDownloadProgressBlock = { now in progress.withLock { $0 = now.completedUnitCount } }
+        #expect(await run(request) == .succeeded)
+        #expect(request.responseObject as? URL == target)
+        #expect(request.responseData == nil && request.responseString == nil)
+        #expect(try isWhole(target))
+        #expect(try FileManager.default.contentsOfDirectory(atPath: directory.url.path) == ["file"])
+    }
+
+    @Test func `in a directory the file is named by the URL`() async throws {
+        let directory = try TemporaryDirectory()
+        let stage = try Stage { request, _ in .generated(length: Int64(Self.size), for: request) }
+        for name in ["one.bin", "two.bin"] {
+            let request = makeRequest(stage, directory.url, "a/\(name)?x=y")
+            #expect(await run(request) == .succeeded)
+            #expect(try isWhole(directory.file(name)))
+        }
+    }
+
+    @Test func `a status of no success leaves the file that is there, and gives what the server says`() async throws {
+        let directory = try TemporaryDirectory()
+        let target = try directory.write(Data("before".utf8), to: "file")
+        let stage = try Stage.standard()
+        let request = makeRequest(stage, target, "status/404")
+        #expect(await run(request) == .failed)
+        #expect(request.error as? RequestValidationError == .invalidStatusCode(404))
+        #expect(request.responseString == #"{"code": 7}"#)
+        #expect(request.responseObject == nil)
+        #expect(try Data(contentsOf: target) == Data("before".utf8))
+        #expect(try FileManager.default.contentsOfDirectory(atPath: directory.url.path) == ["file"])
+    }
+
+    @Test func `after a stop it goes on from where it was`() async throws {
+        let directory = try TemporaryDirectory()
+        let gate = Gate()
+        let stage = try makeHalting(gate)
+        let target = directory.file("file")
+        let request = makeRequest(stage, target)
+        request.start()
+        #expect(await eventually { length(directory.file(".file.part")) > 0 })
+        request.stop()
+        gate.open()
+        #expect(await run(makeRequest(stage, target)) == .succeeded)
+        #expect(try isWhole(target))
+        let range = try #require(stage.server.requests.last?.header("Range"))
+        #expect(range.hasPrefix("bytes=") && range != "bytes=0-")
+    }
+
+    @Test func `after a failure a retry goes on from where it was`() async throws {
+        let directory = try TemporaryDirectory()
+        let gate = Gate()
+        gate.open()
+        let stage = try makeHalting(gate)
+        let request = makeRequest(stage, directory.file("file"))
+        request.retries = 1
+        #expect(await run(request) == .succeeded)
+        #expect(try isWhole(directory.file("file")))
+        #expect(request.requestTotalCount == 2)
+        let range = try #require(stage.server.requests.last?.header("Range"))
+        #expect(range.hasPrefix("bytes=") && range != "bytes=0-")
+    }
+
+    @Test func `after its process was killed it goes on from where it was`() async throws {
+        let directory = try TemporaryDirectory()
+        let gate = Gate()
+        let stage = try makeHalting(gate)
+        let target = directory.file("file")
+        let child = Process()
+        child.executableURL = try probe()
+        child.arguments = [stage.server.url("/file"), target.path]
+        try child.run()
+        #expect(await eventually { length(directory.file(".file.part")) > 0 })
+        #expect(kill(child.processIdentifier, SIGKILL) == 0)
+        child.waitUntilExit()
+        gate.open()
+        let offset = length(directory.file(".file.part"))
+        #expect(!FileManager.default.fileExists(atPath: target.path))
+        #expect(await run(makeRequest(stage, target)) == .succeeded)
+        #expect(try isWhole(target))
+        #expect(stage.server.requests.last?.header("Range") == "bytes=\(offset)-")
+    }
+
+    @Test func `another URL to the same file begins anew`() async throws {
+        let directory = try TemporaryDirectory()
+        let gate = Gate()
+        let stage = try makeHalting(gate)
+        let target = directory.file("file")
+        let request = makeRequest(stage, target)
+        request.start()
+        #expect(await eventually { length(directory.file(".file.part")) > 0 })
+        request.stop()
+        gate.open()
+        #expect(await run(makeRequest(stage, target, "other")) == .succeeded)
+        #expect(stage.server.requests.last?.header("Range") == nil)
+        #expect(try isWhole(target))
+    }
+
+    @Test func `other methods than GET are no downloads`() async throws {
+        let directory = try TemporaryDirectory()
+        let stage = try Stage.standard()
+        let request = makeRequest(stage, directory.file("file"), "json")
+        request.method = .post
+        #expect(await run(request) == .succeeded)
+        #expect(request.responseJSONObject != nil)
+        #expect(try FileManager.default.contentsOfDirectory(atPath: directory.url.path).isEmpty)
+    }
+
+    /// The program beside the tests.
+    private func probe() throws -> URL {
+        let directories = [Bundle.main.bundleURL, URL(fileURLWithPath: CommandLine.arguments[0]).deletingLastPathComponent()]
+        let places = (directories + directories.map { $0.deletingLastPathComponent() }).map { $0.appendingPathComponent("requests-probe") }
+        return try #require(places.first { FileManager.default.isExecutableFile(atPath: $0.path) })
+    }
+}

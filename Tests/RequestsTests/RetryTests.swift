@@ -1,0 +1,204 @@
+// SPDX-License-Identifier: Apache-2.0
+import CurlewCore
+import CurlewEncoding
+import CurlewHTTP
+import CurlewTestSupport
+import Dispatch
+import Testing
+
+@testable import CurlewRequests
+
+@Suite(.timeLimit(.minutes(1)))
+struct RetryTests {
+    @Test(arguments: [(0, 1), (1, 2), (3, 4), (-1, 6)])
+    func `a request is tried again as often as it says`(_ retries: Int, _ attempts: Int) async throws {
+        let stage = try Stage.standard()
+        let request = SampleRequest(stage, "flaky/5")
+        request.retries = retries
+        #expect(await run(request) == (attempts == 6 ? .succeeded : .failed))
+        #expect(request.requestTotalCount == attempts)
+        #expect(stage.server.requests.count == attempts)
+    }
+
+    @Test func `it waits in between, and the times add up`() async throws {
+        let stage = try Stage.standard()
+        let request = SampleRequest(stage, "flaky/2")
+        request.retries = 2
+        request.interval = 3
+        #expect(await run(request) == .succeeded)
+        #expect(stage.waits.all == [3, 3])
+        #expect(request.requestTotalTime == 6)
+        #expect(request.requestStartTime != nil)
+    }
+
+    @Test(arguments: [(6.0, 2), (6.5, 3), (2.0, 1), (0.0, 4)])
+    func `no wait may end behind the window`(_ window: Double, _ attempts: Int) async throws {
+        let stage = try Stage.standard()
+        let request = SampleRequest(stage, "status/500")
+        request.retries = 3
+        request.interval = 3
+        request.window = window
+        #expect(await run(request) == .failed)
+        #expect(request.requestTotalCount == attempts)
+    }
+
+    @Test func `what describes the request is asked anew for each attempt, and the identifier stays`() async throws {
+        let stage = try Stage.standard()
+        let request = SampleRequest(stage, "flaky/2")
+        request.retries = 2
+        let count = Lock(0)
+        let identifiers = Lock(Set<Int>())
+        request.onSend = { urlRequest in
+            let number = count.withLock { count in
+                count += 1
+                return count
+            }
+            urlRequest.setValue("\(number)", forHTTPHeaderField: "X-Attempt")
+        }
+        request.mayRetry = { [weak request] response, _, _ in
+            identifiers.withLock { _ = $0.insert(request?.requestIdentifier ?? -1) }
+            return response?.statusCode != 200
+        }
+        #expect(await run(request) == .succeeded)
+        #expect(stage.server.requests.map { $0.header("X-Attempt") } == ["1", "2", "3"])
+        #expect(identifiers.withLock { $0 } == [request.requestIdentifier])
+        #expect(request.requestTask?.taskIdentifier != request.requestIdentifier)
+    }
+
+    @Test func `the validator sees the bytes, and an answer that fails its checks is not tried again`() async throws {
+        let stage = try Stage.standard()
+        let request = SampleRequest(stage)
+        request.retries = 2
+        request.shape = ["other": String.self]
+        let objects = Lock<[Data?]>([])
+        request.mayRetry = { response, object, error in
+            objects.withLock { $0.append(object as? Data) }
+            return error != nil || response?.statusCode != 200
+        }
+        #expect(await run(request) == .failed)
+        #expect(request.requestTotalCount == 1)
+        #expect(objects.withLock { $0 } == [request.responseData])
+    }
+
+    @Test func `the processor may say no`() async throws {
+        let stage = try Stage.standard()
+        let request = SampleRequest(stage, "status/500")
+        request.retries = 2
+        request.onRetry = { $0(false) }
+        #expect(await run(request) == .failed)
+        #expect(request.requestTotalCount == 1)
+    }
+
+    @Test func `the processor's second answer does nothing`() async throws {
+        let stage = try Stage.standard()
+        let request = SampleRequest(stage, "flaky/1")
+        request.retries = 5
+        request.onRetry = { answer in
+            answer(true)
+            answer(true)
+            answer(false)
+        }
+        #expect(await run(request) == .succeeded)
+        #expect(stage.server.requests.count == 2)
+    }
+
+    @Test func `a request that is stopped while its processor thinks is not sent again`() async throws {
+        let stage = try Stage.standard()
+        let request = SampleRequest(stage, "status/500")
+        request.retries = 5
+        request.onRetry = { [weak request] answer in
+            request?.stop()
+            answer(true)
+        }
+        #expect(await run(request) == .stopped)
+        await stage.settle()
+        #expect(stage.server.requests.count == 1)
+        #expect(stage.agent.requests.isEmpty)
+    }
+
+    @Test func `the old spelling of the interval counts`() {
+        final class Old: BaseRequest, @unchecked Sendable {  // stateless
+            override func requestRetryInternval() -> TimeInterval { 4 }
+        }
+        #expect(Old().requestRetryInterval() == 4)
+    }
+}
+
+@Suite(.timeLimit(.minutes(1)))
+struct TokenRefresherTests {
+    /// A server that takes one token only, and a filter that puts the current one in.
+    private struct Tokens: UrlFilter {
+        let token = Lock("old")
+
+        func filterUrlRequest(_ urlRequest: inout URLRequest, with request: BaseRequest) {
+            urlRequest.setValue(token.withLock { $0 }, forHTTPHeaderField: "Authorization")
+        }
+    }
+
+    private func makeStage(_ refresh: @escaping TokenRefresher.Refresh) throws -> Stage {
+        let stage = try Stage { request, _ in request.header("Authorization") == "new" ? Stage.json("{}") : .status(401) }
+        stage.configuration.tokenRefresher = TokenRefresher(refresh: refresh)
+        return stage
+    }
+
+    @Test func `many refusals get one refresh, and all are sent again`() async throws {
+        let tokens = Tokens()
+        let refreshes = Lock(0)
+        let stage = try makeStage({ _ in
+            refreshes.withLock { $0 += 1 }
+            tokens.token.withLock { $0 = "new" }
+            return true
+        })
+        stage.configuration.addUrlFilter(tokens)
+        let endings = await withTaskGroup(of: RequestEnding.self) { group in
+            for _ in 0..<20 { group.addTask { await run(SampleRequest(stage)) } }
+            return await group.reduce(into: []) { $0.append($1) }
+        }
+        #expect(endings.count == 20 && endings.allSatisfy { $0 == .succeeded })
+        #expect(refreshes.withLock { $0 } == 1)
+        #expect(stage.server.requests.count <= 40)
+    }
+
+    @Test func `what is refused again has failed, after one replay`() async throws {
+        let refreshes = Lock(0)
+        let stage = try makeStage({ _ in
+            refreshes.withLock { $0 += 1 }
+            return true
+        })
+        let request = SampleRequest(stage)
+        #expect(await run(request) == .failed)
+        #expect(request.error as? RequestValidationError == .invalidStatusCode(401))
+        #expect(refreshes.withLock { $0 } == 1 && request.requestTotalCount == 2)
+    }
+
+    @Test(arguments: [false, true]) func `without new credentials those fail that wait`(_ isThrown: Bool) async throws {
+        let stage = try makeStage({ _ in
+            if isThrown { throw UserError() }
+            return false
+        })
+        let request = SampleRequest(stage)
+        #expect(await run(request) == .failed)
+        #expect(request.requestTotalCount == 1)
+    }
+
+    @Test func `a replay does not count towards the retries`() async throws {
+        let tokens = Tokens()
+        let failures = Lock(1)
+        let stage = try Stage { request, _ in
+            guard request.header("Authorization") == "new" else { return .status(401) }
+            return failures.withLock { failures in
+                defer { failures -= 1 }
+                return failures > 0 ? .status(500) : Stage.json("{}")
+            }
+        }
+        stage.configuration.addUrlFilter(tokens)
+        stage.configuration.tokenRefresher = TokenRefresher { _ in
+            tokens.token.withLock { $0 = "new" }
+            return true
+        }
+        let request = SampleRequest(stage)
+        request.retries = 1
+        #expect(await run(request) == .succeeded)
+        #expect(request.requestTotalCount == 3)
+    }
+}
