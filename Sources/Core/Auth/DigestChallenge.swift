@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+import CurlewHTTP
 
 /// What a server says about Digest authentication (RFC 7616, section 3.3).
 struct DigestChallenge: Sendable, Equatable {
