@@ -22,6 +22,7 @@ let package = Package(
             name: "CurlewRequests",
             targets: ["CurlewRequests", "CurlewCaching", "CurlewCore", "CurlewTransport", "CurlewEncoding", "CurlewHTTP"]),
         .library(name: "CurlewRequests", targets: ["CurlewRequests", "CurlewCaching"] + layers),
+        .library(name: "CurlewCaching", targets: ["CurlewCaching", "CurlewHTTP"]),
         .executable(name: "curlew", targets: ["CurlewTool"]),
     ],
     traits: [
@@ -71,13 +72,15 @@ let package = Package(
         .testTarget(name: "SupportTests", dependencies: ["CurlewTestSupport"]),
         .testTarget(name: "HTTPTests", dependencies: ["CurlewHTTP"]),
         .testTarget(name: "JSONTests", dependencies: ["CurlewJSON", "CurlewCore", "CurlewHTTP", "CurlewTestSupport"]),
+        .testTarget(name: "CachingTests", dependencies: ["CurlewCaching", "CurlewHTTP", "CurlewTestSupport", "curlew-probe"]),
         .testTarget(name: "EncodingTests", dependencies: ["CurlewEncoding", "CurlewHTTP"]),
         .testTarget(name: "TransportTests", dependencies: ["CurlewTransport", "CurlewHTTP", "CurlewTestSupport"]),
         .testTarget(
             name: "CoreTests", dependencies: ["CurlewCore", "CurlewTransport", "CurlewEncoding", "CurlewHTTP", "CurlewTestSupport"]),
         .testTarget(name: "EndToEndTests", dependencies: library + ["CurlewTestSupport", "curlew-probe"]),
         // What the end-to-end tests run in a process of its own; in no product.
-        .executableTarget(name: "curlew-probe", dependencies: library + ["CurlewTestSupport"], path: "Tests/Probe"),
+        .executableTarget(
+            name: "curlew-probe", dependencies: library + ["CurlewCaching", "CurlewTestSupport"], path: "Tests/Probe"),
         // Does what a test kit from outside asks for; in no product.
         .executableTarget(name: "curlew-kit", dependencies: library, path: "Tests/Driver"),
         // What scripts/fuzz fuzzes, and the inputs that it has kept.

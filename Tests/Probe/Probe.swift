@@ -10,6 +10,8 @@ import Dispatch
 ///     curlew-probe upload URL FILE       from a file; the response's text, if it is a number, is "answer"
 ///     curlew-probe stream URL            reads a body, waiting for a line of input each 16 MiB
 ///     curlew-probe sessions URL COUNT    makes, uses and drops sessions in 8 threads
+///     curlew-probe cache DIRECTORY NAME  stores, reads and removes many entries, as others do in the same directory; prints how many were "wrong"
+///     curlew-probe fill DIRECTORY NAME   stores entries until it is killed
 ///     curlew-probe reachability HOST     tells of "network" and "host" until it is killed: 0 not reachable, 1 by Ethernet, 2 by modem
 @main
 enum Probe {
@@ -22,6 +24,12 @@ enum Probe {
             case ("upload", 4): try await upload(URL(fileURLWithPath: arguments[3]), to: arguments[2])
             case ("stream", 3...): try await stream(arguments[2])
             case ("sessions", 4): try await SessionChurn(url: arguments[2], count: Int(arguments[3]) ?? 0).run()
+            case ("cache", 4):
+                let wrong = try CacheProbe(directory: arguments[2], capacity: 40_000).churn(rounds: 600, name: arguments[3])
+                report("wrong", wrong)
+                if wrong > 0 { exit(2) }
+            case ("fill", 4):
+                try CacheProbe(directory: arguments[2], capacity: 40_000).fill(name: arguments[3])
             case ("reachability", 3): try await reachability(of: arguments[2])
             default: throw Misuse()
             }

@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+import CurlewHTTP
+
+/// A store in memory, which ends with the process.
+public final class MemoryCacheStorage: CacheStorage {
+    /// The largest size of all entries together, in bytes: keys, metadata and bodies, and ``overhead`` for each.
+    public let capacity: Int64
+    /// What an entry counts for beside its bytes.
+    public static let overhead: Int64 = 128
+
+    private let entries = Lock(RecencyList())
+
+    /// Makes an empty store.
+    ///
+    /// - Parameter capacity: in bytes; 16 MiB by default. With 0 or less nothing is kept.
+    public init(capacity: Int64 = 16 << 20) {
+        self.capacity = capacity
+    }
+
+    /// The size of all entries together, in bytes.
+    public var size: Int64 { entries.withLock { $0.size } }
+
+    /// The entry under a key, which counts as a use of it.
+    public func entry(for key: CacheKey) -> CacheEntry? {
+        entries.withLock { $0.use(key) }
+    }
+
+    /// The metadata under a key; no use of the entry.
+    public func metadata(for key: CacheKey) -> Data? {
+        entries.withLock { $0.peek(key)?.metadata }
+    }
+
+    /// Puts an entry under a key, in place of what is there.
+    ///
+    /// - Throws: ``CacheStorageError/entryTooLarge(size:capacity:)``; nothing stays under the key then.
+    public func store(_ entry: CacheEntry, for key: CacheKey) throws {
+        let size = Self.overhead + Int64(key.bytes.count + entry.metadata.count + entry.body.count)
+        // What goes is let go of outside of the lock.
+        let removed = entries.withLock { entries in
+            var removed = [entries.remove(key)]
+            guard size <= capacity else { return removed }
+            while entries.size + size > capacity { removed.append(entries.removeOldest()) }
+            entries.insert(entry, size: size, for: key)
+            return removed
+        }
+        withExtendedLifetime(removed) {}
+        if size > capacity { throw CacheStorageError.entryTooLarge(size: size, capacity: capacity) }
+    }
+
+    /// Removes what is under a key, if anything is.
+    public func removeEntry(for key: CacheKey) {
+        let removed = entries.withLock { $0.remove(key) }
+        withExtendedLifetime(removed) {}
+    }
+
+    /// Removes all entries.
+    public func removeAll() {
+        let removed = entries.withLock { entries in
+            defer { entries = RecencyList() }
+            return entries
+        }
+        withExtendedLifetime(removed) {}
+    }
+}
+
+/// Entries in the order of their use: a list that is linked by keys, so that every step takes the same time however long it is.
+private struct RecencyList {
+    private struct Node {
+        let entry: CacheEntry
+        let size: Int64
+        var older: CacheKey?
+        var newer: CacheKey?
+    }
+
+    private(set) var size: Int64 = 0
+    private var nodes: [CacheKey: Node] = [:]
+    private var oldest: CacheKey?
+    private var newest: CacheKey?
+
+    func peek(_ key: CacheKey) -> CacheEntry? { nodes[key]?.entry }
+
+    mutating func use(_ key: CacheKey) -> CacheEntry? {
+        guard let node = nodes[key] else { return nil }
+        if newest != key {
+            remove(key)
+            insert(node.entry, size: node.size, for: key)
+        }
+        return node.entry
+    }
+
+    /// Puts an entry in front; there is none under the key.
+    mutating func insert(_ entry: CacheEntry, size: Int64, for key: CacheKey) {
+        nodes[key] = Node(entry: entry, size: size, older: newest, newer: nil)
+        if let newest { nodes[newest]?.newer = key } else { oldest = key }
+        newest = key
+        self.size += size
+    }
+
+    @discardableResult
+    mutating func remove(_ key: CacheKey) -> CacheEntry? {
+        guard let node = nodes.removeValue(forKey: key) else { return nil }
+        if let older = node.older { nodes[older]?.newer = node.newer } else { oldest = node.newer }
+        if let newer = node.newer { nodes[newer]?.older = node.older } else { newest = node.older }
+        size -= node.size
+        return node.entry
+    }
+
+    mutating func removeOldest() -> CacheEntry? {
+        oldest.flatMap { remove($0) }
+    }
+}

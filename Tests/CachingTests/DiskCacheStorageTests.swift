@@ -1,0 +1,194 @@
+// SPDX-License-Identifier: Apache-2.0
+import CurlewTestSupport
+import Foundation
+import Testing
+
+@testable import CurlewCaching
+
+@Suite(.timeLimit(.minutes(1))) struct DiskCacheStorageTests {
+    let directory: TemporaryDirectory
+    let storage: DiskCacheStorage
+    let key = CacheKey("key")
+    let entry = CacheEntry(metadata: Data("metadata".utf8), body: Data("the body of the entry".utf8))
+
+    init() throws {
+        directory = try TemporaryDirectory()
+        storage = DiskCacheStorage(directory: directory.file("cache"), capacity: 100_000)
+    }
+
+    private var path: String { storage.files.path(of: key) }
+    private var names: [String] { (try? FileManager.default.contentsOfDirectory(atPath: directory.file("cache/v1").path))?.sorted() ?? [] }
+
+    // MARK: What lies there
+
+    @Test func theDirectoryIsPrivateAndMarkedAsACache() throws {
+        try storage.store(entry, for: key)
+        let tag = try Data(contentsOf: directory.file("cache/CACHEDIR.TAG"))
+        #expect(tag.starts(with: Data("Signature: 8a477f597d28d172789f06886806bc55".utf8)))
+        #expect(names == [".lock", key.digest])
+        for name in ["cache", "cache/v1"] {
+            let rights = try FileManager.default.attributesOfItem(atPath: directory.file(name).path)[.posixPermissions] as? Int
+            #expect(rights == 0o700)
+        }
+        #expect(try FileManager.default.attributesOfItem(atPath: path)[.posixPermissions] as? Int == 0o600)
+    }
+
+    @Test func anotherStoreFindsTheEntriesAndTheirSize() throws {
+        try storage.store(entry, for: key)
+        let other = DiskCacheStorage(directory: storage.directory)
+        #expect(try other.entry(for: key) == entry)
+        #expect(try other.size == storage.size)
+        #expect(try other.size == Int64(44 + key.bytes.count + entry.metadata.count + entry.body.count))
+    }
+
+    @Test func aDirectoryThatVanishesIsMadeAnew() throws {
+        try storage.store(entry, for: key)
+        try FileManager.default.removeItem(at: storage.directory)
+        #expect(try storage.entry(for: key) == nil)
+        try storage.store(entry, for: key)
+        #expect(try storage.entry(for: key) == entry)
+    }
+
+    // MARK: What is spoiled
+
+    @Test func aChangedByteAnywhereIsAMiss() throws {
+        try storage.store(entry, for: key)
+        let good = try Data(contentsOf: URL(fileURLWithPath: path))
+        for index in good.indices {
+            for change in [UInt8(1), 0x80, 0xFF] {
+                var bad = good
+                bad[index] ^= change
+                try bad.write(to: URL(fileURLWithPath: path))
+                #expect(try storage.entry(for: key) == nil, "byte \(index)")
+                #expect(!FileManager.default.fileExists(atPath: path), "byte \(index)")
+            }
+        }
+        #expect(try storage.size == 0)
+    }
+
+    @Test func aFileOfAnotherLengthIsAMiss() throws {
+        try storage.store(entry, for: key)
+        let good = try Data(contentsOf: URL(fileURLWithPath: path))
+        for bad in good.indices.map({ good.prefix($0) }) + [good + [0], good + good] {
+            try bad.write(to: URL(fileURLWithPath: path))
+            #expect(try storage.entry(for: key) == nil, "\(bad.count) bytes")
+            #expect(!FileManager.default.fileExists(atPath: path))
+        }
+    }
+
+    @Test func lengthsThatNoFileHasAreAMiss() throws {
+        try storage.store(entry, for: key)
+        let good = try Data(contentsOf: URL(fileURLWithPath: path))
+        for range in [12..<16, 16..<20, 20..<28, 12..<28] {
+            var bad = good
+            bad.replaceSubrange(range, with: Data(repeating: 0xFF, count: range.count))
+            try bad.write(to: URL(fileURLWithPath: path))
+            #expect(try storage.entry(for: key) == nil)
+        }
+    }
+
+    @Test func metadataIsCheckedToo() throws {
+        try storage.store(entry, for: key)
+        var bytes = try Data(contentsOf: URL(fileURLWithPath: path))
+        bytes[44 + key.bytes.count] ^= 1
+        try bytes.write(to: URL(fileURLWithPath: path))
+        #expect(try storage.metadata(for: key) == nil)
+    }
+
+    @Test func anEntryOfAnotherKeyIsAMiss() throws {
+        let other = CacheKey("other")
+        try storage.store(entry, for: other)
+        try FileManager.default.moveItem(atPath: storage.files.path(of: other), toPath: path)
+        #expect(try storage.entry(for: key) == nil)
+        #expect(!FileManager.default.fileExists(atPath: path))
+    }
+
+    enum Foreign: CaseIterable {
+        case directory, link, pipe, socketless
+    }
+
+    @Test(arguments: Foreign.allCases)
+    func whatIsNoFileIsAMissAndMakesWay(_ foreign: Foreign) throws {
+        try storage.store(entry, for: key)
+        try storage.removeEntry(for: key)
+        let precious = try directory.write(Data("precious".utf8), to: "precious")
+        switch foreign {
+        case .directory:
+            try FileManager.default.createDirectory(atPath: path + "/deep", withIntermediateDirectories: true)
+        case .link: try FileManager.default.createSymbolicLink(atPath: path, withDestinationPath: precious.path)
+        case .pipe: #expect(mkfifo(path, 0o600) == 0)
+        case .socketless: try Data().write(to: URL(fileURLWithPath: path))
+        }
+        #expect(try storage.metadata(for: key) == nil)
+        try storage.store(entry, for: key)
+        #expect(try storage.entry(for: key) == entry)
+        #expect(try Data(contentsOf: precious) == Data("precious".utf8))
+    }
+
+    @Test func aStoreReplacesADirectoryInAnEntrysPlace() throws {
+        try FileManager.default.createDirectory(atPath: path + "/deep", withIntermediateDirectories: true)
+        try storage.store(entry, for: key)
+        #expect(try storage.entry(for: key) == entry)
+    }
+
+    @Test func aSpoiledSizeIsCountedAnew() throws {
+        try storage.store(entry, for: key)
+        let size = try storage.size
+        for bytes in [Data(), Data("nonsense".utf8), Data(repeating: 0xFF, count: 24)] {
+            try bytes.write(to: directory.file("cache/v1/.lock"), options: [])
+            #expect(try storage.size == size)
+            try storage.store(entry, for: key)
+            #expect(try storage.size == size)
+        }
+    }
+
+    // MARK: What fails
+
+    @Test func aDirectoryThatCannotBeMadeIsAnError() throws {
+        try directory.write(Data(), to: "file")
+        let storage = DiskCacheStorage(directory: directory.file("file/cache"))
+        #expect(throws: CocoaError.self) { try storage.store(entry, for: key) }
+        #expect(try storage.entry(for: key) == nil)
+        #expect(try storage.size == 0)
+    }
+
+    @Test func removingAllLeavesOthersFiles() throws {
+        try storage.store(entry, for: key)
+        try directory.write(Data(), to: "cache/mine")
+        try directory.write(Data(), to: "cache/v1/notes")
+        try storage.removeAll()
+        #expect(names == [".lock", "notes"])
+        #expect(FileManager.default.fileExists(atPath: directory.file("cache/mine").path))
+    }
+
+    @Test func aFullDiskIsAnErrorAndLeavesTheOldEntry() throws {
+        // Large files only: what the limit says to one of the process is what a full disk says to all.
+        try storage.store(entry, for: CacheKey("number", "0"))
+        let before = names
+        let probe = try ProbeProcess(["fill", storage.directory.path, "full"], setup: "trap '' XFSZ; ulimit -f 0")
+        #expect(probe.finish() == 1)
+        #expect(names == before)
+        #expect(try storage.entry(for: CacheKey("number", "0")) == entry)
+    }
+
+    // MARK: Where it lies
+
+    @Test(arguments: [
+        (["XDG_CACHE_HOME": "/var/c", "HOME": "/home/u"], "/var/c"), (["XDG_CACHE_HOME": "c", "HOME": "/home/u"], "/home/u/.cache"),
+        (["XDG_CACHE_HOME": "", "HOME": "/home/u"], "/home/u/.cache"), (["HOME": "/home/u"], "/home/u/.cache"),
+    ])
+    func theUsersCachesAreWhereXDGSays(_ environment: [String: String], _ path: String) {
+        #expect(XDG.cacheDirectory(in: environment)?.path == path)
+    }
+
+    @Test func withoutAHomeTheSystemIsAsked() throws {
+        let url = try #require(XDG.cacheDirectory(in: [:]))
+        #expect(url.path.hasPrefix("/") && url.lastPathComponent == ".cache")
+    }
+
+    @Test func theDefaultDirectoryIsNamedForProgramAndCache() {
+        let url = DiskCacheStorage.defaultDirectory(named: "Responses", program: "prog")
+        #expect(url.path.hasSuffix("/prog/Responses"))
+        #expect(!DiskCacheStorage.defaultDirectory(named: "x").deletingLastPathComponent().lastPathComponent.isEmpty)
+    }
+}

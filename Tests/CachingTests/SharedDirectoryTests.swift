@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+import CurlewHTTP
+import CurlewTestSupport
+import Foundation
+import Testing
+
+@testable import CurlewCaching
+
+/// Several processes, or stores, in one directory.
+@Suite(.timeLimit(.minutes(1))) struct SharedDirectoryTests {
+    let directory: TemporaryDirectory
+
+    init() throws {
+        directory = try TemporaryDirectory()
+    }
+
+    private var url: URL { directory.file("cache") }
+
+    private func sizeOfFiles() throws -> Int64 {
+        let names = try FileManager.default.contentsOfDirectory(atPath: url.path + "/v1").filter { !$0.hasPrefix(".lock") }
+        return try names.reduce(0) { sum, name in
+            sum + Int64(try FileManager.default.attributesOfItem(atPath: url.path + "/v1/" + name)[.size] as? Int ?? 0)
+        }
+    }
+
+    @Test func processesThatUseOneDirectoryFindWholeEntriesOnly() async throws {
+        let processes = try ["one", "two", "three"].map { try ProbeProcess(["cache", url.path, $0]) }
+        for process in processes { #expect(await offThePool { process.finish() } == 0) }
+        let storage = DiskCacheStorage(directory: url, capacity: 40_000)
+        #expect(try storage.size <= 40_000)
+        #expect(try storage.size == sizeOfFiles())
+    }
+
+    @Test func aKilledProcessLeavesWholeEntriesAndNoOthers() async throws {
+        let process = try ProbeProcess(["fill", url.path, "killed"])
+        let storage = DiskCacheStorage(directory: url, capacity: 40_000)
+        // In the middle of it: it writes all the time once it has begun.
+        try await offThePool { () -> Result<Void, any Error> in
+            Result {
+                while try storage.metadata(for: CacheKey("number", "5")) == nil, try storage.size < 30_000 { usleep(1000) }
+            }
+        }.get()
+        process.kill()
+        try storage.store(CacheEntry(body: Data(repeating: 1, count: 39_000)), for: CacheKey("large"))
+        #expect(try storage.size == sizeOfFiles())
+        #expect(try sizeOfFiles() <= 40_000)
+        #expect(try FileManager.default.contentsOfDirectory(atPath: url.path + "/v1").allSatisfy { !$0.hasPrefix(".new-") })
+    }
+
+    @Test func newFilesOfTheDeadAreSweptAndThoseOfTheLivingStay() throws {
+        let storage = DiskCacheStorage(directory: url, capacity: 2000)
+        try storage.store(CacheEntry(body: Data()), for: CacheKey("a"))
+        try Data(repeating: 0, count: 50).write(to: directory.file("cache/v1/.new-dead"))
+        let living = try #require(Descriptor(url.path + "/v1/.new-living", O_WRONLY | O_CREAT | O_EXCL))
+        #expect(living.lock())
+        try storage.store(CacheEntry(body: Data(count: 1950)), for: CacheKey("b"))
+        let names = try FileManager.default.contentsOfDirectory(atPath: url.path + "/v1").filter { $0.hasPrefix(".new-") }
+        #expect(names == [".new-living"])
+        withExtendedLifetime(living) {}
+    }
+
+    @Test func whoHoldsTheLockForEverHoldsNobodyUp() throws {
+        let storage = DiskCacheStorage(directory: url, capacity: 5000, patience: .milliseconds(1))
+        try storage.store(CacheEntry(body: Data(count: 10)), for: CacheKey("a"))
+        let holder = try #require(Descriptor(url.path + "/v1/.lock", O_RDWR))
+        #expect(holder.lock())
+        for number in 0..<20 { try storage.store(CacheEntry(body: Data(count: 1000)), for: CacheKey("\(number)")) }
+        #expect(try storage.entry(for: CacheKey("19")) != nil)
+        #expect(try sizeOfFiles() <= 5000)
+        withExtendedLifetime(holder) {}
+    }
+}

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+import CurlewCaching
+import CurlewHTTP
+
+/// Uses a cache in a directory that other processes use too.
+struct CacheProbe {
+    let storage: DiskCacheStorage
+
+    init(directory: String, capacity: Int64) {
+        storage = DiskCacheStorage(directory: URL(fileURLWithPath: directory, isDirectory: true), capacity: capacity)
+    }
+
+    /// An entry that tells what it is, of a size that its number gives.
+    static func entry(_ number: Int, _ writer: String) -> CacheEntry {
+        CacheEntry(metadata: Data("\(number) \(writer)".utf8), body: Data(repeating: UInt8(number % 251), count: 100 + 37 * number % 3000))
+    }
+
+    /// Whether an entry is whole and was written for the number, by whomever.
+    static func isWhole(_ entry: CacheEntry, _ number: Int) -> Bool {
+        guard let writer = String(decoding: entry.metadata, as: UTF8.self).split(separator: " ").last else { return false }
+        return entry == Self.entry(number, String(writer))
+    }
+
+    /// Writes, reads and removes; the number of entries that were found and not whole.
+    func churn(rounds: Int, name: String) throws -> Int {
+        var wrong = 0
+        for round in 0..<rounds {
+            let number = round * 7 % 40
+            let key = CacheKey("number", "\(number)")
+            if round % 23 == 22 {
+                try storage.removeEntry(for: key)
+            } else if round % 3 == 0 {
+                if let entry = try storage.entry(for: key), !Self.isWhole(entry, number) { wrong += 1 }
+            } else {
+                try storage.store(Self.entry(number, name), for: key)
+            }
+        }
+        return wrong
+    }
+
+    /// Stores entries for ever.
+    func fill(name: String) throws {
+        for number in 0... { try storage.store(Self.entry(number % 40, name), for: CacheKey("number", "\(number)")) }
+    }
+}
