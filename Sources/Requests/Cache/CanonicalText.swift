@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+import CurlewEncoding
+import CurlewHTTP
+
+/// A text for a value: the same for equal values, however a dictionary orders its members, and another for others.
+///
+/// Each part stands behind its kind and its length, so that no value can pass for another.
+enum CanonicalText {
+    static func of(_ value: Any?) -> String {
+        guard let value = value.flatMap(unwrapped) else { return "nil" }
+        return switch value {
+        case let text as String: part("s", text)
+        case let flag as Bool: part("b", "\(flag)")
+        case is NSNull: "null"
+        case let number as NSNumber: part("n", number.stringValue)
+        case let number as any BinaryInteger: part("n", "\(number)")
+        case let number as any BinaryFloatingPoint: part("n", "\(number)")
+        case let data as Data: part("x", data.hexDigits)
+        case let date as Date: part("t", "\(date.timeIntervalSinceReferenceDate)")
+        case let url as URL: part("u", url.absoluteString)
+        case let members as [AnyHashable: Any]: part("d", members.map { of($0.key.base) + of($0.value) }.sorted().joined())
+        case let elements as [Any]: part("a", elements.map { of($0) }.joined())
+        case let elements as Set<AnyHashable>: part("e", elements.map { of($0.base) }.sorted().joined())
+        default: ofOther(value)
+        }
+    }
+
+    private static func part(_ kind: String, _ text: String) -> String { "\(kind)\(text.utf8.count):\(text)," }
+
+    private static func ofOther(_ value: Any) -> String {
+        let encoder = JSONEncoder()
+        encoder.outputFormatting = .sortedKeys
+        if let value = value as? any Encodable, let json = try? encoder.encode(value) {
+            return part("j", String(decoding: json, as: UTF8.self))
+        }
+        return part("o", String(describing: value))
+    }
+
+    /// What an optional holds, however deep; `nil` for one that holds nothing.
+    private static func unwrapped(_ value: Any) -> Any? {
+        let mirror = Mirror(reflecting: value)
+        guard mirror.displayStyle == .optional else { return value }
+        return mirror.children.first.flatMap { unwrapped($0.value) }
+    }
+}
