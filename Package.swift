@@ -16,13 +16,10 @@ let package = Package(
         .library(name: "Curlew", targets: ["Curlew", "CurlewCore", "CurlewTransport", "CurlewEncoding", "CurlewHTTP"]),
         .library(
             name: "CurlewAlamofire", targets: ["CurlewAlamofire", "CurlewCore", "CurlewTransport", "CurlewEncoding", "CurlewHTTP"]),
-        // A decoder for those who ask for it; nobody else builds it.
-        .library(name: "CurlewJSON", targets: ["CurlewJSON", "CurlewHTTP"]),
-        .library(
-            name: "CurlewRequests",
-            targets: ["CurlewRequests", "CurlewCaching", "CurlewCore", "CurlewTransport", "CurlewEncoding", "CurlewHTTP"]),
         .library(name: "CurlewRequests", targets: ["CurlewRequests", "CurlewCaching"] + layers),
         .library(name: "CurlewCaching", targets: ["CurlewCaching", "CurlewHTTP"]),
+        // A decoder for those who ask for it; nobody else builds it.
+        .library(name: "CurlewJSON", targets: ["CurlewJSON", "CurlewHTTP"]),
         .executable(name: "curlew", targets: ["CurlewTool"]),
     ],
     traits: [
@@ -71,8 +68,8 @@ let package = Package(
         .target(name: "CurlewTestSupport", path: "Tests/Support"),
         .testTarget(name: "SupportTests", dependencies: ["CurlewTestSupport"]),
         .testTarget(name: "HTTPTests", dependencies: ["CurlewHTTP"]),
-        .testTarget(name: "JSONTests", dependencies: ["CurlewJSON", "CurlewCore", "CurlewHTTP", "CurlewTestSupport"]),
         .testTarget(name: "CachingTests", dependencies: ["CurlewCaching", "CurlewHTTP", "CurlewTestSupport", "curlew-probe"]),
+        .testTarget(name: "JSONTests", dependencies: ["CurlewJSON", "CurlewCore", "CurlewHTTP", "CurlewTestSupport"]),
         .testTarget(name: "EncodingTests", dependencies: ["CurlewEncoding", "CurlewHTTP"]),
         .testTarget(name: "TransportTests", dependencies: ["CurlewTransport", "CurlewHTTP", "CurlewTestSupport"]),
         .testTarget(

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// The cyclic redundancy check of the xz format, 64 bits wide: it finds every change of up to 64 bits in a row, and misses one of 2⁶⁴ others.
+/// The cyclic redundancy check of the xz format, 64 bits wide: it finds every change of up to 64 bits in a row, and misses one of 2⁶⁴
+/// others.
 struct CRC64 {
     /// Eight tables of 256: eight bytes are taken at a time.
     private static let tables: [UInt64] = {

@@ -7,8 +7,8 @@ import CurlewHTTP
 /// that there is a whole one or none; what a crash of the machine, a full disk or another program has spoiled is found by its
 /// checksums, removed, and is a miss. What a store finds in a place of its own is its own: links are not followed, other files are removed.
 ///
-/// The directory is made when something is first written, open to its owner alone, with a `CACHEDIR.TAG`. Entries lie in a directory `v1` of it: a later
-/// form has a place beside it. When entries were used is their files' time of modification.
+/// The directory is made when something is first written, open to its owner alone, with a `CACHEDIR.TAG`. Entries lie in a directory `v1` of
+/// it: a later form has a place beside it. When entries were used is their files' time of modification.
 public final class DiskCacheStorage: CacheStorage {
     /// The directory.
     public let directory: URL

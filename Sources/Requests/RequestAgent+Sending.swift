@@ -69,11 +69,12 @@ extension RequestAgent {
     }
 
     private func download(_ built: BuiltRequest, to target: URL, _ run: RequestRun, _ manager: SessionManager) -> Request {
+        let limit = manager.session.configuration.maximumBodySize
         let request = manager.download(
             built.urlRequest, to: target, options: [.removePreviousFile, .createIntermediateDirectories, .resumePreviousDownload]
         ).validate { _, response, file, _ in
             if run.judgesStatus(of: response) { return .success }
-            run.keepRefused(file, upTo: manager.session.configuration.maximumBodySize)
+            run.keepRefused(file, upTo: limit)
             return .failure(RequestValidationError.invalidStatusCode(response.statusCode))
         }
         if let block = run.request.resumableDownloadProgressBlock {

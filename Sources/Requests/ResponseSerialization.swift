@@ -27,10 +27,20 @@ enum ResponseSerialization {
     static func json(_ data: Data, removesNulls: Bool) throws -> Any? {
         if data.isEmpty || data == Data(" ".utf8) { return nil }
         do {
-            let object = try JSONSerialization.jsonObject(with: data, options: .fragmentsAllowed)
+            let object = try parse(data)
             return removesNulls ? withoutNulls(object) : object
         } catch {
             throw CurlewError.responseSerializationFailed(reason: .jsonSerializationFailed(error: error))
+        }
+    }
+
+    /// The JSON, also with escapes of half characters, which some servers send.
+    private static func parse(_ data: Data) throws -> Any {
+        do {
+            return try JSONSerialization.jsonObject(with: data, options: .fragmentsAllowed)
+        } catch {
+            guard let mended = LoneSurrogates.replaced(in: data) else { throw error }
+            return try JSONSerialization.jsonObject(with: mended, options: .fragmentsAllowed)
         }
     }
 

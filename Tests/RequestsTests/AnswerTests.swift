@@ -74,6 +74,11 @@ struct AnswerTests {
         #expect(request.error == nil && request.responseJSONObject == nil)
     }
 
+    @Test func `half a character in JSON becomes the replacement character`() async throws {
+        let request = try await answered(#"{"a": "x\uD800y"}"#)
+        #expect((request.responseJSONObject as? [String: String]) == ["a": "x\u{FFFD}y"])
+    }
+
     @Test func `what is no JSON fails`() async throws {
         let request = try await answered("{")
         #expect(request.isFailed)

@@ -31,8 +31,8 @@ extension CachedRequest {
 extension CachedRequest {
     /// Reads the cached answer, which the getters say from then on, until the network is asked.
     ///
-    /// Blocks while the disk does. May be called whenever the network's answer is not on its way: before the start, or when the request has
-    /// failed.
+    /// Blocks while the disk does. May be called whenever the network's answer is not on its way: before the start, or when the request
+    /// has failed.
     ///
     /// - Throws: ``RequestCacheError``, of the first of these that is not in order: the time to be cached, metadata, age, version, sensitive
     ///   data, the program's version, data.

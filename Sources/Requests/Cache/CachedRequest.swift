@@ -8,8 +8,8 @@ import CurlewHTTP
 /// A start whose answer is cached and valid hands that over, asynchronously and with the same callbacks, but with no word to accessories;
 /// no check of status or shape runs. Else the network is asked. Downloads are neither read from the cache nor written to it.
 ///
-/// Answers are found by method, base URL (the CDN's where that is used), URL and argument, whatever order the argument's members have. Header
-/// fields do not count: where a cached answer depends on who asks, ``cacheSensitiveData()`` says so.
+/// Answers are found by method, base URL (the CDN's where that is used), URL and argument, whatever order the argument's members have.
+/// Header fields do not count: where a cached answer depends on who asks, ``cacheSensitiveData()`` says so.
 open class CachedRequest: BaseRequest, @unchecked Sendable {  // what it adds is behind a lock
     /// What part the cache has in a start.
     public enum CacheUse: Sendable, Hashable, CaseIterable {
@@ -45,7 +45,8 @@ open class CachedRequest: BaseRequest, @unchecked Sendable {  // what it adds is
     /// What an answer depends on beside URL and argument, such as the user: one that was cached with another is not used. `nil` by default.
     /// Only a digest of it is stored.
     open func cacheSensitiveData() -> Any? { nil }
-    /// Whether answers are written later, on a queue of low priority; by default `true`. With `false` they are written before the callbacks.
+    /// Whether answers are written later, on a queue of low priority; by default `true`. With `false` they are written before the
+    /// callbacks.
     open func writeCacheAsynchronously() -> Bool { true }
     /// Where answers are kept; by default a store of 256 MiB on disk, in the directory ``cacheDirectoryPath``.
     open func cacheStorage() -> any CacheStorage { ResponseCaches.storage(at: cacheDirectoryPath) }

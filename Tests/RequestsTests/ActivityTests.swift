@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: Apache-2.0
+import CurlewEncoding
+import CurlewHTTP
+import CurlewTestSupport
+import Foundation
+import Testing
+
+@testable import CurlewRequests
+
+@Suite(.timeLimit(.minutes(1))) struct ActivityTests {
+    /// Notes what is shown.
+    private final class Presenter: ActivityPresenter {
+        private let shown = Lock<[Activity]>([])
+        let log = Log()
+        var count: Int { shown.withLock { $0.count } }
+
+        func show(_ activity: Activity) {
+            shown.withLock { $0.append(activity) }
+            log.note("show \(activity.text)")
+        }
+        func update(_ activity: Activity, fraction: Double) { log.note("update \(fraction)") }
+        func hide(_ activity: Activity) {
+            shown.withLock { $0.removeAll { $0 == activity } }
+            log.note("hide \(activity.text)")
+        }
+    }
+
+    /// A terminal that is drawn on only when something changes.
+    private final class Screen: Sendable {
+        private let text = Lock("")
+        var all: String { text.withLock { $0 } }
+
+        func presenter() -> TerminalPresenter {
+            TerminalPresenter(
+                screen: .init(width: { 40 }, write: { piece in self.text.withLock { $0 += piece } }, interval: nil))
+        }
+    }
+
+    // MARK: Accessory
+
+    @Test func `a request is shown from its start until its callbacks`() async throws {
+        let stage = try Stage.standard()
+        let presenter = Presenter()
+        let request = SampleRequest(stage)
+        request.addAccessory(ActivityAccessory(presenter: presenter, text: "loading"))
+        request.successCompletionBlock = { _ in presenter.log.note("block") }
+        #expect(await run(request) == .succeeded)
+        #expect(presenter.log.all == ["show loading @caller", "hide loading @callback", "block @callback"])
+    }
+
+    @Test func `one accessory shows each of several, and those that fail or are stopped are hidden too`() async throws {
+        let stage = try GroupStage()
+        let presenter = Presenter()
+        let accessory = ActivityAccessory(presenter: presenter)
+        let requests = stage.requests("held", "held", "bad")
+        for request in requests { request.addAccessory(accessory) }
+        async let failed = run(requests[2])
+        for request in requests.prefix(2) { request.start() }
+        #expect(await failed == .failed)
+        #expect(presenter.count == 2)
+        for request in requests.prefix(2) { request.stop() }
+        #expect(presenter.count == 0)
+        // One that never ran has nothing to be hidden.
+        let idle = stage.request("idle")
+        idle.addAccessory(accessory)
+        idle.stop()
+        #expect(presenter.count == 0)
+        stage.gate.open()
+    }
+
+    @Test func `batches and chains are shown as one`() async throws {
+        let stage = try GroupStage()
+        let presenter = Presenter()
+        let batch = BatchRequest(requestArray: stage.requests("a", "b"))
+        let chain = ChainRequest()
+        chain.addBatch(batch)
+        chain.addAccessory(ActivityAccessory(presenter: presenter, text: "all"))
+        #expect(await run(chain) == .succeeded)
+        #expect(presenter.log.all == ["show all @caller", "hide all @callback"])
+    }
+
+    @Test func `progress is handed on while the request is shown`() {
+        let presenter = Presenter()
+        let accessory = ActivityAccessory(presenter: presenter)
+        let batch = BatchRequest(requestArray: [])
+        let block = accessory.progressBlock(for: batch)
+        let progress = Progress(totalUnitCount: 4)
+        progress.completedUnitCount = 1
+        block(progress)
+        accessory.requestWillStart(batch)
+        block(progress)
+        accessory.requestWillStop(batch)
+        block(progress)
+        #expect(presenter.log.all == ["show  @caller", "update 0.25 @caller", "hide  @caller"])
+    }
+
+    // MARK: Terminal
+
+    @Test func `the line goes with the last activity`() {
+        let screen = Screen()
+        let presenter = screen.presenter()
+        let (one, two) = (Activity(text: "one"), Activity(text: "two"))
+        presenter.hide(one)
+        presenter.show(one)
+        presenter.flush()
+        #expect(screen.all == "\r\u{1B}[K/ one")
+        presenter.show(two)
+        presenter.flush()
+        #expect(screen.all.hasSuffix("\r\u{1B}[K- (2) two"))
+        presenter.hide(two)
+        presenter.hide(two)
+        presenter.flush()
+        #expect(screen.all.hasSuffix("\r\u{1B}[K\\ one"))
+        presenter.hide(one)
+        presenter.flush()
+        #expect(screen.all.hasSuffix("one\r\u{1B}[K"))
+    }
+
+    @Test func `many activities at once leave nothing`() async {
+        let screen = Screen()
+        let presenter = screen.presenter()
+        await withTaskGroup(of: Void.self) { group in
+            for number in 0..<50 {
+                group.addTask {
+                    let activity = Activity(text: "\(number)")
+                    presenter.show(activity)
+                    presenter.update(activity, fraction: 0.5)
+                    presenter.hide(activity)
+                }
+            }
+        }
+        presenter.flush()
+        #expect(screen.all.hasSuffix("\r\u{1B}[K"))
+    }
+
+    @Test(arguments: [
+        ("text", nil, 1, 40, "/ text"), ("", nil, 1, 40, "/"), ("", nil, 3, 40, "/ (3)"),
+        ("a\u{1B}[31m\r\n\u{9B}b", nil, 1, 40, "/ a[31mb"),
+        ("get", 0.5, 1, 40, "[##########..........] 50% get"), ("get", 1, 2, 40, "[####################] 100% (2) get"),
+        ("a long text that does not fit", nil, 1, 10, "/ a long "), ("text", nil, 1, 0, ""),
+    ])
+    func `the line fits, and steers nothing`(_ text: String, _ fraction: Double?, _ count: Int, _ width: Int, _ line: String) {
+        #expect(TerminalPresenter.line(text, fraction, count: count, frame: 1, width: width) == line)
+    }
+
+    @Test func `a terminal is drawn on, and nothing else`() throws {
+        var (master, terminal) = (Int32(-1), Int32(-1))
+        try #require(openpty(&master, &terminal, nil, nil, nil) == 0)
+        defer {
+            close(master)
+            close(terminal)
+        }
+        #expect(Terminal.screen(terminal, ["TERM": "dumb"]) == nil)
+        var pipes: [Int32] = [-1, -1]
+        try #require(pipe(&pipes) == 0)
+        defer { for descriptor in pipes { close(descriptor) } }
+        #expect(Terminal.screen(pipes[1], ["TERM": "xterm"]) == nil)
+
+        let presenter = TerminalPresenter(screen: Terminal.screen(terminal, ["TERM": "xterm"]))
+        let activity = Activity(text: "loading")
+        presenter.show(activity)
+        presenter.flush()
+        presenter.hide(activity)
+        presenter.flush()
+        var bytes = [UInt8](repeating: 0, count: 4096)
+        let count = read(master, &bytes, bytes.count)
+        let text = String(decoding: bytes.prefix(max(count, 0)), as: UTF8.self)
+        #expect(text.hasPrefix("\r\u{1B}[K/ loading"))
+        #expect(text.hasSuffix("\r\u{1B}[K"))
+    }
+}

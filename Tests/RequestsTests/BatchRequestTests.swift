@@ -1,0 +1,194 @@
+// SPDX-License-Identifier: Apache-2.0
+import CurlewCore
+import CurlewHTTP
+import CurlewTestSupport
+import Testing
+
+@testable import CurlewRequests
+
+@Suite(.timeLimit(.minutes(1))) struct BatchRequestTests {
+    let stage: GroupStage
+
+    init() throws {
+        stage = try GroupStage()
+    }
+
+    private func make(_ paths: String..., log: GroupLog? = nil) -> BatchRequest {
+        let batch = BatchRequest(requestArray: paths.map { stage.request($0) })
+        if let log {
+            batch.delegate = log
+            batch.addAccessory(log)
+            batch.setCompletionBlock(success: { _ in log.note("success") }, failure: { _ in log.note("failure") })
+        }
+        return batch
+    }
+
+    @Test func `it has succeeded when all have, and results are in the order of the requests`() async throws {
+        let log = GroupLog()
+        let batch = make("a", "b", "c", "d", log: log)
+        #expect(await run(batch) == .succeeded)
+        #expect(log.all == ["willStart @caller", "willStop", "finished", "success", "didStop"])
+        #expect(batch.requestArray.map(\.answeredPath) == ["/a", "/b", "/c", "/d"])
+        #expect(batch.failedRequest == nil && !batch.isExecuting && !batch.isDataFromCache)
+    }
+
+    @Test func `the first failure ends it, and stops the others`() async throws {
+        let log = GroupLog()
+        let batch = make("held", "bad", "held", log: log)
+        let told = Lock(0)
+        for request in batch.requestArray { request.addAccessory(RequestEventAccessory(didStop: { _ in told.withLock { $0 += 1 } })) }
+        #expect(await run(batch) == .failed)
+        #expect(log.all == ["willStart @caller", "willStop", "failed", "failure", "didStop"])
+        #expect(batch.failedRequest === batch.requestArray[1])
+        #expect(batch.requestArray.map(\.isCancelled) == [true, false, true])
+        // Each request's accessories are told once, also those of the one that failed.
+        #expect(told.withLock { $0 } == 3)
+        stage.gate.open()
+    }
+
+    @Test func `it may go on past failures`() async throws {
+        let log = GroupLog()
+        let batch = make("bad1", "a", "bad2", log: log)
+        batch.stoppedOnFailure = false
+        #expect(await run(batch) == .failed)
+        #expect(log.all == ["willStart @caller", "willStop", "failed", "failure", "didStop"])
+        #expect(batch.failedRequestArray.count == 2 && batch.requestArray[1].answeredPath == "/a")
+        let results = await batch.results()
+        #expect(results.map { (try? $0.get()) != nil } == [false, true, false])
+    }
+
+    @Test func `a request that is stopped by itself fails it, or is left out`() async throws {
+        let batch = make("held", "a")
+        batch.stoppedOnFailure = false
+        let results = await withTaskGroup(of: [Result<BaseRequest, any Error>].self) { group in
+            group.addTask { await batch.results() }
+            _ = await stage.stage.server.waitForRequests(2)
+            batch.requestArray[0].stop()
+            stage.gate.open()
+            return await group.next() ?? []
+        }
+        #expect(results.count == 2 && (try? results[1].get()) != nil)
+        #expect(throws: CancellationError.self) { try results[0].get() }
+    }
+
+    @Test func `without requests it succeeds, and is let go of`() async throws {
+        let log = GroupLog()
+        weak var kept: BatchRequest?
+        do {
+            let batch = make(log: log)
+            kept = batch
+            #expect(await run(batch) == .succeeded)
+        }
+        await stage.stage.settle()
+        #expect(kept == nil)
+        #expect(log.all.contains("success"))
+    }
+
+    @Test func `a stop is silent but for the accessories, and stops all requests`() async throws {
+        let log = GroupLog()
+        let batch = make("held", "held", log: log)
+        batch.start()
+        // A second start of a running batch does nothing.
+        batch.start()
+        #expect(await stage.stage.server.waitForRequests(2))
+        #expect(RequestGroupAgent.shared.batchRequests.contains { $0 === batch })
+        batch.stop()
+        stage.gate.open()
+        await stage.stage.settle()
+        #expect(log.log.all == ["willStart @caller", "willStop @caller", "didStop @caller"])
+        #expect(batch.isCancelled && batch.requestArray.allSatisfy { $0.isCancelled })
+        #expect(!RequestGroupAgent.shared.batchRequests.contains { $0 === batch })
+        #expect(stage.asked.count == 2)
+    }
+
+    @Test func `it takes the place of its requests' delegates and blocks`() async throws {
+        let request = stage.request("a")
+        let log = GroupLog()
+        request.successCompletionBlock = { _ in log.note("own") }
+        #expect(await run(BatchRequest(requestArray: [request])) == .succeeded)
+        #expect(log.all.isEmpty)
+    }
+
+    @Test func `it may be started again in its own block`() async throws {
+        let batch = make("a", "b")
+        let counted = Lock(0)
+        let ending = await withCheckedContinuation { (continuation: CheckedContinuation<RequestEnding, Never>) in
+            batch.startWithCompletionBlock(success: { batch in
+                counted.withLock { $0 += 1 }
+                batch.setCompletionBlock(success: { _ in counted.withLock { $0 += 1 } }, failure: nil)
+                batch.start { continuation.resume(returning: $0) }
+            })
+        }
+        #expect(ending == .succeeded)
+        #expect(counted.withLock { $0 } == 2)
+    }
+
+    @Test func `blocks of a start run once each, and a completion at either end`() async throws {
+        let log = GroupLog()
+        let batch = make("a")
+        await withCheckedContinuation { continuation in
+            batch.start(
+                willStart: { _ in log.note("willStart") }, willStop: { _ in log.note("willStop") },
+                success: { _ in log.note("success") }, failure: { _ in log.note("failure") },
+                didStop: { _ in
+                    log.note("didStop")
+                    continuation.resume()
+                })
+        }
+        #expect(log.all == ["willStart @caller", "willStop", "success", "didStop"])
+        let failing = make("bad")
+        await withCheckedContinuation { continuation in
+            failing.startWithCompletion { _ in continuation.resume() }
+        }
+        #expect(failing.failedRequest != nil)
+    }
+
+    @Test func `responses are awaited, and errors thrown`() async throws {
+        let responses = try await make("a", "b").responses()
+        #expect(responses.map(\.answeredPath) == ["/a", "/b"])
+        await #expect(throws: RequestValidationError.invalidStatusCode(500)) { try await make("a", "bad").responses() }
+    }
+
+    @Test func `cancelling the task stops the batch`() async throws {
+        let batch = make("held", "held")
+        let task = Task { try await batch.responses() }
+        #expect(await stage.stage.server.waitForRequests(2))
+        task.cancel()
+        await #expect(throws: CancellationError.self) { try await task.value }
+        #expect(batch.requestArray.allSatisfy { $0.isCancelled })
+        stage.gate.open()
+    }
+
+    @Test func `synchronous starts run one after another, without those that are left out`() async throws {
+        let log = GroupLog()
+        await withCheckedContinuation { continuation in
+            make("a", "b").startSynchronously(completion: { _ in log.note("first") })
+            make("x").startSynchronously(filter: { false }, completion: { _ in log.note("left out") })
+            let chain = ChainRequest()
+            chain.addRequest(stage.request("c"))
+            chain.startSynchronously(completion: { _ in continuation.resume() })
+        }
+        #expect(log.all == ["first"])
+        #expect(Set(stage.asked.prefix(2)) == ["a", "b"] && stage.asked.last == "c")
+    }
+
+    @Test func `groups are found and cancelled by tag`() async throws {
+        let (batch, other) = (make("held1"), make("held2"))
+        batch.tag = 1_000_001
+        batch.start()
+        other.start()
+        #expect(await stage.stage.server.waitForRequests(2))
+        RequestGroupAgent.shared.cancel(tag: 1_000_001)
+        #expect(batch.isCancelled && !other.isCancelled)
+        other.stop()
+        stage.gate.open()
+    }
+
+    @Test func `it is from the cache if all its answers are`() async throws {
+        let cached = try CacheStage()
+        #expect(await run(BatchRequest(requestArray: [CachedSample(cached), CachedSample(cached, "other")])) == .succeeded)
+        let batch = BatchRequest(requestArray: [CachedSample(cached), CachedSample(cached, "other")])
+        #expect(await run(batch) == .succeeded)
+        #expect(batch.isDataFromCache && cached.count == 2)
+    }
+}

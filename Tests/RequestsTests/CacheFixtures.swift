@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+import CurlewCaching
+import CurlewCore
+import CurlewEncoding
+import CurlewHTTP
+import CurlewTestSupport
+import Testing
+
+@testable import CurlewRequests
+
+/// A request that is cached as the test says, in memory unless the test says where.
+final class CachedSample: CachedRequest, @unchecked Sendable {  // what it is made of is set before it is started
+    var path = "count"
+    var method = HTTPMethod.get
+    var argument: Any?
+    var base = ""
+    var serializer = ResponseSerializerType.json
+    var time = 60
+    var version: Int64 = 0
+    var sensitive: Any?
+    var isAsynchronous = false
+    var storage: (any CacheStorage)?
+    var isLate: (@Sendable () -> Void)?
+    var volatile: String?
+    var custom: URLRequest?
+
+    init(_ stage: CacheStage, _ path: String = "count") {
+        super.init()
+        self.path = path
+        agent = stage.stage.agent
+        storage = stage.storage
+    }
+
+    override func requestUrl() -> String { path }
+    override func requestMethod() -> HTTPMethod { method }
+    override func requestArgument() -> Any? { argument }
+    override func baseUrl() -> String { base }
+    override func responseSerializerType() -> ResponseSerializerType { serializer }
+    override func acceptableContentTypes() -> [String]? { nil }
+    override func buildCustomUrlRequest() -> URLRequest? { custom }
+    override func cacheTimeInSeconds() -> Int { time }
+    override func cacheVersion() -> Int64 { version }
+    override func cacheSensitiveData() -> Any? { sensitive }
+    override func writeCacheAsynchronously() -> Bool { isAsynchronous }
+    override func cacheStorage() -> any CacheStorage { storage ?? super.cacheStorage() }
+    override func cacheFileNameFilter(forRequestArgument argument: Any?) -> Any? {
+        guard let volatile, let members = argument as? [String: Any] else { return argument }
+        return members.filter { $0.key != volatile }
+    }
+
+    /// The number that the server has counted, in the answer.
+    var count: Int? { (responseJSONObject as? [String: Any])?["count"] as? Int }
+}
+
+/// A server that counts what it is asked, and a store.
+struct CacheStage {
+    let stage: Stage
+    let storage = MemoryCacheStorage()
+    private let asked: Lock<Int>
+
+    /// How often the server was asked.
+    var count: Int { asked.withLock { $0 } }
+
+    init() throws {
+        let asked = Lock(0)
+        self.asked = asked
+        stage = try Stage { request, _ in
+            let count = asked.withLock { count in
+                count += 1
+                return count
+            }
+            if request.path.hasPrefix("/status") { return .status(500) }
+            return Stage.json("{\"count\": \(count), \"null\": null}")
+        }
+    }
+}

@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+import CurlewCaching
+import CurlewCore
+import CurlewEncoding
+import CurlewHTTP
+import CurlewTestSupport
+import Testing
+
+@testable import CurlewRequests
+
+/// By what answers are found, and where they are kept.
+@Suite(.timeLimit(.minutes(1))) struct CacheKeyingTests {
+    let stage: CacheStage
+
+    init() throws {
+        stage = try CacheStage()
+    }
+
+    @Test func `requests that differ in what is asked for have different keys`() throws {
+        var requests: [CachedSample] = []
+        func add(_ path: String = "a", _ change: (CachedSample) -> Void = { _ in }) {
+            let request = CachedSample(stage, path)
+            change(request)
+            requests.append(request)
+        }
+        add()
+        add("b")
+        add { $0.method = .post }
+        add { $0.base = "http://other.test/" }
+        let arguments: [Any] = [
+            ["a": 1], ["a": "1"], ["a": true], ["a": [1]], ["a": NSNull()], ["a": 1, "b": 2], ["b": 1, "a": 2], [1, 2], [2, 1], "a",
+            [String: Int](), [Int](), ["a": 1.5], ["a1": ""], ["a": ["b": 1]], ["a": Data([1])], ["a": Date(timeIntervalSince1970: 1)],
+            "a Argument:b",
+        ]
+        for argument in arguments { add { $0.argument = argument } }
+        add("a Argument:b")
+        for url in ["http://custom.test/1", "http://custom.test/2"] { add { $0.custom = URL(string: url).map { URLRequest(url: $0) } } }
+        #expect(Set(requests.map(\.cacheKey)).count == requests.count)
+    }
+
+    @Test func `the order of an argument's members does not count`() {
+        let pairs = (0..<50).map { ("key\($0)", $0 as Any) }
+        let keys = [pairs, pairs.reversed()].map { pairs in
+            var members: [String: Any] = [:]
+            for (name, value) in pairs { members[name] = ["n": value, "m": Optional(value) as Any] }
+            let request = CachedSample(stage)
+            request.argument = members
+            return request.cacheKey
+        }
+        #expect(keys[0] == keys[1])
+    }
+
+    @Test func `what changes each time may be left out`() async throws {
+        for stamp in [1, 2] {
+            let request = CachedSample(stage)
+            request.volatile = "stamp"
+            request.argument = ["id": 7, "stamp": stamp]
+            try await request.response()
+        }
+        #expect(stage.count == 1)
+    }
+
+    @Test func `the CDN's URL counts where it is used`() {
+        final class Asset: CachedRequest, @unchecked Sendable {
+            override func requestUrl() -> String { "a" }
+            override func useCDN() -> Bool { true }
+        }
+        let asset = Asset()
+        asset.agent = stage.stage.agent
+        let before = asset.cacheKey
+        stage.stage.configuration.cdnUrl = "http://cdn.test/"
+        #expect(asset.cacheKey != before)
+        #expect(asset.cacheKey != CachedSample(stage, "a").cacheKey)
+    }
+
+    private struct Subdirectory: CacheDirPathFilter {
+        let name: String
+        func filterCacheDirPath(_ originPath: String, with request: BaseRequest) -> String { originPath + "/" + name }
+    }
+
+    private struct Directory: CacheDirPathFilter {
+        let path: String
+        func filterCacheDirPath(_ originPath: String, with request: BaseRequest) -> String { path }
+    }
+
+    @Test func `the directory is among the user's caches, and goes through the filters`() {
+        let request = CachedSample(stage)
+        #expect(request.cacheDirectoryPath.hasSuffix("/LazyRequestCache"))
+        stage.stage.configuration.addCacheDirPathFilter(Subdirectory(name: "one"))
+        stage.stage.configuration.addCacheDirPathFilter(Subdirectory(name: "two"))
+        #expect(request.cacheDirectoryPath.hasSuffix("/LazyRequestCache/one/two"))
+    }
+
+    @Test func `answers are kept on disk, where a file in the directory's place makes way`() async throws {
+        let directory = try TemporaryDirectory()
+        let file = try directory.write(Data("in the way".utf8), to: "cache")
+        stage.stage.configuration.addCacheDirPathFilter(Directory(path: file.path))
+        for _ in 0..<2 {
+            let request = CachedSample(stage)
+            request.storage = nil
+            try await request.response()
+        }
+        #expect(stage.count == 1)
+        #expect(FileManager.default.fileExists(atPath: file.path + "/CACHEDIR.TAG"))
+        let names = try FileManager.default.contentsOfDirectory(atPath: file.path + "/v1").filter { $0.count == 64 }
+        try #require(names.count == 1)
+        // A spoiled one is as none.
+        try Data("spoiled".utf8).write(to: URL(fileURLWithPath: file.path + "/v1/" + names[0]))
+        let request = CachedSample(stage)
+        request.storage = nil
+        try await request.response()
+        #expect(stage.count == 2)
+    }
+}

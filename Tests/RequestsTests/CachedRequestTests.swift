@@ -1,0 +1,281 @@
+// SPDX-License-Identifier: Apache-2.0
+import CurlewCaching
+import CurlewCore
+import CurlewEncoding
+import CurlewHTTP
+import CurlewTestSupport
+import Testing
+
+@testable import CurlewRequests
+
+@Suite(.timeLimit(.minutes(1))) struct CachedRequestTests {
+    let stage: CacheStage
+
+    init() throws {
+        stage = try CacheStage()
+    }
+
+    /// Notes what accessories, delegate and hooks are told.
+    private final class Noting: RequestAccessory, RequestDelegate {
+        let log = Log()
+        func requestWillStart(_ request: any RunnableRequest) { log.note("willStart") }
+        func requestWillStop(_ request: any RunnableRequest) { log.note("willStop") }
+        func requestDidStop(_ request: any RunnableRequest) { log.note("didStop") }
+        func requestFinished(_ request: BaseRequest) { log.note("finished \((request as? CachedSample)?.count ?? 0)") }
+        func requestFailed(_ request: BaseRequest) { log.note("failed") }
+    }
+
+    // MARK: Starting
+
+    @Test func `a valid answer is handed over asynchronously, with no word to accessories`() async throws {
+        try await CachedSample(stage).response()
+        let noting = Noting()
+        let request = CachedSample(stage)
+        request.delegate = noting
+        request.addAccessory(noting)
+        request.successCompletionBlock = { _ in noting.log.note("block") }
+        #expect(await run(request) == .succeeded)
+        #expect(noting.log.all == ["finished 1 @callback", "block @callback"])
+        #expect(request.isDataFromCache && request.isFinished && request.responseStatusCode == 0)
+        #expect(stage.count == 1)
+    }
+
+    @Test func `without a valid answer the network is asked, and its answer is cached before the block runs`() async throws {
+        let request = CachedSample(stage)
+        let isCached = Lock(false)
+        request.setCompletionBlock(
+            success: { [storage = stage.storage, key = request.cacheKey] _ in
+                isCached.withLock { $0 = storage.metadata(for: key) != nil }
+            }, failure: nil)
+        #expect(await run(request) == .succeeded)
+        #expect(isCached.withLock { $0 })
+        #expect(request.count == 1 && !request.isDataFromCache)
+    }
+
+    @Test func `an answer may be written later`() async throws {
+        let request = CachedSample(stage)
+        request.isAsynchronous = true
+        try await request.response()
+        ResponseCaches.writingQueue.sync {}
+        #expect(request.isResponseCached)
+    }
+
+    @Test(arguments: [(-1, false), (0, false), (1, true)])
+    func `only a time of more than 0 has answers written`(_ time: Int, _ isWritten: Bool) async throws {
+        let request = CachedSample(stage)
+        request.time = time
+        try await request.response()
+        #expect((stage.storage.size > 0) == isWritten)
+    }
+
+    @Test func `a start that ignores the cache asks the network, and renews what is cached`() async throws {
+        let request = CachedSample(stage)
+        try await request.response()
+        try await request.response()
+        #expect(request.count == 1)
+        request.ignoreCache = true
+        try await request.response()
+        #expect(request.count == 2 && !request.isDataFromCache)
+        request.useCacheResponse = true
+        try await request.response()
+        #expect(request.count == 2 && request.isDataFromCache)
+        request.setCompletionBlock(success: nil, failure: nil)
+        request.startWithoutCache()
+        #expect(!request.isDataFromCache)
+        #expect(await run(request) == .succeeded)
+        #expect(request.count == 3)
+    }
+
+    @Test func `a start that needs the cache fails without it, and asks nobody`() async throws {
+        let request = CachedSample(stage)
+        request.cacheUse = .only
+        await #expect(throws: RequestCacheError.invalidMetadata) { try await request.response() }
+        #expect(request.isFailed && stage.count == 0)
+        request.cacheUse = .whenValid
+        try await request.response()
+        request.cacheUse = .only
+        try await request.response()
+        #expect(stage.count == 1)
+    }
+
+    @Test func `with a preloaded cache the callbacks run with what is cached, and then with what the network says`() async throws {
+        try await CachedSample(stage).response()
+        let noting = Noting()
+        let request = CachedSample(stage)
+        request.preloadCache = true
+        request.delegate = noting
+        request.addAccessory(noting)
+        #expect(await run(request) == .succeeded)
+        #expect(
+            noting.log.all == [
+                "willStart @caller", "finished 1 @callback", "willStop @callback", "finished 2 @callback", "didStop @callback",
+            ])
+        #expect(request.count == 2 && !request.isDataFromCache)
+    }
+
+    @Test func `a stop between what is cached and the network ends it`() async throws {
+        try await CachedSample(stage).response()
+        let request = CachedSample(stage)
+        request.preloadCache = true
+        request.successCompletionBlock = { $0.stop() }
+        #expect(await run(request) == .stopped)
+        await stage.stage.settle()
+        #expect(stage.count == 1 && request.isCancelled)
+    }
+
+    @Test func `a stop before what is cached was handed over is silent`() async throws {
+        try await CachedSample(stage).response()
+        let noting = Noting()
+        let gate = Gate()
+        stage.stage.configuration.callbackQueue.async { _ = gate.wait() }
+        let request = CachedSample(stage)
+        request.delegate = noting
+        request.start()
+        request.stop()
+        gate.open()
+        await stage.stage.settle()
+        #expect(noting.log.all.isEmpty && request.isCancelled)
+    }
+
+    @Test func `a failure is not cached`() async throws {
+        let request = CachedSample(stage, "status")
+        #expect(await run(request) == .failed)
+        #expect(stage.storage.size == 0)
+    }
+
+    @Test func `downloads are neither read nor written`() async throws {
+        let directory = try TemporaryDirectory()
+        let request = CachedSample(stage)
+        try await request.response()
+        request.resumableDownloadPath = directory.file("file").path
+        try await request.response()
+        #expect(stage.count == 2 && request.responseObject as? URL == directory.file("file"))
+        #expect(try Data(contentsOf: directory.file("file")).count > 10)
+        #expect(!request.isDataFromCache)
+    }
+
+    // MARK: Reading
+
+    private func store(_ request: CachedSample, _ body: String = "{}", change: (inout CacheMetadata) -> Void = { _ in }) throws {
+        var metadata = CacheMetadata(
+            version: 0, sensitiveData: nil, stringEncoding: .utf8, creationDate: Date(), appVersion: nil)
+        change(&metadata)
+        try stage.storage.store(CacheEntry(metadata: try metadata.data(), body: Data(body.utf8)), for: request.cacheKey)
+    }
+
+    @Test func `what is cached is checked in an order, each with its error`() throws {
+        stage.stage.configuration.appVersion = "2"
+        let request = CachedSample(stage)
+        request.time = -1
+        // Everything is wrong; then one thing after the other is put right.
+        #expect(throws: RequestCacheError.invalidCacheTime) { try request.loadCache() }
+        request.time = 60
+        #expect(throws: RequestCacheError.invalidMetadata) { try request.loadCache() }
+        try stage.storage.store(CacheEntry(metadata: Data("nonsense".utf8), body: Data("{".utf8)), for: request.cacheKey)
+        #expect(throws: RequestCacheError.invalidMetadata) { try request.loadCache() }
+        try store(request, "{") { $0.creationDate -= 61 }
+        request.version = 1
+        request.sensitive = ["user": "u"]
+        #expect(throws: RequestCacheError.expired) { try request.loadCache() }
+        try store(request, "{") { $0.creationDate += 10 }
+        #expect(throws: RequestCacheError.expired) { try request.loadCache() }
+        try store(request, "{")
+        #expect(throws: RequestCacheError.versionMismatch) { try request.loadCache() }
+        try store(request, "{") { $0.version = 1 }
+        #expect(throws: RequestCacheError.sensitiveDataMismatch) { try request.loadCache() }
+        let digest = CacheMetadata.digest(of: ["user": "u"])
+        try store(request, "{") {
+            $0.version = 1
+            $0.sensitiveDataDigest = digest
+        }
+        #expect(throws: RequestCacheError.appVersionMismatch) { try request.loadCache() }
+        try store(request, "{") {
+            $0.version = 1
+            $0.sensitiveDataDigest = digest
+            $0.appVersion = "2"
+        }
+        #expect(throws: RequestCacheError.invalidCacheData) { try request.loadCache() }
+        #expect(!request.isDataFromCache)
+    }
+
+    @Test(arguments: [
+        (RequestCacheError.expired, -1), (.versionMismatch, -2), (.sensitiveDataMismatch, -3), (.appVersionMismatch, -4),
+        (.invalidCacheTime, -5), (.invalidMetadata, -6), (.invalidCacheData, -7),
+    ])
+    func `errors have code and domain`(_ error: RequestCacheError, _ code: Int) {
+        let error = error as NSError
+        #expect(error.code == code && error.domain == "curlew.request.caching")
+        #expect(!error.localizedDescription.isEmpty)
+    }
+
+    @Test func `what was loaded is what the getters say, until the network is asked`() async throws {
+        let request = CachedSample(stage)
+        try store(request, #"{"count": 77}"#)
+        try request.loadCache()
+        #expect(request.isDataFromCache && request.count == 77)
+        #expect(request.responseString == #"{"count": 77}"# && request.responseData == Data(#"{"count": 77}"#.utf8))
+        #expect((request.responseObject as? [String: Any])?["count"] as? Int == 77)
+        request.startWithoutCache()
+        #expect(!request.isDataFromCache)
+        #expect(await run(request) == .succeeded)
+        #expect(request.count == 1)
+    }
+
+    @Test(arguments: ResponseSerializerType.allCases)
+    func `what is cached becomes what the serializer makes`(_ serializer: ResponseSerializerType) throws {
+        let request = CachedSample(stage)
+        request.serializer = serializer
+        try store(request, "[1]")
+        try request.loadCache()
+        switch serializer {
+        case .http: #expect(request.responseObject as? Data == Data("[1]".utf8) && request.responseJSONObject == nil)
+        case .json: #expect(request.responseObject as? [Int] == [1] && request.responseJSONObject != nil)
+        case .xmlParser: #expect(request.responseObject is XMLParser && request.responseJSONObject == nil)
+        }
+    }
+
+    @Test func `JSON with half a surrogate pair is read, with a replacement`() throws {
+        let request = CachedSample(stage)
+        try store(request, #"{"a": "x\uD800y", "b": "\uD83D\uDE00", "c": "\\uD800", "d": "\uDC00"}"#)
+        try request.loadCache()
+        let members = try #require(request.responseJSONObject as? [String: String])
+        #expect(members == ["a": "x\u{FFFD}y", "b": "😀", "c": #"\uD800"#, "d": "\u{FFFD}"])
+    }
+
+    @Test func `nulls are removed from what is cached too`() throws {
+        stage.stage.configuration.removeNullValues = true
+        let request = CachedSample(stage)
+        try store(request, #"{"a": null, "count": 1}"#)
+        try request.loadCache()
+        #expect((request.responseJSONObject as? [String: Any])?.count == 1)
+    }
+
+    @Test func `bytes of another request may be put in a request's place`() async throws {
+        let request = CachedSample(stage)
+        request.saveResponseDataToCacheFile(Data(#"{"count": 5}"#.utf8))
+        try await request.response()
+        #expect(request.count == 5 && stage.count == 0)
+        // What is from the cache is not written to it.
+        request.saveResponseDataToCacheFile(Data("{}".utf8))
+        try request.loadCache()
+        #expect(request.count == 5)
+    }
+
+    @Test func `another version of the program asks the network`() async throws {
+        stage.stage.configuration.appVersion = "1"
+        try await CachedSample(stage).response()
+        #expect(CachedSample(stage).isResponseCached)
+        stage.stage.configuration.appVersion = "1.1"
+        #expect(!CachedSample(stage).isResponseCached)
+        try await CachedSample(stage).response()
+        #expect(stage.count == 2)
+    }
+
+    @Test func `sensitive data is not in the cache`() throws {
+        let request = CachedSample(stage)
+        request.sensitive = "precious"
+        request.saveResponseDataToCacheFile(Data("{}".utf8))
+        let metadata = try #require(stage.storage.metadata(for: request.cacheKey))
+        #expect(!String(decoding: metadata, as: UTF8.self).contains("precious"))
+    }
+}
