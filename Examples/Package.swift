@@ -6,7 +6,7 @@ import PackageDescription
 let package = Package(
     name: "curlew-examples",
     platforms: [.macOS(.v13)],
-    products: [.executable(name: "curlew-demo", targets: ["Demo"])],
+    products: [.executable(name: "curlew-demo", targets: ["Demo"]), .executable(name: "requests", targets: ["Requests"])],
     dependencies: [.package(name: "curlew", path: "..")],
     targets: [
         // The server of Curlew's own tests, which is no product: a link to Tests/Support.
@@ -14,6 +14,12 @@ let package = Package(
         .executableTarget(
             name: "Demo",
             dependencies: ["DemoServer", .product(name: "Curlew", package: "curlew")],
+            swiftSettings: [.enableUpcomingFeature("ExistentialAny")]
+        ),
+        // Requests that are objects: `swift run --package-path Examples requests`.
+        .executableTarget(
+            name: "Requests",
+            dependencies: ["DemoServer", .product(name: "CurlewRequests", package: "curlew")],
             swiftSettings: [.enableUpcomingFeature("ExistentialAny")]
         ),
     ],
