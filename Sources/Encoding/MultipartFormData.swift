@@ -66,6 +66,9 @@ open class MultipartFormData {
         }
     }
 
+    /// Whether nothing was appended, not even in vain.
+    public var isEmpty: Bool { parts.isEmpty && firstFailure == nil }
+
     private(set) var parts: [Part] = []
     /// What was wrong with the first part that could not be had.
     private(set) var firstFailure: CurlewError.MultipartEncodingFailureReason?

@@ -177,8 +177,15 @@ extension NSNumber {
 // MARK: - Queries
 
 extension URLRequest {
-    /// Writes pairs, which are percent-encoded already, into the query or the body.
-    mutating func setPairs(_ pairs: String, _ destination: URLEncoding.Destination) throws(CurlewError) {
+    /// Writes pairs as of `a=1&b=2`, which are percent-encoded already, into the query or the body.
+    ///
+    /// In the query they go behind what stands there; none leave the URL alone. As a body they replace the one before, be there none, with
+    /// the content type `application/x-www-form-urlencoded; charset=utf-8` unless the request has one.
+    ///
+    /// - Throws: ``CurlewError/parameterEncodingFailed(reason:)`` for a query without a URL,
+    ///   ``CurlewError/urlRequestValidationFailed(reason:)`` for a body without one, ``CurlewError/invalidURL(url:)`` for pairs that a URL
+    ///   can't hold.
+    public mutating func setPairs(_ pairs: String, _ destination: URLEncoding.Destination) throws(CurlewError) {
         if destination.isQuery(method: httpMethod ?? HTTPMethod.get.rawValue) {
             guard let url else { throw .parameterEncodingFailed(reason: .missingURL) }
             self.url = try url.appendingQuery(pairs)

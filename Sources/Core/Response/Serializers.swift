@@ -23,7 +23,7 @@ package enum Serializers {
         DataResponseSerializer { head, data in
             if isEmpty(head) { return .success("") }
             guard let data else { return failure(.inputDataNil) }
-            let actual = encoding ?? charset(of: head) ?? .isoLatin1
+            let actual = encoding ?? head?.value(for: "Content-Type").flatMap { String.Encoding(contentType: $0) } ?? .isoLatin1
             return String(data: data, encoding: actual).map { .success($0) } ?? failure(.stringSerializationFailed(encoding: actual))
         }
     }
@@ -64,20 +64,21 @@ package enum Serializers {
             }
         }
     }
-
-    /// The encoding that the `charset` parameter names (RFC 9110, section 8.3.2).
-    private static func charset(of head: ResponseHead?) -> String.Encoding? {
-        guard let parameters = head?.value(for: "Content-Type")?.split(separator: ";").dropFirst() else { return nil }
-        for parameter in parameters {
-            let parts = parameter.split(separator: "=", maxSplits: 1).map { $0.filter { $0 != " " && $0 != "\"" && $0 != "'" } }
-            guard parts.count == 2, parts[0].equalsIgnoringASCIICase("charset") else { continue }
-            return String.Encoding(charset: parts[1])
-        }
-        return nil
-    }
 }
 
 extension String.Encoding {
+    /// The encoding that the `charset` parameter of a content type names (RFC 9110, section 8.3.2); `nil` without one, and for one that
+    /// Foundation can't read.
+    public init?(contentType: String) {
+        for parameter in contentType.split(separator: ";").dropFirst() {
+            let parts = parameter.split(separator: "=", maxSplits: 1).map { $0.filter { $0 != " " && $0 != "\"" && $0 != "'" } }
+            guard parts.count == 2, parts[0].equalsIgnoringASCIICase("charset") else { continue }
+            self.init(charset: parts[1])
+            return
+        }
+        return nil
+    }
+
     /// The encoding of a charset's IANA name; `nil` for one that Foundation can't read.
     fileprivate init?(charset: String) {
         switch charset.lowercased() {

@@ -7,8 +7,8 @@ import CurlewTransport
 ///
 /// As JSON it is what users get as resume data, and what lies beside the part file of a download that outlives its process. User names,
 /// passwords and the header fields that carry credentials are left out: they come from the adapter and the session again.
-struct ResumeRecord: Codable, Equatable, Sendable {
-    struct Field: Codable, Equatable, Sendable {
+struct ResumeRecord: Codable, Hashable, Sendable {
+    struct Field: Codable, Hashable, Sendable {
         let name: String
         let value: String
     }
@@ -106,7 +106,7 @@ extension ResumeRecord {
     }
 
     /// Data may have been changed on its way: what can't be is said, and nothing of it reaches a request or a file system.
-    private var nameOfInvalidField: String? {
+    var nameOfInvalidField: String? {
         if method != HTTPMethod.get.rawValue { return "method" }
         if URL(string: url)?.host == nil { return "url" }
         if !Self.isStrongTag(validator), HTTPDate.date(from: validator) == nil { return "validator" }
