@@ -20,6 +20,8 @@ let package = Package(
         .library(name: "CurlewCaching", targets: ["CurlewCaching", "CurlewHTTP"]),
         // A decoder for those who ask for it; nobody else builds it.
         .library(name: "CurlewJSON", targets: ["CurlewJSON", "CurlewHTTP"]),
+        .library(
+            name: "CurlewOperations", targets: ["CurlewOperations", "CurlewCore", "CurlewTransport", "CurlewEncoding", "CurlewHTTP"]),
         .executable(name: "curlew", targets: ["CurlewTool"]),
     ],
     traits: [
@@ -62,6 +64,9 @@ let package = Package(
         .target(
             name: "CurlewRequests", dependencies: ["CurlewCaching", "CurlewCore", "CurlewTransport", "CurlewEncoding", "CurlewHTTP"],
             path: "Sources/Requests"),
+        .target(
+            name: "CurlewOperations", dependencies: ["CurlewCore", "CurlewTransport", "CurlewEncoding", "CurlewHTTP"],
+            path: "Sources/Operations"),
         .executableTarget(name: "CurlewTool", dependencies: library, path: "Sources/Tool"),
 
         // Tests, one target a layer.
@@ -77,7 +82,7 @@ let package = Package(
         .testTarget(name: "EndToEndTests", dependencies: library + ["CurlewTestSupport", "curlew-probe"]),
         // What the end-to-end tests run in a process of its own; in no product.
         .executableTarget(
-            name: "curlew-probe", dependencies: library + ["CurlewCaching", "CurlewTestSupport"], path: "Tests/Probe"),
+            name: "curlew-probe", dependencies: library + ["CurlewCaching", "CurlewOperations", "CurlewTestSupport"], path: "Tests/Probe"),
         // Does what a test kit from outside asks for; in no product.
         .executableTarget(name: "curlew-kit", dependencies: library, path: "Tests/Driver"),
         // What scripts/fuzz fuzzes, and the inputs that it has kept.
@@ -103,6 +108,7 @@ let package = Package(
             name: "requests-probe",
             dependencies: ["CurlewRequests", "CurlewCaching", "CurlewCore", "CurlewTransport", "CurlewEncoding", "CurlewHTTP"],
             path: "Tests/RequestsProbe"),
+        .testTarget(name: "OperationsTests", dependencies: library + ["CurlewOperations", "CurlewTestSupport", "curlew-probe"]),
         .testTarget(name: "ToolTests", dependencies: library + ["CurlewTool", "CurlewTestSupport"]),
     ],
     swiftLanguageModes: [.v6]

@@ -1,0 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
+@_exported import CurlewCore
+@_exported import CurlewEncoding
+@_exported import CurlewHTTP
+@_exported import CurlewTransport
+
+// Requests that are operations, on the public interface of the core.

@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0
+import Dispatch
+
+/// Tells whether operations have connections on their way, for an indicator: it goes on at once, and off 0.17 seconds after the last one,
+/// so that it does not flicker.
+///
+/// Counts the notifications of operations; a program may count work of its own with it. Any thread.
+public final class NetworkActivityMonitor: Sendable {
+    private struct State {
+        var count = 0
+        var isVisible = false
+        var isEnabled = false
+        /// Counts changes, so that an old delay changes nothing.
+        var change = 0
+        var closure: (@Sendable (Bool) -> Void)?
+        var streams: [AsyncStream<Bool>.Continuation] = []
+    }
+
+    /// Runs work after a delay in seconds.
+    typealias Schedule = @Sendable (TimeInterval, @escaping @Sendable () -> Void) -> Void
+
+    /// One for the whole program; not enabled.
+    public static let shared = NetworkActivityMonitor()
+    /// How long it stays on, in seconds.
+    static let invisibilityDelay: TimeInterval = 0.17
+
+    private let state = Lock(State())
+    private let observers = Lock<ObserverTokens>(ObserverTokens())
+    private let schedule: Schedule
+
+    /// Makes a monitor that counts nothing until it is enabled.
+    public convenience init() {
+        let queue = DispatchQueue(label: "curlew.activity")
+        self.init { delay, work in queue.asyncAfter(deadline: .now() + delay, execute: work) }
+    }
+
+    init(schedule: @escaping Schedule) {
+        self.schedule = schedule
+    }
+
+    deinit {
+        isEnabled = false
+        for stream in state.withLock({ $0.streams }) { stream.finish() }
+    }
+
+    /// Whether it counts operations; `false` by default.
+    public var isEnabled: Bool {
+        get { state.withLock { $0.isEnabled } }
+        set {
+            let isChanged = state.withLock { state in
+                defer { state.isEnabled = newValue }
+                return state.isEnabled != newValue
+            }
+            guard isChanged else { return }
+            observers.withLock { observers in
+                observers.remove()
+                guard newValue else { return }
+                observers.observe(URLConnectionOperation.didStartNotification) { [weak self] in self?.incrementActivityCount() }
+                observers.observe(URLConnectionOperation.didFinishNotification) { [weak self] in self?.decrementActivityCount() }
+            }
+        }
+    }
+
+    /// Whether an indicator is to be shown.
+    public var isNetworkActivityIndicatorVisible: Bool { state.withLock { $0.isVisible } }
+
+    /// Has `closure` told each change, on the thread on which it happens.
+    public func setVisibilityChangeBlock(_ closure: (@Sendable (Bool) -> Void)?) {
+        state.withLock { $0.closure = closure }
+    }
+
+    /// Each change from now on.
+    public var visibility: AsyncStream<Bool> {
+        let (stream, continuation) = AsyncStream.makeStream(of: Bool.self)
+        state.withLock { $0.streams.append(continuation) }
+        return stream
+    }
+
+    /// Counts something that begins.
+    public func incrementActivityCount() {
+        change { $0 += 1 }
+    }
+
+    /// Counts something that ends; never below zero.
+    public func decrementActivityCount() {
+        change { $0 = max(0, $0 - 1) }
+    }
+
+    private func change(_ body: (inout Int) -> Void) {
+        let (isActive, number) = state.withLock { state in
+            body(&state.count)
+            state.change += 1
+            return (state.count > 0, state.change)
+        }
+        guard !isActive else { return show(true) }
+        schedule(Self.invisibilityDelay) { [weak self] in
+            guard let self, self.state.withLock({ $0.change == number && $0.count == 0 }) else { return }
+            self.show(false)
+        }
+    }
+
+    private func show(_ isVisible: Bool) {
+        let (closure, streams) = state.withLock { state -> ((@Sendable (Bool) -> Void)?, [AsyncStream<Bool>.Continuation]) in
+            guard state.isVisible != isVisible else { return (nil, []) }
+            state.isVisible = isVisible
+            return (state.closure, state.streams)
+        }
+        for stream in streams { stream.yield(isVisible) }
+        closure?(isVisible)
+    }
+}
+
+/// Observers of the notification centre, to be removed.
+private struct ObserverTokens: @unchecked Sendable {  // the centre may be used from any thread, and its tokens are only handed back
+    private var tokens: [any NSObjectProtocol] = []
+
+    mutating func observe(_ name: Notification.Name, _ body: @escaping @Sendable () -> Void) {
+        tokens.append(NotificationCenter.default.addObserver(forName: name, object: nil, queue: nil) { _ in body() })
+    }
+
+    mutating func remove() {
+        for token in tokens { NotificationCenter.default.removeObserver(token) }
+        tokens = []
+    }
+}

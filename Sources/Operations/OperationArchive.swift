@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: Apache-2.0
+
+/// An operation as a value that outlives its process.
+///
+/// It holds the request with all its header fields and its body in memory, credentials among them: keep it as carefully as those. Closures,
+/// streams, queues and the session are not in it.
+public struct OperationArchive: Sendable, Codable {
+    enum Kind: String, Sendable, Codable {
+        case urlConnection, http
+    }
+
+    struct Failure: Sendable, Codable {
+        let domain: String
+        let code: Int
+        let description: String
+    }
+
+    struct Head: Sendable, Codable {
+        let url: URL
+        let status: Int
+        let headers: [String: String]
+    }
+
+    struct Request: Sendable, Codable {
+        let url: URL?
+        let method: String
+        let headers: [String: String]
+        let body: Data?
+        let timeout: TimeInterval
+        let cachePolicy: UInt
+        let handlesCookies: Bool
+        let allowsCellularAccess: Bool
+        let mainDocumentURL: URL?
+    }
+
+    /// The version of this form; one of a later library is refused.
+    static let currentVersion = 1
+
+    let version: Int
+    let kind: Kind
+    let request: Request
+    /// The state in which the operation comes back: ready, where it was executing or paused.
+    public let state: OperationState
+    let response: Head?
+    let error: Failure?
+    /// What of the body came, where it goes to memory.
+    let data: Data?
+    /// The file that has what of the body came.
+    public let outputFile: URL?
+    /// How many bytes of the body came.
+    public let totalBytesRead: Int64
+    let resumption: RangeResumption?
+    let shouldUseCredentialStorage: Bool
+    let securityPolicy: SecurityPolicy
+}
+
+extension URLConnectionOperation {
+    /// The operation as a value; one that is executing is paused for it, and stays so.
+    ///
+    /// It comes back ready, and an ``HTTPRequestOperation`` goes on where it was: the body so far is in the archive, or in the
+    /// ``outputFile``. One with an output stream, and every other, begins anew; so does one that serves a request whose body is a stream,
+    /// which is left out. Waits for what is being done with the operation at this moment.
+    public func archive() -> OperationArchive {
+        pause()
+        settle()
+        return storage.withLock { storage in
+            let isOver = storage.lifecycle.state == .finished
+            let memory = (storage.sink as? MemorySink)?.data
+            let file = (storage.sink as? FileSink)?.url
+            let keepsBody = isOver || resumesWithRange && storage.resumption != nil && (memory != nil || file != nil)
+            return OperationArchive(
+                version: OperationArchive.currentVersion, kind: archivedKind, request: OperationArchive.Request(storage.request),
+                state: isOver ? .finished : .ready, response: isOver || keepsBody ? storage.response.flatMap { .init($0) } : nil,
+                error: storage.error.map { .init($0) }, data: isOver ? storage.responseData : keepsBody ? memory : nil, outputFile: file,
+                totalBytesRead: keepsBody ? storage.sink.count : 0, resumption: keepsBody ? storage.resumption : nil,
+                shouldUseCredentialStorage: storage.settings.shouldUseCredentialStorage,
+                securityPolicy: storage.settings.securityPolicy)
+        }
+    }
+
+    /// Makes an operation of an archive; its session, its closures and, for an ``HTTPRequestOperation``, its serializer are to be set anew.
+    ///
+    /// - Throws: ``OperationError/unsupportedArchive(version:)``.
+    public convenience init(archive: OperationArchive) throws {
+        guard archive.version == OperationArchive.currentVersion else { throw OperationError.unsupportedArchive(version: archive.version) }
+        self.init(request: archive.request.urlRequest)
+        storage.withLock { storage in
+            storage.lifecycle = OperationLifecycle(state: archive.state == .finished ? .finished : .ready)
+            storage.settings.shouldUseCredentialStorage = archive.shouldUseCredentialStorage
+            storage.settings.securityPolicy = archive.securityPolicy
+            storage.response = archive.response?.urlResponse
+            storage.error = archive.error?.error
+            storage.resumption = archive.resumption
+            storage.totalBytesRead = archive.totalBytesRead
+            if let file = archive.outputFile {
+                storage.sink = FileSink(file, count: archive.totalBytesRead)
+            } else if let data = archive.data, archive.state != .finished {
+                storage.sink = MemorySink(data, limit: .max)
+            }
+            if archive.state == .finished { storage.responseData = archive.data }
+        }
+        if archive.state == .finished { processArchivedResponse() }
+    }
+
+    /// Makes an operation of the kind that was archived.
+    ///
+    /// - Throws: ``OperationError/unsupportedArchive(version:)``.
+    public static func operation(from archive: OperationArchive) throws -> URLConnectionOperation {
+        switch archive.kind {
+        case .urlConnection: try URLConnectionOperation(archive: archive)
+        case .http: try HTTPRequestOperation(archive: archive)
+        }
+    }
+
+    private func processArchivedResponse() {
+        processResponse()
+    }
+}
+
+// MARK: - Parts
+
+extension OperationArchive.Failure {
+    init(_ error: any Error) {
+        let foundation = error as NSError
+        (domain, code, description) = (foundation.domain, foundation.code, error.localizedDescription)
+    }
+
+    var error: any Error {
+        let info = [NSLocalizedDescriptionKey: description]
+        guard domain == NSURLErrorDomain else { return NSError(domain: domain, code: code, userInfo: info) }
+        return URLError(URLError.Code(rawValue: code) ?? .unknown, userInfo: info)
+    }
+}
+
+extension OperationArchive.Head {
+    init?(_ response: HTTPURLResponse) {
+        guard let url = response.url else { return nil }
+        let fields = response.allHeaderFields.compactMap { key, value in (key as? String).map { ($0, "\(value)") } }
+        self.init(url: url, status: response.statusCode, headers: Dictionary(fields) { first, _ in first })
+    }
+
+    var urlResponse: HTTPURLResponse? {
+        HTTPURLResponse(url: url, statusCode: status, httpVersion: "HTTP/1.1", headerFields: headers)
+    }
+}
+
+extension OperationArchive.Request {
+    init(_ request: URLRequest) {
+        self.init(
+            url: request.url, method: request.httpMethod ?? "GET", headers: request.allHTTPHeaderFields ?? [:], body: request.httpBody,
+            timeout: request.timeoutInterval, cachePolicy: UInt(request.cachePolicy.rawValue),
+            handlesCookies: request.httpShouldHandleCookies, allowsCellularAccess: request.allowsCellularAccess,
+            mainDocumentURL: request.mainDocumentURL)
+    }
+
+    var urlRequest: URLRequest {
+        guard let url else { return .withoutURL }
+        var request = URLRequest(
+            url: url, cachePolicy: .init(rawValue: .init(cachePolicy)) ?? .useProtocolCachePolicy, timeoutInterval: timeout)
+        request.httpMethod = method
+        request.allHTTPHeaderFields = headers
+        request.httpBody = body
+        request.httpShouldHandleCookies = handlesCookies
+        request.allowsCellularAccess = allowsCellularAccess
+        request.mainDocumentURL = mainDocumentURL
+        return request
+    }
+}
+
+extension URLRequest {
+    /// A request that was archived without a URL can't be sent, and says so when it is.
+    fileprivate static var withoutURL: URLRequest {
+        var request = URLRequest(url: URL(fileURLWithPath: "/"))
+        request.url = nil
+        return request
+    }
+}

@@ -1,0 +1,369 @@
+// SPDX-License-Identifier: Apache-2.0
+import Dispatch
+
+// MARK: - States
+
+extension URLConnectionOperation {
+    /// Takes an event and does what it asks for.
+    func perform(_ event: (inout OperationLifecycle) -> OperationLifecycle.Action) {
+        carryOut(transition(event))
+    }
+
+    /// Takes an event, and tells who observes the state.
+    func transition<Result>(_ event: (inout OperationLifecycle) -> Result) -> Result {
+        // What will come of it, for observers who have to be told beforehand; no lock may be held while they are.
+        var preview = storage.withLock { $0.lifecycle }
+        let before = preview.state
+        _ = event(&preview)
+        let keys = before == preview.state ? [] : [before.key, preview.state.key]
+        for key in keys { willChangeValue(forKey: key) }
+        let (result, old, new) = storage.withLock { storage in
+            let old = storage.lifecycle.state
+            let result = event(&storage.lifecycle)
+            return (result, old, storage.lifecycle.state)
+        }
+        if old != new { tellObservers(of: new) }
+        for key in keys { didChangeValue(forKey: key) }
+        return result
+    }
+
+    private func tellObservers(of state: OperationState) {
+        let (closure, queue) = storage.withLock { storage in
+            for stream in storage.stateStreams { stream.yield(state) }
+            if state == .finished {
+                for stream in storage.stateStreams { stream.finish() }
+                storage.stateStreams = []
+            }
+            return (storage.onStateChange, storage.settings.session.configuration.callbackQueue)
+        }
+        if let closure { queue.async { closure(state) } }
+    }
+
+    func carryOut(_ action: OperationLifecycle.Action) {
+        switch action {
+        case .none: break
+        case .begin: queue.async { self.begin() }
+        case .stop: queue.async { self.stop() }
+        case .endCancelled: queue.async { self.endCancelled() }
+        }
+    }
+
+    /// Waits until what has been asked for is done, on whichever thread.
+    func settle() {
+        if DispatchQueue.getSpecific(key: Self.queueKey) != ObjectIdentifier(self) { queue.sync {} }
+    }
+}
+
+extension OperationState {
+    /// The property that says whether an operation is in this state.
+    fileprivate var key: String {
+        switch self {
+        case .paused: "isPaused"
+        case .ready: "isReady"
+        case .executing: "isExecuting"
+        case .finished: "isFinished"
+        }
+    }
+}
+
+// MARK: - The connection, on the operation's queue
+
+extension URLConnectionOperation {
+    private var sink: any BodySink { storage.withLock { $0.sink } }
+    private var isExecutingNow: Bool { storage.withLock { $0.lifecycle.state == .executing && !$0.lifecycle.isEnding } }
+
+    private func isCurrent(_ attempt: ConnectionAttempt) -> Bool {
+        storage.withLock { $0.attempt === attempt && $0.lifecycle.state == .executing && !$0.lifecycle.isEnding }
+    }
+
+    private func begin() {
+        guard isExecutingNow, storage.withLock({ $0.attempt == nil }) else { return }
+        let storageIsUsed = connectionShouldUseCredentialStorage()
+        let limit = settings.session.configuration.maximumBodySize
+        storage.withLock { storage in
+            storage.usesCredentialStorage = storageIsUsed
+            if let memory = storage.sink as? MemorySink { storage.sink = MemorySink(memory.data, limit: limit) }
+        }
+        storage.withLock { $0.isAnnounced = true }
+        post(Self.didStartNotification)
+        connect()
+    }
+
+    /// Sends the request: for the rest of the body where there is a part of it, unless the whole is asked for.
+    private func connect(asksForWhole: Bool = false) {
+        do {
+            guard let proposed = connection(willSend: try nextRequest(), redirectResponse: nil) else { throw CurlewError.cancelled }
+            try checkPolicy(for: proposed)
+            let sink = sink
+            try sink.open()
+            let (known, settings) = storage.withLock { ($0.resumption, $0.settings) }
+            let isResumed = resumesWithRange && sink.count > 0 && !asksForWhole && proposed.allowsRange
+            let resumption = isResumed ? known : nil
+            let attempt = ConnectionAttempt(self, resumption: resumption, offset: sink.count)
+            storage.withLock { $0.attempt = attempt }
+            let judge: ConnectionPool.Judge? = judgesServerTrust ? { @Sendable [weak attempt] in attempt?.judge($0, $1) ?? false } : nil
+            let pool = settings.session.pool(for: settings.securityPolicy, judge: judge)
+            attempt.begin(proposed.adding(resumption?.headers(offset: sink.count)), in: pool)
+        } catch {
+            fail(error)
+        }
+    }
+
+    /// The request with a body that can be sent.
+    private func nextRequest() throws -> URLRequest {
+        var (request, isUsed) = storage.withLock { storage in
+            defer { storage.isStreamUsed = storage.request.httpBodyStream != nil }
+            return (storage.request, storage.isStreamUsed)
+        }
+        guard isUsed else { return request }
+        guard let stream = connectionNeedNewBodyStream(for: request) else { throw URLError(.requestBodyStreamExhausted) }
+        request.httpBodyStream = stream
+        return request
+    }
+
+    /// Nothing can be compared with pins where there is no TLS: that must not pass for a comparison.
+    private func checkPolicy(for request: URLRequest) throws {
+        guard settings.securityPolicy.pinningMode != .none, let url = request.url, url.scheme?.lowercased() != "https" else { return }
+        throw OperationError.pinningRequiresTLS(url: url)
+    }
+
+    /// Gives up the connection because of a pause.
+    private func stop() {
+        guard let attempt = storage.withLock({ $0.attempt }) else { return }
+        giveUp(attempt)
+        if !(sink is StreamSink) { sink.close() }
+        announceEnd()
+    }
+
+    private func giveUp(_ attempt: ConnectionAttempt) {
+        storage.withLock { $0.attempt = nil }
+        attempt.end()
+    }
+
+    // MARK: Response
+
+    /// Takes the head of a response; `false` where its body is not wanted.
+    func received(_ response: HTTPURLResponse, of attempt: ConnectionAttempt) -> Bool {
+        guard isCurrent(attempt), let head = attempt.head else { return false }
+        do {
+            guard try prepare(for: head, of: attempt) else { return false }
+        } catch {
+            fail(error)
+            return false
+        }
+        let known = RangeResumption(request, head)
+        storage.withLock { storage in
+            storage.response = response
+            if let known { storage.resumption = known }
+        }
+        connection(didReceive: response)
+        return isCurrent(attempt)
+    }
+
+    /// Finds out where the body of a response goes; `false` where nothing of it is wanted.
+    private func prepare(for head: ResponseHead, of attempt: ConnectionAttempt) throws -> Bool {
+        attempt.expectedLength = head.value(for: "Content-Encoding") == nil ? head.expectedBodyLength ?? -1 : -1
+        guard let resumption = attempt.resumption else {
+            try takeWhole(head, of: attempt)
+            return true
+        }
+        switch resumption.answer(head, offset: attempt.offset) {
+        case .append(let total): attempt.expectedLength = total
+        case .startOver, .setAside: try takeWhole(head, of: attempt)
+        case .complete:
+            giveUp(attempt)
+            succeed()
+            return false
+        case .askForWhole:
+            giveUp(attempt)
+            storage.withLock { $0.resumption = nil }
+            connect(asksForWhole: true)
+            return false
+        }
+        return true
+    }
+
+    /// What was there before gives way to the body; but not to that of an error, which is kept apart.
+    private func takeWhole(_ head: ResponseHead, of attempt: ConnectionAttempt) throws {
+        let sink = sink
+        let isError = !(200..<300).contains(head.statusCode)
+        if isError, sink is FileSink || sink.count > 0 {
+            attempt.aside = MemorySink(limit: settings.session.configuration.maximumBodySize)
+            return
+        }
+        guard sink.count > 0 else { return }
+        if !sink.canRestart, let version = storage.withLock({ $0.resumption })?.validator, version.hasPrefix("\""),
+            version == head.value(for: "ETag")
+        {
+            // The same, byte by byte (RFC 9110, section 8.8.1): what is there need not be taken back.
+            attempt.bytesToSkip = sink.count
+        } else {
+            try sink.restart()
+            storage.withLock { $0.totalBytesRead = 0 }
+        }
+    }
+
+    // MARK: Body
+
+    /// Takes a piece of the body; returns when there is room for the next.
+    func take(_ piece: Data, of attempt: ConnectionAttempt) async throws {
+        try await withCheckedThrowingContinuation { continuation in
+            queue.async { self.write(piece, of: attempt) { continuation.resume(with: $0) } }
+        }
+    }
+
+    private func write(_ piece: Data, of attempt: ConnectionAttempt, done: @escaping @Sendable (Result<Void, any Error>) -> Void) {
+        guard isCurrent(attempt) else { return done(.failure(CurlewError.cancelled)) }
+        let skipped = min(attempt.bytesToSkip, Int64(piece.count))
+        attempt.bytesToSkip -= skipped
+        let news = piece.dropFirst(Int(skipped))
+        writeRest(news, of: attempt) { result in
+            if case .success = result, !news.isEmpty { self.connection(didReceive: news) }
+            done(result)
+        }
+    }
+
+    private func writeRest(_ rest: Data, of attempt: ConnectionAttempt, done: @escaping @Sendable (Result<Void, any Error>) -> Void) {
+        var rest = rest
+        do {
+            while !rest.isEmpty {
+                guard isCurrent(attempt) else { return done(.failure(CurlewError.cancelled)) }
+                let sink: any BodySink = attempt.aside ?? sink
+                let count = try sink.write(rest)
+                if attempt.aside == nil { storage.withLock { $0.totalBytesRead = sink.count } }
+                rest = rest.dropFirst(count)
+                guard count == 0 else { continue }
+                // The stream has no space, and nobody to tell when it has again.
+                return queue.asyncAfter(deadline: .now() + .milliseconds(5)) { [rest] in self.writeRest(rest, of: attempt, done: done) }
+            }
+            done(.success(()))
+        } catch {
+            fail(error)
+            done(.failure(error))
+        }
+    }
+
+    // MARK: End
+
+    /// The connection of an attempt is over.
+    func ended(_ attempt: ConnectionAttempt, with error: (any Error)?) {
+        queue.async { [self] in
+            guard isCurrent(attempt) else { return }
+            let isRefused = storage.withLock { $0.refusesChallenge }
+            if isRefused {
+                fail(URLError.operationError(.userCancelledAuthentication, url: request.url))
+            } else if let error {
+                fail(error)
+            } else {
+                succeed()
+            }
+        }
+    }
+
+    func refusedChallenge(of attempt: ConnectionAttempt) {
+        storage.withLock { if $0.attempt === attempt { $0.refusesChallenge = true } }
+    }
+
+    var usesCredentialStorage: Bool { storage.withLock { $0.usesCredentialStorage } }
+
+    private func succeed() {
+        guard storage.withLock({ $0.lifecycle.beginEnding() }) else { return }
+        connectionDidFinishLoading()
+        conclude()
+    }
+
+    private func fail(_ error: any Error) {
+        guard storage.withLock({ $0.lifecycle.beginEnding() }) else { return }
+        end(with: error.asOperationError(url: request.url))
+    }
+
+    private func endCancelled() {
+        end(with: URLError.operationError(.cancelled, url: request.url))
+    }
+
+    private func end(with error: any Error) {
+        storage.withLock { $0.error = error }
+        connection(didFailWithError: error)
+        conclude()
+    }
+
+    /// Brings the operation to its end: the only way there.
+    private func conclude() {
+        let attempt = storage.withLock { $0.attempt }
+        keepBody(of: attempt)
+        if let attempt { giveUp(attempt) }
+        processResponse()
+        if settings.completesBeforeDependents { complete { self.queue.async { self.finish() } } } else { finish { self.complete {} } }
+        announceEnd()
+    }
+
+    /// Tells those who were told of the beginning.
+    private func announceEnd() {
+        let wasAnnounced = storage.withLock { storage in
+            defer { storage.isAnnounced = false }
+            return storage.isAnnounced
+        }
+        if wasAnnounced { post(Self.didFinishNotification) }
+    }
+
+    private func keepBody(of attempt: ConnectionAttempt?) {
+        storage.withLock { storage in
+            storage.sink.close()
+            let kept = attempt?.aside ?? storage.sink as? MemorySink
+            storage.responseData = kept?.data
+        }
+    }
+
+    /// Lets go of the completion closure after it has run; `done` is called then.
+    private func complete(_ done: @escaping @Sendable () -> Void) {
+        let (completion, settings) = storage.withLock { storage in
+            defer { storage.completion = nil }
+            return (storage.completion, storage.settings)
+        }
+        guard let completion else { return done() }
+        let callbacks = settings.completionQueue ?? settings.session.configuration.callbackQueue
+        callbacks.async(group: settings.completionGroup) {
+            completion()
+            done()
+        }
+    }
+
+    /// - Parameter handOver: what has to be on its way before those that depend on the operation are let go.
+    private func finish(handOver: () -> Void = {}) {
+        let (waiters, activity) = storage.withLock { storage in
+            defer {
+                storage.waiters = []
+                storage.activity = nil
+            }
+            return (storage.waiters, storage.activity)
+        }
+        let keys = ["isExecuting", "isFinished"]
+        for key in keys { willChangeValue(forKey: key) }
+        storage.withLock { $0.lifecycle.finish() }
+        handOver()
+        tellObservers(of: .finished)
+        for key in keys { didChangeValue(forKey: key) }
+        activity?.end()
+        for waiter in waiters { waiter() }
+    }
+
+    /// Calls a progress closure.
+    func tell(_ progress: ProgressBlock?, _ bytes: Int64, _ total: Int64, _ expected: Int64) {
+        if let progress { settings.session.configuration.callbackQueue.async { progress(bytes, total, expected) } }
+    }
+}
+
+extension URLRequest {
+    /// Whether ranges of it can be asked for: by GET, without a body, where the user asks for none.
+    fileprivate var allowsRange: Bool {
+        httpMethod ?? "GET" == "GET" && httpBody == nil && httpBodyStream == nil && value(forHTTPHeaderField: "Range") == nil
+            && value(forHTTPHeaderField: "If-Range") == nil
+    }
+
+    fileprivate func adding(_ headers: HTTPHeaders?) -> URLRequest {
+        guard let headers, url != nil else { return self }
+        var request = self
+        for header in headers { request.setValue(header.value, forHTTPHeaderField: header.name) }
+        return request
+    }
+}

@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: Apache-2.0
+import CurlewHTTP
+import CurlewOperations
+import CurlewTestSupport
+import Testing
+
+@Suite(.timeLimit(.minutes(1))) struct HTTPResumeTests {
+    /// Pauses an operation when the first half has come, and resumes it.
+    private func pauseAtHalf(_ operation: URLConnectionOperation) async {
+        await operation.received(HalfServer.half - 1)
+        operation.pause()
+        operation.resume()
+    }
+
+    @Test("it goes on where it was, and counts the whole", arguments: [false, true])
+    func partial(toFile: Bool) async throws {
+        let server = try HalfServer()
+        let directory = try TemporaryDirectory()
+        let operation = try HTTPRequestOperation.make(server.url)
+        if toFile { operation.outputFile = directory.file("body") }
+        operation.start()
+        await operation.received(HalfServer.half - 1)
+        operation.pause()
+        let progress = Log<[Int64]>()
+        operation.setDownloadProgressBlock { progress.append([$1, $2]) }
+        operation.resume()
+        let body = try await operation.value
+        #expect(try (toFile ? Data(contentsOf: directory.file("body")) : body) == HalfServer.body)
+        #expect(operation.responseData == (toFile ? nil : HalfServer.body))
+        #expect(operation.response?.statusCode == 206)
+        let second = try #require(server.requests.last)
+        #expect(second.header("Range") == "bytes=\(HalfServer.half)-")
+        #expect(second.header("If-Range") == "\"\(HalfServer.length)-0\"")
+        callbackQueue.sync {}
+        #expect(progress.elements.last == [HalfServer.length, HalfServer.length])
+        #expect(progress.elements.allSatisfy { $0[0] > HalfServer.half })
+    }
+
+    @Test("a response that has only a date is gone on from by that; a weak tag is none")
+    func validators() async throws {
+        let date = "Wed, 21 Oct 2015 07:28:00 GMT"
+        let fields = [ServerField("Last-Modified", date), ServerField("Date", "Wed, 21 Oct 2015 08:28:00 GMT")]
+        let dated = try HalfServer(headers: fields) { request in
+            let offset = HalfServer.half
+            return ServerResponse(
+                status: 206,
+                headers: [
+                    ServerField("Content-Range", "bytes \(offset)-\(HalfServer.length - 1)/\(HalfServer.length)"),
+                    ServerField("Last-Modified", date),
+                ], body: .generated(length: HalfServer.length - offset, offset: offset))
+        }
+        let operation = try HTTPRequestOperation.make(dated.url)
+        operation.start()
+        await pauseAtHalf(operation)
+        #expect(try await operation.value == HalfServer.body)
+        #expect(dated.requests.last?.header("If-Range") == date)
+
+        let weak = try HalfServer(headers: [ServerField("ETag", "W/\"1\"")])
+        let restarted = try HTTPRequestOperation.make(weak.url)
+        restarted.start()
+        await pauseAtHalf(restarted)
+        #expect(try await restarted.value == HalfServer.body)
+        #expect(weak.requests.last?.header("Range") == nil)
+    }
+
+    struct Answer: Sendable, CustomStringConvertible {
+        let description: String
+        let requests: Int
+        let status: Int
+        let answer: @Sendable (ServerRequest) -> ServerResponse
+    }
+
+    static let answers = [
+        Answer(description: "200: the whole takes the place of the part", requests: 2, status: 200) { _ in
+            ServerResponse(status: 200, body: .generated(length: HalfServer.length))
+        },
+        Answer(description: "206 of another part: the whole is asked for", requests: 3, status: 200) { _ in
+            let range = "bytes 100-\(HalfServer.length - 1)/\(HalfServer.length)"
+            return ServerResponse(
+                status: 206, headers: [ServerField("Content-Range", range)], body: .generated(length: HalfServer.length - 100, offset: 100))
+        },
+        Answer(description: "206 without a range: the whole is asked for", requests: 3, status: 200) { _ in
+            ServerResponse(status: 206, body: .data(Data("?".utf8)))
+        },
+        Answer(description: "416 of another length: the whole is asked for", requests: 3, status: 200) { _ in
+            .status(416, headers: [ServerField("Content-Range", "bytes */7")])
+        },
+    ]
+
+    @Test("what does not fit is never put behind what is there", arguments: answers)
+    func otherAnswers(_ answer: Answer) async throws {
+        let server = try HalfServer(answer: answer.answer)
+        let operation = try HTTPRequestOperation.make(server.url)
+        operation.start()
+        await pauseAtHalf(operation)
+        #expect(try await operation.value == HalfServer.body)
+        #expect(operation.totalBytesRead == HalfServer.length)
+        #expect(server.requests.count == answer.requests)
+        #expect(operation.response?.statusCode == answer.status)
+    }
+
+    @Test("416 at the full length is the end; the response is the one that brought the body")
+    func complete() async throws {
+        let gate = Gate()
+        let server = try LoopbackServer { request, connection in
+            if request.header("Range") != nil { return .generated(length: 5, for: request) }
+            try connection.send(raw: "HTTP/1.1 200 OK\r\nETag: \"5-0\"\r\nTransfer-Encoding: chunked\r\n\r\n5\r\n")
+            try connection.send(raw: GeneratedBody().data(count: 5))
+            connection.wait(until: gate)
+            return nil
+        }
+        let operation = try HTTPRequestOperation.make(server.url("/"))
+        operation.start()
+        await operation.received(4)
+        operation.pause()
+        operation.resume()
+        #expect(try await operation.value == GeneratedBody().data(count: 5))
+        #expect(operation.response?.statusCode == 200 && operation.error == nil)
+        #expect(server.requests.last?.header("Range") == "bytes=5-")
+        gate.open()
+    }
+
+    @Test("an error in place of the rest is the response, and leaves the file alone")
+    func errorInPlaceOfTheRest() async throws {
+        let server = try HalfServer { _ in ServerResponse(status: 503, body: .data(Data("Later".utf8))) }
+        let directory = try TemporaryDirectory()
+        let operation = try HTTPRequestOperation.make(server.url)
+        operation.outputFile = directory.file("body")
+        operation.start()
+        await pauseAtHalf(operation)
+        await operation.waitForEnd()
+        #expect(operation.response?.statusCode == 503)
+        #expect(operation.responseData == Data("Later".utf8))
+        #expect(operation.urlErrorCode == .badServerResponse)
+        #expect(try Data(contentsOf: directory.file("body")) == HalfServer.body.prefix(Int(HalfServer.half)))
+    }
+
+    @Test("a stream that can't be taken back is passed over what it has, or the operation fails", arguments: [true, false])
+    func streams(isSame: Bool) async throws {
+        let tag = ServerField("ETag", "\"\(HalfServer.length)-\(isSame ? 0 : 1)\"")
+        let server = try HalfServer { _ in ServerResponse(status: 200, headers: [tag], body: .generated(length: HalfServer.length)) }
+        let operation = try HTTPRequestOperation.make(server.url)
+        let stream = TestStream()
+        operation.outputStream = stream
+        operation.start()
+        await pauseAtHalf(operation)
+        await operation.waitForEnd()
+        if isSame {
+            #expect(operation.error == nil && stream.data == HalfServer.body)
+        } else {
+            guard case OperationError.outputStreamNotRestartable? = operation.error else { throw TestError("no error") }
+            #expect(Int64(stream.data.count) == HalfServer.half)
+        }
+    }
+
+    @Test("one that never started asks for no range, and a range of the user's own stays")
+    func noRange() async throws {
+        let server = try LoopbackServer.standard()
+        let paused = try HTTPRequestOperation.make(server.url("/bytes/100"))
+        paused.pause()
+        paused.resume()
+        try await paused.run()
+        let own = try HTTPRequestOperation.make(server.url("/bytes/100")) { $0.setValue("bytes=10-19", forHTTPHeaderField: "Range") }
+        #expect(try await own.run() == GeneratedBody().data(offset: 10, count: 10))
+        #expect(server.requests.map { $0.header("Range") } == [nil, "bytes=10-19"])
+    }
+}

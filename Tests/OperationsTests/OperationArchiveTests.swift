@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0
+import CurlewHTTP
+import CurlewOperations
+import CurlewTestSupport
+import Testing
+
+@Suite(.timeLimit(.minutes(1))) struct OperationArchiveTests {
+    /// What another process would make of an archive.
+    private func restore(_ archive: OperationArchive) throws -> URLConnectionOperation {
+        let data = try JSONEncoder().encode(archive)
+        let operation = try URLConnectionOperation.operation(from: JSONDecoder().decode(OperationArchive.self, from: data))
+        operation.session = makeSession()
+        return operation
+    }
+
+    @Test("archiving pauses; it comes back ready and goes on where it was", arguments: [false, true])
+    func goesOn(toFile: Bool) async throws {
+        let server = try HalfServer()
+        let directory = try TemporaryDirectory()
+        let operation = try HTTPRequestOperation.make(server.url)
+        if toFile { operation.outputFile = directory.file("body") }
+        operation.start()
+        await operation.received(HalfServer.half - 1)
+        let archive = operation.archive()
+        #expect(operation.isPaused && archive.state == .ready && archive.totalBytesRead == HalfServer.half)
+        operation.cancel()
+        let restored = try restore(archive)
+        #expect(restored is HTTPRequestOperation && restored.isReady && restored.response?.statusCode == 200)
+        #expect(restored.totalBytesRead == HalfServer.half)
+        let body = try await restored.run()
+        #expect(try (toFile ? Data(contentsOf: directory.file("body")) : body) == HalfServer.body)
+        #expect(server.requests.last?.header("Range") == "bytes=\(HalfServer.half)-")
+    }
+
+    @Test("a file that was cut meanwhile is gone on from where it ends, and one that is gone from zero", arguments: [nil, 1000])
+    func changedFile(length: Int?) async throws {
+        let server = try HalfServer()
+        let directory = try TemporaryDirectory()
+        let operation = try HTTPRequestOperation.make(server.url)
+        let file = directory.file("body")
+        operation.outputFile = file
+        operation.start()
+        await operation.received(HalfServer.half - 1)
+        let archive = operation.archive()
+        operation.cancel()
+        await operation.waitForEnd()
+        if let length { try HalfServer.body.prefix(length).write(to: file) } else { try FileManager.default.removeItem(at: file) }
+        try await restore(archive).run()
+        #expect(try Data(contentsOf: file) == HalfServer.body)
+        #expect(server.requests.last?.header("Range") == length.map { "bytes=\($0)-" })
+    }
+
+    @Test("the base class begins anew, and so does one with a stream")
+    func beginsAnew() async throws {
+        let server = try HalfServer()
+        let operation = try URLConnectionOperation.make(server.url)
+        operation.start()
+        await operation.received(HalfServer.half - 1)
+        let restored = try restore(operation.archive())
+        operation.cancel()
+        #expect(type(of: restored) == URLConnectionOperation.self && restored.totalBytesRead == 0)
+        #expect(try await restored.run() == HalfServer.body)
+        let streaming = try HTTPRequestOperation.make(server.url)
+        streaming.outputStream = TestStream()
+        #expect(try restore(streaming.archive()).outputStream == nil)
+    }
+
+    @Test("what is over comes back as over, with its result")
+    func finished() async throws {
+        let server = try LoopbackServer.standard()
+        let good = try HTTPRequestOperation.make(server.url("/json"))
+        try await good.run()
+        let restored = try #require(try restore(good.archive()) as? HTTPRequestOperation)
+        #expect(restored.isFinished && !restored.isReady)
+        #expect(restored.responseData == good.responseData && restored.response?.statusCode == 200)
+        #expect(restored.responseString?.isEmpty == false)
+        let bad = try HTTPRequestOperation.make(server.url("/reset"))
+        await bad.runToEnd()
+        let failed = try restore(bad.archive())
+        #expect(failed.isFinished && failed.urlErrorCode == bad.urlErrorCode && failed.urlErrorCode != nil)
+    }
+
+    @Test("the request comes back as it was, with body and settings")
+    func request() async throws {
+        let server = try LoopbackServer.standard()
+        let operation = try HTTPRequestOperation.make(server.url("/echo?a=b")) { request in
+            request.httpMethod = "PUT"
+            request.httpBody = Data("body".utf8)
+            request.setValue("1", forHTTPHeaderField: "X-One")
+            request.timeoutInterval = 7
+            request.httpShouldHandleCookies = false
+            request.cachePolicy = .reloadIgnoringLocalCacheData
+        }
+        operation.securityPolicy.validatesDomainName = false
+        operation.shouldUseCredentialStorage = false
+        let restored = try restore(operation.archive())
+        #expect(restored.request == operation.request && restored.request.httpBody == operation.request.httpBody)
+        #expect(restored.request.timeoutInterval == 7 && !restored.request.httpShouldHandleCookies)
+        #expect(restored.request.cachePolicy == .reloadIgnoringLocalCacheData)
+        #expect(restored.securityPolicy == operation.securityPolicy && !restored.shouldUseCredentialStorage)
+        let reply = try await JSONDecoder().decode(EchoReply.self, from: restored.run())
+        #expect(reply.method == "PUT" && reply.target == "/echo?a=b")
+    }
+
+    @Test("an archive of a later library is refused, and one that was tampered with, too")
+    func refused() async throws {
+        let server = try HalfServer()
+        let operation = try HTTPRequestOperation.make(server.url)
+        operation.start()
+        await operation.received(HalfServer.half - 1)
+        let text = String(decoding: try JSONEncoder().encode(operation.archive()), as: UTF8.self)
+        operation.cancel()
+        func decode(_ text: String) throws -> OperationArchive { try JSONDecoder().decode(OperationArchive.self, from: Data(text.utf8)) }
+        _ = try decode(text)
+        #expect(text.contains(#""validator":"\"600000-0\"""#))
+        #expect(throws: (any Error).self) { try decode(text.replacingOccurrences(of: #"600000-0\""#, with: #"1\r\nX: y\""#)) }
+        let later = try decode(
+            text.replacingOccurrences(of: #""version":1"#, with: #""version":2"#).replacingOccurrences(
+                of: #""resumption":{"#, with: #""resumed":{"#))
+        guard #expect(throws: OperationError.self, performing: { try URLConnectionOperation(archive: later) }) != nil else { return }
+    }
+}

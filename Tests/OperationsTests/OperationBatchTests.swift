@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+import CurlewHTTP
+import CurlewOperations
+import CurlewTestSupport
+import Dispatch
+import Testing
+
+@Suite(.timeLimit(.minutes(1))) struct OperationBatchTests {
+    @Test("the batch ends behind all completion closures, each followed by its progress")
+    func order() async throws {
+        let server = try LoopbackServer.standard()
+        let session = makeSession()
+        let log = Log<String>()
+        let operations = try (0..<5).map { index in
+            let path = index == 3 ? "/reset" : "/bytes/\(index)"
+            let operation = try HTTPRequestOperation.make(server.url(path), session: session)
+            operation.setCompletionBlock(success: { _, _ in log.append("done") }, failure: { _, _ in log.append("failed") })
+            return operation
+        }
+        let batch = URLConnectionOperation.batchOfRequestOperations(operations) { finished, total in
+            log.append("\(finished)/\(total)")
+        } completion: { ended in
+            log.append("batch \(ended.count) \(ended.allSatisfy(\.isFinished))")
+        }
+        #expect(batch.count == 6 && batch.last?.dependencies.count == 5)
+        makeQueue(2).add(batch)
+        await log.wait(for: 11)
+        #expect(log.elements.last == "batch 5 true")
+        #expect(log.elements.filter { $0.contains("/") } == (1...5).map { "\($0)/5" })
+        #expect(log.elements.filter { $0 == "failed" }.count == 1)
+        for index in stride(from: 0, to: 10, by: 2) { #expect(["done", "failed"].contains(log.elements[index])) }
+    }
+
+    @Test("slow closures are waited for, on whichever queue they run")
+    func slowClosures() async throws {
+        let server = try LoopbackServer.standard()
+        let operation = try URLConnectionOperation.make(server.url("/json"))
+        let (gate, log) = (Gate(), Log<String>())
+        operation.completionQueue = DispatchQueue(label: "slow")
+        operation.completionBlock = {
+            gate.wait()
+            log.append("completion")
+        }
+        let batch = URLConnectionOperation.batchOfRequestOperations([operation], completion: { _ in log.append("batch") })
+        makeQueue().add(batch)
+        await operation.waitForEnd()
+        #expect(await gate.arrivals())
+        #expect(log.count == 0)
+        gate.open()
+        await log.wait(for: 2)
+        #expect(log.elements == ["completion", "batch"])
+    }
+
+    @Test("cancelled operations are counted, too")
+    func cancelled() async throws {
+        let server = try LoopbackServer.standard()
+        let operations = try (0..<3).map { _ in try URLConnectionOperation.make(server.url("/silent")) }
+        let log = Log<Int>()
+        let batch = URLConnectionOperation.batchOfRequestOperations(operations, completion: { log.append($0.count) })
+        makeQueue(1).add(batch)
+        #expect(await server.waitForRequests(1))
+        operations[1].pause()
+        for operation in operations { operation.cancel() }
+        await log.wait(for: 1)
+        #expect(log.elements == [3])
+        #expect(operations.allSatisfy { $0.urlErrorCode == .cancelled })
+    }
+
+    @Test("a batch of none is one operation that tells of its end")
+    func empty() async {
+        let count: Int = await withCheckedContinuation { continuation in
+            let batch = URLConnectionOperation.batchOfRequestOperations(
+                [], callbackQueue: callbackQueue, completion: { continuation.resume(returning: $0.count) })
+            #expect(batch.count == 1)
+            makeQueue().add(batch)
+        }
+        #expect(count == 0)
+    }
+}
