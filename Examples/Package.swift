@@ -6,7 +6,11 @@ import PackageDescription
 let package = Package(
     name: "curlew-examples",
     platforms: [.macOS(.v13)],
-    products: [.executable(name: "curlew-demo", targets: ["Demo"]), .executable(name: "requests", targets: ["Requests"])],
+    products: [
+        .executable(name: "curlew-demo", targets: ["Demo"]),
+        .executable(name: "requests", targets: ["Requests"]),
+        .executable(name: "operations", targets: ["Operations"]),
+    ],
     dependencies: [.package(name: "curlew", path: "..")],
     targets: [
         // The server of Curlew's own tests, which is no product: a link to Tests/Support.
@@ -20,6 +24,12 @@ let package = Package(
         .executableTarget(
             name: "Requests",
             dependencies: ["DemoServer", .product(name: "CurlewRequests", package: "curlew")],
+            swiftSettings: [.enableUpcomingFeature("ExistentialAny")]
+        ),
+        // Requests that are operations: `swift run --package-path Examples operations`.
+        .executableTarget(
+            name: "Operations",
+            dependencies: ["DemoServer", .product(name: "CurlewOperations", package: "curlew")],
             swiftSettings: [.enableUpcomingFeature("ExistentialAny")]
         ),
     ],

@@ -160,32 +160,32 @@ final class ConnectionAttempt: @unchecked Sendable {  // the variables are used 
     func judge(_ trust: ServerTrust, _ host: String) -> Bool {
         let verdict = Lock(false)
         let isThere = DispatchSemaphore(value: 0)
-        let question = OperationChallenge(kind: .serverTrust(trust), challenge: nil, host: host) { [operation] answer in
-            let isAccepted =
-                switch answer {
-                case .acceptServerTrust, .use: true
-                case .performDefault: operation.securityPolicy.evaluate(trust, forDomain: host)
-                case .continueWithout, .reject, .cancel: false
-                }
-            verdict.withLock { $0 = isAccepted }
-            isThere.signal()
-        }
         let isWanted = links.withLock { links in
-            // Not the question itself, which is cancelled when nobody keeps it.
             links.refuseServer = { isThere.signal() }
             return !links.isOver
         }
         guard isWanted else { return false }
-        operation.queue.async { [self] in
-            if isOver { question.cancel() } else { operation.connection(willSendRequestFor: question) }
+        ask(about: trust, host) { isAccepted in
+            verdict.withLock { $0 = isAccepted }
+            isThere.signal()
         }
-        return wait(isThere, verdict)
-    }
-
-    private func wait(_ isThere: DispatchSemaphore, _ verdict: Lock<Bool>) -> Bool {
         isThere.wait()
         links.withLock { $0.refuseServer = nil }
         return verdict.withLock { $0 }
+    }
+
+    /// Asks without keeping the question, which is cancelled when nobody keeps it.
+    private func ask(about trust: ServerTrust, _ host: String, _ done: @escaping @Sendable (Bool) -> Void) {
+        operation.queue.async { [self] in
+            let question = OperationChallenge(kind: .serverTrust(trust), challenge: nil, host: host) { [operation] answer in
+                switch answer {
+                case .acceptServerTrust, .use: done(true)
+                case .performDefault: done(operation.securityPolicy.evaluate(trust, forDomain: host))
+                case .continueWithout, .reject, .cancel: done(false)
+                }
+            }
+            if !isOver { operation.connection(willSendRequestFor: question) }
+        }
     }
 }
 

@@ -61,8 +61,13 @@ struct OperationLifecycle: Sendable {
         return wasStarted ? .begin : .none
     }
 
+    /// It will be cancelled: whoever starts it from now on finds it so.
+    mutating func announceCancel() {
+        if !isEnding { isCancelled = true }
+    }
+
     mutating func cancel() -> Action {
-        guard !isEnding, !isCancelled else { return .none }
+        guard !isEnding else { return .none }
         isCancelled = true
         if state == .executing || wasStarted { return endCancelled() }
         // Its queue starts it, and finds that it was cancelled.

@@ -120,10 +120,10 @@ open class URLConnectionOperation: Operation, NSCopying, @unchecked Sendable {  
     /// Ends the operation with `URLError.cancelled`; its completion closures run. Also while it is paused. One that was not started ends when
     /// its queue starts it.
     open override func cancel() {
-        // First ours, so that whoever sees `isCancelled` finds it ready to be started, where it is.
-        let action = transition { $0.cancel() }
+        // Foundation says that it is cancelled only of operations that are not over, and has its queue start it at once: in between.
+        storage.withLock { $0.lifecycle.announceCancel() }
         super.cancel()
-        carryOut(action)
+        perform { $0.cancel() }
     }
 
     // MARK: What comes of it

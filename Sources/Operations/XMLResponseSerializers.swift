@@ -36,13 +36,40 @@ public struct XMLDocumentResponseSerializer: ResponseSerialization {
     ///
     /// - Throws: ``OperationError/invalidXML(reason:)``.
     public func object(of data: Data, in response: HTTPURLResponse?) throws -> Any? {
-        guard data.range(of: Data("<!DOCTYPE".utf8)) == nil else { throw OperationError.invalidXML(reason: "It has a document type.") }
-        // Foundation on Linux ends the program over some malformed documents; its parser says so first.
+        // Without the zeros of UTF-16 and UTF-32.
+        guard Data(data.filter { $0 != 0 }).range(of: Data("<!DOCTYPE".utf8)) == nil else {
+            throw OperationError.invalidXML(reason: "it has a document type")
+        }
+        // On Linux Foundation takes a document that is cut off for a whole one, and ends the program over one without an element.
+        try XMLBalance().check(data)
+        return try XMLDocument(data: data, options: options)
+    }
+}
+
+/// Finds out whether a document's elements end.
+private final class XMLBalance: NSObject, XMLParserDelegate {
+    private var depth = 0
+    private var count = 0
+
+    func check(_ data: Data) throws {
         let parser = XMLParser(data: data)
         parser.shouldResolveExternalEntities = false
-        guard parser.parse() else {
-            throw OperationError.invalidXML(reason: parser.parserError.map { "\($0.localizedDescription)" } ?? "It can't be read.")
+        parser.delegate = self
+        guard parser.parse(), parser.parserError == nil else {
+            throw OperationError.invalidXML(reason: parser.parserError.map { "\($0)" } ?? "it can't be read")
         }
-        return try XMLDocument(data: data, options: options)
+        guard depth == 0, count > 0 else { throw OperationError.invalidXML(reason: count == 0 ? "it has no element" : "it is cut off") }
+    }
+
+    func parser(
+        _ parser: XMLParser, didStartElement elementName: String, namespaceURI: String?, qualifiedName: String?,
+        attributes: [String: String]
+    ) {
+        depth += 1
+        count += 1
+    }
+
+    func parser(_ parser: XMLParser, didEndElement elementName: String, namespaceURI: String?, qualifiedName: String?) {
+        depth -= 1
     }
 }

@@ -12,6 +12,7 @@ import Dispatch
 ///     curlew-probe sessions URL COUNT    makes, uses and drops sessions in 8 threads
 ///     curlew-probe cache DIRECTORY NAME  stores, reads and removes many entries, as others do in the same directory; prints how many were "wrong"
 ///     curlew-probe fill DIRECTORY NAME   stores entries until it is killed
+///     curlew-probe operate URL           runs an operation that wants time to end when the process is asked to
 ///     curlew-probe reachability HOST     tells of "network" and "host" until it is killed: 0 not reachable, 1 by Ethernet, 2 by modem
 @main
 enum Probe {
@@ -30,6 +31,7 @@ enum Probe {
                 if wrong > 0 { exit(2) }
             case ("fill", 4):
                 try CacheProbe(directory: arguments[2], capacity: 40_000).fill(name: arguments[3])
+            case ("operate", 3...): try await operate(arguments[2])
             case ("reachability", 3): try await reachability(of: arguments[2])
             default: throw Misuse()
             }

@@ -1,0 +1,192 @@
+// SPDX-License-Identifier: Apache-2.0
+import CurlewHTTP
+import CurlewOperations
+import CurlewTestSupport
+import Testing
+
+@Suite(.timeLimit(.minutes(1))) struct ResponseSerializerTests {
+    private func response(_ type: String?, status: Int = 200) throws -> HTTPURLResponse {
+        let url = try #require(URL(string: "http://example.org/"))
+        return try #require(
+            HTTPURLResponse(url: url, statusCode: status, httpVersion: "HTTP/1.1", headerFields: type.map { ["Content-Type": $0] }))
+    }
+
+    // MARK: Judgement
+
+    @Test("a status that is not acceptable is −1011, a type −1016, with response and body beside it; both nest")
+    func judgement() throws {
+        let serializer = JSONResponseSerializer()
+        let body = Data("{}".utf8)
+        let status = try #require(serializer.serialize(response("application/json", status: 404), body).error as? URLError)
+        #expect(status.code.rawValue == -1011)
+        #expect(status.userInfo[OperationErrorKey.data] as? Data == body)
+        #expect((status.userInfo[OperationErrorKey.response] as? HTTPURLResponse)?.statusCode == 404)
+        let type = try #require(serializer.serialize(response("text/html"), body).error as? URLError)
+        #expect(type.code.rawValue == -1016 && type.userInfo[NSUnderlyingErrorKey] == nil)
+        let both = try #require(serializer.serialize(response(nil, status: 500), body).error as? URLError)
+        #expect(both.code.rawValue == -1016)
+        #expect((both.userInfo[NSUnderlyingErrorKey] as? URLError)?.code == .badServerResponse)
+        #expect(try serializer.serialize(response("text/html"), Data()).error == nil)
+        let plain = HTTPResponseSerializer()
+        #expect(try plain.serialize(response(nil), body).object as? Data == body)
+        #expect(try plain.serialize(response(nil, status: 300), body).error != nil)
+    }
+
+    @Test("the body of a refused response is read, too")
+    func bodyOfFailure() throws {
+        let result = JSONResponseSerializer().serialize(try response("application/json", status: 422), Data(#"{"why":"x"}"#.utf8))
+        #expect((result.object as? [String: String]) == ["why": "x"])
+        #expect((result.error as? URLError)?.code == .badServerResponse)
+    }
+
+    // MARK: JSON
+
+    @Test("JSON is read in its charset, and nulls are left out if that is asked")
+    func json() throws {
+        var serializer = JSONResponseSerializer()
+        let type = try response("application/json")
+        #expect(serializer.serialize(type, Data(" ".utf8)).object == nil && serializer.serialize(type, Data(" ".utf8)).error == nil)
+        #expect(serializer.serialize(type, Data()).error == nil && serializer.serialize(type, nil).object == nil)
+        #expect(serializer.serialize(type, Data("{".utf8)).error != nil)
+        let latin = try response("application/json; charset=iso-8859-1")
+        let accented = try #require(#"["é"]"#.data(using: .isoLatin1))
+        #expect(serializer.serialize(latin, accented).object as? [String] == ["é"])
+        let nested = Data(#"{"a":null,"b":[{"c":null,"d":1},null]}"#.utf8)
+        #expect((serializer.serialize(type, nested).object as? [String: Any])?.count == 2)
+        serializer.removesKeysWithNullValues = true
+        let clean = try #require(serializer.serialize(type, nested).object as? [String: Any])
+        let array = try #require(clean["b"] as? [Any])
+        #expect(clean.count == 1 && array.count == 2 && (array[0] as? [String: Any])?.keys.sorted() == ["d"])
+        serializer.readingOptions = .fragmentsAllowed
+        #expect(serializer.serialize(type, Data("7".utf8)).object as? Int == 7)
+    }
+
+    // MARK: Others
+
+    @Test("property lists are read, of either form; 204 has none")
+    func propertyList() throws {
+        let serializer = PropertyListResponseSerializer()
+        let type = try response("application/x-plist")
+        for format in [PropertyListSerialization.PropertyListFormat.xml, .binary] {
+            let data = try PropertyListSerialization.data(fromPropertyList: ["a": 1], format: format, options: 0)
+            #expect(serializer.serialize(type, data).object as? [String: Int] == ["a": 1])
+        }
+        let empty = serializer.serialize(try response(nil, status: 204), Data())
+        #expect(empty.object == nil && empty.error == nil)
+        #expect(serializer.serialize(type, Data("no list".utf8)).error != nil)
+    }
+
+    private final class Collector: NSObject, XMLParserDelegate {
+        var names: [String] = []
+
+        func parser(
+            _ parser: XMLParser, didStartElement elementName: String, namespaceURI: String?, qualifiedName qName: String?,
+            attributes attributeDict: [String: String] = [:]
+        ) {
+            names.append(elementName)
+        }
+    }
+
+    @Test("XML gives a parser, or a document; one with a document type is refused")
+    func xml() throws {
+        let data = Data("<a><b>text</b></a>".utf8)
+        let parser = try #require(XMLParserResponseSerializer().serialize(response("application/xml"), data).object as? XMLParser)
+        let collector = Collector()
+        parser.delegate = collector
+        #expect(parser.parse() && collector.names == ["a", "b"])
+        let serializer = XMLDocumentResponseSerializer()
+        let document = try #require(serializer.serialize(response("text/xml"), data).object as? XMLDocument)
+        #expect(document.rootElement()?.name == "a")
+        for text in ["<a>", "<a></b>", " ", "text", #"<!DOCTYPE a [<!ENTITY b "c">]><a>&b;</a>"#] {
+            for encoding in [String.Encoding.utf8, .utf16] {
+                let result = try serializer.serialize(response("text/xml"), text.data(using: encoding))
+                #expect(result.error is OperationError && result.object == nil, "\(text)")
+            }
+        }
+        #expect(try XMLParserResponseSerializer().serialize(response("application/json"), data).error != nil)
+    }
+
+    static let images: [(format: ImageHeader.Format, bytes: [UInt8])] = [
+        (.png, [0x89, 0x50, 0x4E, 0x47, 13, 10, 26, 10, 0, 0, 0, 13, 0x49, 0x48, 0x44, 0x52, 0, 0, 1, 44, 0, 0, 0, 7]),
+        (
+            .jpeg,
+            [0xFF, 0xD8, 0xFF, 0xE0, 0, 4, 1, 2, 0xFF, 0xFF, 0xC4, 0, 3, 9, 0xFF, 0xC2, 0, 11, 8, 0, 7, 1, 44]
+        ),
+        (.gif, Array("GIF89a".utf8) + [44, 1, 7, 0]),
+        (.bmp, Array("BM".utf8) + [UInt8](repeating: 0, count: 12) + [40, 0, 0, 0, 44, 1, 0, 0, 0xF9, 0xFF, 0xFF, 0xFF]),
+        (
+            .webp,
+            Array("RIFF".utf8) + [0, 0, 0, 0] + Array("WEBPVP8X".utf8) + [UInt8](repeating: 0, count: 8) + [43, 1, 0, 6, 0, 0]
+        ),
+        (
+            .webp,
+            Array("RIFF".utf8) + [0, 0, 0, 0] + Array("WEBPVP8 ".utf8) + [UInt8](repeating: 0, count: 7)
+                + [0x9D, 1, 0x2A, 44, 1, 7, 0]
+        ),
+        (
+            .webp,
+            Array("RIFF".utf8) + [0, 0, 0, 0] + Array("WEBPVP8L".utf8) + [0, 0, 0, 0, 0x2F] + [0x2B, 0x81, 1, 0]
+        ),
+        (
+            .tiff,
+            [0x4D, 0x4D, 0, 42, 0, 0, 0, 8, 0, 2, 1, 0, 0, 3, 0, 0, 0, 1, 1, 44, 0, 0, 1, 1, 0, 4, 0, 0, 0, 1, 0, 0, 0, 7]
+        ),
+    ]
+
+    @Test("the header of an image says its format and size, and whatever is cut off or wrong is none", arguments: images)
+    func image(_ item: (format: ImageHeader.Format, bytes: [UInt8])) throws {
+        let data = Data(item.bytes)
+        let header = try #require(ImageResponseSerializer().serialize(response("image/png"), data).object as? ImageHeader)
+        #expect(header.format == item.format && header.width == 300 && header.height == 7 && header.data == data)
+        for count in 0..<data.count { #expect(ImageHeader(data.prefix(count)) == nil) }
+        #expect(ImageHeader((Data([9]) + data).dropFirst())?.width == 300)
+    }
+
+    @Test("bytes that are no image fail")
+    func noImage() throws {
+        let result = ImageResponseSerializer().serialize(try response("image/png"), Data("text".utf8))
+        guard case OperationError.imageNotRecognised? = result.error else { throw TestError("no error") }
+        #expect(ImageHeader(Data([0, 0, 1, 0, 1, 0, 16, 0]))?.height == 256)
+    }
+
+    @Test("of several serializers the first that can makes the object; else the body is it")
+    func compound() throws {
+        let serializer = CompoundResponseSerializer([JSONResponseSerializer(), PropertyListResponseSerializer()])
+        #expect(try serializer.serialize(response("application/json"), Data("[1]".utf8)).object as? [Int] == [1])
+        let list = try PropertyListSerialization.data(fromPropertyList: [2], format: .xml, options: 0)
+        #expect(try serializer.serialize(response("application/x-plist"), list).object as? [Int] == [2])
+        let text = try serializer.serialize(response("text/plain"), Data("text".utf8))
+        #expect(text.object as? Data == Data("text".utf8) && text.error == nil)
+        #expect(try serializer.serialize(response("text/plain", status: 500), Data("text".utf8)).error != nil)
+    }
+
+    // MARK: In operations
+
+    @Test("the serializer's error is the operation's, and the object is there with it")
+    func operation() async throws {
+        let server = try LoopbackServer { _, _ in try .json(["why": "x"], status: 400) }
+        let operation = try HTTPRequestOperation.make(server.url("/"))
+        operation.responseSerializer = JSONResponseSerializer()
+        let log = Log<String>()
+        operation.setCompletionBlock(success: { _, _ in log.append("success") }) { operation, error in
+            log.append("\((error as? URLError)?.code.rawValue ?? 0) \((operation.responseObject as? [String: String]) ?? [:])")
+        }
+        await operation.runToEnd()
+        await log.wait(for: 1)
+        #expect(log.elements == [#"-1011 ["why": "x"]"#])
+        await #expect(throws: URLError.self) { try await operation.object(as: [String: String].self) }
+        let good = try HTTPRequestOperation.make(try LoopbackServer.standard().url("/none"))
+        good.responseSerializer.acceptance.statusCodes = nil
+        await good.runToEnd()
+    }
+
+    @Test("an object is awaited by its type")
+    func awaited() async throws {
+        let server = try LoopbackServer { _, _ in try .json(["a": 1]) }
+        let operation = try HTTPRequestOperation.make(server.url("/"))
+        operation.responseSerializer = JSONResponseSerializer()
+        operation.start()
+        #expect(try await operation.object(as: [String: Int].self) == ["a": 1])
+        await #expect(throws: URLError.self) { try await operation.object(as: [String].self) }
+    }
+}
