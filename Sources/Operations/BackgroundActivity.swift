@@ -27,7 +27,6 @@ public final class BackgroundActivity: Sendable {
 
     private struct State {
         var registrations: [ObjectIdentifier: Registration] = [:]
-        var sources: [Int32: any DispatchSourceSignal] = [:]
         var previous: [Int32: SignalDisposition] = [:]
         var gracePeriod = Duration.seconds(10)
         /// The signal that came, and what ends the period.
@@ -42,14 +41,14 @@ public final class BackgroundActivity: Sendable {
     private static let signals = [SIGTERM, SIGINT]
 
     private let queue = DispatchQueue(label: "curlew.background-activity")
-    private let state = Lock(UncheckedBox(State()))
+    private let state = Lock(State())
 
     private init() {}
 
     /// How long work may go on after the process was asked to end; 10 seconds by default.
     public var gracePeriod: Duration {
-        get { state.withLock { $0.value.gracePeriod } }
-        set { state.withLock { $0.value.gracePeriod = newValue } }
+        get { state.withLock { $0.gracePeriod } }
+        set { state.withLock { $0.gracePeriod = newValue } }
     }
 
     /// Registers work.
@@ -59,20 +58,20 @@ public final class BackgroundActivity: Sendable {
     ///   - expirationHandler: runs once, just before the time is up; it has about two seconds to have the work end.
     public func begin(queue: DispatchQueue = .main, expirationHandler: @escaping @Sendable () -> Void) -> Registration {
         let registration = Registration(owner: self) { queue.async(execute: expirationHandler) }
-        state.withLock { box in
-            box.value.registrations[ObjectIdentifier(registration)] = registration
-            if box.value.registrations.count == 1, box.value.ending == nil { watch(&box.value) }
+        state.withLock { state in
+            state.registrations[ObjectIdentifier(registration)] = registration
+            if state.registrations.count == 1, state.ending == nil { watch(&state) }
         }
         return registration
     }
 
     private func end(_ registration: Registration) {
-        let isLast = state.withLock { box in
-            guard box.value.registrations.removeValue(forKey: ObjectIdentifier(registration)) != nil,
-                box.value.registrations.isEmpty
+        let isLast = state.withLock { state in
+            guard state.registrations.removeValue(forKey: ObjectIdentifier(registration)) != nil,
+                state.registrations.isEmpty
             else { return false }
-            if box.value.ending == nil { unwatch(&box.value) }
-            return box.value.ending != nil
+            if state.ending == nil { unwatch(&state) }
+            return state.ending != nil
         }
         if isLast { queue.async { self.endProcess() } }
     }
@@ -80,29 +79,25 @@ public final class BackgroundActivity: Sendable {
     // MARK: Signals
 
     private func watch(_ state: inout State) {
+        guard SignalPipe.open(on: queue, { [weak self] in self?.received($0) }) else { return }
         for signal in Self.signals {
-            guard let previous = SignalDisposition.ignore(signal) else { continue }
+            guard let previous = SignalDisposition.current(signal) else { continue }
             state.previous[signal] = previous
-            let source = DispatchSource.makeSignalSource(signal: signal, queue: queue)
-            source.setEventHandler { [weak self] in self?.received(signal) }
-            source.resume()
-            state.sources[signal] = source
+            SignalPipe.take(signal)
         }
     }
 
     private func unwatch(_ state: inout State) {
-        for source in state.sources.values { source.cancel() }
         for (signal, previous) in state.previous { previous.restore(for: signal) }
-        state.sources = [:]
         state.previous = [:]
     }
 
     private func received(_ signal: Int32) {
-        let (isFirst, period, isIdle) = state.withLock { box in
-            let isFirst = box.value.ending == nil
+        let (isFirst, period, isIdle) = state.withLock { state in
+            let isFirst = state.ending == nil
             // What has ended in between has given the signals back too late for this one.
-            if isFirst { box.value.ending = (signal, false) }
-            return (isFirst, box.value.gracePeriod, box.value.registrations.isEmpty)
+            if isFirst { state.ending = (signal, false) }
+            return (isFirst, state.gracePeriod, state.registrations.isEmpty)
         }
         guard isFirst else { return expire() }
         ServiceManager.extendTimeout(by: period + Self.limitAfterExpiry)
@@ -112,10 +107,10 @@ public final class BackgroundActivity: Sendable {
 
     /// The time is up.
     private func expire() {
-        let registrations = state.withLock { box -> [Registration] in
-            guard box.value.ending?.isExpired == false else { return [] }
-            box.value.ending?.isExpired = true
-            return Array(box.value.registrations.values)
+        let registrations = state.withLock { state -> [Registration] in
+            guard state.ending?.isExpired == false else { return [] }
+            state.ending?.isExpired = true
+            return Array(state.registrations.values)
         }
         guard !registrations.isEmpty else { return }
         for registration in registrations {
@@ -129,20 +124,11 @@ public final class BackgroundActivity: Sendable {
     }
 
     private func endProcess() {
-        let signal = state.withLock { box -> Int32? in
-            defer { unwatch(&box.value) }
-            return box.value.ending?.signal
+        let signal = state.withLock { state -> Int32? in
+            defer { unwatch(&state) }
+            return state.ending?.signal
         }
         if let signal { SignalDisposition.raise(signal) }
-    }
-}
-
-/// What is used only inside a lock.
-private struct UncheckedBox<Value>: @unchecked Sendable {
-    var value: Value
-
-    init(_ value: Value) {
-        self.value = value
     }
 }
 

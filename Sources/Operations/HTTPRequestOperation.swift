@@ -32,7 +32,9 @@ open class HTTPRequestOperation: URLConnectionOperation, @unchecked Sendable {  
     public func setCompletionBlock(
         success: (@Sendable (HTTPRequestOperation, Any?) -> Void)?, failure: (@Sendable (HTTPRequestOperation, any Error) -> Void)?
     ) {
-        completionBlock = { [self] in
+        // The operation lives until it has run; one that never does must not keep itself.
+        completionBlock = { [weak self] in
+            guard let self else { return }
             if let error { failure?(self, error) } else { success?(self, responseObject) }
         }
     }

@@ -14,11 +14,10 @@ import Glibc
 struct SignalDisposition: @unchecked Sendable {  // a C struct of plain values
     private let action: sigaction
 
-    /// Has a signal ignored, as a dispatch source needs it; what was done before. `nil` where that is to ignore it, which stays so.
-    static func ignore(_ signal: Int32) -> SignalDisposition? {
+    /// What is done at a signal; `nil` where that is to ignore it.
+    static func current(_ signal: Int32) -> SignalDisposition? {
         var old = sigaction()
         guard sigaction(signal, nil, &old) == 0, !isIgnoring(old) else { return nil }
-        Foundation.signal(signal, SIG_IGN)
         return SignalDisposition(action: old)
     }
 

@@ -323,7 +323,8 @@ extension URLConnectionOperation {
         guard let completion else { return done() }
         let callbacks = settings.completionQueue ?? settings.session.configuration.callbackQueue
         callbacks.async(group: settings.completionGroup) {
-            completion()
+            // With the operation, which the closure may want though nobody else has it any more.
+            withExtendedLifetime(self) { completion() }
             done()
         }
     }

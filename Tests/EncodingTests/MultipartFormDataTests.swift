@@ -373,6 +373,13 @@ import Testing
         #expect(try Data(contentsOf: target) == Data("old".utf8))
     }
 
+    @Test("a form is empty until something is appended, be it in vain")
+    func emptiness() {
+        #expect(MultipartFormData().isEmpty)
+        #expect(!form { $0.append(Data(), withName: "a") }.isEmpty)
+        #expect(!form { $0.append(URL(fileURLWithPath: "/nowhere/file.txt"), withName: "a") }.isEmpty)
+    }
+
     @Test("a URL that is no file's, and one in a directory that is not there")
     func impossibleTargets() throws {
         let form = form { $0.append(Data("abc".utf8), withName: "a") }

@@ -300,6 +300,15 @@ import Testing
         #expect(pairs.map(\.0) == ["k"])
     }
 
+    @Test("pairs that are encoded already go where they are sent")
+    func encodedPairs() throws {
+        var query = try request("https://example.org/path?a=1", .post)
+        try query.setPairs("b%20=2", .queryString)
+        #expect(query.url?.query == "a=1&b%20=2" && query.httpBody == nil)
+        try query.setPairs("", .httpBody)
+        #expect(query.bodyText?.isEmpty == true && query.value(forHTTPHeaderField: "Content-Type") != nil)
+    }
+
     @Test("the named encodings are what their names say")
     func namedEncodings() {
         #expect(URLEncoding.default.destination == .methodDependent)

@@ -141,5 +141,7 @@ import Testing
         operation.cancel()
         await operation.waitForEnd()
         #expect(operation.urlErrorCode == .cancelled)
+        // Answered, it lets go of the operation.
+        kept.elements.first?.cancel()
     }
 }

@@ -39,9 +39,10 @@ enum Program {
     private static func runBoth() async throws {
         let directory = try TemporaryDirectory()
         let counts = Counts()
-        let server = try LoopbackServer(recording: false) { request, _ in
+        let server = try LoopbackServer(recording: false) { request, connection in
             counts.note(request)
-            return .generated(length: Downloads.length, seed: Downloads.seed(of: request.path), for: request)
+            try send(.generated(length: Downloads.length, seed: Downloads.seed(of: request.path), for: request), on: connection)
+            return nil
         }
         defer { server.stop() }
         for command in ["begin", "finish"] {
@@ -53,6 +54,18 @@ enum Program {
             "\nAll \(Downloads.count) files are whole. The server had \(counts.requests) requests, \(counts.ranges) of them for the rest of a file."
         )
         guard counts.ranges > 0 else { throw Failure(description: "nothing was gone on with") }
+    }
+
+    /// Not as fast as it goes: so that something is left to be paused.
+    private static func send(_ response: ServerResponse, on connection: ServerConnection) throws {
+        guard case .generated(let length, let seed, let offset) = response.body else { return }
+        let fields = (response.headers + [ServerField("Content-Length", "\(length)")]).map { "\($0.name): \($0.value)\r\n" }
+        try connection.send(raw: "HTTP/1.1 \(response.status) \(response.reason)\r\n\(fields.joined())\r\n")
+        let body = GeneratedBody(seed: seed)
+        for start in stride(from: 0, to: length, by: 100_000) {
+            try connection.send(raw: body.data(offset: offset + start, count: Int(min(100_000, length - start))))
+            guard connection.pause(for: .milliseconds(2)) else { return }
+        }
     }
 
     private static func run(_ arguments: [String]) throws {
