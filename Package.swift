@@ -22,6 +22,8 @@ let package = Package(
         .library(name: "CurlewJSON", targets: ["CurlewJSON", "CurlewHTTP"]),
         .library(
             name: "CurlewOperations", targets: ["CurlewOperations", "CurlewCore", "CurlewTransport", "CurlewEncoding", "CurlewHTTP"]),
+            name: "CurlewWebSocket", targets: ["CurlewWebSocket", "CurlewCore", "CurlewTransport", "CurlewEncoding", "CurlewHTTP"]),
+        .library(name: "CurlewEvents", targets: ["CurlewEvents", "CurlewCore", "CurlewTransport", "CurlewEncoding", "CurlewHTTP"]),
         .executable(name: "curlew", targets: ["CurlewTool"]),
     ],
     traits: [
@@ -67,6 +69,11 @@ let package = Package(
         .target(
             name: "CurlewOperations", dependencies: ["CurlewCore", "CurlewTransport", "CurlewEncoding", "CurlewHTTP"],
             path: "Sources/Operations"),
+        .target(
+            name: "CurlewWebSocket", dependencies: ["CurlewCore", "CurlewTransport", "CurlewEncoding", "CurlewHTTP"],
+            path: "Sources/WebSocket"),
+        .target(
+            name: "CurlewEvents", dependencies: ["CurlewCore", "CurlewTransport", "CurlewEncoding", "CurlewHTTP"], path: "Sources/Events"),
         .executableTarget(name: "CurlewTool", dependencies: library, path: "Sources/Tool"),
 
         // Tests, one target a layer.
@@ -80,11 +87,13 @@ let package = Package(
         .testTarget(
             name: "CoreTests", dependencies: ["CurlewCore", "CurlewTransport", "CurlewEncoding", "CurlewHTTP", "CurlewTestSupport"]),
         .testTarget(name: "EndToEndTests", dependencies: library + ["CurlewTestSupport", "curlew-probe"]),
+        .testTarget(name: "WebSocketTests", dependencies: library + ["CurlewWebSocket", "CurlewTestSupport"]),
+        .testTarget(name: "EventsTests", dependencies: library + ["CurlewEvents", "CurlewTestSupport"]),
         // What the end-to-end tests run in a process of its own; in no product.
         .executableTarget(
             name: "curlew-probe", dependencies: library + ["CurlewCaching", "CurlewOperations", "CurlewTestSupport"], path: "Tests/Probe"),
         // Does what a test kit from outside asks for; in no product.
-        .executableTarget(name: "curlew-kit", dependencies: library, path: "Tests/Driver"),
+        .executableTarget(name: "curlew-kit", dependencies: library + ["CurlewWebSocket"], path: "Tests/Driver"),
         // What scripts/fuzz fuzzes, and the inputs that it has kept.
         .testTarget(
             name: "FuzzTests", dependencies: ["CurlewCore", "CurlewTransport", "CurlewEncoding", "CurlewHTTP", "CCurlew"],

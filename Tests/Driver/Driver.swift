@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import Curlew
+import CurlewWebSocket
 import Dispatch
 
 /// Does what a test kit that is no part of this project asks for, on public API, and answers in JSON.
@@ -10,6 +11,8 @@ import Dispatch
 ///     curlew-kit many COUNT WIDTH BASE    makes requests to BASE/n1 and so on, so many at a time
 ///     curlew-kit version  the version of libcurl that runs
 ///     curlew-kit tls     reads one case from standard input: a URL, or a sequence of such, with TLS settings; answers whether it went well
+///     curlew-kit autobahn URL AGENT     puts the WebSocket client through the cases of a fuzzing server
+///     curlew-kit websocket-echo URL COUNT SIZE WINDOW [deflate]     measures a server's echo
 @main
 enum Driver {
     static func main() async {
@@ -32,6 +35,16 @@ enum Driver {
             case let rest where rest.count == 4 && rest.first == "many":
                 try await Drills.many(
                     Int(CommandLine.arguments[2]) ?? 0, Int(CommandLine.arguments[3]) ?? 1, base: CommandLine.arguments[4])
+            case let arguments where arguments.first == "autobahn" && arguments.count == 3:
+                let words = Array(arguments)
+                let manager = SessionManager(configuration: makeConfiguration())
+                try await AutobahnClient(manager: manager, url: words[1], agent: words[2]).run()
+            case let arguments where arguments.first == "websocket-echo" && arguments.count >= 5:
+                let words = Array(arguments)
+                let benchmark = EchoBenchmark(
+                    manager: SessionManager(configuration: makeConfiguration()), url: words[1], count: Int(words[2]) ?? 0,
+                    size: Int(words[3]) ?? 0, window: max(Int(words[4]) ?? 1, 1), compresses: words.dropFirst(5).contains("deflate"))
+                FileHandle.standardOutput.write(Data(try await benchmark.run().utf8))
             default:
                 throw Misuse()
             }

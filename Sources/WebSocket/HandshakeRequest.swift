@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: Apache-2.0
+import CurlewCore
+import CurlewEncoding
+import CurlewHTTP
+
+/// The client's side of the handshake (RFC 6455, section 4.1): checked, and ready to be sent.
+struct HandshakeRequest: Sendable {
+    /// Fields that the handshake itself sets, or that would break it.
+    private static let ownFields = [
+        "Connection", "Upgrade", "Sec-WebSocket-Key", "Sec-WebSocket-Version", "Sec-WebSocket-Extensions", "Sec-WebSocket-Accept",
+        "Content-Length", "Transfer-Encoding",
+    ]
+
+    let host: String
+    let port: Int
+    let isSecure: Bool
+    /// The random value that the server has to answer to.
+    let key: String
+    let subprotocols: [String]
+    let compression: WebSocketCompression?
+    /// The head, as it is sent.
+    let bytes: Data
+
+    /// Makes a request of what the user has given and the adapters have changed.
+    ///
+    /// - Parameter defaults: fields that are added where there are none of that name.
+    init(
+        _ request: URLRequest, subprotocols: [String], defaults: HTTPHeaders, compression: WebSocketCompression?,
+        key: String = HandshakeRequest.makeKey()
+    ) throws(WebSocketError) {
+        guard request.httpMethod ?? "GET" == "GET", request.httpBody == nil, request.httpBodyStream == nil else {
+            throw .invalidRequest(reason: .notAGet)
+        }
+        let target = try Target(request.url)
+        var headers = HTTPHeaders(request.allHTTPHeaderFields ?? [:])
+        let named = headers.values(for: "Sec-WebSocket-Protocol").flatMap { $0.split(separator: ",") }.map(\.trimmed)
+        headers.remove(name: "Sec-WebSocket-Protocol")
+        self.subprotocols = subprotocols + named
+        try Self.check(headers, self.subprotocols)
+        for header in defaults where headers[header.name] == nil && !header.isOneOf(Self.ownFields + ["Accept-Encoding"]) {
+            headers.append(header)
+        }
+        if headers["Authorization"] == nil, let authorization = target.authorization { headers.append(authorization) }
+        host = target.host
+        port = target.port
+        isSecure = target.isSecure
+        self.key = key
+        self.compression = compression
+        bytes = Self.head(target, headers, self.subprotocols, compression, key)
+    }
+
+    /// 16 random bytes in Base64.
+    static func makeKey() -> String {
+        var random = SystemRandomNumberGenerator()
+        return Data((0..<16).map { _ in UInt8.random(in: 0...255, using: &random) }).base64EncodedString()
+    }
+
+    private static func check(_ headers: HTTPHeaders, _ subprotocols: [String]) throws(WebSocketError) {
+        if let header = headers.first(where: { !$0.isValid || $0.isOneOf(ownFields) }) {
+            throw .invalidRequest(reason: .invalidHeader(name: header.name))
+        }
+        for (index, name) in subprotocols.enumerated() where !HTTPToken.isToken(name) || subprotocols[..<index].contains(name) {
+            throw .invalidRequest(reason: .invalidSubprotocol(name))
+        }
+    }
+
+    private static func head(
+        _ target: Target, _ headers: HTTPHeaders, _ subprotocols: [String], _ compression: WebSocketCompression?, _ key: String
+    ) -> Data {
+        var lines = ["GET \(target.pathAndQuery) HTTP/1.1", "Host: \(headers["Host"] ?? target.authority)"]
+        lines += ["Upgrade: websocket", "Connection: Upgrade", "Sec-WebSocket-Key: \(key)", "Sec-WebSocket-Version: 13"]
+        if !subprotocols.isEmpty { lines.append("Sec-WebSocket-Protocol: \(subprotocols.joined(separator: ", "))") }
+        if let compression { lines.append("Sec-WebSocket-Extensions: \(DeflateAgreement.offer(compression))") }
+        lines += headers.filter { !$0.isOneOf(["Host"]) }.map { "\($0.name): \($0.value)" }
+        return Data((lines.joined(separator: "\r\n") + "\r\n\r\n").utf8)
+    }
+
+    /// Where a URL leads (RFC 6455, section 3).
+    private struct Target {
+        let host: String
+        let port: Int
+        let isSecure: Bool
+        let pathAndQuery: String
+        let authorization: HTTPHeader?
+
+        init(_ url: URL?) throws(WebSocketError) {
+            guard let url else { throw .invalidRequest(reason: .invalidURL("")) }
+            let text = url.absoluteString.withoutUserInfo
+            switch url.scheme?.lowercased() {
+            case "ws", "http": isSecure = false
+            case "wss", "https": isSecure = true
+            case let scheme: throw .invalidRequest(reason: .unsupportedScheme(scheme ?? ""))
+            }
+            guard let parts = URLComponents(url: url, resolvingAgainstBaseURL: true), let host = parts.percentEncodedHost, !host.isEmpty,
+                parts.percentEncodedFragment == nil
+            else { throw .invalidRequest(reason: .invalidURL(text)) }
+            self.host = host.hasPrefix("[") ? String(host.dropFirst().dropLast()) : host
+            port = parts.port ?? (isSecure ? 443 : 80)
+            guard (1...65_535).contains(port) else { throw .invalidRequest(reason: .invalidURL(text)) }
+            let path = parts.percentEncodedPath
+            pathAndQuery = (path.isEmpty ? "/" : path) + (parts.percentEncodedQuery.map { "?" + $0 } ?? "")
+            authorization = parts.user.map { .authorization(username: $0, password: parts.password ?? "") }
+        }
+
+        /// As in `Host`: without the port that the scheme has by default.
+        var authority: String {
+            let name = host.contains(":") ? "[\(host)]" : host
+            return port == (isSecure ? 443 : 80) ? name : "\(name):\(port)"
+        }
+    }
+}
+
+extension HTTPHeader {
+    fileprivate func isOneOf(_ names: [String]) -> Bool { names.contains { isNamed($0) } }
+}
+
+extension Substring {
+    /// Without the spaces and tabs around it.
+    var trimmed: String {
+        let rest = drop { $0 == " " || $0 == "\t" }
+        return String(rest.reversed().drop { $0 == " " || $0 == "\t" }.reversed())
+    }
+}

@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: Apache-2.0
+import CurlewCore
+import CurlewHTTP
+import CurlewTransport
+
+typealias HandshakeViolation = WebSocketError.HandshakeFailureReason
+
+extension WebSocketError.HandshakeFailureReason: Error {}
+
+/// Reads the server's answer to a handshake out of the bytes that come.
+struct HandshakeReader {
+    /// The largest head, and the largest body of a refusal.
+    static let limit = 64 << 10
+
+    enum Result {
+        /// Status 101; behind its head the frames begin.
+        case switched(ResponseHead, rest: Data)
+        case refused(WebSocketRefusal)
+    }
+
+    private var bytes = Data()
+    private var refusal: ResponseHead?
+
+    /// Takes bytes behind those before; `nil` when more are needed.
+    mutating func feed(_ piece: Data) throws(HandshakeViolation) -> Result? {
+        bytes.append(piece)
+        while refusal == nil {
+            guard let head = try takeHead() else { return nil }
+            if head.statusCode == 101 { return .switched(head, rest: bytes) }
+            if head.statusCode >= 200 { refusal = head }
+            // Other interim responses are passed over (RFC 9110, section 15.2).
+        }
+        guard let refusal else { return nil }
+        let length = refusal.value(for: "Transfer-Encoding") == nil ? refusal.value(for: "Content-Length").flatMap { Int($0) } ?? 0 : 0
+        let wanted = min(max(length, 0), Self.limit)
+        return bytes.count < wanted ? nil : .refused(WebSocketRefusal(response: refusal, body: bytes.prefix(wanted)))
+    }
+
+    /// The connection ended: a refusal may be there without all of its body.
+    func end() -> Result? {
+        refusal.map { .refused(WebSocketRefusal(response: $0, body: Data())) }
+    }
+
+    /// The next head, taken out of the bytes; `nil` when more are needed.
+    private mutating func takeHead() throws(HandshakeViolation) -> ResponseHead? {
+        let blankLine = bytes.firstRange(of: Data("\r\n\r\n".utf8))
+        guard let blankLine, blankLine.upperBound - bytes.startIndex <= Self.limit else {
+            guard bytes.count <= Self.limit, looksLikeHTTP else { throw .invalidResponse }
+            return nil
+        }
+        guard let head = ResponseHead(bytes: Array(bytes[..<(blankLine.lowerBound + 2)])) else { throw .invalidResponse }
+        bytes = Data(bytes[blankLine.upperBound...])
+        return head
+    }
+
+    /// Whether the first bytes are those of a response, so that nobody waits for the head of another protocol.
+    private var looksLikeHTTP: Bool { zip(bytes, "HTTP/1.".utf8).allSatisfy { $0 == $1 } }
+}
+
+extension WebSocketHandshake {
+    private static let guid = "258EAFA5-E914-47DA-95CA-C5AB0DC85B11"
+
+    /// What a server answers to a key (RFC 6455, section 4.2.2).
+    package static func accept(for key: String) -> String {
+        Data(SHA1.digest(of: (key + guid).utf8)).base64EncodedString()
+    }
+
+    /// Judges the answer of a server that switches protocols; what was agreed on about compression is told too.
+    static func judge(
+        _ response: ResponseHead, to request: HandshakeRequest
+    ) throws(HandshakeViolation) -> (WebSocketHandshake, DeflateAgreement?) {
+        let headers = response.headers
+        guard response.httpVersion == "HTTP/1.1", headers.tokens("Upgrade").contains("websocket"),
+            headers.tokens("Connection").contains("upgrade")
+        else { throw .notUpgraded }
+        guard headers.values(for: "Sec-WebSocket-Accept") == [accept(for: request.key)] else { throw .wrongAccept }
+        let subprotocol = headers.value(for: "Sec-WebSocket-Protocol")
+        if let subprotocol, !request.subprotocols.contains(subprotocol) { throw .unexpectedSubprotocol(subprotocol) }
+        let agreement = try agreement(headers.values(for: "Sec-WebSocket-Extensions"), request.compression)
+        return (WebSocketHandshake(response: response, subprotocol: subprotocol, isCompressed: agreement != nil), agreement)
+    }
+
+    private static func agreement(
+        _ values: [String], _ offer: WebSocketCompression?
+    ) throws(HandshakeViolation) -> DeflateAgreement? {
+        var agreement: DeflateAgreement?
+        for value in values {
+            guard let extensions = WebSocketExtension.parse(value) else { throw .invalidExtension(value) }
+            for answer in extensions {
+                guard let offer, answer.name == DeflateAgreement.name, agreement == nil else { throw .invalidExtension(answer.name) }
+                agreement = try DeflateAgreement(answer.parameters, answering: offer)
+            }
+        }
+        return agreement
+    }
+}
+
+/// A parameter of an extension.
+struct ExtensionParameter: Sendable, Hashable {
+    let name: String
+    let value: String?
+}
+
+/// An extension that a server has agreed to (RFC 6455, section 9.1).
+struct WebSocketExtension: Sendable, Hashable {
+    let name: String
+    let parameters: [ExtensionParameter]
+
+    /// The extensions of a field's value; `nil` when it is not well-formed. Values may be quoted, but are tokens all the same.
+    static func parse(_ value: String) -> [WebSocketExtension]? {
+        var result: [WebSocketExtension] = []
+        for part in value.split(separator: ",", omittingEmptySubsequences: false) {
+            let pieces = part.split(separator: ";", omittingEmptySubsequences: false).map(\.trimmed)
+            // Empty elements of a list count as nothing (RFC 9110, section 5.6.1).
+            if pieces == [""] { continue }
+            guard let name = pieces.first, HTTPToken.isToken(name) else { return nil }
+            var parameters: [ExtensionParameter] = []
+            for piece in pieces.dropFirst() {
+                guard let parameter = parameter(piece) else { return nil }
+                parameters.append(parameter)
+            }
+            result.append(WebSocketExtension(name: name, parameters: parameters))
+        }
+        return result
+    }
+
+    private static func parameter(_ text: String) -> ExtensionParameter? {
+        let parts = text.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false).map(\.trimmed)
+        guard let name = parts.first, HTTPToken.isToken(name) else { return nil }
+        guard parts.count == 2 else { return ExtensionParameter(name: name, value: nil) }
+        var value = parts[1]
+        if value.count >= 2, value.hasPrefix("\""), value.hasSuffix("\"") { value = String(value.dropFirst().dropLast()) }
+        return HTTPToken.isToken(value) ? ExtensionParameter(name: name, value: value) : nil
+    }
+}
+
+extension HTTPHeaders {
+    /// The members of a list of tokens, in lower case.
+    fileprivate func tokens(_ name: String) -> [String] {
+        values(for: name).flatMap { $0.split(separator: ",") }.map { $0.trimmed.lowercased() }
+    }
+}
