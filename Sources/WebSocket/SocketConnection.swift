@@ -44,6 +44,7 @@ struct SocketConnection: Sendable {
             await waitForEnd(&bytes)
             return .success(closure)
         } catch let violation as FrameViolation {
+            await waitForReader()
             state.update { $0.failed(violation) }
             await waitForEnd(&bytes)
             return .failure(violation.error)
@@ -78,6 +79,13 @@ struct SocketConnection: Sendable {
     /// Hands a message to whoever reads, and waits as long as there is no room for it.
     private func deliver(_ message: WebSocketMessage) async throws {
         try await state.wait { $0.receive(message) ? () : nil }
+    }
+
+    /// Waits, not for ever, until the messages that came before were read and answered: they were in order.
+    private func waitForReader() async {
+        try? await withTimeLimit(configuration.closeTimeout, configuration.clock, throwing: CurlewError.cancelled) {
+            try await state.wait { $0.isAllRead || $0.closing != nil ? () : nil }
+        }
     }
 
     /// Waits until our close frame has left and the server has ended the connection, as is its part (RFC 6455, section 7.1.1).

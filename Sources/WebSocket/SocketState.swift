@@ -70,6 +70,8 @@ struct SocketState: Sendable {
 
     private var inbox = Queue<WebSocketMessage>()
     private var inboxSize = 0
+    /// Whether whoever reads has come for more than there is: what was read is done with.
+    private var isReaderWaiting = false
     private var outbox = Queue<WebSocketMessage>()
     private var outboxSize = 0
     /// Of `outboxSize`, what was taken and has not left.
@@ -163,8 +165,7 @@ struct SocketState: Sendable {
         var batch = Batch(controls: takeControls())
         switch closing {
         case .byPeer(let closure): batch.close = WebSocketClosure(code: closure.code)
-        case .failed(let closure): batch.close = closure
-        case .byUser, nil:
+        case .byUser, .failed, nil:
             takeMessages(into: &batch)
             if outbox.isEmpty { batch.close = closing?.closure }
         }
@@ -211,6 +212,7 @@ struct SocketState: Sendable {
 
     /// What is read next: a message, or the end of all, which is an error unless it is a proper one; `nil` when that has to be waited for.
     mutating func nextMessage() -> Result<WebSocketMessage?, any Error>? {
+        isReaderWaiting = inbox.isEmpty
         if let message = inbox.popFirst() {
             inboxSize -= Self.size(of: message)
             return .success(message)
@@ -222,6 +224,9 @@ struct SocketState: Sendable {
         case nil: return nil
         }
     }
+
+    /// Whether everything that came was read, and done with as far as can be seen.
+    var isAllRead: Bool { inbox.isEmpty && isReaderWaiting }
 
     /// Nobody will read what waits.
     mutating func dropInbox() {
