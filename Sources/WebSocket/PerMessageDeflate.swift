@@ -22,6 +22,9 @@ struct DeflateAgreement: Sendable, Hashable {
         return offer
     }
 
+    /// Makes an agreement on nothing in particular.
+    init() {}
+
     /// What a server's answer to an offer means; an error says what is wrong with it.
     init(_ parameters: [ExtensionParameter], answering offer: WebSocketCompression) throws(HandshakeViolation) {
         var names: Set<String> = []

@@ -1,0 +1,192 @@
+// SPDX-License-Identifier: Apache-2.0
+import Curlew
+import CurlewHTTP
+import Testing
+
+@testable import CurlewWebSocket
+
+@Suite(.timeLimit(.minutes(1))) struct HandshakeTests {
+    private static let key = "dGhlIHNhbXBsZSBub25jZQ=="
+
+    private func request(
+        _ url: String = "ws://example.org/", headers: HTTPHeaders = [:], subprotocols: [String] = [], defaults: HTTPHeaders = [:],
+        compression: WebSocketCompression? = nil, change: (inout URLRequest) -> Void = { _ in }
+    ) throws -> HandshakeRequest {
+        var urlRequest = try URLRequest(url: url, method: .get, headers: headers)
+        change(&urlRequest)
+        return try HandshakeRequest(urlRequest, subprotocols: subprotocols, defaults: defaults, compression: compression, key: Self.key)
+    }
+
+    private func lines(_ request: HandshakeRequest) -> [String] {
+        String(decoding: request.bytes, as: UTF8.self).components(separatedBy: "\r\n")
+    }
+
+    @Test("the key of RFC 6455, section 1.3, has its answer") func acceptOfTheStandard() {
+        #expect(WebSocketHandshake.accept(for: Self.key) == "s3pPLMBiTxaQ9kYGzzhZRbK+xOo=")
+    }
+
+    @Test("a request in full") func request() throws {
+        let request = try request(
+            "wss://example.org/chat?x=1", headers: ["Origin": "https://example.org"], subprotocols: ["a", "b"],
+            defaults: ["User-Agent": "test", "Accept-Encoding": "gzip", "Origin": "other"], compression: WebSocketCompression())
+        #expect(request.host == "example.org")
+        #expect(request.port == 443)
+        #expect(request.isSecure)
+        #expect(
+            lines(request) == [
+                "GET /chat?x=1 HTTP/1.1", "Host: example.org", "Upgrade: websocket", "Connection: Upgrade",
+                "Sec-WebSocket-Key: \(Self.key)",
+                "Sec-WebSocket-Version: 13", "Sec-WebSocket-Protocol: a, b",
+                "Sec-WebSocket-Extensions: permessage-deflate; client_max_window_bits", "Origin: https://example.org", "User-Agent: test",
+                "", "",
+            ])
+    }
+
+    @Test(
+        "URLs and what becomes of them",
+        arguments: [
+            ("ws://example.org", "example.org", 80, false, "GET / HTTP/1.1", "Host: example.org"),
+            ("http://example.org:8080/a%20b", "example.org", 8080, false, "GET /a%20b HTTP/1.1", "Host: example.org:8080"),
+            ("WSS://example.org:80?q", "example.org", 80, true, "GET /?q HTTP/1.1", "Host: example.org:80"),
+            ("https://[::1]:443/", "::1", 443, true, "GET / HTTP/1.1", "Host: [::1]"),
+            ("ws://[::1]:9/", "::1", 9, false, "GET / HTTP/1.1", "Host: [::1]:9"),
+        ])
+    func urls(_ url: String, _ host: String, _ port: Int, _ isSecure: Bool, _ first: String, _ second: String) throws {
+        let request = try request(url)
+        #expect(request.host == host)
+        #expect(request.port == port)
+        #expect(request.isSecure == isSecure)
+        #expect(lines(request).prefix(2) == [first, second])
+    }
+
+    @Test("user name and password of a URL are Basic authentication, unless there is another") func userInfo() throws {
+        #expect(try lines(request("ws://user:pa%20ss@example.org/")).contains("Authorization: Basic dXNlcjpwYSBzcw=="))
+        let own = try request("ws://user:pass@example.org/", headers: ["Authorization": "Bearer t"])
+        #expect(lines(own).filter { $0.hasPrefix("Authorization") } == ["Authorization: Bearer t"])
+    }
+
+    @Test("a Host of the user's own is sent once") func host() throws {
+        #expect(try lines(request(headers: ["Host": "other"])).filter { $0.hasPrefix("Host") } == ["Host: other"])
+    }
+
+    @Test("subprotocols may stand in a header too") func subprotocolHeader() throws {
+        let request = try request(headers: ["Sec-WebSocket-Protocol": "b, c"], subprotocols: ["a"])
+        #expect(request.subprotocols == ["a", "b", "c"])
+        #expect(lines(request).contains("Sec-WebSocket-Protocol: a, b, c"))
+    }
+
+    @Test(
+        "requests that can't be sent",
+        arguments: [
+            ("ftp://example.org/", [:], [], "unsupportedScheme(\"ftp\")"),
+            ("ws:///x", [:], [], "invalidURL(\"ws:///x\")"),
+            ("ws://u:p@example.org/#f", [:], [], "invalidURL(\"ws://example.org/#f\")"),
+            ("ws://example.org:99999/", [:], [], "invalidURL(\"ws://example.org:99999/\")"),
+            ("ws://example.org/", ["Sec-WebSocket-Key": "x"], [], "invalidHeader(name: \"Sec-WebSocket-Key\")"),
+            ("ws://example.org/", ["connection": "close"], [], "invalidHeader(name: \"connection\")"),
+            ("ws://example.org/", [:], ["a b"], "invalidSubprotocol(\"a b\")"),
+            ("ws://example.org/", [:], ["a", "a"], "invalidSubprotocol(\"a\")"),
+            ("ws://example.org/", [:], [""], "invalidSubprotocol(\"\")"),
+        ] as [(String, HTTPHeaders, [String], String)])
+    func invalidRequests(_ url: String, _ headers: HTTPHeaders, _ subprotocols: [String], _ reason: String) throws {
+        let error = #expect(throws: WebSocketError.self) { try request(url, headers: headers, subprotocols: subprotocols) }
+        guard case .invalidRequest(let found)? = error else { return #expect(Bool(false), "\(String(describing: error))") }
+        // The name of a header comes back as Foundation spells it.
+        #expect("\(found)".lowercased() == reason.lowercased())
+    }
+
+    @Test("only a GET without a body opens a WebSocket") func notAGet() {
+        #expect(throws: WebSocketError.self) { try request { $0.httpMethod = "POST" } }
+        #expect(throws: WebSocketError.self) { try request { $0.httpBody = Data([1]) } }
+    }
+
+    @Test("keys are 16 bytes, and never the same") func keys() {
+        let keys = (0..<100).map { _ in HandshakeRequest.makeKey() }
+        #expect(Set(keys).count == 100)
+        #expect(keys.allSatisfy { Data(base64Encoded: $0)?.count == 16 })
+    }
+
+    // MARK: Answers
+
+    private static let accept = "Sec-WebSocket-Accept: s3pPLMBiTxaQ9kYGzzhZRbK+xOo="
+    private static let proper = "HTTP/1.1 101 Switching Protocols\r\nUpgrade: WebSocket\r\nConnection: keep-alive, upgrade\r\n\(accept)\r\n"
+
+    private func judge(_ head: String, subprotocols: [String] = [], compression: WebSocketCompression? = nil) throws -> WebSocketHandshake {
+        let request = try request(subprotocols: subprotocols, compression: compression)
+        let response = try #require(ResponseHead(bytes: Array(head.utf8)))
+        return try WebSocketHandshake.judge(response, to: request).0
+    }
+
+    @Test("a proper answer") func properAnswer() throws {
+        let handshake = try judge(
+            Self.proper + "Sec-WebSocket-Protocol: b\r\nSec-WebSocket-Extensions: permessage-deflate\r\n", subprotocols: ["a", "b"],
+            compression: WebSocketCompression())
+        #expect(handshake.subprotocol == "b")
+        #expect(handshake.isCompressed)
+        #expect(handshake.response.statusCode == 101)
+        #expect(try judge(Self.proper, subprotocols: ["a"]).subprotocol == nil)
+    }
+
+    @Test(
+        "answers that are no WebSocket's",
+        arguments: [
+            ("HTTP/1.0 101 x\r\nUpgrade: websocket\r\nConnection: upgrade\r\n\(accept)\r\n", HandshakeViolation.notUpgraded),
+            ("HTTP/1.1 101 x\r\nConnection: upgrade\r\n\(accept)\r\n", .notUpgraded),
+            ("HTTP/1.1 101 x\r\nUpgrade: websocket\r\nConnection: close\r\n\(accept)\r\n", .notUpgraded),
+            ("HTTP/1.1 101 x\r\nUpgrade: h2c\r\nConnection: upgrade\r\n\(accept)\r\n", .notUpgraded),
+            ("HTTP/1.1 101 x\r\nUpgrade: websocket\r\nConnection: upgrade\r\n", .wrongAccept),
+            ("HTTP/1.1 101 x\r\nUpgrade: websocket\r\nConnection: upgrade\r\nSec-WebSocket-Accept: x\r\n", .wrongAccept),
+            (proper + accept + "\r\n", .wrongAccept),
+            (proper + "Sec-WebSocket-Protocol: x\r\n", .unexpectedSubprotocol("x")),
+            (proper + "Sec-WebSocket-Extensions: permessage-deflate\r\n", .invalidExtension("permessage-deflate")),
+            (proper + "Sec-WebSocket-Extensions: a b\r\n", .invalidExtension("a b")),
+        ])
+    func badAnswers(_ head: String, _ violation: HandshakeViolation) {
+        #expect(throws: violation) { try judge(head) }
+    }
+
+    @Test("the same extension twice is none") func extensionTwice() {
+        #expect(throws: HandshakeViolation.invalidExtension("permessage-deflate")) {
+            try judge(
+                Self.proper + "Sec-WebSocket-Extensions: permessage-deflate, permessage-deflate\r\n", compression: WebSocketCompression())
+        }
+    }
+
+    // MARK: Reading
+
+    private func read(_ text: String, by size: Int) throws -> HandshakeReader.Result? {
+        var reader = HandshakeReader()
+        let bytes = Data(text.utf8)
+        for start in stride(from: 0, to: bytes.count, by: size) {
+            if let result = try reader.feed(bytes[start..<min(start + size, bytes.count)]) { return result }
+        }
+        return nil
+    }
+
+    @Test("an answer is read behind interim ones, however it is cut", arguments: [1, 7, 10_000])
+    func reading(_ size: Int) throws {
+        let result = try read("HTTP/1.1 103 Early Hints\r\nLink: x\r\n\r\n" + Self.proper + "\r\n", by: size)
+        guard case .switched(let head, _)? = result else { return #expect(Bool(false)) }
+        #expect(head.statusCode == 101)
+    }
+
+    @Test("what stands behind the head belongs to the frames") func rest() throws {
+        guard case .switched(_, let rest)? = try read(Self.proper + "\r\n\u{81}", by: 10_000) else { return #expect(Bool(false)) }
+        #expect(rest == Data("\u{81}".utf8))
+    }
+
+    @Test("a refusal has its status and body") func refusal() throws {
+        let result = try read("HTTP/1.1 401 No\r\nContent-Length: 5\r\n\r\nsorry and more", by: 3)
+        guard case .refused(let refusal)? = result else { return #expect(Bool(false)) }
+        #expect(refusal.response.statusCode == 401)
+        #expect(refusal.body == Data("sorry".utf8))
+    }
+
+    @Test("what is no HTTP, and a head without end, is refused") func noHTTP() {
+        #expect(throws: HandshakeViolation.invalidResponse) { try read("SSH-2.0-OpenSSH", by: 4) }
+        #expect(throws: HandshakeViolation.invalidResponse) {
+            try read("HTTP/1.1 101 x\r\n" + String(repeating: "a: b\r\n", count: 20_000), by: 9999)
+        }
+        #expect(throws: HandshakeViolation.invalidResponse) { try read("HTTP/1.1 x\r\n\r\n", by: 100) }
+    }
+}

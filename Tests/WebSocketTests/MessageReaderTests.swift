@@ -1,0 +1,186 @@
+// SPDX-License-Identifier: Apache-2.0
+import CurlewHTTP
+import CurlewTestSupport
+import Testing
+
+@testable import CurlewWebSocket
+
+@Suite(.timeLimit(.minutes(1))) struct MessageReaderTests {
+    /// The events of bytes that come in pieces of a size, and the code of the violation that ends them.
+    private func events(
+        _ bytes: Data, by size: Int, limits: MessageReader.Limits = .init(), inflater: MessageInflater? = nil
+    ) -> (events: [MessageReader.Event], code: WebSocketCloseCode?) {
+        var reader = MessageReader(limits: limits, inflater: inflater)
+        var events: [MessageReader.Event] = []
+        do {
+            for start in stride(from: 0, to: bytes.count, by: size) {
+                reader.feed(bytes[start..<min(start + size, bytes.count)])
+                while let event = try reader.next() { events.append(event) }
+            }
+            return (events, nil)
+        } catch {
+            return (events, error.code)
+        }
+    }
+
+    private static func frame(_ opcode: WebSocketPeer.Opcode, _ text: String, isFinal: Bool = true) -> Data {
+        WebSocketPeer.frame(opcode, Data(text.utf8), isFinal: isFinal)
+    }
+
+    private static let conversations: [(String, Data, [MessageReader.Event])] = [
+        ("a text", frame(.text, "Hello"), [.message(.text("Hello"))]),
+        ("an empty text", frame(.text, ""), [.message(.text(""))]),
+        ("empty bytes", frame(.binary, ""), [.message(.binary(Data()))]),
+        ("bytes that are no text", WebSocketPeer.frame(.binary, Data([0xFF])), [.message(.binary(Data([0xFF])))]),
+        (
+            "fragments with a ping between them",
+            frame(.text, "Hé", isFinal: false) + frame(.ping, "p") + frame(.continuation, "ll", isFinal: false) + frame(.continuation, "o"),
+            [.ping(Data("p".utf8)), .message(.text("Héllo"))]
+        ),
+        (
+            "a character in two fragments",
+            WebSocketPeer.frame(.text, Data([0xC3]), isFinal: false) + WebSocketPeer.frame(.continuation, Data([0xA9])),
+            [.message(.text("é"))]
+        ),
+        (
+            "empty fragments", frame(.binary, "", isFinal: false) + frame(.continuation, "", isFinal: false) + frame(.continuation, ""),
+            [.message(.binary(Data()))]
+        ),
+        (
+            "a pong and two messages", frame(.pong, "x") + frame(.text, "1") + frame(.text, "2"),
+            [.pong(Data("x".utf8)), .message(.text("1")), .message(.text("2"))]
+        ),
+        ("a long message", frame(.text, String(repeating: "x", count: 70_000)), [.message(.text(String(repeating: "x", count: 70_000)))]),
+        ("a close", WebSocketPeer.frame(.close, Data([0x03, 0xE9, 0x62])), [.close(WebSocketClosure(code: .goingAway, reason: "b"))]),
+    ]
+
+    @Test("messages are put together, however their bytes are cut", arguments: conversations.indices)
+    func assembly(_ index: Int) {
+        let (name, bytes, expected) = Self.conversations[index]
+        for size in [1, 2, 3, 1000, bytes.count] where bytes.count / size < 1000 {
+            let (events, code) = events(bytes, by: size)
+            #expect(events == expected, "\(name) by \(size)")
+            #expect(code == nil)
+        }
+    }
+
+    private static let violations: [(String, Data, UInt16)] = [
+        ("a fragment of nothing", frame(.continuation, "x"), 1002),
+        ("a message within another", frame(.text, "a", isFinal: false) + frame(.text, "b"), 1002),
+        ("a compressed frame that nobody agreed to", WebSocketPeer.frame(.text, Data(), isCompressed: true), 1002),
+        ("a text that is none", WebSocketPeer.frame(.text, Data([0x61, 0xFF])), 1007),
+        ("a text that ends within a character", WebSocketPeer.frame(.text, Data([0x61, 0xC3])), 1007),
+        ("a text that can't become one, before its end", WebSocketPeer.frame(.text, Data([0xC0]), isFinal: false), 1007),
+        ("a close frame with a code that is none", WebSocketPeer.frame(.close, Data([0, 1])), 1002),
+        ("a frame over its limit", WebSocketPeer.frame(.binary, Data(count: 101)), 1009),
+        (
+            "fragments over the message's limit",
+            frame(.binary, String(repeating: "x", count: 100), isFinal: false)
+                + frame(.continuation, String(repeating: "x", count: 51)), 1009
+        ),
+    ]
+
+    @Test("what breaks the rules is found", arguments: violations.indices)
+    func ruleBreaks(_ index: Int) {
+        let (name, bytes, code) = Self.violations[index]
+        for size in [1, bytes.count] {
+            #expect(events(bytes, by: size, limits: .init(frame: 100, message: 150)).code?.rawValue == code, "\(name)")
+        }
+    }
+
+    @Test("a text that is none is refused before the rest of its frame has come") func failsFast() {
+        let bytes = WebSocketPeer.frame(.text, Data([0x61, 0xFF]) + Data(count: 1000)).prefix(6)
+        #expect(events(Data(bytes), by: 6).code == .invalidPayload)
+    }
+
+    @Test("a frame too large is refused by its header") func refusedByHeader() {
+        let bytes = Data([0x82, 0x7F, 0x7F, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF])
+        #expect(events(bytes, by: 10).code == .messageTooBig)
+    }
+
+    @Test("messages at their limits are taken") func atTheLimit() {
+        let bytes = WebSocketPeer.frame(.binary, Data(count: 100), isFinal: false) + WebSocketPeer.frame(.continuation, Data(count: 50))
+        #expect(events(bytes, by: 7, limits: .init(frame: 100, message: 150)).events == [.message(.binary(Data(count: 150)))])
+    }
+
+    // MARK: Compression
+
+    private func inflater() -> MessageInflater { MessageInflater(DeflateAgreement()) }
+
+    /// What RFC 7692, section 7.2.3, gives as examples of "Hello".
+    private static let hellos: [(String, Data)] = [
+        ("one block", WebSocketPeer.frame(.text, Data([0xf2, 0x48, 0xcd, 0xc9, 0xc9, 0x07, 0x00]), isCompressed: true)),
+        (
+            "two fragments",
+            WebSocketPeer.frame(.text, Data([0xf2, 0x48, 0xcd]), isFinal: false, isCompressed: true)
+                + WebSocketPeer.frame(.continuation, Data([0xc9, 0xc9, 0x07, 0x00]))
+        ),
+        (
+            "no compression",
+            WebSocketPeer.frame(.text, Data([0x00, 0x05, 0x00, 0xfa, 0xff, 0x48, 0x65, 0x6c, 0x6c, 0x6f, 0x00]), isCompressed: true)
+        ),
+        (
+            "a block that says it is the last",
+            WebSocketPeer.frame(.text, Data([0xf3, 0x48, 0xcd, 0xc9, 0xc9, 0x07, 0x00, 0x00]), isCompressed: true)
+        ),
+        (
+            "two blocks",
+            WebSocketPeer.frame(
+                .text, Data([0xf2, 0x48, 0x05, 0x00, 0x00, 0x00, 0xff, 0xff, 0xca, 0xc9, 0xc9, 0x07, 0x00]), isCompressed: true)
+        ),
+    ]
+
+    @Test("the examples of RFC 7692, section 7.2.3", arguments: hellos.indices)
+    func compressedExamples(_ index: Int) {
+        let (name, bytes) = Self.hellos[index]
+        for size in [1, bytes.count] {
+            #expect(events(bytes, by: size, inflater: inflater()).events == [.message(.text("Hello"))], "\(name)")
+        }
+    }
+
+    @Test("a message refers to the one before it, also behind a last block") func contextTakeover() {
+        let second = WebSocketPeer.frame(.text, Data([0xf2, 0x00, 0x11, 0x00, 0x00]), isCompressed: true)
+        for index in [0, 3] {
+            let bytes = Self.hellos[index].1 + second
+            #expect(events(bytes, by: bytes.count, inflater: inflater()).events == [.message(.text("Hello")), .message(.text("Hello"))])
+        }
+    }
+
+    @Test("without context a message that refers to an earlier one is corrupt") func noContext() {
+        var agreement = DeflateAgreement()
+        agreement.serverKeepsContext = false
+        let bytes = Self.hellos[0].1 + WebSocketPeer.frame(.text, Data([0xf2, 0x00, 0x11, 0x00, 0x00]), isCompressed: true)
+        #expect(events(bytes, by: bytes.count, inflater: MessageInflater(agreement)).code == .invalidPayload)
+    }
+
+    @Test("what is uncompressed among compressed messages stays so") func mixed() {
+        let bytes = Self.frame(.text, "plain") + Self.hellos[0].1 + Self.frame(.text, "again")
+        let expected: [MessageReader.Event] = [.message(.text("plain")), .message(.text("Hello")), .message(.text("again"))]
+        #expect(events(bytes, by: 5, inflater: inflater()).events == expected)
+    }
+
+    private static let corrupt: [(String, Data, UInt16)] = [
+        ("no DEFLATE", WebSocketPeer.frame(.binary, Data([0x07]), isCompressed: true), 1007),
+        (
+            "the bit on a later fragment",
+            WebSocketPeer.frame(.binary, Data([0xf2]), isFinal: false, isCompressed: true)
+                + WebSocketPeer.frame(.continuation, Data(), isCompressed: true), 1002
+        ),
+        ("a text that is none", WebSocketPeer.frame(.text, Data([0x00, 0x01, 0x00, 0xfe, 0xff, 0xff, 0x00]), isCompressed: true), 1007),
+    ]
+
+    @Test("compressed messages that break the rules are found", arguments: corrupt.indices)
+    func corruptMessages(_ index: Int) {
+        let (name, bytes, code) = Self.corrupt[index]
+        #expect(events(bytes, by: bytes.count, inflater: inflater()).code?.rawValue == code, "\(name)")
+    }
+
+    @Test("the limit holds for what comes out of the compression") func bomb() throws {
+        let deflater = MessageDeflater(DeflateAgreement(), WebSocketCompression())
+        let bytes = try #require(try deflater.compress(Data(count: 1_000_000)))
+        #expect(bytes.count < 5000)
+        let frame = WebSocketPeer.frame(.binary, bytes, isCompressed: true)
+        #expect(events(frame, by: frame.count, limits: .init(message: 999_999), inflater: inflater()).code == .messageTooBig)
+        #expect(events(frame, by: frame.count, limits: .init(message: 1_000_000), inflater: inflater()).code == nil)
+    }
+}
