@@ -104,8 +104,14 @@ struct SocketConnection: Sendable {
             while true {
                 let batch = try await state.wait { $0.takeBatch() }
                 try await write(batch, with: &writer)
-                state.update { $0.batchLeft(batch) }
-                if batch.close != nil { return nil }
+                let hasFailed = state.update { state in
+                    state.batchLeft(batch)
+                    return if case .failed = state.closing { true } else { false }
+                }
+                guard batch.close != nil else { continue }
+                // A server that breaks the rules need not know that it is its part to end the connection.
+                if hasFailed { stream.closeWrite() }
+                return nil
             }
         } catch {
             // Why the connection broke, the reader hears.

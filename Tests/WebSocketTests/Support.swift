@@ -78,3 +78,24 @@ final class TestClock: Clock, Sendable {
         state.update { $0.now = max($0.now, instant) }
     }
 }
+
+/// What servers' threads have noted, for tests that wait for it.
+final class Log<Element: Sendable>: Sendable {
+    private let state = Watched<[Element]>([])
+
+    var elements: [Element] { state.update { $0 } }
+
+    func append(_ element: Element) {
+        state.update { $0.append(element) }
+    }
+
+    /// Waits for the first.
+    func first() async -> Element? {
+        try? await state.wait { $0.first }
+    }
+
+    /// Waits until there are so many.
+    func wait(for count: Int) async {
+        try? await state.wait { $0.count >= count ? () : nil }
+    }
+}

@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: Apache-2.0
+import Curlew
+import CurlewHTTP
+import CurlewTestSupport
+import Testing
+
+@testable import CurlewWebSocket
+
+@Suite(.timeLimit(.minutes(1))) struct ReconnectionTests {
+    private let manager = makeManager()
+
+    private func configuration(_ clock: TestClock, limit: Int? = 10) -> WebSocketConfiguration {
+        var configuration = WebSocketConfiguration()
+        configuration.clock = clock
+        configuration.reconnection = WebSocketReconnection(limit: limit, firstDelay: .seconds(1), maximumDelay: .seconds(8))
+        configuration.reconnection.jitter = { 1 }
+        return configuration
+    }
+
+    @Test("pauses grow up to their limit, and attempts end") func delays() {
+        var policy = WebSocketReconnection(limit: 5, firstDelay: .seconds(1), factor: 3, maximumDelay: .seconds(10))
+        policy.jitter = { 1 }
+        let lost = WebSocketError.closed(WebSocketClosure(code: .abnormalClosure))
+        #expect(
+            (0...5).map { policy.delay(after: lost, attempts: $0) } == [
+                .seconds(1), .seconds(3), .seconds(9), .seconds(10), .seconds(10), nil,
+            ])
+        policy.jitter = { 0.5 }
+        #expect(policy.delay(after: lost, attempts: 1) == .seconds(1.5))
+        policy.jitter = { -7 }
+        #expect(policy.delay(after: lost, attempts: 1) == .zero)
+        #expect(WebSocketReconnection.never.delay(after: lost, attempts: 0) == nil)
+    }
+
+    @Test(
+        "what may pass",
+        arguments: [
+            (WebSocketError.closed(WebSocketClosure(code: .goingAway)), true),
+            (WebSocketError.closed(WebSocketClosure(code: .serviceRestart)), true),
+            (WebSocketError.closed(WebSocketClosure(code: .normalClosure)), false),
+            (WebSocketError.closed(WebSocketClosure(code: .policyViolation)), false),
+            (WebSocketError.timedOut(.handshake), true),
+            (WebSocketError.handshakeRefused(WebSocketRefusal(response: ResponseHead(statusCode: 503), body: Data())), true),
+            (WebSocketError.handshakeRefused(WebSocketRefusal(response: ResponseHead(statusCode: 401), body: Data())), false),
+            (WebSocketError.protocolViolation(code: .protocolError, message: ""), false),
+            (CurlewError.transferFailed(TransferFailure(kind: .connect, url: "", phase: .connecting, message: "")), true),
+            (CurlewError.transferFailed(TransferFailure(kind: .serverCertificate, url: "", phase: .securing, message: "")), false),
+            (CurlewError.cancelled, false),
+        ] as [(any Error, Bool)])
+    func transient(_ error: any Error, _ mayPass: Bool) {
+        #expect(WebSocketReconnection.isTransient(error) == mayPass)
+    }
+
+    @Test("a lost connection is made again, and goes on with what waits") func reconnects() async throws {
+        let clock = TestClock()
+        let server = try makeServer { peer in
+            guard peer.number > 1 else { return try peer.send(.text, Data("first".utf8)) }
+            try peer.send(.text, Data("second".utf8))
+            try peer.echo()
+        }
+        let socket = manager.webSocket(server.url(), configuration: configuration(clock))
+        var messages = socket.messages.makeAsyncIterator()
+        #expect(try await messages.next() == .text("first"))
+        var states = socket.states.makeAsyncIterator()
+        while let state = await states.next() {
+            if case .waiting(let delay, let error) = state {
+                #expect(delay == .seconds(1))
+                #expect(error is WebSocketError)
+                break
+            }
+        }
+        try await socket.send("between")
+        try await clock.pass(to: .seconds(1))
+        #expect(try await messages.next() == .text("second"))
+        #expect(try await messages.next() == .text("between"))
+        try await socket.close()
+    }
+
+    @Test("attempts in a row are counted from the last connection that stood, and end with the last error") func limit() async throws {
+        let clock = TestClock()
+        let server = try makeServer(answer: { $0.connection == 2 ? nil : "HTTP/1.1 503 Busy\r\n\r\n" }) { _ in }
+        let socket = manager.webSocket(server.url(), configuration: configuration(clock, limit: 2))
+        // Refused, stood, refused twice: then it is over.
+        for time in [1, 2, 4] { try await clock.pass(to: .seconds(time)) }
+        guard case WebSocketError.handshakeRefused(let refusal)? = await failure(of: { try await socket.waitUntilClosed() }) else {
+            return #expect(Bool(false))
+        }
+        #expect(refusal.response.statusCode == 503)
+        #expect(server.requests.count == 4)
+    }
+
+    @Test("the adapter is asked for each connection") func adapterEachTime() async throws {
+        let clock = TestClock()
+        let server = try makeServer { peer in
+            if peer.number == 2 { try peer.echo() }
+        }
+        let tokens = Log<Int>()
+        let socket = manager.webSocket(
+            server.url(), configuration: configuration(clock),
+            adapter: Adapter { request in
+                var request = request
+                tokens.append(0)
+                request.setValue("\(tokens.elements.count)", forHTTPHeaderField: "X-Token")
+                return request
+            })
+        try await clock.pass(to: .seconds(1))
+        try await socket.ping()
+        #expect(server.requests.map { $0.header("X-Token") } == ["1", "2"])
+    }
+
+    @Test("closing in a pause ends it, with what was the matter") func closeInPause() async throws {
+        let server = try makeServer(answer: { _ in "HTTP/1.1 503 Busy\r\n\r\n" }) { _ in }
+        let socket = manager.webSocket(server.url(), configuration: configuration(TestClock()))
+        for await state in socket.states { if case .waiting = state { break } }
+        guard case WebSocketError.handshakeRefused? = await failure(of: { try await socket.close() }) else {
+            return #expect(Bool(false))
+        }
+    }
+
+    @Test("a ping on a connection that is lost fails, though another is made") func lostPing() async throws {
+        let clock = TestClock()
+        let server = try makeServer { peer in
+            if peer.number == 1 { _ = try peer.receive() } else { try peer.echo() }
+        }
+        let socket = manager.webSocket(server.url(), configuration: configuration(clock))
+        guard case WebSocketError.closed(let closure)? = await failure(of: { try await socket.ping() }) else { return #expect(Bool(false)) }
+        #expect(closure.code == .abnormalClosure)
+        try await clock.pass(to: .seconds(1))
+        try await socket.ping()
+    }
+
+    @Test("the states of a life") func states() async throws {
+        let server = try makeEchoServer()
+        let socket = manager.webSocket(server.url())
+        let states = Task {
+            var names: [String] = []
+            for await state in socket.states { names.append("\(state)".prefix { $0 != "(" }.description) }
+            return names
+        }
+        try await socket.open()
+        try await socket.close()
+        // Who reads slowly misses what was in between, never the last.
+        let names = await states.value
+        #expect(names.last == "closed")
+        let order = ["connecting", "open", "closing", "closed"]
+        #expect(names == order.filter { names.contains($0) })
+    }
+}

@@ -1,0 +1,451 @@
+// SPDX-License-Identifier: Apache-2.0
+import Curlew
+import CurlewHTTP
+import CurlewTestSupport
+import CurlewWebSocket
+import Testing
+
+@Suite(.timeLimit(.minutes(1))) struct WebSocketTests {
+    private let manager = makeManager()
+
+    @Test("texts and bytes come back as what they are") func echo() async throws {
+        let server = try makeEchoServer()
+        let socket = manager.webSocket(server.url("/chat?room=1"))
+        let sent: [WebSocketMessage] = [
+            .text("Hello"), .binary(Data([0xFF, 0])), .text(""), .binary(Data()), .text(String(repeating: "ü", count: 100_000)),
+        ]
+        for message in sent { try await socket.send(message) }
+        var received: [WebSocketMessage] = []
+        for try await message in socket.messages {
+            received.append(message)
+            if received.count == sent.count { break }
+        }
+        #expect(received == sent)
+        #expect(try await socket.close() == WebSocketClosure(code: .normalClosure))
+        #expect(server.requests.map(\.target) == ["/chat?room=1"])
+        #expect(await server.waitForConnectionsToClose())
+    }
+
+    @Test("the handshake is told: subprotocol, header fields, compression") func handshake() async throws {
+        let server = try makeServer(fields: { _ in
+            ["Sec-WebSocket-Protocol: v2", "X-Server: yes", "Sec-WebSocket-Extensions: permessage-deflate"]
+        }) { try $0.echo() }
+        let socket = manager.webSocket(server.url(), subprotocols: ["v1", "v2"], headers: ["X-Client": "1"])
+        let handshake = try await socket.open()
+        #expect(handshake.subprotocol == "v2")
+        #expect(handshake.isCompressed)
+        #expect(handshake.response.value(for: "X-Server") == "yes")
+        let request = try #require(server.requests.first)
+        #expect(request.header("Sec-WebSocket-Protocol") == "v1, v2")
+        #expect(request.header("X-Client") == "1")
+    }
+
+    @Test("the session's fields are sent, and its adapter asked after the one given") func adapters() async throws {
+        let server = try makeEchoServer()
+        let manager = makeManager { $0.headers = ["X-Session": "s", "Accept-Encoding": "gzip"] }
+        manager.adapter = Adapter { request in
+            var request = request
+            request.setValue((request.value(forHTTPHeaderField: "X-Order") ?? "") + "2", forHTTPHeaderField: "X-Order")
+            return request
+        }
+        let socket = manager.webSocket(
+            server.url(),
+            adapter: Adapter { request in
+                var request = request
+                request.setValue("1", forHTTPHeaderField: "X-Order")
+                return request
+            })
+        try await socket.open()
+        let request = try #require(server.requests.first)
+        #expect(request.header("X-Order") == "12")
+        #expect(request.header("X-Session") == "s")
+        #expect(request.header("Accept-Encoding") == nil)
+    }
+
+    @Test("what an adapter throws ends it") func throwingAdapter() async throws {
+        struct NoToken: Error {}
+        let socket = manager.webSocket("ws://127.0.0.1:1/", adapter: Adapter { _ in throw NoToken() })
+        #expect(await failure { try await socket.open() } is NoToken)
+        #expect(await failure { try await socket.send("x") } is NoToken)
+    }
+
+    @Test("a refusal is told with its status and body") func refused() async throws {
+        let server = try makeServer(answer: { _ in "HTTP/1.1 403 Forbidden\r\nContent-Length: 2\r\n\r\nno" }) { $0.waitUntilClosed() }
+        let socket = manager.webSocket(server.url())
+        guard case WebSocketError.handshakeRefused(let refusal)? = await failure(of: { try await socket.open() }) else {
+            return #expect(Bool(false))
+        }
+        #expect(refusal.response.statusCode == 403)
+        #expect(refusal.body == Data("no".utf8))
+        #expect(await server.waitForConnectionsToClose())
+    }
+
+    @Test("a wrong answer is none") func wrongAccept() async throws {
+        let server = try makeServer(answer: { _ in
+            "HTTP/1.1 101 x\r\nUpgrade: websocket\r\nConnection: upgrade\r\nSec-WebSocket-Accept: x\r\n\r\n"
+        }) { $0.waitUntilClosed() }
+        let socket = manager.webSocket(server.url())
+        guard case WebSocketError.handshakeFailed(.wrongAccept)? = await failure(of: { try await socket.open() }) else {
+            return #expect(Bool(false))
+        }
+    }
+
+    @Test("a port where nobody listens is told as of every request") func unreachable() async throws {
+        let server = try makeEchoServer()
+        let url = server.url()
+        server.stop()
+        let socket = manager.webSocket(url)
+        guard case CurlewError.transferFailed(let reason)? = await failure(of: { for try await _ in socket.messages {} }) else {
+            return #expect(Bool(false))
+        }
+        #expect(reason.kind == .connect)
+    }
+
+    @Test("messages sent before the connection stands are kept until then") func queued() async throws {
+        let gate = Gate()
+        let server = try makeServer(answer: { _ in
+            gate.wait()
+            return nil
+        }) { try $0.echo() }
+        let socket = manager.webSocket(server.url())
+        try await socket.send("early")
+        #expect(await gate.arrivals())
+        gate.open()
+        var messages = socket.messages.makeAsyncIterator()
+        #expect(try await messages.next() == .text("early"))
+    }
+
+    // MARK: Pings
+
+    @Test("a ping has its round trip, and may carry something") func ping() async throws {
+        let server = try makeEchoServer()
+        let socket = manager.webSocket(server.url())
+        #expect(try await socket.ping() > .zero)
+        #expect(try await socket.ping(Data("x".utf8)) > .zero)
+        guard case WebSocketError.pingTooLarge(126)? = await failure(of: { try await socket.ping(Data(count: 126)) }) else {
+            return #expect(Bool(false))
+        }
+    }
+
+    @Test("the server's pings are answered, also between fragments, and without anybody who reads") func pongs() async throws {
+        let pong = Log<Data>()
+        let server = try makeServer { peer in
+            try peer.send(.text, Data("Hel".utf8), isFinal: false)
+            try peer.send(.ping, Data("beat".utf8))
+            if let frame = try peer.receive(), frame.opcode == .pong { pong.append(frame.payload) }
+            try peer.send(.continuation, Data("lo".utf8))
+            try peer.answerClose()
+        }
+        let socket = manager.webSocket(server.url())
+        #expect(await pong.first() == Data("beat".utf8))
+        var messages = socket.messages.makeAsyncIterator()
+        #expect(try await messages.next() == .text("Hello"))
+    }
+
+    @Test("a server that does not answer pings in time is given up") func keepAlive() async throws {
+        let clock = TestClock()
+        let server = try makeServer { $0.waitUntilClosed() }
+        let socket = manager.webSocket(server.url(), configuration: configuration(clock) { $0.pingInterval = .seconds(60) })
+        try await clock.pass(to: .seconds(60))
+        try await clock.pass(to: .seconds(80))
+        guard case WebSocketError.timedOut(.pong)? = await failure(of: { for try await _ in socket.messages {} }) else {
+            return #expect(Bool(false))
+        }
+    }
+
+    @Test("a server that answers pings is not") func keptAlive() async throws {
+        let clock = TestClock()
+        let pings = Log<Void>()
+        let server = try makeServer { peer in
+            while let frame = try peer.receive(), frame.opcode == .ping {
+                try peer.send(.pong, frame.payload)
+                pings.append(())
+            }
+        }
+        let socket = manager.webSocket(server.url(), configuration: configuration(clock) { $0.pingInterval = .seconds(60) })
+        for round in 1...3 {
+            try await clock.pass(to: .seconds(60 * round))
+            await pings.wait(for: round)
+        }
+        guard case .open = socket.state else { return #expect(Bool(false), "\(socket.state)") }
+    }
+
+    private func configuration(_ clock: TestClock, _ change: (inout WebSocketConfiguration) -> Void = { _ in }) -> WebSocketConfiguration {
+        var configuration = WebSocketConfiguration()
+        configuration.clock = clock
+        change(&configuration)
+        return configuration
+    }
+
+    // MARK: Times
+
+    @Test("a server that does not answer the handshake is given up") func handshakeTimeout() async throws {
+        let clock = TestClock()
+        let server = try makeServer(answer: { _ in "" }) { $0.waitUntilClosed() }
+        let socket = manager.webSocket(server.url(), configuration: configuration(clock))
+        try await clock.pass(to: .seconds(30))
+        guard case WebSocketError.timedOut(.handshake)? = await failure(of: { try await socket.open() }) else {
+            return #expect(Bool(false))
+        }
+        #expect(await server.waitForConnectionsToClose())
+    }
+
+    @Test("a server that does not answer a close frame is cut off") func closeTimeout() async throws {
+        let clock = TestClock()
+        let server = try makeServer { $0.waitUntilClosed() }
+        let socket = manager.webSocket(server.url(), configuration: configuration(clock))
+        try await socket.open()
+        async let closing = failure { try await socket.close() }
+        try await clock.pass(to: .seconds(10))
+        guard case WebSocketError.timedOut(.close)? = await closing else { return #expect(Bool(false)) }
+        #expect(await server.waitForConnectionsToClose())
+    }
+
+    // MARK: Closing
+
+    @Test("the server's code and reason are told, and answered with the code") func serverCloses() async throws {
+        let answer = Log<Data>()
+        let server = try makeServer { peer in
+            try peer.send(.text, Data("last".utf8))
+            try peer.sendClose(4001, "enough")
+            if let frame = try peer.receive() { answer.append(frame.payload) }
+        }
+        let socket = manager.webSocket(server.url())
+        var received: [WebSocketMessage] = []
+        let error = await failure { for try await message in socket.messages { received.append(message) } }
+        #expect(received == [.text("last")])
+        guard case WebSocketError.closed(let closure)? = error else { return #expect(Bool(false)) }
+        #expect(closure == WebSocketClosure(code: WebSocketCloseCode(rawValue: 4001), reason: "enough"))
+        #expect(try await socket.waitUntilClosed() == closure)
+        #expect(await answer.first() == Data([0x0F, 0xA1]))
+        #expect(await failure { try await socket.send("x") } is WebSocketError)
+    }
+
+    @Test("the messages end when the server closes in order", arguments: [1000, 1001] as [UInt16])
+    func properEnd(_ code: UInt16) async throws {
+        let server = try makeServer { peer in
+            try peer.sendClose(code)
+            try peer.answerClose()
+        }
+        let socket = manager.webSocket(server.url())
+        for try await _ in socket.messages { #expect(Bool(false)) }
+        #expect(try await socket.waitUntilClosed().code.rawValue == code)
+    }
+
+    @Test("a connection that ends without a word throws 1006") func abnormal() async throws {
+        let server = try makeServer { _ in }
+        let socket = manager.webSocket(server.url())
+        guard case WebSocketError.closed(let closure)? = await failure(of: { for try await _ in socket.messages {} }) else {
+            return #expect(Bool(false))
+        }
+        #expect(closure.code == .abnormalClosure)
+    }
+
+    @Test("close says code and reason, and waits for the server's answer") func close() async throws {
+        let frames = Log<Data>()
+        let server = try makeServer { peer in
+            while let frame = try peer.receive() {
+                frames.append(frame.payload)
+                if frame.opcode == .close { return try peer.sendClose(1000, "bye") }
+            }
+        }
+        let socket = manager.webSocket(server.url())
+        try await socket.send("first")
+        let closure = try await socket.close(code: .goingAway, reason: "home")
+        #expect(closure == WebSocketClosure(code: .normalClosure, reason: "bye"))
+        #expect(frames.elements == [Data("first".utf8), Data([0x03, 0xE9]) + Data("home".utf8)])
+        #expect(try await socket.close() == closure)
+        for try await _ in socket.messages { #expect(Bool(false)) }
+    }
+
+    @Test(
+        "closures that can't be sent are refused",
+        arguments: [
+            (1004, ""), (1006, ""), (1015, ""), (999, ""), (2999, ""), (5000, ""), (1005, "reason"),
+            (1000, String(repeating: "x", count: 124)),
+        ] as [(UInt16, String)])
+    func invalidClosures(_ code: UInt16, _ reason: String) async throws {
+        let server = try makeEchoServer()
+        let socket = manager.webSocket(server.url())
+        let error = await failure { try await socket.close(code: WebSocketCloseCode(rawValue: code), reason: reason) }
+        guard case WebSocketError.invalidClosure? = error else { return #expect(Bool(false)) }
+        try await socket.open()
+    }
+
+    @Test("a server that breaks the rules is told so, after what came in order was answered") func violation() async throws {
+        let frames = Log<ClientFrame>()
+        let server = try makeServer { peer in
+            try peer.send(raw: WebSocketPeer.frame(.text, Data("ok".utf8)) + Data([0x83, 0x00]))
+            while let frame = try peer.receive() { frames.append(frame) }
+        }
+        let socket = manager.webSocket(server.url())
+        let error = await failure { for try await message in socket.messages { try await socket.send(message) } }
+        guard case WebSocketError.protocolViolation(.protocolError, _)? = error else { return #expect(Bool(false)) }
+        #expect(await server.waitForConnectionsToClose())
+        #expect(frames.elements.map(\.opcode) == [.text, .close])
+        #expect(frames.elements.last?.payload.prefix(2) == Data([0x03, 0xEA]))
+    }
+
+    @Test("a message over the limit ends the connection with 1009") func tooLarge() async throws {
+        let server = try makeServer { peer in
+            try peer.send(.binary, Data(count: 1001))
+            try peer.answerClose()
+        }
+        var configuration = WebSocketConfiguration()
+        configuration.maximumMessageSize = 1000
+        let socket = manager.webSocket(server.url(), configuration: configuration)
+        guard case WebSocketError.messageTooLarge? = await failure(of: { for try await _ in socket.messages {} }) else {
+            return #expect(Bool(false))
+        }
+    }
+
+    // MARK: Letting go
+
+    @Test("cancelling ends it at once, for all who wait") func cancel() async throws {
+        let server = try makeServer { $0.waitUntilClosed() }
+        let socket = manager.webSocket(server.url())
+        try await socket.open()
+        async let reading = failure { for try await _ in socket.messages {} }
+        async let pinging = failure { try await socket.ping() }
+        socket.cancel()
+        for error in await [reading, pinging] {
+            guard case CurlewError.cancelled? = error else { return #expect(Bool(false), "\(String(describing: error))") }
+        }
+        #expect(await server.waitForConnectionsToClose())
+    }
+
+    @Test("cancelling the task that reads ends its wait, not the connection") func cancelledReader() async throws {
+        let server = try makeEchoServer()
+        let socket = manager.webSocket(server.url())
+        let reading = Task { for try await _ in socket.messages {} }
+        try await socket.open()
+        reading.cancel()
+        let result = await reading.result
+        #expect(throws: CurlewError.self) { try result.get() }
+        try await socket.send("x")
+        var messages = socket.messages.makeAsyncIterator()
+        #expect(try await messages.next() == .text("x"))
+    }
+
+    @Test("letting go of a WebSocket closes it with 1001") func letGo() async throws {
+        let code = Log<Data>()
+        let server = try makeServer { peer in
+            while let frame = try peer.receive() {
+                guard frame.opcode == .close else { continue }
+                code.append(frame.payload)
+                return try peer.send(.close, frame.payload)
+            }
+        }
+        var socket: WebSocket? = manager.webSocket(server.url())
+        try await socket?.open()
+        socket = nil
+        #expect(await code.first() == Data([0x03, 0xE9]))
+        #expect(await server.waitForConnectionsToClose())
+    }
+
+    @Test("letting go of the manager ends its WebSockets") func managerGone() async throws {
+        let server = try makeServer { $0.waitUntilClosed() }
+        var manager: SessionManager? = makeManager()
+        let socket = try #require(manager?.webSocket(server.url()))
+        try await socket.open()
+        manager = nil
+        guard case CurlewError.sessionInvalidated? = await failure(of: { try await socket.waitUntilClosed() }) else {
+            return #expect(Bool(false))
+        }
+    }
+
+    // MARK: Fragments and compression
+
+    @Test("long messages are sent in fragments if that is wanted") func fragments() async throws {
+        let frames = Log<ClientFrame>()
+        let server = try makeServer { peer in
+            while let frame = try peer.receive(), frame.opcode != .close { frames.append(frame) }
+            try peer.send(.close)
+        }
+        var configuration = WebSocketConfiguration()
+        configuration.outgoingFrameSize = 4
+        let socket = manager.webSocket(server.url(), configuration: configuration)
+        try await socket.send("0123456789")
+        try await socket.close()
+        #expect(frames.elements.map(\.opcode) == [.text, .continuation, .continuation])
+        #expect(frames.elements.map(\.isFinal) == [false, false, true])
+        #expect(frames.elements.map(\.payload.count) == [4, 4, 2])
+    }
+
+    @Test(
+        "compressed messages come back, with context and without",
+        arguments: ["", "; server_no_context_takeover; client_no_context_takeover"])
+    func compressed(_ parameters: String) async throws {
+        let server = try makeDeflateServer(parameters)
+        let socket = manager.webSocket(server.url())
+        let text = String(repeating: "curlew ", count: 1000)
+        var messages = socket.messages.makeAsyncIterator()
+        for _ in 0..<3 {
+            try await socket.send(text)
+            try await socket.send("short")
+            #expect(try await messages.next() == .text(text))
+            #expect(try await messages.next() == .text("short"))
+        }
+        try await socket.close()
+    }
+
+    @Test("nothing is offered if no compression is wanted") func noCompression() async throws {
+        let server = try makeEchoServer()
+        var configuration = WebSocketConfiguration()
+        configuration.compression = nil
+        let handshake = try await manager.webSocket(server.url(), configuration: configuration).open()
+        #expect(!handshake.isCompressed)
+        #expect(server.requests.first?.header("Sec-WebSocket-Extensions") == nil)
+    }
+
+    // MARK: Back-pressure
+
+    @Test("a server that does not read lets who sends wait") func slowServer() async throws {
+        let gate = Gate()
+        let counted = Log<Int>()
+        let server = try makeServer { peer in
+            peer.wait(until: gate)
+            var count = 0
+            while let frame = try peer.receive(), frame.opcode == .binary { count += 1 }
+            counted.append(count)
+            try peer.send(.close)
+        }
+        var configuration = WebSocketConfiguration()
+        configuration.compression = nil
+        let socket = manager.webSocket(server.url(), configuration: configuration)
+        let sent = Log<Int>()
+        let sending = Task {
+            for number in 1...40 {
+                try await socket.send(Data(count: 1 << 20))
+                sent.append(number)
+            }
+        }
+        #expect(await gate.arrivals())
+        await sent.wait(for: 1)
+        // What the sockets' buffers take is a few MiB.
+        #expect(sent.elements.count < 40)
+        gate.open()
+        try await sending.value
+        try await socket.close()
+        #expect(await counted.first() == 40)
+    }
+
+    @Test("who does not read lets the server wait") func slowReader() async throws {
+        let sent = Log<Int>()
+        let server = try makeServer { peer in
+            for number in 1...40 {
+                try peer.send(.binary, Data(count: 1 << 20))
+                sent.append(number)
+            }
+            try peer.sendClose(1000)
+            try peer.answerClose()
+        }
+        let socket = manager.webSocket(server.url())
+        try await socket.open()
+        await sent.wait(for: 2)
+        #expect(sent.elements.count < 40)
+        var count = 0
+        for try await _ in socket.messages { count += 1 }
+        #expect(count == 40)
+    }
+}
