@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: Apache-2.0
+import CurlewCore
+import CurlewEncoding
+import CurlewHTTP
+import CurlewTransport
+
+/// The events that a server sends (WHATWG HTML, section 9.2), over as many connections as it takes.
+///
+/// Made by ``CurlewCore/SessionManager/eventStream(_:configuration:interceptor:)``. Nothing is asked for before somebody reads, and not more is
+/// received than is read, but for 1 MiB. When a response ends, or its connection is lost, the stream goes on over another, which names the
+/// last event's ID. The sequence ends with a status of 204, or when it is not to go on; it throws ``CurlewError`` when another connection
+/// would not help, as for a wrong status or content type, and ``EventStreamError``. Letting go of the iterator, or cancelling the task that
+/// reads, cancels the request.
+public struct EventStream: AsyncSequence, Sendable {
+    /// An event.
+    public typealias Element = ServerSentEvent
+
+    let manager: SessionManager
+    let request: Result<URLRequest, any Error>
+    let configuration: EventStreamConfiguration
+    let interceptor: (any RequestInterceptor)?
+
+    /// Reads the events.
+    public struct Iterator: AsyncIteratorProtocol {
+        private let stream: EventStream
+        private var connection: Connection?
+        private var parser: ServerSentEventParser
+        private var failures = 0
+        private var isOver = false
+
+        init(_ stream: EventStream) {
+            self.stream = stream
+            parser = stream.configuration.makeParser(lastEventID: stream.configuration.lastEventID)
+        }
+
+        /// The ID of the last event, to go on behind it another time; empty for none.
+        public var lastEventID: String { parser.lastEventID }
+
+        /// The next event; `nil` when the stream has ended for good.
+        public mutating func next() async throws -> ServerSentEvent? {
+            while !isOver {
+                do {
+                    if let event = try parser.next() { return event }
+                    if let piece = try await nextPiece() {
+                        parser.feed(piece)
+                    } else {
+                        try await end(nil)
+                    }
+                } catch let error as EventStreamError {
+                    isOver = true
+                    connection = nil
+                    throw error
+                } catch {
+                    try await end(error)
+                }
+            }
+            return nil
+        }
+
+        private mutating func nextPiece() async throws -> Data? {
+            if connection == nil {
+                stream.configuration.onChange?(.connecting(attempt: failures + 1))
+                connection = try stream.connect(lastEventID: parser.lastEventID)
+            }
+            guard var connection else { return nil }
+            let piece = try await connection.bytes.next()
+            if !connection.isOpen, let head = connection.request.responseHead, head.statusCode == 200 {
+                connection.isOpen = true
+                failures = 0
+                stream.configuration.onChange?(.open(head))
+            }
+            self.connection = connection
+            return piece
+        }
+
+        /// A connection is over: waits for the time of the next, or ends the stream.
+        private mutating func end(_ error: (any Error)?) async throws {
+            let status = connection?.request.responseHead?.statusCode
+            connection = nil
+            // What has no blank line behind it is no event.
+            let time = parser.retry
+            parser = stream.configuration.makeParser(lastEventID: parser.lastEventID, retry: time)
+            guard status != 204 else { return isOver = true }
+            guard stream.goesOn(after: error, status: status, failures: failures) else {
+                isOver = true
+                if let error { throw error }
+                return
+            }
+            if error != nil { failures += 1 }
+            let delay = stream.configuration.delay(serverTime: time, failures: failures)
+            stream.configuration.onChange?(.waiting(delay: delay, error: error))
+            do {
+                try await stream.configuration.clock.sleep(for: delay)
+            } catch {
+                isOver = true
+                throw CurlewError.cancelled
+            }
+        }
+    }
+
+    /// An iterator, with connections of its own.
+    public func makeAsyncIterator() -> Iterator {
+        Iterator(self)
+    }
+
+    // MARK: Connections
+
+    /// A response that is being read.
+    private struct Connection {
+        let request: DataRequest
+        var bytes: BodyStream.Iterator
+        var isOpen = false
+    }
+
+    private func connect(lastEventID: String) throws -> Connection {
+        var urlRequest = try request.get()
+        if urlRequest.value(forHTTPHeaderField: "Accept") == nil { urlRequest.setValue("text/event-stream", forHTTPHeaderField: "Accept") }
+        if urlRequest.value(forHTTPHeaderField: "Cache-Control") == nil {
+            urlRequest.setValue("no-store", forHTTPHeaderField: "Cache-Control")
+        }
+        let header = HTTPHeader(name: "Last-Event-ID", value: lastEventID)
+        // An ID may hold what a header field may not.
+        if !lastEventID.isEmpty, header.isValid { urlRequest.setValue(header.value, forHTTPHeaderField: header.name) }
+        let request = manager.streamRequest(urlRequest, interceptor: interceptor)
+            .validate(statusCode: [200]).validate(contentType: ["text/event-stream"])
+        return Connection(request: request, bytes: request.bodyStream().makeAsyncIterator())
+    }
+
+    /// Whether another connection is made after the end of one, or its failure.
+    private func goesOn(after error: (any Error)?, status: Int?, failures: Int) -> Bool {
+        switch configuration.reconnection {
+        case .never: return false
+        case .automatic: if (try? request.get().httpMethod) ?? "GET" != "GET" { return false }
+        case .always: break
+        }
+        guard let error else { return true }
+        if let limit = configuration.reconnectionLimit, failures >= limit { return false }
+        switch error {
+        case CurlewError.responseValidationFailed: return status.map { configuration.retryableStatusCodes.contains($0) } ?? false
+        case CurlewError.transferFailed(let failure):
+            return failure.isTimeout || [.nameResolution, .connect, .secureConnection, .connectionLost].contains(failure.kind)
+        default: return false
+        }
+    }
+}
+
+extension EventStreamConfiguration {
+    fileprivate func makeParser(lastEventID: String, retry: Duration? = nil) -> ServerSentEventParser {
+        ServerSentEventParser(lastEventID: lastEventID, maximumEventSize: maximumEventSize, retry: retry)
+    }
+}

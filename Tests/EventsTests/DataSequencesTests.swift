@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+import CurlewEvents
+import CurlewHTTP
+import Testing
+
+@Suite(.timeLimit(.minutes(1))) struct DataSequencesTests {
+    private struct Entry: Codable, Sendable, Hashable {
+        let n: Int
+    }
+
+    /// The bytes of a text in pieces.
+    private func pieces(_ text: String, by size: Int) -> AsyncStream<Data> {
+        let bytes = Data(text.utf8)
+        return AsyncStream { continuation in
+            for start in stride(from: 0, to: bytes.count, by: size) {
+                continuation.yield(bytes[start..<min(start + size, bytes.count)])
+            }
+            continuation.finish()
+        }
+    }
+
+    @Test("lines end with LF or CR LF, and the last with nothing", arguments: [1, 2, 3, 100])
+    func lines(_ size: Int) async throws {
+        var lines: [String] = []
+        for try await line in pieces("a\nb\r\n\n\rc\rd\ne", by: size).dataLines() { lines.append(String(decoding: line, as: UTF8.self)) }
+        #expect(lines == ["a", "b", "", "\rc\rd", "e"])
+    }
+
+    @Test("a line over the limit is refused") func limit() async {
+        await #expect(throws: EventStreamError.self) {
+            for try await _ in pieces("123\n12345", by: 1).dataLines(maximumSize: 4) {}
+        }
+    }
+
+    @Test("values are lines of JSON, empty ones passed over", arguments: [1, 7, 100])
+    func values(_ size: Int) async throws {
+        var values: [Entry] = []
+        for try await value in pieces("{\"n\":1}\n\n{\"n\": 2}\r\n  \n{\"n\":3}", by: size).jsonLines(of: Entry.self) {
+            values.append(value)
+        }
+        #expect(values == [Entry(n: 1), Entry(n: 2), Entry(n: 3)])
+    }
+
+    @Test("a line that is no value is told, and the next one read") func noValue() async throws {
+        var values = pieces("{\"n\":1}\n{\"n\":\n{\"n\":3}\n", by: 100).jsonLines(of: Entry.self).makeAsyncIterator()
+        #expect(try await values.next() == Entry(n: 1))
+        do {
+            _ = try await values.next()
+            #expect(Bool(false))
+        } catch EventStreamError.decodingFailed(let data, _) {
+            #expect(data == Data("{\"n\":".utf8))
+        }
+        #expect(try await values.next() == Entry(n: 3))
+        #expect(try await values.next() == nil)
+    }
+
+    @Test("events are read out of any bytes, and typed") func typedEvents() async throws {
+        let text = "event: e\ndata: {\"n\":1}\n\nevent: other\ndata: x\n\nevent: e\nid: 5\ndata: {\"n\":2}\n\n"
+        var events: [TypedEvent<Entry>] = []
+        for try await event in pieces(text, by: 3).serverSentEvents().typed(as: Entry.self, eventType: "e") { events.append(event) }
+        #expect(events.map(\.value) == [Entry(n: 1), Entry(n: 2)])
+        #expect(events.map(\.event.id) == ["", "5"])
+    }
+
+    @Test("data may be decoded by a closure") func closure() async throws {
+        var lengths: [Int] = []
+        for try await event in pieces("data: abc\n\n", by: 100).serverSentEvents().typed(decode: { $0.data.count }) {
+            lengths.append(event.value)
+        }
+        #expect(lengths == [3])
+    }
+}

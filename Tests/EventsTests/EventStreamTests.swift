@@ -1,0 +1,220 @@
+// SPDX-License-Identifier: Apache-2.0
+import Curlew
+import CurlewEvents
+import CurlewHTTP
+import CurlewTestSupport
+import Dispatch
+import Testing
+
+@Suite(.timeLimit(.minutes(1))) struct EventStreamTests {
+    private let manager: SessionManager
+
+    init() {
+        var configuration = SessionConfiguration()
+        configuration.callbackQueue = DispatchQueue(label: "events-tests")
+        configuration.proxy = .none
+        manager = SessionManager(configuration: configuration)
+    }
+
+    /// A clock on which every sleep is over at once, and noted.
+    private final class InstantClock: Clock, Sendable {
+        struct Instant: InstantProtocol {
+            var offset: Duration
+
+            func advanced(by duration: Duration) -> Instant { Instant(offset: offset + duration) }
+            func duration(to other: Instant) -> Duration { other.offset - offset }
+            static func < (lhs: Instant, rhs: Instant) -> Bool { lhs.offset < rhs.offset }
+        }
+
+        private let slept = Lock<[Duration]>([])
+
+        var sleeps: [Duration] { slept.withLock { $0 } }
+        var now: Instant { Instant(offset: .zero) }
+        var minimumResolution: Duration { .nanoseconds(1) }
+
+        func sleep(until deadline: Instant, tolerance: Duration?) async throws {
+            slept.withLock { $0.append(deadline.offset) }
+        }
+    }
+
+    private func configuration(_ clock: InstantClock) -> EventStreamConfiguration {
+        var configuration = EventStreamConfiguration()
+        configuration.clock = clock
+        configuration.jitter = { 1 }
+        return configuration
+    }
+
+    /// A server that answers its requests one after the other; the last answer counts for all behind it too.
+    private func makeServer(_ answers: [ServerResponse]) throws -> LoopbackServer {
+        let count = Lock(0)
+        return try LoopbackServer { _, _ in
+            let number = count.withLock { count in
+                defer { count += 1 }
+                return count
+            }
+            return answers[min(number, answers.count - 1)]
+        }
+    }
+
+    private func events(_ text: String) -> ServerResponse {
+        .ok(text, type: "text/event-stream; charset=utf-8")
+    }
+
+    private let over = ServerResponse.status(204)
+
+    @Test("events of several connections, each of which goes on behind the last event") func reconnects() async throws {
+        let clock = InstantClock()
+        let server = try makeServer([events("id: 1\ndata: a\n\nretry: 500\n\ndata: cut"), events("id: 2\ndata: b\n\n"), over])
+        defer { server.stop() }
+        var received: [ServerSentEvent] = []
+        for try await event in manager.eventStream(server.url("/events"), configuration: configuration(clock)) { received.append(event) }
+        #expect(received == [.init(data: "a", id: "1"), .init(data: "b", id: "2")])
+        #expect(server.requests.map { $0.header("Last-Event-ID") } == [nil, "1", "2"])
+        #expect(server.requests.allSatisfy { $0.header("Accept") == "text/event-stream" && $0.header("Cache-Control") == "no-store" })
+        #expect(clock.sleeps == [.milliseconds(500), .milliseconds(500)])
+    }
+
+    @Test("a stream goes on behind the ID it is given") func resumed() async throws {
+        let server = try makeServer([over])
+        defer { server.stop() }
+        var configuration = configuration(InstantClock())
+        configuration.lastEventID = "42"
+        for try await _ in manager.eventStream(server.url("/"), configuration: configuration) { #expect(Bool(false)) }
+        #expect(server.requests.map { $0.header("Last-Event-ID") } == ["42"])
+    }
+
+    @Test("an ID that no header field may hold is not sent") func invalidID() async throws {
+        let server = try makeServer([events("id: a\u{1}b\ndata: x\n\n"), over])
+        defer { server.stop() }
+        var ids: [String] = []
+        for try await event in manager.eventStream(server.url("/"), configuration: configuration(InstantClock())) { ids.append(event.id) }
+        #expect(ids == ["a\u{1}b"])
+        #expect(server.requests.map { $0.header("Last-Event-ID") } == [nil, nil])
+    }
+
+    @Test("statuses that may pass are tried again, ever later, until one does") func backOff() async throws {
+        let clock = InstantClock()
+        let server = try makeServer([.status(503), .status(503), .status(429), events("data: a\n\n"), .status(500), over])
+        defer { server.stop() }
+        for try await _ in manager.eventStream(server.url("/"), configuration: configuration(clock)) {}
+        #expect(clock.sleeps == [3, 6, 12, 3, 3].map { .seconds($0) })
+    }
+
+    @Test("attempts in a row are limited, and the last error told") func limit() async throws {
+        let server = try makeServer([.status(503)])
+        defer { server.stop() }
+        var configuration = configuration(InstantClock())
+        configuration.reconnectionLimit = 2
+        let error = await #expect(throws: CurlewError.self) {
+            for try await _ in manager.eventStream(server.url("/"), configuration: configuration) {}
+        }
+        guard case .responseValidationFailed(.unacceptableStatusCode(503))? = error else { return #expect(Bool(false)) }
+        #expect(server.requestCount == 3)
+    }
+
+    @Test("other statuses and types of content end the stream with an error", arguments: [401, 404, 200])
+    func refused(_ status: Int) async throws {
+        let server = try makeServer([
+            ServerResponse(status: status, headers: [ServerField("Content-Type", "text/html")], body: .data(Data("data: x\n\n".utf8)))
+        ])
+        defer { server.stop() }
+        await #expect(throws: CurlewError.self) {
+            for try await _ in manager.eventStream(server.url("/"), configuration: configuration(InstantClock())) {}
+        }
+        #expect(server.requestCount == 1)
+    }
+
+    @Test(
+        "a POST is not sent again unless that is wanted",
+        arguments: [
+            (EventStreamConfiguration.Reconnection.automatic, 1), (.never, 1), (.always, 2),
+        ])
+    func post(_ reconnection: EventStreamConfiguration.Reconnection, _ count: Int) async throws {
+        let server = try makeServer([events("data: a\n\n"), over])
+        defer { server.stop() }
+        var request = try URLRequest(url: server.url("/"), method: .post, headers: ["Content-Type": "text/plain"])
+        request.httpBody = Data("question".utf8)
+        var configuration = configuration(InstantClock())
+        configuration.reconnection = reconnection
+        var received: [String] = []
+        for try await event in manager.eventStream(request, configuration: configuration) { received.append(event.data) }
+        #expect(received == ["a"])
+        #expect(server.requests.map(\.body) == Array(repeating: Data("question".utf8), count: count))
+    }
+
+    @Test("what happens is told") func changes() async throws {
+        let server = try makeServer([.status(503), events("data: a\n\n"), over])
+        defer { server.stop() }
+        let changes = Lock<[String]>([])
+        var configuration = configuration(InstantClock())
+        configuration.onChange = { change in
+            let text =
+                switch change {
+                case .connecting(let attempt): "connecting \(attempt)"
+                case .open(let head): "open \(head.statusCode)"
+                case .waiting(let delay, let error): "waiting \(delay)\(error == nil ? "" : " after an error")"
+                }
+            changes.withLock { $0.append(text) }
+        }
+        for try await _ in manager.eventStream(server.url("/"), configuration: configuration) {}
+        #expect(
+            changes.withLock { $0 } == [
+                "connecting 1", "waiting 3.0 seconds after an error", "connecting 2", "open 200", "waiting 3.0 seconds", "connecting 1",
+            ])
+    }
+
+    @Test("events come while the response goes on, and letting go of the stream ends the request") func live() async throws {
+        let gate = Gate()
+        let server = try LoopbackServer { _, connection in
+            try connection.send(raw: "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\ndata: 1\n\n")
+            guard connection.wait(until: gate) else { return nil }
+            try connection.send(raw: "data: 2\n\n")
+            connection.waitUntilClosed()
+            return nil
+        }
+        defer { server.stop() }
+        for try await event in manager.eventStream(server.url("/")) {
+            guard event.data == "1" else { break }
+            gate.open()
+        }
+        #expect(await server.waitForConnectionsToClose())
+    }
+
+    @Test("cancelling the task that reads ends the stream") func cancellation() async throws {
+        let gate = Gate()
+        let server = try LoopbackServer { _, connection in
+            try connection.send(raw: "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\n")
+            connection.wait(until: gate)
+            return nil
+        }
+        defer { server.stop() }
+        let stream = manager.eventStream(server.url("/"))
+        let reading = Task { for try await _ in stream {} }
+        #expect(await gate.arrivals())
+        reading.cancel()
+        let result = await reading.result
+        #expect(throws: CurlewError.self) { try result.get() }
+        #expect(await server.waitForConnectionsToClose())
+    }
+
+    @Test("an event over the limit ends the stream") func tooLarge() async throws {
+        let server = try makeServer([events("data: " + String(repeating: "x", count: 100) + "\n\n")])
+        defer { server.stop() }
+        var configuration = configuration(InstantClock())
+        configuration.maximumEventSize = 50
+        var events = manager.eventStream(server.url("/"), configuration: configuration).makeAsyncIterator()
+        await #expect(throws: EventStreamError.self) { try await events.next() }
+        #expect(try await events.next() == nil)
+    }
+
+    @Test("lines of JSON of a response") func jsonLines() async throws {
+        struct Entry: Decodable, Sendable, Equatable { let n: Int }
+        let server = try makeServer([.ok("{\"n\":1}\n{\"n\":2}\n")])
+        defer { server.stop() }
+        var entries: [Entry] = []
+        for try await entry in manager.streamRequest(server.url("/")).validate().bodyStream().jsonLines(of: Entry.self) {
+            entries.append(entry)
+        }
+        #expect(entries == [Entry(n: 1), Entry(n: 2)])
+    }
+}
