@@ -163,8 +163,7 @@ struct SocketConnection: Sendable {
                     try await state.wait { $0.isReceivingHeld ? .success(()) : $0.answer(toPing: number) }.get()
                 }
             }
-        } catch WebSocketError.timedOut(let stage) {
-            // A pong may stand behind what nobody has read.
+        } catch WebSocketError.timedOut(let stage) where state.update({ $0.closing == nil }) {
             return .failure(WebSocketError.timedOut(stage))
         } catch {
             return nil

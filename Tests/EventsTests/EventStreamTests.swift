@@ -3,18 +3,10 @@ import Curlew
 import CurlewEvents
 import CurlewHTTP
 import CurlewTestSupport
-import Dispatch
 import Testing
 
 @Suite(.timeLimit(.minutes(1))) struct EventStreamTests {
-    private let manager: SessionManager
-
-    init() {
-        var configuration = SessionConfiguration()
-        configuration.callbackQueue = DispatchQueue(label: "events-tests")
-        configuration.proxy = .none
-        manager = SessionManager(configuration: configuration)
-    }
+    private let manager = makeManager()
 
     /// A clock on which every sleep is over at once, and noted.
     private final class InstantClock: Clock, Sendable {

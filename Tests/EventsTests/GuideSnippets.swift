@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+import Curlew
+import CurlewEvents
+import CurlewHTTP
+
+// The code of ServerSentEvents.md, region by region: what stands between `// snippet: NAME` and `// end` is the same in both files, up to
+// indentation. `GuideTests` sees to that, and runs it.
+
+// snippet: values
+struct Price: Decodable, Sendable {
+    let symbol: String
+    let cents: Int
+}
+// end
+
+enum GuideSnippets {
+    static func events(_ manager: SessionManager, _ url: String, print: (String) -> Void) async throws {
+        // snippet: events
+        for try await event in manager.eventStream(url) {
+            print("\(event.type) \(event.id): \(event.data)")
+        }
+        // end
+    }
+
+    static func typed(_ manager: SessionManager, _ url: String, print: (String) -> Void) async throws {
+        // snippet: typed
+        for try await price in manager.eventStream(url).typed(as: Price.self, eventType: "price") {
+            print("\(price.value.symbol): \(price.value.cents)")
+        }
+        // end
+    }
+
+    static func resumed(_ lastSeen: String) -> EventStreamConfiguration {
+        // snippet: configuration
+        var configuration = EventStreamConfiguration()
+        configuration.lastEventID = lastSeen
+        configuration.reconnectionLimit = 5
+        configuration.maximumEventSize = 1 << 20
+        // end
+        return configuration
+    }
+
+    static func lines(_ manager: SessionManager, _ url: String, print: (String) -> Void) async throws {
+        // snippet: lines
+        let body = manager.streamRequest(url).validate().bodyStream()
+        for try await price in body.jsonLines(of: Price.self) {
+            print("\(price.symbol): \(price.cents)")
+        }
+        // end
+    }
+}

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+
+/// Holds the code of a page against code that is compiled and run.
+///
+/// In the page it stands in blocks of Swift, in the source between `// snippet: NAME` and `// end`; both are the same up to indentation.
+public enum DocumentedCode {
+    private struct Region {
+        /// Where it begins, counted from 1.
+        let line: Int
+        var code: [String] = []
+    }
+
+    /// What stands in one file and not in the other, a sentence each; throws what reading a file throws.
+    public static func differences(page: URL, source: URL) throws -> [String] {
+        let blocks = regions(in: try lines(of: page), from: { $0 == "```swift" }, to: { $0 == "```" })
+        let snippets = regions(in: try lines(of: source), from: { $0.hasPrefix("// snippet: ") }, to: { $0 == "// end" })
+        guard !blocks.isEmpty else { return ["\(page.lastPathComponent) has no code"] }
+        return missing(blocks, of: page, in: snippets, of: source) + missing(snippets, of: source, in: blocks, of: page)
+    }
+
+    private static func missing(_ regions: [Region], of file: URL, in others: [Region], of other: URL) -> [String] {
+        regions.filter { region in !others.contains { $0.code == region.code } }
+            .map { "\(file.lastPathComponent):\($0.line) stands not in \(other.lastPathComponent)" }
+    }
+
+    private static func lines(of file: URL) throws -> [String] {
+        try String(contentsOf: file, encoding: .utf8).components(separatedBy: "\n")
+    }
+
+    /// The lines between marks, without the indentation that they have in common.
+    private static func regions(in lines: [String], from isStart: (String) -> Bool, to isEnd: (String) -> Bool) -> [Region] {
+        var regions: [Region] = []
+        var current: Region?
+        for (number, line) in lines.enumerated() {
+            let trimmed = line.trimmingCharacters(in: .whitespaces)
+            if isStart(trimmed) {
+                current = Region(line: number + 1)
+            } else if isEnd(trimmed), let region = current {
+                regions.append(Region(line: region.line, code: outdented(region.code)))
+                current = nil
+            } else {
+                current?.code.append(line)
+            }
+        }
+        return regions
+    }
+
+    private static func outdented(_ code: [String]) -> [String] {
+        let indentation = code.filter { !$0.isEmpty }.map { $0.prefix { $0 == " " }.count }.min() ?? 0
+        return code.map { String($0.dropFirst(indentation)) }
+    }
+}
