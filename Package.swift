@@ -86,7 +86,7 @@ let package = Package(
         .testTarget(name: "TransportTests", dependencies: ["CurlewTransport", "CurlewHTTP", "CurlewTestSupport"]),
         .testTarget(
             name: "CoreTests", dependencies: ["CurlewCore", "CurlewTransport", "CurlewEncoding", "CurlewHTTP", "CurlewTestSupport"]),
-        .testTarget(name: "EndToEndTests", dependencies: library + ["CurlewTestSupport", "curlew-probe"]),
+        .testTarget(name: "EndToEndTests", dependencies: library + ["CurlewWebSocket", "CurlewTestSupport", "curlew-probe"]),
         .testTarget(name: "WebSocketTests", dependencies: library + ["CurlewWebSocket", "CurlewTestSupport"]),
         .testTarget(name: "EventsTests", dependencies: library + ["CurlewEvents", "CurlewTestSupport"]),
         // What the end-to-end tests run in a process of its own; in no product.

@@ -21,6 +21,8 @@ final class TLSServer: Sendable {
         var maximumVersion: String?
         /// Whether each connection is closed after its first response.
         var closes = false
+        /// Where what comes over TLS is handed on to, without it; `nil` for nowhere.
+        var relayPort: Int?
         /// A proxy without TLS that makes tunnels.
         var isProxy = false
     }
@@ -60,7 +62,7 @@ final class TLSServer: Sendable {
     }
 
     private static let script = """
-        import json, socket, ssl, sys, threading, urllib.parse
+        import json, select, socket, ssl, sys, threading, urllib.parse
         o = json.loads(sys.argv[1])
         if not o["isProxy"]:
             context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
@@ -85,6 +87,8 @@ final class TLSServer: Sendable {
             count = requests = 0
             try:
                 c = context.wrap_socket(c, server_side=True)
+                if o.get("relayPort"):
+                    return relay(c, o["relayPort"])
                 rest = b""
                 while True:
                     data = c.recv(65536)
@@ -102,6 +106,16 @@ final class TLSServer: Sendable {
                 pass
             c.close()
             print(count, requests, flush=True)
+
+        # By one thread: a TLS connection is not read and written by two at once.
+        def relay(c, port):
+            s = socket.create_connection(("127.0.0.1", port))
+            while True:
+                for a in [c] if c.pending() else select.select([c, s], [], [])[0]:
+                    data = a.recv(65536)
+                    if not data:
+                        return
+                    (s if a is c else c).sendall(data)
 
         def pipe(a, b, total):
             try:
