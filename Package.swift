@@ -92,6 +92,7 @@ let package = Package(
         // What the end-to-end tests run in a process of its own; in no product.
         .executableTarget(
             name: "curlew-probe", dependencies: library + ["CurlewCaching", "CurlewOperations", "CurlewTestSupport"], path: "Tests/Probe"),
+        .executableTarget(name: "curlew-probe", dependencies: library + ["CurlewWebSocket", "CurlewTestSupport"], path: "Tests/Probe"),
         // Does what a test kit from outside asks for; in no product.
         .executableTarget(name: "curlew-kit", dependencies: library + ["CurlewWebSocket"], path: "Tests/Driver"),
         // What scripts/fuzz fuzzes, and the inputs that it has kept.

@@ -13,6 +13,7 @@ import Dispatch
 ///     curlew-probe cache DIRECTORY NAME  stores, reads and removes many entries, as others do in the same directory; prints how many were "wrong"
 ///     curlew-probe fill DIRECTORY NAME   stores entries until it is killed
 ///     curlew-probe operate URL           runs an operation that wants time to end when the process is asked to
+///     curlew-probe websocket URL COUNT   sends messages to a WebSocket that sends them back
 ///     curlew-probe reachability HOST     tells of "network" and "host" until it is killed: 0 not reachable, 1 by Ethernet, 2 by modem
 @main
 enum Probe {
@@ -32,6 +33,7 @@ enum Probe {
             case ("fill", 4):
                 try CacheProbe(directory: arguments[2], capacity: 40_000).fill(name: arguments[3])
             case ("operate", 3...): try await operate(arguments[2])
+            case ("websocket", 4): try await WebSocketEcho(url: arguments[2], count: Int(arguments[3]) ?? 0).run()
             case ("reachability", 3): try await reachability(of: arguments[2])
             default: throw Misuse()
             }
