@@ -75,19 +75,19 @@ public struct EventStream: AsyncSequence, Sendable {
 
         /// A connection is over: waits for the time of the next, or ends the stream.
         private mutating func end(_ error: (any Error)?) async throws {
-            let status = connection?.request.responseHead?.statusCode
+            let head = connection?.request.responseHead
             connection = nil
             // What has no blank line behind it is no event.
             let time = parser.retry
             parser = stream.configuration.makeParser(lastEventID: parser.lastEventID, retry: time)
-            guard status != 204 else { return isOver = true }
-            guard stream.goesOn(after: error, status: status, failures: failures) else {
+            guard head?.statusCode != 204 else { return isOver = true }
+            if error != nil { failures += 1 }
+            let delay = stream.configuration.delay(serverTime: time, failures: failures, refusal: error == nil ? nil : head)
+            guard let delay, stream.goesOn(after: error, status: head?.statusCode, failures: failures) else {
                 isOver = true
                 if let error { throw error }
                 return
             }
-            if error != nil { failures += 1 }
-            let delay = stream.configuration.delay(serverTime: time, failures: failures)
             stream.configuration.onChange?(.waiting(delay: delay, error: error))
             do {
                 try await stream.configuration.clock.sleep(for: delay)
@@ -134,7 +134,7 @@ public struct EventStream: AsyncSequence, Sendable {
         case .always: break
         }
         guard let error else { return true }
-        if let limit = configuration.reconnectionLimit, failures >= limit { return false }
+        if let limit = configuration.reconnectionLimit, failures > limit { return false }
         switch error {
         case CurlewError.responseValidationFailed: return status.map { configuration.retryableStatusCodes.contains($0) } ?? false
         case CurlewError.transferFailed(let failure):

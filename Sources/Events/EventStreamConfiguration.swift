@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+import CurlewCore
 import CurlewHTTP
 import CurlewTransport
 
@@ -29,7 +30,8 @@ public struct EventStreamConfiguration: Sendable {
 
     /// How long to wait before that, as long as the server does not say (`retry`); 3 seconds by default.
     ///
-    /// After each failure in a row twice as long, up to ``maximumDelay``, and a random part of up to a half less.
+    /// After each failure in a row twice as long, up to ``maximumDelay``, and a random part of up to a half less. Where a refusal says how
+    /// long to wait (`Retry-After`; RFC 9110, section 10.2.3), that counts instead; one that asks for longer ends the stream.
     public var reconnectionTime = Duration.seconds(3)
 
     /// The longest pause after failures, and the longest that a server may ask for; a minute by default.
@@ -60,8 +62,11 @@ public struct EventStreamConfiguration: Sendable {
     /// Makes a configuration with the defaults.
     public init() {}
 
-    /// The pause before the next connection.
-    func delay(serverTime: Duration?, failures: Int) -> Duration {
+    /// The pause before the next connection; `nil` when the server asks for a longer one than is waited.
+    func delay(serverTime: Duration?, failures: Int, refusal: ResponseHead?) -> Duration? {
+        if let refusal, let delay = RetryAfter(refusal)?.delay {
+            return delay <= maximumDelay / .seconds(1) ? .seconds(delay) : nil
+        }
         let time = min(serverTime ?? reconnectionTime, maximumDelay)
         guard failures > 0 else { return time }
         let seconds = min(time / .seconds(1) * pow(2, Double(failures - 1)), maximumDelay / .seconds(1))

@@ -17,16 +17,20 @@ struct HandshakeRequest: Sendable {
     /// The random value that the server has to answer to.
     let key: String
     let subprotocols: [String]
+    /// The URL as that of an HTTP request: what cookies belong to. `nil` if none are to be sent or kept.
+    let cookieURL: String?
     let compression: WebSocketCompression?
     /// The head, as it is sent.
     let bytes: Data
 
     /// Makes a request of what the user has given and the adapters have changed.
     ///
-    /// - Parameter defaults: fields that are added where there are none of that name.
+    /// - Parameters:
+    ///   - defaults: fields that are added where there are none of that name.
+    ///   - cookies: what `Cookie` has to say for a URL, beside what the user has set.
     init(
         _ request: URLRequest, subprotocols: [String], defaults: HTTPHeaders, compression: WebSocketCompression?,
-        key: String = HandshakeRequest.makeKey()
+        cookies: (_ url: String, _ given: String?) -> String? = { $1 }, key: String = HandshakeRequest.makeKey()
     ) throws(WebSocketError) {
         guard request.httpMethod ?? "GET" == "GET", request.httpBody == nil, request.httpBodyStream == nil else {
             throw .invalidRequest(reason: .notAGet)
@@ -41,6 +45,8 @@ struct HandshakeRequest: Sendable {
             headers.append(header)
         }
         if headers["Authorization"] == nil, let authorization = target.authorization { headers.append(authorization) }
+        cookieURL = request.httpShouldHandleCookies ? target.httpURL : nil
+        if let cookieURL { headers["Cookie"] = cookies(cookieURL, headers["Cookie"]) }
         host = target.host
         port = target.port
         isSecure = target.isSecure
@@ -101,6 +107,9 @@ struct HandshakeRequest: Sendable {
             pathAndQuery = (path.isEmpty ? "/" : path) + (parts.percentEncodedQuery.map { "?" + $0 } ?? "")
             authorization = parts.user.map { .authorization(username: $0, password: parts.password ?? "") }
         }
+
+        /// The same over HTTP.
+        var httpURL: String { "\(isSecure ? "https" : "http")://\(authority)\(pathAndQuery)" }
 
         /// As in `Host`: without the port that the scheme has by default.
         var authority: String {

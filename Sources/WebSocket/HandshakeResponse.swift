@@ -16,6 +16,13 @@ struct HandshakeReader {
         /// Status 101; behind its head the frames begin.
         case switched(ResponseHead, rest: Data)
         case refused(WebSocketRefusal)
+
+        var response: ResponseHead {
+            switch self {
+            case .switched(let response, _): response
+            case .refused(let refusal): refusal.response
+            }
+        }
     }
 
     private var bytes = Data()

@@ -6,9 +6,9 @@ import CurlewHTTP
 extension SessionManager {
     /// Opens a WebSocket (RFC 6455).
     ///
-    /// Never throws: what is wrong with the request ends the WebSocket. TLS, trust policies, proxy and connect timeout are the session's; its
-    /// header fields are sent where there are none of that name, but `Accept-Encoding`; user name and password of the URL as Basic
-    /// authentication. Cookies are not added, redirects and challenges not followed: they end as ``WebSocketError/handshakeRefused(_:)``.
+    /// Never throws: what is wrong with the request ends the WebSocket. TLS, trust policies, proxy, connect timeout and cookies are the
+    /// session's; its header fields are sent where there are none of that name, but `Accept-Encoding`; user name and password of the URL as
+    /// Basic authentication. Redirects and challenges are not followed: they end as ``WebSocketError/handshakeRefused(_:)``.
     ///
     /// - Parameters:
     ///   - url: where to; with the scheme `ws` or `wss`, for which `http` and `https` may stand too.

@@ -89,13 +89,14 @@ final class SocketDriver: Sendable {
     // MARK: Connecting
 
     private func connect() async throws -> SocketConnection {
-        let (stream, request) = try makeStream()
+        let (stream, request, session) = try makeStream()
         do {
             let result = try await withTimeLimit(
                 configuration.handshakeTimeout, configuration.clock, throwing: WebSocketError.timedOut(.handshake)
             ) {
                 try await Self.shakeHands(over: stream, request)
             }
+            if let response = result?.response, let url = request.cookieURL { session.storeCookies(of: response, from: url) }
             guard case .switched(let response, let rest) = result else {
                 if case .refused(let refusal) = result { throw WebSocketError.handshakeRefused(refusal) }
                 throw WebSocketError.closed(WebSocketClosure(code: .abnormalClosure))
@@ -111,21 +112,22 @@ final class SocketDriver: Sendable {
     }
 
     /// Opens the raw connection that the adapted request asks for.
-    private func makeStream() throws -> (StreamRequest, HandshakeRequest) {
+    private func makeStream() throws -> (StreamRequest, HandshakeRequest, Session) {
         guard let manager = manager.withLock({ $0.manager }) else { throw CurlewError.sessionInvalidated }
         var urlRequest = try original.get()
         for adapter in [adapter, manager.adapter] {
             if let adapter { urlRequest = try adapter.adapt(urlRequest) }
         }
+        let session = manager.session
         let request = try HandshakeRequest(
-            urlRequest, subprotocols: subprotocols, defaults: manager.session.configuration.headers,
-            compression: configuration.compression)
+            urlRequest, subprotocols: subprotocols, defaults: session.configuration.headers, compression: configuration.compression,
+            cookies: { session.cookieField(for: $0, given: $1) })
         let stream =
             request.isSecure
             ? manager.stream(withSecureHostName: request.host, port: request.port)
             : manager.stream(withHostName: request.host, port: request.port)
         stream.resume()
-        return (stream, request)
+        return (stream, request, session)
     }
 
     /// Sends the handshake and reads the answer; `nil` when the connection ended before that.

@@ -45,6 +45,13 @@ public struct TypedWebSocket<Sent, Received: Sendable>: Sendable {
         try await socket.send(message)
     }
 
+    /// Sends values as they come, to the last; see ``send(_:)``.
+    ///
+    /// - Throws: what the sequence throws, and why a value will not be sent.
+    public func send<Values: AsyncSequence>(from values: Values) async throws where Values.Element == Sent {
+        for try await value in values { try await send(value) }
+    }
+
     /// The values that come in. A message of which none can be made throws ``WebSocketError/decodingFailed(message:error:)``; the
     /// connection stands, and a new iterator reads on behind it.
     public var messages: Messages { Messages(results: results) }

@@ -74,6 +74,13 @@ public final class WebSocket: Sendable {
         try await send(.binary(data))
     }
 
+    /// Sends messages as they come, to the last; see ``send(_:)-(WebSocketMessage)``.
+    ///
+    /// - Throws: what the sequence throws, and why a message will not be sent.
+    public func send<Messages: AsyncSequence>(from messages: Messages) async throws where Messages.Element == WebSocketMessage {
+        for try await message in messages { try await send(message) }
+    }
+
     /// Sends a ping, which goes before messages that wait, and waits for its pong; how long that took.
     ///
     /// Pings of the server are answered without anybody's doing.

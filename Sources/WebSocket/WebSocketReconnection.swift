@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
+import CurlewCore
 import CurlewHTTP
 
 /// When a connection that was lost, or did not come about, is made again.
 ///
 /// The pause before an attempt is random, between nothing and a limit that grows exponentially with each failed attempt in a row: clients
-/// that lost their server together do not come back together. Messages that wait to be sent are sent on the new connection; those that were
+/// that lost their server together do not come back together. Where a refusal says how long to wait (`Retry-After`; RFC 9110, section
+/// 10.2.3), that counts instead; one that asks for longer than the longest pause ends the WebSocket. Messages that wait to be sent are sent on the new connection; those that were
 /// handed to the network before may be lost.
 public struct WebSocketReconnection: Sendable {
     /// Never.
@@ -64,6 +66,9 @@ public struct WebSocketReconnection: Sendable {
     func delay(after error: any Error, attempts: Int) -> Duration? {
         if let limit, attempts >= limit { return nil }
         guard shouldReconnect(error) else { return nil }
+        if case WebSocketError.handshakeRefused(let refusal) = error, let delay = RetryAfter(refusal.response)?.delay {
+            return delay <= maximumDelay / .seconds(1) ? .seconds(delay) : nil
+        }
         let growth = pow(max(factor, 1), Double(attempts))
         let largest = maximumDelay / .seconds(1)
         let limit = min(firstDelay / .seconds(1) * growth, largest)

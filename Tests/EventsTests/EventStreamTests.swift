@@ -92,6 +92,16 @@ import Testing
         #expect(clock.sleeps == [3, 6, 12, 3, 3].map { .seconds($0) })
     }
 
+    @Test("a refusal may say how long to wait, but not for ever") func retryAfter() async throws {
+        let clock = InstantClock()
+        let server = try makeServer([7, 61].map { .status(503, headers: [ServerField("Retry-After", "\($0)")]) })
+        defer { server.stop() }
+        await #expect(throws: CurlewError.self) {
+            for try await _ in manager.eventStream(server.url("/"), configuration: configuration(clock)) {}
+        }
+        #expect(clock.sleeps == [.seconds(7)])
+    }
+
     @Test("attempts in a row are limited, and the last error told") func limit() async throws {
         let server = try makeServer([.status(503)])
         defer { server.stop() }

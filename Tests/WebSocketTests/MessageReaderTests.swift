@@ -103,6 +103,29 @@ import Testing
         #expect(events(bytes, by: 7, limits: .init(frame: 100, message: 150)).events == [.message(.binary(Data(count: 150)))])
     }
 
+    @Test("any bytes give the same events and the same end, however they are cut") func randomBytes() {
+        var random = SystemRandomNumberGenerator()
+        for _ in 0..<300 {
+            var bytes = Data()
+            for _ in 0..<Int.random(in: 1...6, using: &random) {
+                let opcodes: [WebSocketPeer.Opcode] = [.text, .binary, .continuation, .ping, .pong, .close]
+                let payload = Data((0..<Int.random(in: 0...150, using: &random)).map { _ in UInt8.random(in: 0...255, using: &random) })
+                bytes += WebSocketPeer.frame(
+                    opcodes.randomElement(using: &random) ?? .text, payload.prefix(Int.random(in: 0...150, using: &random)),
+                    isFinal: .random(using: &random), isCompressed: .random(using: &random))
+            }
+            if .random(using: &random) {
+                bytes[Int.random(in: 0..<bytes.count, using: &random)] ^= 1 << UInt8.random(in: 0...7, using: &random)
+            }
+            let whole = events(bytes, by: bytes.count, limits: .init(frame: 140, message: 300), inflater: inflater())
+            for size in [1, 7] {
+                let cut = events(bytes, by: size, limits: .init(frame: 140, message: 300), inflater: inflater())
+                #expect(cut.events == whole.events, "\(Array(bytes))")
+                #expect(cut.code == whole.code, "\(Array(bytes))")
+            }
+        }
+    }
+
     // MARK: Compression
 
     private func inflater() -> MessageInflater { MessageInflater(DeflateAgreement()) }

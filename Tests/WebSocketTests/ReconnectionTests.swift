@@ -32,6 +32,14 @@ import Testing
         #expect(WebSocketReconnection.never.delay(after: lost, attempts: 0) == nil)
     }
 
+    @Test("a refusal may say how long to wait, but not for longer than the longest pause", arguments: [(5, true), (10, true), (11, false)])
+    func retryAfter(_ seconds: Int, _ isWaited: Bool) {
+        let response = ResponseHead(statusCode: 503, headers: ["Retry-After": "\(seconds)"])
+        let refused = WebSocketError.handshakeRefused(WebSocketRefusal(response: response, body: Data()))
+        let policy = WebSocketReconnection(maximumDelay: .seconds(10))
+        #expect(policy.delay(after: refused, attempts: 3) == (isWaited ? .seconds(seconds) : nil))
+    }
+
     @Test(
         "what may pass",
         arguments: [

@@ -62,6 +62,29 @@ import Testing
         #expect(request.header("Accept-Encoding") == nil)
     }
 
+    @Test("the session's cookies are sent, and those of the answer kept, unless the request does not want that") func cookies() async throws
+    {
+        let server = try makeServer(fields: { ["Set-Cookie: seen=\($0.connection)"] }) { try $0.echo() }
+        let storage = URLSessionConfiguration.ephemeral.httpCookieStorage
+        let manager = makeManager { $0.cookieStorage = storage }
+        var request = try URLRequest(url: server.url(), method: .get, headers: ["Cookie": "own=1"])
+        for _ in 0..<2 { try await manager.webSocket(request).open() }
+        request.httpShouldHandleCookies = false
+        try await manager.webSocket(request).open()
+        #expect(server.requests.map { $0.header("Cookie") } == ["own=1", "own=1; seen=1", "own=1"])
+    }
+
+    @Test("messages are sent from a sequence") func sendSequence() async throws {
+        let server = try makeEchoServer()
+        let socket = manager.webSocket(server.url())
+        let (sequence, continuation) = AsyncStream.makeStream(of: WebSocketMessage.self)
+        for number in 0..<3 { continuation.yield(.text("\(number)")) }
+        continuation.finish()
+        try await socket.send(from: sequence)
+        var messages = socket.messages.makeAsyncIterator()
+        for number in 0..<3 { #expect(try await messages.next() == .text("\(number)")) }
+    }
+
     @Test("what an adapter throws ends it") func throwingAdapter() async throws {
         struct NoToken: Error {}
         let socket = manager.webSocket("ws://127.0.0.1:1/", adapter: Adapter { _ in throw NoToken() })

@@ -4,14 +4,14 @@ import CurlewHTTP
 import CurlewTransport
 
 /// How long a response asks to wait before the next attempt (RFC 9110, section 10.2.3).
-struct RetryAfter: Equatable {
+package struct RetryAfter: Equatable {
     /// In seconds; 0 for a date that has passed, infinite for a number that nobody could wait for.
-    let delay: TimeInterval
+    package let delay: TimeInterval
 
     /// `nil` when the response does not say, or not in one of the two forms.
     ///
     /// A date counts from the response's own `Date`, so that the clocks of both sides need not agree; from `now` without one.
-    init?(_ head: ResponseHead, now: Date = Date()) {
+    package init?(_ head: ResponseHead, now: Date = Date()) {
         guard let value = head.value(for: "Retry-After")?.trimmingCharacters(in: .whitespaces), !value.isEmpty else {
             return nil
         }
