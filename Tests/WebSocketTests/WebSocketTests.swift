@@ -322,6 +322,40 @@ import Testing
         }
     }
 
+    @Test("closing before it is open first sends what waits") func closeEarly() async throws {
+        let gate = Gate()
+        let frames = Log<WebSocketPeer.Opcode>()
+        let server = try makeServer(answer: { _ in
+            gate.wait()
+            return nil
+        }) { peer in
+            while let frame = try peer.receive() {
+                frames.append(frame.opcode)
+                if frame.opcode == .close { return try peer.send(.close, frame.payload) }
+            }
+        }
+        let socket = manager.webSocket(server.url())
+        try await socket.send("early")
+        async let closing = socket.close()
+        #expect(await gate.arrivals())
+        gate.open()
+        #expect(try await closing.code == .normalClosure)
+        #expect(frames.elements == [.text, .close])
+    }
+
+    @Test("a connection that breaks is told as of every stream") func reset() async throws {
+        let server = try makeServer { peer in
+            _ = try peer.receive()
+            peer.reset()
+        }
+        let socket = manager.webSocket(server.url())
+        try await socket.send("x")
+        guard case CurlewError.transferFailed(let reason)? = await failure(of: { for try await _ in socket.messages {} }) else {
+            return #expect(Bool(false))
+        }
+        #expect(reason.kind == .connectionLost)
+    }
+
     // MARK: Letting go
 
     @Test("cancelling ends it at once, for all who wait") func cancel() async throws {
