@@ -27,32 +27,39 @@ import Testing
         WebSocketPeer.frame(opcode, Data(text.utf8), isFinal: isFinal)
     }
 
-    private static let conversations: [(String, Data, [MessageReader.Event])] = [
-        ("a text", frame(.text, "Hello"), [.message(.text("Hello"))]),
-        ("an empty text", frame(.text, ""), [.message(.text(""))]),
-        ("empty bytes", frame(.binary, ""), [.message(.binary(Data()))]),
-        ("bytes that are no text", WebSocketPeer.frame(.binary, Data([0xFF])), [.message(.binary(Data([0xFF])))]),
-        (
-            "fragments with a ping between them",
-            frame(.text, "Hé", isFinal: false) + frame(.ping, "p") + frame(.continuation, "ll", isFinal: false) + frame(.continuation, "o"),
-            [.ping(Data("p".utf8)), .message(.text("Héllo"))]
-        ),
-        (
-            "a character in two fragments",
-            WebSocketPeer.frame(.text, Data([0xC3]), isFinal: false) + WebSocketPeer.frame(.continuation, Data([0xA9])),
-            [.message(.text("é"))]
-        ),
-        (
-            "empty fragments", frame(.binary, "", isFinal: false) + frame(.continuation, "", isFinal: false) + frame(.continuation, ""),
-            [.message(.binary(Data()))]
-        ),
-        (
-            "a pong and two messages", frame(.pong, "x") + frame(.text, "1") + frame(.text, "2"),
-            [.pong(Data("x".utf8)), .message(.text("1")), .message(.text("2"))]
-        ),
-        ("a long message", frame(.text, String(repeating: "x", count: 70_000)), [.message(.text(String(repeating: "x", count: 70_000)))]),
-        ("a close", WebSocketPeer.frame(.close, Data([0x03, 0xE9, 0x62])), [.close(WebSocketClosure(code: .goingAway, reason: "b"))]),
-    ]
+    // Made anew each time: Data that is kept for good is taken for a leak, as its pointer has other bits in it.
+    private static var conversations: [(String, Data, [MessageReader.Event])] {
+        [
+            ("a text", frame(.text, "Hello"), [.message(.text("Hello"))]),
+            ("an empty text", frame(.text, ""), [.message(.text(""))]),
+            ("empty bytes", frame(.binary, ""), [.message(.binary(Data()))]),
+            ("bytes that are no text", WebSocketPeer.frame(.binary, Data([0xFF])), [.message(.binary(Data([0xFF])))]),
+            (
+                "fragments with a ping between them",
+                frame(.text, "Hé", isFinal: false) + frame(.ping, "p") + frame(.continuation, "ll", isFinal: false)
+                    + frame(.continuation, "o"),
+                [.ping(Data("p".utf8)), .message(.text("Héllo"))]
+            ),
+            (
+                "a character in two fragments",
+                WebSocketPeer.frame(.text, Data([0xC3]), isFinal: false) + WebSocketPeer.frame(.continuation, Data([0xA9])),
+                [.message(.text("é"))]
+            ),
+            (
+                "empty fragments", frame(.binary, "", isFinal: false) + frame(.continuation, "", isFinal: false) + frame(.continuation, ""),
+                [.message(.binary(Data()))]
+            ),
+            (
+                "a pong and two messages", frame(.pong, "x") + frame(.text, "1") + frame(.text, "2"),
+                [.pong(Data("x".utf8)), .message(.text("1")), .message(.text("2"))]
+            ),
+            (
+                "a long message", frame(.text, String(repeating: "x", count: 70_000)),
+                [.message(.text(String(repeating: "x", count: 70_000)))]
+            ),
+            ("a close", WebSocketPeer.frame(.close, Data([0x03, 0xE9, 0x62])), [.close(WebSocketClosure(code: .goingAway, reason: "b"))]),
+        ]
+    }
 
     @Test("messages are put together, however their bytes are cut", arguments: conversations.indices)
     func assembly(_ index: Int) {
@@ -64,21 +71,23 @@ import Testing
         }
     }
 
-    private static let violations: [(String, Data, UInt16)] = [
-        ("a fragment of nothing", frame(.continuation, "x"), 1002),
-        ("a message within another", frame(.text, "a", isFinal: false) + frame(.text, "b"), 1002),
-        ("a compressed frame that nobody agreed to", WebSocketPeer.frame(.text, Data(), isCompressed: true), 1002),
-        ("a text that is none", WebSocketPeer.frame(.text, Data([0x61, 0xFF])), 1007),
-        ("a text that ends within a character", WebSocketPeer.frame(.text, Data([0x61, 0xC3])), 1007),
-        ("a text that can't become one, before its end", WebSocketPeer.frame(.text, Data([0xC0]), isFinal: false), 1007),
-        ("a close frame with a code that is none", WebSocketPeer.frame(.close, Data([0, 1])), 1002),
-        ("a frame over its limit", WebSocketPeer.frame(.binary, Data(count: 101)), 1009),
-        (
-            "fragments over the message's limit",
-            frame(.binary, String(repeating: "x", count: 100), isFinal: false)
-                + frame(.continuation, String(repeating: "x", count: 51)), 1009
-        ),
-    ]
+    private static var violations: [(String, Data, UInt16)] {
+        [
+            ("a fragment of nothing", frame(.continuation, "x"), 1002),
+            ("a message within another", frame(.text, "a", isFinal: false) + frame(.text, "b"), 1002),
+            ("a compressed frame that nobody agreed to", WebSocketPeer.frame(.text, Data(), isCompressed: true), 1002),
+            ("a text that is none", WebSocketPeer.frame(.text, Data([0x61, 0xFF])), 1007),
+            ("a text that ends within a character", WebSocketPeer.frame(.text, Data([0x61, 0xC3])), 1007),
+            ("a text that can't become one, before its end", WebSocketPeer.frame(.text, Data([0xC0]), isFinal: false), 1007),
+            ("a close frame with a code that is none", WebSocketPeer.frame(.close, Data([0, 1])), 1002),
+            ("a frame over its limit", WebSocketPeer.frame(.binary, Data(count: 101)), 1009),
+            (
+                "fragments over the message's limit",
+                frame(.binary, String(repeating: "x", count: 100), isFinal: false)
+                    + frame(.continuation, String(repeating: "x", count: 51)), 1009
+            ),
+        ]
+    }
 
     @Test("what breaks the rules is found", arguments: violations.indices)
     func ruleBreaks(_ index: Int) {
@@ -131,27 +140,29 @@ import Testing
     private func inflater() -> MessageInflater { MessageInflater(DeflateAgreement()) }
 
     /// What RFC 7692, section 7.2.3, gives as examples of "Hello".
-    private static let hellos: [(String, Data)] = [
-        ("one block", WebSocketPeer.frame(.text, Data([0xf2, 0x48, 0xcd, 0xc9, 0xc9, 0x07, 0x00]), isCompressed: true)),
-        (
-            "two fragments",
-            WebSocketPeer.frame(.text, Data([0xf2, 0x48, 0xcd]), isFinal: false, isCompressed: true)
-                + WebSocketPeer.frame(.continuation, Data([0xc9, 0xc9, 0x07, 0x00]))
-        ),
-        (
-            "no compression",
-            WebSocketPeer.frame(.text, Data([0x00, 0x05, 0x00, 0xfa, 0xff, 0x48, 0x65, 0x6c, 0x6c, 0x6f, 0x00]), isCompressed: true)
-        ),
-        (
-            "a block that says it is the last",
-            WebSocketPeer.frame(.text, Data([0xf3, 0x48, 0xcd, 0xc9, 0xc9, 0x07, 0x00, 0x00]), isCompressed: true)
-        ),
-        (
-            "two blocks",
-            WebSocketPeer.frame(
-                .text, Data([0xf2, 0x48, 0x05, 0x00, 0x00, 0x00, 0xff, 0xff, 0xca, 0xc9, 0xc9, 0x07, 0x00]), isCompressed: true)
-        ),
-    ]
+    private static var hellos: [(String, Data)] {
+        [
+            ("one block", WebSocketPeer.frame(.text, Data([0xf2, 0x48, 0xcd, 0xc9, 0xc9, 0x07, 0x00]), isCompressed: true)),
+            (
+                "two fragments",
+                WebSocketPeer.frame(.text, Data([0xf2, 0x48, 0xcd]), isFinal: false, isCompressed: true)
+                    + WebSocketPeer.frame(.continuation, Data([0xc9, 0xc9, 0x07, 0x00]))
+            ),
+            (
+                "no compression",
+                WebSocketPeer.frame(.text, Data([0x00, 0x05, 0x00, 0xfa, 0xff, 0x48, 0x65, 0x6c, 0x6c, 0x6f, 0x00]), isCompressed: true)
+            ),
+            (
+                "a block that says it is the last",
+                WebSocketPeer.frame(.text, Data([0xf3, 0x48, 0xcd, 0xc9, 0xc9, 0x07, 0x00, 0x00]), isCompressed: true)
+            ),
+            (
+                "two blocks",
+                WebSocketPeer.frame(
+                    .text, Data([0xf2, 0x48, 0x05, 0x00, 0x00, 0x00, 0xff, 0xff, 0xca, 0xc9, 0xc9, 0x07, 0x00]), isCompressed: true)
+            ),
+        ]
+    }
 
     @Test("the examples of RFC 7692, section 7.2.3", arguments: hellos.indices)
     func compressedExamples(_ index: Int) {
@@ -182,15 +193,20 @@ import Testing
         #expect(events(bytes, by: 5, inflater: inflater()).events == expected)
     }
 
-    private static let corrupt: [(String, Data, UInt16)] = [
-        ("no DEFLATE", WebSocketPeer.frame(.binary, Data([0x07]), isCompressed: true), 1007),
-        (
-            "the bit on a later fragment",
-            WebSocketPeer.frame(.binary, Data([0xf2]), isFinal: false, isCompressed: true)
-                + WebSocketPeer.frame(.continuation, Data(), isCompressed: true), 1002
-        ),
-        ("a text that is none", WebSocketPeer.frame(.text, Data([0x00, 0x01, 0x00, 0xfe, 0xff, 0xff, 0x00]), isCompressed: true), 1007),
-    ]
+    private static var corrupt: [(String, Data, UInt16)] {
+        [
+            ("no DEFLATE", WebSocketPeer.frame(.binary, Data([0x07]), isCompressed: true), 1007),
+            (
+                "the bit on a later fragment",
+                WebSocketPeer.frame(.binary, Data([0xf2]), isFinal: false, isCompressed: true)
+                    + WebSocketPeer.frame(.continuation, Data(), isCompressed: true), 1002
+            ),
+            (
+                "a text that is none", WebSocketPeer.frame(.text, Data([0x00, 0x01, 0x00, 0xfe, 0xff, 0xff, 0x00]), isCompressed: true),
+                1007
+            ),
+        ]
+    }
 
     @Test("compressed messages that break the rules are found", arguments: corrupt.indices)
     func corruptMessages(_ index: Int) {
