@@ -2,10 +2,10 @@
 // SPDX-License-Identifier: Apache-2.0
 import PackageDescription
 
-// Whoever imports the umbrella depends on each layer by name: else the build does not see that a layer has changed.
-let library: [Target.Dependency] = ["Curlew", "CurlewCore", "CurlewTransport", "CurlewEncoding", "CurlewHTTP"]
-
+// Whoever imports the umbrella, or more than one layer, depends on each by name: else the build does not see that a layer has changed.
 let layers = ["CurlewCore", "CurlewTransport", "CurlewEncoding", "CurlewHTTP"]
+let core: [Target.Dependency] = layers.map { .target(name: $0) }
+let library: [Target.Dependency] = ["Curlew"] + core
 
 let package = Package(
     name: "curlew",
@@ -13,17 +13,15 @@ let package = Package(
     products: [
         // Every public target stands in the product: a product of the umbrella alone does not rebuild its clients when a
         // layer below changes, and hides API breaks from `swift package diagnose-api-breaking-changes`.
-        .library(name: "Curlew", targets: ["Curlew", "CurlewCore", "CurlewTransport", "CurlewEncoding", "CurlewHTTP"]),
-        .library(
-            name: "CurlewAlamofire", targets: ["CurlewAlamofire", "CurlewCore", "CurlewTransport", "CurlewEncoding", "CurlewHTTP"]),
+        .library(name: "Curlew", targets: ["Curlew"] + layers),
+        // What follows is for those who ask for it; nobody else builds it.
+        .library(name: "CurlewAlamofire", targets: ["CurlewAlamofire"] + layers),
         .library(name: "CurlewRequests", targets: ["CurlewRequests", "CurlewCaching"] + layers),
+        .library(name: "CurlewOperations", targets: ["CurlewOperations"] + layers),
+        .library(name: "CurlewWebSocket", targets: ["CurlewWebSocket"] + layers),
+        .library(name: "CurlewEvents", targets: ["CurlewEvents"] + layers),
         .library(name: "CurlewCaching", targets: ["CurlewCaching", "CurlewHTTP"]),
-        // A decoder for those who ask for it; nobody else builds it.
         .library(name: "CurlewJSON", targets: ["CurlewJSON", "CurlewHTTP"]),
-        .library(
-            name: "CurlewOperations", targets: ["CurlewOperations", "CurlewCore", "CurlewTransport", "CurlewEncoding", "CurlewHTTP"]),
-            name: "CurlewWebSocket", targets: ["CurlewWebSocket", "CurlewCore", "CurlewTransport", "CurlewEncoding", "CurlewHTTP"]),
-        .library(name: "CurlewEvents", targets: ["CurlewEvents", "CurlewCore", "CurlewTransport", "CurlewEncoding", "CurlewHTTP"]),
         .executable(name: "curlew", targets: ["CurlewTool"]),
     ],
     traits: [
@@ -58,22 +56,13 @@ let package = Package(
             ],
             path: "Sources/Transport"),
         .target(name: "CurlewCore", dependencies: ["CurlewHTTP", "CurlewEncoding", "CurlewTransport"], path: "Sources/Core"),
-        .target(name: "Curlew", dependencies: ["CurlewCore", "CurlewTransport", "CurlewEncoding", "CurlewHTTP"]),
-        .target(
-            name: "CurlewAlamofire", dependencies: ["CurlewCore", "CurlewTransport", "CurlewEncoding", "CurlewHTTP"],
-            path: "Sources/Alamofire"),
+        .target(name: "Curlew", dependencies: core),
+        .target(name: "CurlewAlamofire", dependencies: core, path: "Sources/Alamofire"),
         .target(name: "CurlewCaching", dependencies: ["CurlewHTTP"], path: "Sources/Caching"),
-        .target(
-            name: "CurlewRequests", dependencies: ["CurlewCaching", "CurlewCore", "CurlewTransport", "CurlewEncoding", "CurlewHTTP"],
-            path: "Sources/Requests"),
-        .target(
-            name: "CurlewOperations", dependencies: ["CurlewCore", "CurlewTransport", "CurlewEncoding", "CurlewHTTP"],
-            path: "Sources/Operations"),
-        .target(
-            name: "CurlewWebSocket", dependencies: ["CurlewCore", "CurlewTransport", "CurlewEncoding", "CurlewHTTP"],
-            path: "Sources/WebSocket"),
-        .target(
-            name: "CurlewEvents", dependencies: ["CurlewCore", "CurlewTransport", "CurlewEncoding", "CurlewHTTP"], path: "Sources/Events"),
+        .target(name: "CurlewRequests", dependencies: core + ["CurlewCaching"], path: "Sources/Requests"),
+        .target(name: "CurlewOperations", dependencies: core, path: "Sources/Operations"),
+        .target(name: "CurlewWebSocket", dependencies: core, path: "Sources/WebSocket"),
+        .target(name: "CurlewEvents", dependencies: core, path: "Sources/Events"),
         .executableTarget(name: "CurlewTool", dependencies: library, path: "Sources/Tool"),
 
         // Tests, one target a layer.
@@ -84,15 +73,14 @@ let package = Package(
         .testTarget(name: "JSONTests", dependencies: ["CurlewJSON", "CurlewCore", "CurlewHTTP", "CurlewTestSupport"]),
         .testTarget(name: "EncodingTests", dependencies: ["CurlewEncoding", "CurlewHTTP"]),
         .testTarget(name: "TransportTests", dependencies: ["CurlewTransport", "CurlewHTTP", "CurlewTestSupport"]),
-        .testTarget(
-            name: "CoreTests", dependencies: ["CurlewCore", "CurlewTransport", "CurlewEncoding", "CurlewHTTP", "CurlewTestSupport"]),
+        .testTarget(name: "CoreTests", dependencies: core + ["CurlewTestSupport"]),
         .testTarget(name: "EndToEndTests", dependencies: library + ["CurlewWebSocket", "CurlewTestSupport", "curlew-probe"]),
         .testTarget(name: "WebSocketTests", dependencies: library + ["CurlewWebSocket", "CurlewTestSupport"]),
         .testTarget(name: "EventsTests", dependencies: library + ["CurlewEvents", "CurlewTestSupport"]),
         // What the end-to-end tests run in a process of its own; in no product.
         .executableTarget(
-            name: "curlew-probe", dependencies: library + ["CurlewCaching", "CurlewOperations", "CurlewTestSupport"], path: "Tests/Probe"),
-        .executableTarget(name: "curlew-probe", dependencies: library + ["CurlewWebSocket", "CurlewTestSupport"], path: "Tests/Probe"),
+            name: "curlew-probe",
+            dependencies: library + ["CurlewCaching", "CurlewOperations", "CurlewWebSocket", "CurlewTestSupport"], path: "Tests/Probe"),
         // Does what a test kit from outside asks for; in no product.
         .executableTarget(name: "curlew-kit", dependencies: library + ["CurlewWebSocket"], path: "Tests/Driver"),
         // What scripts/fuzz fuzzes, and the inputs that it has kept.
@@ -108,16 +96,10 @@ let package = Package(
             name: "AlamofireSample", dependencies: ["CurlewAlamofire"], path: "Tests/AlamofireSample",
             swiftSettings: [.swiftLanguageMode(.v5)]),
         .testTarget(
-            name: "RequestsTests",
-            dependencies: [
-                "CurlewRequests", "CurlewCaching", "CurlewCore", "CurlewTransport", "CurlewEncoding", "CurlewHTTP", "CurlewTestSupport",
-                "requests-probe",
-            ]),
+            name: "RequestsTests", dependencies: core + ["CurlewRequests", "CurlewCaching", "CurlewTestSupport", "requests-probe"]),
         // What the tests of requests kill; in no product.
         .executableTarget(
-            name: "requests-probe",
-            dependencies: ["CurlewRequests", "CurlewCaching", "CurlewCore", "CurlewTransport", "CurlewEncoding", "CurlewHTTP"],
-            path: "Tests/RequestsProbe"),
+            name: "requests-probe", dependencies: core + ["CurlewRequests", "CurlewCaching"], path: "Tests/RequestsProbe"),
         .testTarget(name: "OperationsTests", dependencies: library + ["CurlewOperations", "CurlewTestSupport", "curlew-probe"]),
         .testTarget(name: "ToolTests", dependencies: library + ["CurlewTool", "CurlewTestSupport"]),
     ],
