@@ -3,16 +3,21 @@
 import PackageDescription
 
 // A package of its own, so that nobody who depends on Curlew builds it. `scripts/bench` builds and runs it, with
-// the C floor beside it. For Linux.
+// the C floor beside it. What Curlew is compared with is in Peers, a package again: CI does not build that. For Linux.
+let settings: [SwiftSetting] = [.enableUpcomingFeature("ExistentialAny")]
+
 let package = Package(
     name: "curlew-benchmarks",
+    platforms: [.macOS(.v15)],
+    products: [.library(name: "BenchSupport", targets: ["BenchSupport"])],
     dependencies: [.package(name: "curlew", path: "..")],
     targets: [
+        .target(name: "BenchSupport", swiftSettings: settings),
         .executableTarget(
             name: "CurlewBench",
-            dependencies: [.product(name: "Curlew", package: "curlew")],
-            swiftSettings: [.enableUpcomingFeature("ExistentialAny")]
-        )
+            dependencies: ["BenchSupport", .product(name: "Curlew", package: "curlew")],
+            swiftSettings: settings
+        ),
     ],
     swiftLanguageModes: [.v6]
 )

@@ -2,10 +2,12 @@
 //
 // The floor: what the same requests cost in C over the same libcurl, with nothing in between.
 //
-//     floor get URL COUNT INFLIGHT [--h2] [--cold] [--ca FILE]
-//     floor download URL FILE [--ca FILE]
-//     floor upload URL FILE [--ca FILE]
+//     floor get URL COUNT INFLIGHT [--h2] [--multiplex] [--cold] [--ca FILE] [--beside WAITING SLOW-URL]
+//     floor wait URL COUNT
+//     floor download URL FILE
+//     floor upload URL FILE
 //
+// HTTP/2 has one stream a connection without --multiplex. TLS sessions are resumed.
 // One thread, one curl_multi_poll loop, pooled easy handles. Each request resets its handle and sets every option again,
 // as a library must that knows nothing about the next request. Prints one line of JSON.
 
@@ -29,7 +31,11 @@ typedef struct {
     const char *url;
     const char *caFile;
     bool http2;
+    bool multiplex;
     bool cold;
+    long waiting;
+    const char *slowURL;
+    CURLSH *share;
 } Options;
 
 typedef struct {
@@ -79,24 +85,25 @@ static Clock clockNow(void) {
 }
 
 // ru_maxrss would also count the program that started this one.
-static long peakResidentKiB(void) {
+static long residentKiB(const char *pattern) {
     FILE *status = fopen("/proc/self/status", "r");
     char line[256];
-    long peak = 0;
+    long size = 0;
     while (status && fgets(line, sizeof line, status)) {
-        if (sscanf(line, "VmHWM: %ld", &peak) == 1) break;
+        if (sscanf(line, pattern, &size) == 1) break;
     }
     if (status) fclose(status);
-    return peak;
+    return size;
 }
 
-static void report(const char *mode, Tally tally, Clock start, Clock end) {
+static void report(Tally tally, Clock start, Clock end, long baseKiB) {
     double cpu = end.cpu - start.cpu;
-    printf("{\"program\": \"floor\", \"mode\": \"%s\", \"requests\": %ld, \"failed\": %ld, \"bytes\": %lld, "
-           "\"wall_seconds\": %.6f, \"cpu_seconds\": %.6f, \"cpu_us_per_request\": %.3f, \"peak_rss_kib\": %ld, "
-           "\"libcurl\": \"%s\"}\n",
-           mode, tally.requests, tally.failed, tally.bytes, end.wall - start.wall, cpu,
-           tally.requests ? cpu * 1e6 / (double)tally.requests : 0, peakResidentKiB(), curl_version_info(CURLVERSION_NOW)->version);
+    printf("{\"program\": \"floor\", \"requests\": %ld, \"failed\": %ld, \"bytes\": %lld, "
+           "\"wall_seconds\": %.6f, \"cpu_seconds\": %.6f, \"cpu_us_per_request\": %.3f, \"base_rss_kib\": %ld, "
+           "\"peak_rss_kib\": %ld, \"libcurl\": \"%s\"}\n",
+           tally.requests, tally.failed, tally.bytes, end.wall - start.wall, cpu,
+           tally.requests ? cpu * 1e6 / (double)tally.requests : 0, baseKiB, residentKiB("VmHWM: %ld"),
+           curl_version_info(CURLVERSION_NOW)->version);
 }
 
 // MARK: - Callbacks
@@ -181,9 +188,10 @@ static void setConnectionOptions(CURL *handle, const Options *options) {
     curl_easy_setopt(handle, CURLOPT_LOW_SPEED_TIME, (long)idleTimeoutSeconds);
     curl_easy_setopt(handle, CURLOPT_HTTP_VERSION, (long)(options->http2 ? CURL_HTTP_VERSION_2TLS : CURL_HTTP_VERSION_1_1));
     // Without it libcurl opens a connection for each request that starts before the first connection has spoken HTTP/2.
-    curl_easy_setopt(handle, CURLOPT_PIPEWAIT, options->http2 ? 1L : 0L);
+    curl_easy_setopt(handle, CURLOPT_PIPEWAIT, options->multiplex ? 1L : 0L);
     curl_easy_setopt(handle, CURLOPT_FRESH_CONNECT, options->cold ? 1L : 0L);
     curl_easy_setopt(handle, CURLOPT_FORBID_REUSE, options->cold ? 1L : 0L);
+    curl_easy_setopt(handle, CURLOPT_SHARE, options->share);
     if (options->caFile) curl_easy_setopt(handle, CURLOPT_CAINFO, options->caFile);
 }
 
@@ -248,11 +256,12 @@ static void finish(Transfer *transfer, CURLcode code, Tally *tally) {
 
 // MARK: - The loop
 
-static CURLM *makeMulti(long inFlight) {
+static CURLM *makeMulti(long inFlight, const Options *options) {
     CURLM *multi = curl_multi_init();
     if (!multi) fail("multi", "out of memory");
     // The limit counts busy connections too.
     curl_multi_setopt(multi, CURLMOPT_MAXCONNECTS, 2 * inFlight + 16);
+    curl_multi_setopt(multi, CURLMOPT_PIPELINING, options->multiplex ? CURLPIPE_MULTIPLEX : CURLPIPE_NOTHING);
     return multi;
 }
 
@@ -310,41 +319,99 @@ static Tally runOne(CURLM *multi, Transfer *transfer) {
     return tally;
 }
 
-// MARK: - Commands
+// Without it no easy handle would know the TLS sessions of the others.
+static CURLSH *makeShare(void) {
+    CURLSH *share = curl_share_init();
+    if (!share) fail("share", "out of memory");
+    curl_share_setopt(share, CURLSHOPT_SHARE, CURL_LOCK_DATA_SSL_SESSION);
+    return share;
+}
 
-static int get(const Options *options, long count, long inFlight) {
-    if (count < 1 || inFlight < 1) fail("get", "COUNT and INFLIGHT are at least 1");
-    CURLM *multi = makeMulti(inFlight);
-    Transfer *pool = calloc((size_t)inFlight, sizeof *pool);
-    for (long index = 0; index < inFlight; index++) {
+static Transfer *makePool(long count) {
+    Transfer *pool = calloc((size_t)count, sizeof *pool);
+    if (!pool) fail("pool", "out of memory");
+    for (long index = 0; index < count; index++) {
         pool[index].file = -1;
         pool[index].handle = curl_easy_init();
-        if (!pool[index].handle) fail("get", "out of memory");
+        if (!pool[index].handle) fail("pool", "out of memory");
     }
+    return pool;
+}
 
-    Tally warmUp = runRequests(multi, pool, inFlight, inFlight, options);
-    Clock start = clockNow();
-    Tally tally = runRequests(multi, pool, inFlight, count, options);
-    Clock end = clockNow();
-    report("get", tally, start, end);
-
-    for (long index = 0; index < inFlight; index++) {
+static void removePool(Transfer *pool, long count) {
+    for (long index = 0; index < count; index++) {
         curl_easy_cleanup(pool[index].handle);
         curl_slist_free_all(pool[index].headers);
         free(pool[index].head.bytes);
         free(pool[index].body.bytes);
     }
     free(pool);
+}
+
+// MARK: - Commands
+
+// Makes requests that are not answered, and returns when the server has got them all. They wait until the process ends.
+static void hold(CURLM *multi, const Options *options) {
+    char url[256];
+    Transfer *waiting = makePool(options->waiting);
+    Transfer *asking = makePool(1);
+    Options slow = *options;
+    slow.url = url;
+    snprintf(url, sizeof url, "%s/hold", options->slowURL);
+    for (long index = 0; index < options->waiting; index++) {
+        prepareRequest(&waiting[index], &slow);
+        curl_multi_add_handle(multi, waiting[index].handle);
+    }
+    snprintf(url, sizeof url, "%s/held", options->slowURL);
+    // The answer is as long as the number of requests that the server holds.
+    while (runRequests(multi, asking, 1, 1, &slow).bytes < options->waiting) usleep(20000);
+}
+
+static int get(const Options *options, long count, long inFlight) {
+    CURLM *multi = makeMulti(inFlight + options->waiting, options);
+    if (options->waiting) hold(multi, options);
+    Transfer *pool = makePool(inFlight);
+
+    Tally warmUp = runRequests(multi, pool, inFlight, inFlight, options);
+    long base = residentKiB("VmRSS: %ld");
+    Clock start = clockNow();
+    Tally tally = runRequests(multi, pool, inFlight, count, options);
+    report(tally, start, clockNow(), base);
+    // Its transfers go with the process.
+    if (options->waiting) return warmUp.failed || tally.failed ? 1 : 0;
+
+    removePool(pool, inFlight);
+    curl_multi_cleanup(multi);
+    return warmUp.failed || tally.failed ? 1 : 0;
+}
+
+// All at once, of a server that answers late: what a waiting request takes in memory.
+static int waitForAnswers(const Options *options, long count) {
+    CURLM *multi = makeMulti(count, options);
+    Transfer *first = makePool(1);
+    Options fast = *options;
+    char url[256];
+    snprintf(url, sizeof url, "%.*s/held", (int)(strlen(options->url) - strlen("/slow")), options->url);
+    fast.url = url;
+    Tally warmUp = runRequests(multi, first, 1, 1, &fast);
+    long base = residentKiB("VmRSS: %ld");
+    Clock start = clockNow();
+    Transfer *pool = makePool(count);
+    Tally tally = runRequests(multi, pool, count, count, options);
+    report(tally, start, clockNow(), base);
+    removePool(pool, count);
+    removePool(first, 1);
     curl_multi_cleanup(multi);
     return warmUp.failed || tally.failed ? 1 : 0;
 }
 
 static int transferFile(const char *mode, const Options *options, const char *path) {
     bool isUpload = strcmp(mode, "upload") == 0;
-    CURLM *multi = makeMulti(1);
+    CURLM *multi = makeMulti(1, options);
     Transfer transfer = {.handle = curl_easy_init()};
     if (!transfer.handle) fail(mode, "out of memory");
 
+    long base = residentKiB("VmRSS: %ld");
     Clock start = clockNow();
     transfer.file = isUpload ? open(path, O_RDONLY | O_CLOEXEC) : open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
     struct stat status;
@@ -358,8 +425,7 @@ static int transferFile(const char *mode, const Options *options, const char *pa
     if (!isUpload && !flush(&transfer)) fail(path, strerror(errno));
     if (fstat(transfer.file, &status) != 0 || close(transfer.file) != 0) fail(path, strerror(errno));
     tally.bytes = status.st_size;
-    Clock end = clockNow();
-    report(mode, tally, start, end);
+    report(tally, start, clockNow(), base);
 
     curl_easy_cleanup(transfer.handle);
     curl_slist_free_all(transfer.headers);
@@ -370,44 +436,70 @@ static int transferFile(const char *mode, const Options *options, const char *pa
 }
 
 static void printUsageAndExit(void) {
-    fputs("usage: floor get URL COUNT INFLIGHT [--h2] [--cold] [--ca FILE]\n"
-          "       floor download URL FILE [--ca FILE]\n"
-          "       floor upload URL FILE [--ca FILE]\n", stderr);
+    fputs("usage: floor get URL COUNT INFLIGHT [--h2] [--multiplex] [--cold] [--ca FILE] [--beside WAITING SLOW-URL]\n"
+          "       floor wait URL COUNT\n"
+          "       floor download URL FILE\n"
+          "       floor upload URL FILE\n", stderr);
     exit(2);
 }
 
-int main(int count, char **arguments) {
-    Options options = {0};
-    const char *positional[4];
+// Puts what is no option into `positional` and returns how much that is.
+static int readArguments(int count, char **arguments, Options *options, const char *positional[4]) {
     int positionals = 0;
     for (int index = 1; index < count; index++) {
         const char *argument = arguments[index];
         if (strcmp(argument, "--h2") == 0) {
-            options.http2 = true;
+            options->http2 = true;
+        } else if (strcmp(argument, "--multiplex") == 0) {
+            options->multiplex = true;
         } else if (strcmp(argument, "--cold") == 0) {
-            options.cold = true;
+            options->cold = true;
         } else if (strcmp(argument, "--ca") == 0 && index + 1 < count) {
-            options.caFile = arguments[++index];
+            options->caFile = arguments[++index];
+        } else if (strcmp(argument, "--beside") == 0 && index + 2 < count) {
+            options->waiting = atol(arguments[++index]);
+            options->slowURL = arguments[++index];
         } else if (argument[0] != '-' && positionals < 4) {
             positional[positionals++] = argument;
         } else {
             printUsageAndExit();
         }
     }
+    return positionals;
+}
+
+static long positive(const char *text) {
+    long number = atol(text);
+    if (number < 1) fail(text, "COUNT and INFLIGHT are at least 1");
+    return number;
+}
+
+int main(int count, char **arguments) {
+    Options options = {0};
+    const char *positional[4];
+    int positionals = readArguments(count, arguments, &options, positional);
     if (positionals < 3) printUsageAndExit();
+    const char *command = positional[0];
     options.url = positional[1];
 
     // CURLOPT_NOSIGNAL also keeps libcurl from ignoring it.
     signal(SIGPIPE, SIG_IGN);
     curl_global_init(CURL_GLOBAL_DEFAULT);
+    options.share = makeShare();
     int result = 2;
-    if (strcmp(positional[0], "get") == 0 && positionals == 4) {
-        result = get(&options, atol(positional[2]), atol(positional[3]));
-    } else if ((strcmp(positional[0], "download") == 0 || strcmp(positional[0], "upload") == 0) && positionals == 3) {
-        result = transferFile(positional[0], &options, positional[2]);
+    if (strcmp(command, "get") == 0 && positionals == 4) {
+        result = get(&options, positive(positional[2]), positive(positional[3]));
+    } else if (strcmp(command, "wait") == 0 && positionals == 3) {
+        result = waitForAnswers(&options, positive(positional[2]));
+    } else if ((strcmp(command, "download") == 0 || strcmp(command, "upload") == 0) && positionals == 3) {
+        result = transferFile(command, &options, positional[2]);
     } else {
         printUsageAndExit();
     }
-    curl_global_cleanup();
+    // Transfers that were left waiting still use it.
+    if (!options.waiting) {
+        curl_share_cleanup(options.share);
+        curl_global_cleanup();
+    }
     return result;
 }

@@ -1,48 +1,66 @@
 // SPDX-License-Identifier: Apache-2.0
+import BenchSupport
 import Curlew
 import Foundation
 
 /// Everything of Curlew that the benchmarks call, written as its users write it.
-struct Client: Sendable {
-    private let url: String
+struct Client: BenchClient {
+    private let options: Options
     private let headers: HTTPHeaders
     private let manager: SessionManager
     private let handlerQueue = DispatchQueue(label: "CurlewBench.handlers")
 
     init(_ options: Options) throws {
-        url = options.url
+        self.options = options
+        if options.style == .headers { throw BenchFailure("no adapter that only sets headers") }
+        if options.usesExecutor { throw BenchFailure("no executor") }
+        if options.usesFastDecoder { throw BenchFailure("no decoder of its own") }
         // The server closes the connection after each answer, whatever the client would do.
         headers = options.isCold ? ["Connection": "close"] : [:]
         var configuration = SessionConfiguration()
         // 64 by default: more in flight would measure the queue.
         configuration.maximumConnectionsPerHost = nil
+        // The default depends on libcurl's version.
+        configuration.multiplexes = options.multiplexes
         configuration.proxy = .none
         configuration.httpVersion = options.usesHTTP2 ? .automatic : .http1
         configuration.tls.certificateAuthorityFile = options.caFile
         manager = SessionManager(configuration: configuration)
-        if case .closure = options.command { manager.adapter = AuthorizingAdapter() }
+        if options.style == .adapter || options.style == .handlers { manager.adapter = AuthorizingAdapter() }
     }
 
-    /// One small request with `await`; the bytes of its body.
-    func get() async throws -> Int {
-        try await manager.request(url, headers: headers).serializingData().value.count
+    func get(_ url: String) async throws -> Int {
+        switch options.style {
+        case .adapter, .headers: try await manager.request(url, headers: headers).validate().serializingData().value.count
+        default: try await manager.request(url, headers: headers).serializingData().value.count
+        }
     }
 
-    /// One small request as Alamofire's users write it: adapter, validation, handler on a queue of theirs.
-    func get(handler: @escaping @Sendable (Result<Int, any Error>) -> Void) {
+    func get(_ url: String, handler: @escaping @Sendable (Result<Int, any Error>) -> Void) {
         manager.request(url, headers: headers).validate().responseData(queue: handlerQueue) { response in
             handler(response.result.map(\.count))
         }
     }
 
-    func download(to file: URL) async throws -> Int {
-        let saved = try await manager.download(url, to: file, options: [.removePreviousFile]).serializingURL().value
-        return try saved.resourceValues(forKeys: [.fileSizeKey]).fileSize ?? 0
+    func decode(_ url: String) async throws -> Int {
+        let request = manager.request(url, headers: headers).validate()
+        if options.style == .object { return try await request.serializingDecodable(Profile.self).value.id }
+        return try await request.serializingDecodable([Item].self).value.count
     }
 
-    func upload(_ file: URL) async throws -> Int {
-        _ = try await manager.upload(file, to: url, method: .put).serializingData().value
-        return try file.resourceValues(forKeys: [.fileSizeKey]).fileSize ?? 0
+    func decode(_ bytes: [UInt8]) throws -> Int {
+        // Each time data of its own, as a body is.
+        let data = Data(bytes)
+        if options.style == .object { return try JSONDecoder().decode(Profile.self, from: data).id }
+        return try JSONDecoder().decode([Item].self, from: data).count
+    }
+
+    func download(_ url: String, to path: String) async throws {
+        _ = try await manager.download(url, to: URL(fileURLWithPath: path), options: [.removePreviousFile]).serializingURL().value
+    }
+
+    func upload(_ path: String, to url: String) async throws {
+        _ = try await manager.upload(URL(fileURLWithPath: path), to: url, method: .put).serializingData().value
     }
 }
 

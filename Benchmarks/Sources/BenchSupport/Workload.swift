@@ -32,22 +32,33 @@ final class Workload: Sendable {
         case .success(let count): bytes.wrappingAdd(count, ordering: .relaxed)
         case .failure(let error):
             // The first is enough to see what is wrong.
-            if failed.wrappingAdd(1, ordering: .relaxed).oldValue == 0 { printError("CurlewBench: \(error)") }
+            if failed.wrappingAdd(1, ordering: .relaxed).oldValue == 0 { printError("\(error)") }
         }
         return unfinished.wrappingSubtract(1, ordering: .acquiringAndReleasing).newValue == 0
     }
 }
 
-extension Client {
+extension BenchClient {
+    /// `count` requests in the style that was asked for.
+    func run(_ count: Int, _ options: Options) async -> Tally {
+        let url = options.target
+        switch options.style {
+        case .handlers: return await runWithHandlers(count, options)
+        case .object, .list: return await run(count, inFlight: options.inFlight) { try await decode(url) }
+        case .data, .adapter, .headers: return await run(count, inFlight: options.inFlight) { try await get(url) }
+        }
+    }
+
     /// `count` requests with `await`, `inFlight` child tasks that each make one after the other.
-    func run(_ count: Int, inFlight: Int) async -> Tally {
+    func run(_ count: Int, inFlight: Int, _ request: @escaping @Sendable () async throws -> Int) async -> Tally {
         let workload = Workload(count: count)
+        let executor = executor
         await withTaskGroup(of: Void.self) { group in
             for _ in 0..<inFlight {
-                group.addTask {
+                group.addTask(executorPreference: executor) {
                     while workload.next() {
                         do {
-                            workload.finish(.success(try await get()))
+                            workload.finish(.success(try await request()))
                         } catch {
                             workload.finish(.failure(error))
                         }
@@ -58,22 +69,22 @@ extension Client {
         return workload.tally
     }
 
-    /// `count` requests with handlers: each handler starts the next request, `inFlight` such chains.
-    func runWithHandlers(_ count: Int, inFlight: Int) async -> Tally {
+    /// `count` requests with handlers: each handler starts the next request, so many such chains as are in flight.
+    private func runWithHandlers(_ count: Int, _ options: Options) async -> Tally {
         let workload = Workload(count: count)
         await withCheckedContinuation { ended in
-            for _ in 0..<min(inFlight, count) {
-                startNext(workload) { ended.resume() }
+            for _ in 0..<min(options.inFlight, count) {
+                startNext(workload, options.target) { ended.resume() }
             }
         }
         return workload.tally
     }
 
-    private func startNext(_ workload: Workload, atEnd: @escaping @Sendable () -> Void) {
+    private func startNext(_ workload: Workload, _ url: String, atEnd: @escaping @Sendable () -> Void) {
         guard workload.next() else { return }
-        get { result in
+        get(url) { result in
             if workload.finish(result) { return atEnd() }
-            startNext(workload, atEnd: atEnd)
+            startNext(workload, url, atEnd: atEnd)
         }
     }
 }

@@ -1,0 +1,3 @@
+module net-http
+
+go 1.19
