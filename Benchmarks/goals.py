@@ -113,6 +113,6 @@ GOALS = {
 LIMITS = {
     ("get-64", "curlew"): 1.60,
     ("get-64", "curlew-handlers"): 3.40,
-    ("h2", "curlew"): 1.60,
+    ("h2-shared", "curlew"): 1.45,
     ("download", "curlew"): 1.20,
 }
