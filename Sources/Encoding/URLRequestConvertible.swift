@@ -36,7 +36,8 @@ extension URLRequest {
     /// The same by a name that no other module uses.
     package init(convertible url: any URLConvertible, method: HTTPMethod, headers: HTTPHeaders?) throws {
         try self.init(url: url.asURL())
-        httpMethod = method.rawValue
+        // What it is by itself; setting it costs more than making the request.
+        if method != .get { httpMethod = method.rawValue }
         guard let headers else { return }
 
         // Foundation on Linux drops an invalid field without a word; the request would go out without it.

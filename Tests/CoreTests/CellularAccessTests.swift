@@ -27,7 +27,8 @@ import Testing
         configuration.interfaces = Interfaces(interfaces)
         configuration.allowsCellularAccess = allowed
         configuration.interface = bound
-        return try TransferRequest(url.asURL(), method: .get, headers: [:], body: nil, configuration: configuration)
+        return try TransferRequest(
+            url.asURL(), method: .get, headers: [:], body: nil, in: Session(configuration: configuration, delegate: SessionDelegate()))
     }
 
     @Test(
@@ -54,9 +55,13 @@ import Testing
         var configuration = SessionConfiguration()
         configuration.interfaces = Interfaces("*wwan0")
         var request = try URLRequest(url: "http://example.org/", method: .get)
-        #expect(try TransferRequest(request, given: nil, body: nil, configuration: configuration).allowsCellularAccess)
+        #expect(
+            try TransferRequest(request, given: nil, body: nil, in: Session(configuration: configuration, delegate: SessionDelegate()))
+                .allowsCellularAccess)
         request.allowsCellularAccess = false
-        #expect(throws: CurlewError.self) { try TransferRequest(request, given: nil, body: nil, configuration: configuration) }
+        #expect(throws: CurlewError.self) {
+            try TransferRequest(request, given: nil, body: nil, in: Session(configuration: configuration, delegate: SessionDelegate()))
+        }
     }
 
     @Test("the failure is the response's, without a request sent") func response() async throws {

@@ -105,9 +105,13 @@ import Testing
     @Test("a request's own timeout counts over the session's, unless it is the one that all have") func requestTimeout() throws {
         let configuration = Self.made { $0.timeoutIntervalForRequest = 10 }
         var request = try URLRequest(url: "http://mock/", method: .get)
-        #expect(try TransferRequest(request, given: nil, body: nil, configuration: configuration).options.idleTimeout == .seconds(10))
+        #expect(
+            try TransferRequest(request, given: nil, body: nil, in: Session(configuration: configuration, delegate: SessionDelegate()))
+                .options.idleTimeout == .seconds(10))
         request.timeoutInterval = 20
-        #expect(try TransferRequest(request, given: nil, body: nil, configuration: configuration).options.idleTimeout == .seconds(20))
+        #expect(
+            try TransferRequest(request, given: nil, body: nil, in: Session(configuration: configuration, delegate: SessionDelegate()))
+                .options.idleTimeout == .seconds(20))
     }
 
     @Test("what a request says of cookies, cache and paths goes along, and back") func transferRequest() throws {
@@ -118,7 +122,8 @@ import Testing
         request.mainDocumentURL = URL(string: "http://document/")
         var configuration = SessionConfiguration()
         configuration.interfaces = SystemInterfaces(directory: "/nowhere")
-        let transfer = try TransferRequest(request, given: nil, body: nil, configuration: configuration)
+        let transfer = try TransferRequest(
+            request, given: nil, body: nil, in: Session(configuration: configuration, delegate: SessionDelegate()))
         #expect(transfer.cachePolicy == .reloadIgnoringLocalCacheData)
         #expect(!transfer.handlesCookies && !transfer.allowsCellularAccess)
         #expect(transfer.mainDocumentURL == "http://document/")

@@ -14,7 +14,7 @@ import Testing
         change(&request)
         var configuration = SessionConfiguration()
         configure(&configuration)
-        return try TransferRequest(request, given: nil, body: nil, configuration: configuration)
+        return try TransferRequest(request, given: nil, body: nil, in: Session(configuration: configuration, delegate: SessionDelegate()))
     }
 
     private static func refusal(

@@ -48,7 +48,7 @@ public final class AuthenticationInterceptor<AuthenticatorType: Authenticator>: 
         case fail(AuthenticationError)
     }
 
-    private let authenticator: AuthenticatorType
+    fileprivate let authenticator: AuthenticatorType
     private let refreshWindow: RefreshWindow?
     private let now: @Sendable () -> TimeInterval
     private let state: Lock<State>
@@ -104,14 +104,19 @@ public final class AuthenticationInterceptor<AuthenticatorType: Authenticator>: 
     ///
     /// - Throws: ``AuthenticationError/missingCredential``.
     public func adapt(_ urlRequest: URLRequest) throws -> URLRequest {
+        var adapted = urlRequest
+        authenticator.apply(try usableCredential(), to: &adapted)
+        return adapted
+    }
+
+    /// The interceptor itself, if its authenticator is a ``HeaderAuthenticator``.
+    public var headerAdapter: (any HeaderAdapter)? { self as? any HeaderAdapter }
+
+    fileprivate func usableCredential() throws -> Credential {
         let (credential, generation, isRefreshing) = state.withLock { ($0.credential, $0.generation, $0.refresh != nil) }
         guard let credential else { throw AuthenticationError.missingCredential }
-        guard !isRefreshing, !credential.requiresRefresh else {
-            throw PendingAdaptation { [self] manager, done in refresh(generation, for: manager, done) }
-        }
-        var adapted = urlRequest
-        authenticator.apply(credential, to: &adapted)
-        return adapted
+        guard isRefreshing || credential.requiresRefresh else { return credential }
+        throw PendingAdaptation { [self] manager, done in refresh(generation, for: manager, done) }
     }
 
     // MARK: RequestRetrier
@@ -180,5 +185,16 @@ public final class AuthenticationInterceptor<AuthenticatorType: Authenticator>: 
             return state.waiters
         }
         for waiter in waiters { waiter(result.map { _ in }) }
+    }
+}
+
+// MARK: - HeaderAdapter
+
+extension AuthenticationInterceptor: HeaderAdapter where AuthenticatorType: HeaderAuthenticator {
+    /// Puts the credential into the header fields. One that has to be refreshed first has the request wait for that.
+    ///
+    /// - Throws: ``AuthenticationError/missingCredential``.
+    public func adapt(_ headers: inout HTTPHeaders, of method: HTTPMethod, to url: String) throws {
+        authenticator.apply(try usableCredential(), to: &headers)
     }
 }

@@ -48,6 +48,22 @@ struct Requestable: TaskConvertible {
             case .parsed(let url): url
             }
         }
+
+        var string: String {
+            switch self {
+            case .plain(let string): string
+            case .parsed(let url): url.absoluteString
+            }
+        }
+
+        func transfer(
+            _ method: HTTPMethod, _ headers: HTTPHeaders, _ body: (any BodySource)?, in session: Session
+        ) throws(CurlewError) -> TransferRequest {
+            switch self {
+            case .plain(let url): try TransferRequest(plain: url, method: method, headers: headers, body: body, in: session)
+            case .parsed(let url): try TransferRequest(url, method: method, headers: headers, body: body, in: session)
+            }
+        }
     }
 
     private let original: Original
@@ -121,11 +137,11 @@ struct Requestable: TaskConvertible {
         in session: Session, adapter: (any RequestAdapter)?, body: (any BodySource)? = nil, data: Data? = nil
     ) throws -> TransferRequest {
         var body = body ?? data.map { DataBody($0) }
-        if adapter == nil, case .parts(let target, let method, let headers) = original {
-            switch target {
-            case .plain(let url): return try TransferRequest(plain: url, method: method, headers: headers, body: body, in: session)
-            case .parsed(let url):
-                return try TransferRequest(url, method: method, headers: headers, body: body, configuration: session.configuration)
+        if case .parts(let target, let method, var headers) = original {
+            if adapter == nil { return try target.transfer(method, headers, body, in: session) }
+            if let adapter = adapter?.headerAdapter {
+                try adapter.adapt(&headers, of: method, to: target.string)
+                return try target.transfer(method, headers, body, in: session)
             }
         }
         var request = try asURLRequest()
@@ -135,13 +151,13 @@ struct Requestable: TaskConvertible {
         if data != nil, adapter != nil, let bytes = adapted.httpBody { body = DataBody(bytes) }
         let isOwnStream = streamBody != nil && adapted.httpBodyStream === request.httpBodyStream
         return try TransferRequest(
-            adapted, given: given(in: request), body: body ?? (isOwnStream ? streamBody : nil), configuration: session.configuration)
+            adapted, given: given(in: request), body: body ?? (isOwnStream ? streamBody : nil), in: session)
     }
 
     private func given(in request: URLRequest) -> GivenHeaders? {
         switch original {
         case .urlRequest(_, let given): given
-        case .parts(_, _, let headers): GivenHeaders(headers, in: request)
+        case .parts(_, _, let headers): headers.isEmpty ? nil : GivenHeaders(headers, in: request)
         }
     }
 }

@@ -10,10 +10,8 @@ extension TransferRequest {
     ///   - urlRequest: the request, adapted and all.
     ///   - given: the header fields as the user gave them.
     ///   - body: the body, where it is not the request's own.
-    ///   - configuration: what the session adds.
-    init(
-        _ urlRequest: URLRequest, given: GivenHeaders?, body: (any BodySource)?, configuration: SessionConfiguration
-    ) throws {
+    ///   - session: adds what its configuration says.
+    init(_ urlRequest: URLRequest, given: GivenHeaders?, body: (any BodySource)?, in session: Session) throws {
         guard let url = urlRequest.url else { throw CurlewError.urlRequestValidationFailed(reason: .missingURL) }
         guard let method = HTTPMethod(rawValue: urlRequest.httpMethod ?? "GET") else {
             throw CurlewError.urlRequestValidationFailed(reason: .invalidMethod(urlRequest.httpMethod ?? ""))
@@ -21,34 +19,33 @@ extension TransferRequest {
         let policy = urlRequest.cachePolicy == .useProtocolCachePolicy ? nil : CachePolicy(urlRequest.cachePolicy)
         try self.init(
             url, method: method, headers: urlRequest.orderedHeaders(like: given), body: try body ?? urlRequest.bodySource,
-            cachePolicy: policy, configuration: configuration)
+            cachePolicy: policy, in: session)
         // 60 seconds is what every URLRequest says that nobody has told otherwise; 0 and less are no times to wait.
         let timeout = urlRequest.timeoutInterval
         if timeout != 60, timeout > 0 { options.idleTimeout = .seconds(min(timeout, 1e9)) }
         handlesCookies = urlRequest.httpShouldHandleCookies
         mainDocumentURL = urlRequest.mainDocumentURL?.absoluteString
-        if !urlRequest.allowsCellularAccess { try avoidCellular(configuration) }
-    }
-
-    /// Makes a transfer of parts that need no check but for the header fields.
-    init(
-        plain url: String, method: HTTPMethod, headers: HTTPHeaders, body: (any BodySource)?, in session: Session
-    ) throws(CurlewError) {
-        self.init(url: url, method: method, headers: headers, body: body, prepared: session.options)
-        if !session.configuration.headers.isEmpty { self.headers.addMissing(from: session.configuration.headers) }
-        try validateHeadersAndBody()
-        try takePolicies(of: session.configuration, cachePolicy: session.configuration.cachePolicy)
+        if !urlRequest.allowsCellularAccess { try avoidCellular(session.configuration) }
     }
 
     /// Makes a transfer of a request's parts, checked; without a cache policy of its own it has the session's.
     init(
-        _ url: URL, method: HTTPMethod, headers: HTTPHeaders, body: (any BodySource)?, cachePolicy: CachePolicy? = nil,
-        configuration: SessionConfiguration
+        _ url: URL, method: HTTPMethod, headers: HTTPHeaders, body: (any BodySource)?, cachePolicy: CachePolicy? = nil, in session: Session
     ) throws(CurlewError) {
-        self.init(url: url.absoluteString, method: method, headers: headers, body: body, options: configuration.options)
-        self.headers.addMissing(from: configuration.headers)
-        try validate(url)
-        try takePolicies(of: configuration, cachePolicy: cachePolicy ?? configuration.cachePolicy)
+        let string = url.absoluteString
+        if !PlainURL.isPlain(string) { try Self.validate(url) }
+        try self.init(plain: string, method: method, headers: headers, body: body, cachePolicy: cachePolicy, in: session)
+    }
+
+    /// Makes a transfer of parts that need no check but for the header fields.
+    init(
+        plain url: String, method: HTTPMethod, headers: HTTPHeaders, body: (any BodySource)?, cachePolicy: CachePolicy? = nil,
+        in session: Session
+    ) throws(CurlewError) {
+        self.init(url: url, method: method, headers: headers, body: body, prepared: session.options)
+        if !session.configuration.headers.isEmpty { self.headers.addMissing(from: session.configuration.headers) }
+        try validateHeadersAndBody()
+        try takePolicies(of: session.configuration, cachePolicy: cachePolicy ?? session.configuration.cachePolicy)
     }
 
     /// What holds of cache and paths, where that is not the default.
@@ -66,12 +63,11 @@ extension TransferRequest {
         }
     }
 
-    private func validate(_ url: URL) throws(CurlewError) {
+    private static func validate(_ url: URL) throws(CurlewError) {
         guard let scheme = url.scheme?.lowercased() else { throw .urlRequestValidationFailed(reason: .unsupportedScheme(url: url)) }
         guard scheme == "http" || scheme == "https" else { throw .urlRequestValidationFailed(reason: .unsupportedScheme(url: url)) }
         guard let host = url.host, !host.isEmpty else { throw .urlRequestValidationFailed(reason: .missingHost(url: url)) }
         if let port = url.port, !(1...65_535).contains(port) { throw .urlRequestValidationFailed(reason: .invalidPort(port)) }
-        try validateHeadersAndBody()
     }
 
     private func validateHeadersAndBody() throws(CurlewError) {

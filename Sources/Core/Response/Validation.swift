@@ -24,17 +24,18 @@ extension Request {
 
     fileprivate func addStatusValidator<S: Sequence>(_ statusCodes: S) where S.Element == Int {
         if let range = statusCodes as? Range<Int> {
-            addValidator(.statusCodes { range.contains($0) })
+            addValidator(.statusCodes(range))
         } else {
             let codes = Set(statusCodes)
-            addValidator(.statusCodes { codes.contains($0) })
+            addValidator(.listedStatusCodes(codes))
         }
     }
 
-    /// The types that the request's `Accept` asks for; everything without one.
-    fileprivate var acceptableContentTypes: [String] {
-        let accept = delegate.state.withLock { $0.task }?.currentTransfer?.headers["Accept"] ?? "*/*"
-        return accept.split(separator: ",").map { $0.prefix { $0 != ";" }.filter { !$0.isWhitespace } }
+    /// Adds what the request itself says of acceptable responses. Without an `Accept` every content type is.
+    fileprivate func addStandardValidators() {
+        addStatusValidator(200..<300)
+        guard let accept = task?.currentHeader("Accept") else { return }
+        addValidator(.contentTypes(accept.split(separator: ",").map { $0.prefix { $0 != ";" }.filter { !$0.isWhitespace } }))
     }
 }
 
@@ -69,7 +70,8 @@ extension DataRequest {
     /// Accepts the statuses 200 to 299 and the content types that the request's `Accept` asks for.
     @discardableResult
     public func validate() -> Self {
-        validate(statusCode: 200..<300).validate(contentType: acceptableContentTypes)
+        addStandardValidators()
+        return self
     }
 }
 
@@ -107,6 +109,7 @@ extension DownloadRequest {
     /// Accepts the statuses 200 to 299 and the content types that the request's `Accept` asks for.
     @discardableResult
     public func validate() -> Self {
-        validate(statusCode: 200..<300).validate(contentType: acceptableContentTypes)
+        addStandardValidators()
+        return self
     }
 }

@@ -5,8 +5,10 @@ import CurlewTransport
 
 /// One validation of a request's response.
 enum Validator: Sendable {
+    /// The status lies between these.
+    case statusCodes(Range<Int>)
     /// The status is one of these.
-    case statusCodes(@Sendable (Int) -> Bool)
+    case listedStatusCodes(Set<Int>)
     /// The content type is one of these.
     case contentTypes([String])
     /// Code of the user, which runs on the session's queue only.
@@ -23,25 +25,29 @@ enum Validator: Sendable {
 
     /// Why the response is not acceptable; `nil` when it is, or when there is none to be judged.
     func validate(_ request: Request) -> (any Error)? {
-        let context = request.context
-        guard let head = context.head else { return nil }
-        switch self {
-        case _ where needsBody && !request.hasBody: return nil
-        case .statusCodes, .contentTypes: return failure(of: head)
-        case .custom(let validation): return validation(request, context)
+        if case .custom(let validation) = self {
+            let context = request.context
+            return context.head == nil ? nil : validation(request, context)
         }
+        guard !needsBody || request.hasBody, let head = request.responseHead else { return nil }
+        return failure(of: head)
     }
 
     /// What is wrong with the head alone; `nil` where only code of the user can say.
     func failure(of head: ResponseHead) -> CurlewError? {
         switch self {
-        case .statusCodes(let isAcceptable):
-            isAcceptable(head.statusCode)
-                ? nil : .responseValidationFailed(reason: .unacceptableStatusCode(code: head.statusCode))
+        case .statusCodes(let range): range.contains(head.statusCode) ? nil : .unacceptableStatus(of: head)
+        case .listedStatusCodes(let codes): codes.contains(head.statusCode) ? nil : .unacceptableStatus(of: head)
         case .contentTypes(let acceptable):
             MediaType.failure(of: head.value(for: "Content-Type"), among: acceptable).map { .responseValidationFailed(reason: $0) }
         case .custom: nil
         }
+    }
+}
+
+extension CurlewError {
+    fileprivate static func unacceptableStatus(of head: ResponseHead) -> CurlewError {
+        .responseValidationFailed(reason: .unacceptableStatusCode(code: head.statusCode))
     }
 }
 

@@ -190,7 +190,7 @@ extension TransferRequest {
     fileprivate func changed(to chosen: URLRequest, from proposed: URLRequest, in session: Session) throws -> TransferRequest {
         let isSameBody = chosen.httpBody == proposed.httpBody && chosen.httpBodyStream == nil
         var result = try TransferRequest(
-            chosen, given: GivenHeaders(headers, in: proposed), body: isSameBody ? body : nil, configuration: session.configuration)
+            chosen, given: GivenHeaders(headers, in: proposed), body: isSameBody ? body : nil, in: session)
         let interface = result.options.interface
         result.options = options
         result.options.interface = interface ?? options.interface

@@ -117,6 +117,12 @@ public final class SessionTask: Sendable {
         if case .transfer(let request) = current { request } else { nil }
     }
 
+    /// The value of a header field of the request that is being answered.
+    func currentHeader(_ name: String) -> String? {
+        guard case .transfer(let request) = current else { return nil }
+        return request.headers.isEmpty ? nil : request.headers[name]
+    }
+
     // MARK: Control
 
     /// Starts the task, or lets it go on. Any thread; does nothing for a running or finished task.
