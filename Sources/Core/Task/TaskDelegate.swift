@@ -6,8 +6,8 @@ import Dispatch
 
 /// Holds the state of a request's current task, and its handlers until the request is over.
 ///
-/// Handlers are operations of a queue that is suspended until ``finish()`` releases it: that is its only release, on every path. Whoever
-/// `await`s is resumed at the same moment, without a queue.
+/// Handlers wait until ``finish()`` releases them: that is their only release, on every path. Whoever `await`s is resumed at the same
+/// moment, without a queue.
 open class TaskDelegate: @unchecked Sendable {  // the state is behind a lock
     struct State {
         var lifecycle = RequestLifecycle()
@@ -29,7 +29,7 @@ open class TaskDelegate: @unchecked Sendable {  // the state is behind a lock
         var startTime: CFAbsoluteTime?
         var initialResponseTime: CFAbsoluteTime?
         var endTime: CFAbsoluteTime?
-        fileprivate var queue: OperationQueue?
+        fileprivate var handlers = PendingHandlers()
         fileprivate var waiter: (@Sendable () -> Void)?
         /// Those that came after the first one, who mostly is alone.
         fileprivate var otherWaiters: [@Sendable () -> Void] = []
@@ -60,7 +60,7 @@ open class TaskDelegate: @unchecked Sendable {  // the state is behind a lock
     ///
     /// Operations added here run in their order among the handlers. Made when first asked for.
     public var queue: OperationQueue {
-        state.withLock { handlerQueue(&$0) }
+        state.withLock { $0.handlers.operations(isSuspended: $0.lifecycle.stage != .finished) }
     }
 
     /// The body; `nil` where it is not kept in memory.
@@ -77,23 +77,13 @@ open class TaskDelegate: @unchecked Sendable {  // the state is behind a lock
 
     // MARK: Handlers
 
-    private func handlerQueue(_ state: inout State) -> OperationQueue {
-        if let queue = state.queue { return queue }
-        let queue = OperationQueue()
-        queue.maxConcurrentOperationCount = 1
-        queue.qualityOfService = .utility
-        queue.isSuspended = state.lifecycle.stage != .finished
-        state.queue = queue
-        return queue
-    }
-
     /// Adds a handler behind the others; what is to be done then.
     func addHandler(_ handler: @escaping @Sendable () -> Void) -> RequestLifecycle.Action {
-        let (queue, action) = state.withLock { state in
+        let action = state.withLock { state in
             let action = attach(&state)
-            return (handlerQueue(&state), action)
+            state.handlers.add(handler, isReleased: state.lifecycle.stage == .finished)
+            return action
         }
-        queue.addOperation(handler)
         resultIsWanted()
         return action
     }
@@ -119,7 +109,7 @@ open class TaskDelegate: @unchecked Sendable {  // the state is behind a lock
     private func attach(_ state: inout State) -> RequestLifecycle.Action {
         let action = state.lifecycle.handlerAttached(isUnvalidated: state.nextValidator < state.validators.count)
         // The queue was released for want of handlers; this one waits for the validations that came since.
-        if action == .conclude { state.queue?.isSuspended = true }
+        if action == .conclude { state.handlers.hold() }
         // Nothing more will be chained to the request that a challenge has to wait for.
         if let challenge = state.authentication?.waitEnded() { session.queue.async(execute: challenge) }
         return action
@@ -132,10 +122,10 @@ open class TaskDelegate: @unchecked Sendable {  // the state is behind a lock
             if state.endTime == nil { state.endTime = CFAbsoluteTime.now }
             defer {
                 state.waiter = nil
-                state.otherWaiters = []
+                if !state.otherWaiters.isEmpty { state.otherWaiters = [] }
             }
-            // Inside the lock, where a late validation suspends it again.
-            state.queue?.isSuspended = false
+            // Inside the lock, where a late validation holds them back again.
+            state.handlers.release()
             return (state.waiter, state.otherWaiters)
         }
         waiter?()
@@ -346,7 +336,7 @@ open class TaskDelegate: @unchecked Sendable {  // the state is behind a lock
 
     /// Runs a validation unless the request has failed already: the first failure counts.
     func run(_ validator: Validator, on request: Request) {
-        guard error == nil, let error = validator.validate(request) else { return }
+        guard ownError == nil, let error = validator.validate(request) else { return }
         fail(error)
     }
 
