@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import CCurlew
 import CurlewHTTP
+import Dispatch
 
 /// The transport over libcurl: a handle on one thread that runs its multi interface.
 ///
@@ -30,7 +31,8 @@ public final class EventLoop: Transport {
     /// What can be asked of the thread.
     enum Command: Sendable {
         case start(Start)
-        case openStream(StreamTransferRequest, id: Int, observer: any StreamTransferObserver)
+        // Rare and large: it would make every command as large.
+        indirect case openStream(StreamTransferRequest, id: Int, observer: any StreamTransferObserver)
         case cancel(Int)
         case setSuspended(Bool, Int)
         case resumeReceiving(Int)
@@ -38,14 +40,14 @@ public final class EventLoop: Transport {
         case send(Data, endOfStream: Bool, Int)
         /// Somebody has judged a host's certificates.
         case judged(TrustQuestion, isTrusted: Bool)
+        /// A piece of a task that prefers this thread.
+        case run(UnownedJob)
         case stop
         /// The process ends: touch nothing any more.
         case rest
     }
 
-    private let configuration: TransportConfiguration
-    private let makePoller: @Sendable () throws -> any Poller
-    private let mailbox = Mailbox()
+    let mailbox: Mailbox
 
     /// Makes a loop, but not yet its thread.
     public convenience init(configuration: TransportConfiguration = TransportConfiguration()) {
@@ -56,8 +58,7 @@ public final class EventLoop: Transport {
     package init(
         configuration: TransportConfiguration = TransportConfiguration(), makePoller: @escaping @Sendable () throws -> any Poller
     ) {
-        self.configuration = configuration
-        self.makePoller = makePoller
+        mailbox = Mailbox(configuration: configuration, makePoller: makePoller)
     }
 
     deinit {
@@ -66,62 +67,48 @@ public final class EventLoop: Transport {
 
     /// Starts a transfer; see ``Transport/start(_:id:observer:)``.
     public func start(_ request: TransferRequest, id: Int, observer: any TransferObserver) {
-        post(.start(Start(request: request, id: id, observer: observer, time: MonotonicTime.now(), date: Date())))
+        mailbox.post(.start(Start(request: request, id: id, observer: observer, time: MonotonicTime.now(), date: Date())))
     }
 
     /// Opens a stream; see ``Transport/openStream(_:id:observer:)``.
     public func openStream(_ request: StreamTransferRequest, id: Int, observer: any StreamTransferObserver) {
-        post(.openStream(request, id: id, observer: observer))
+        mailbox.post(.openStream(request, id: id, observer: observer))
     }
 
     /// Ends a transfer or stream; see ``Transport/cancel(_:)``.
     public func cancel(_ id: Int) {
-        post(.cancel(id))
+        mailbox.post(.cancel(id))
     }
 
     /// Stops a transfer or lets it go on; see ``Transport/setSuspended(_:of:)``.
     public func setSuspended(_ suspended: Bool, of id: Int) {
-        post(.setSuspended(suspended, id))
+        mailbox.post(.setSuspended(suspended, id))
     }
 
     /// Takes back an observer's pause; see ``Transport/resumeReceiving(_:)``.
     public func resumeReceiving(_ id: Int) {
-        post(.resumeReceiving(id))
+        mailbox.post(.resumeReceiving(id))
     }
 
     /// Sends on a stream; see ``Transport/send(_:endOfStream:on:)``.
     public func send(_ bytes: Data, endOfStream: Bool, on id: Int) {
-        post(.send(bytes, endOfStream: endOfStream, id))
+        mailbox.post(.send(bytes, endOfStream: endOfStream, id))
     }
 
     /// Ends everything; see ``Transport/shutDown()``.
     public func shutDown() {
         mailbox.close()
     }
-
-    private func post(_ command: Command) {
-        switch mailbox.post(command) {
-        case .accepted: break
-        case .refused: command.refuse(CurlewError.sessionInvalidated)
-        case .needsThread: startThread()
-        }
-    }
-
-    private func startThread() {
-        let start = ThreadStart(configuration: configuration, mailbox: mailbox, makePoller: makePoller)
-        if let code = Thread.start({ start.run() }) {
-            mailbox.threadFailed("No thread for the event loop: \(String(cString: strerror(code)))")
-        }
-    }
 }
 
 extension EventLoop.Command {
-    /// Completes what would have been started. The other commands need no answer.
-    func refuse(_ error: CurlewError) {
+    /// Completes what would have been started, and has somebody else run what has to run. The other commands need no answer.
+    func refuse(_ error: CurlewError, by mailbox: Mailbox) {
         let outcome = TransferOutcome(error: error, metrics: TransferMetrics())
         switch self {
         case .start(let start): start.observer.transfer(start.id, didComplete: outcome)
         case .openStream(_, let id, let observer): observer.stream(id, didComplete: outcome)
+        case .run(let job): DispatchQueue.global().async { Self.perform(job, of: mailbox) }
         default: break
         }
     }
@@ -129,7 +116,7 @@ extension EventLoop.Command {
     /// Whether it is worth a thread; the others are about what was started before.
     var startsSomething: Bool {
         switch self {
-        case .start, .openStream: true
+        case .start, .openStream, .run: true
         default: false
         }
     }
@@ -178,7 +165,7 @@ private struct ThreadStart: Sendable {
 
 /// Commands on their way to the thread, and the thread's sleep.
 final class Mailbox: Sendable {
-    enum Answer {
+    private enum Answer {
         case accepted
         /// The first command: somebody has to make the thread.
         case needsThread
@@ -193,10 +180,32 @@ final class Mailbox: Sendable {
         var wakeUp: WakeUp?
     }
 
+    private let configuration: TransportConfiguration
+    private let makePoller: @Sendable () throws -> any Poller
     private let state = Lock(State())
 
-    /// Puts a command in, and wakes the thread if it sleeps.
-    func post(_ command: EventLoop.Command) -> Answer {
+    init(configuration: TransportConfiguration, makePoller: @escaping @Sendable () throws -> any Poller) {
+        self.configuration = configuration
+        self.makePoller = makePoller
+    }
+
+    /// Puts a command in, and wakes the thread if it sleeps, or makes it. Refuses the command after the end.
+    func post(_ command: EventLoop.Command) {
+        switch put(command) {
+        case .accepted: break
+        case .refused: command.refuse(CurlewError.sessionInvalidated, by: self)
+        case .needsThread: startThread()
+        }
+    }
+
+    private func startThread() {
+        let start = ThreadStart(configuration: configuration, mailbox: self, makePoller: makePoller)
+        if let code = Thread.start({ start.run() }) {
+            threadFailed("No thread for the event loop: \(String(cString: strerror(code)))")
+        }
+    }
+
+    private func put(_ command: EventLoop.Command) -> Answer {
         let (answer, wakeUp) = state.withLock { state -> (Answer, WakeUp?) in
             guard !state.isClosed else { return (.refused, nil) }
             guard state.hasThread || command.startsSomething else { return (.accepted, nil) }
@@ -245,7 +254,8 @@ final class Mailbox: Sendable {
             return state.commands
         }
         for command in commands {
-            command.refuse(.transferFailed(TransferFailure(kind: .configuration, url: command.url, phase: .queued, message: reason)))
+            command.refuse(
+                .transferFailed(TransferFailure(kind: .configuration, url: command.url, phase: .queued, message: reason)), by: self)
         }
     }
 
@@ -254,12 +264,13 @@ final class Mailbox: Sendable {
         state.withLock { $0.wakeUp = nil }
     }
 
-    /// All commands so far, in order, in exchange for an empty array, whose storage is used on.
-    func take(_ commands: inout [EventLoop.Command]) {
+    /// All commands so far, in order, in exchange for an empty array, whose storage is used on; `false` when there are none.
+    func take(_ commands: inout [EventLoop.Command]) -> Bool {
         state.withLock { state in
             state.isSleeping = false
             swap(&state.commands, &commands)
         }
+        return !commands.isEmpty
     }
 
     /// Whether the thread may sleep: not while commands are there.

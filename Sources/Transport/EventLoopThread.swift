@@ -66,10 +66,7 @@ final class EventLoopThread {
         mailbox.threadStarted(poller.wakeUp)
         var commands: [EventLoop.Command] = []
         while true {
-            now = MonotonicTime.now()
-            mailbox.take(&commands)
-            for command in commands { perform(command) }
-            commands.removeAll(keepingCapacity: true)
+            takeCommands(&commands)
             guard !isStopping else { break }
             readOn()
             buffered?.timerAction(at: now)
@@ -82,6 +79,22 @@ final class EventLoopThread {
         }
         stopAll()
         mailbox.threadEnded()
+    }
+
+    /// Does what was asked for, and at once what tasks have asked for that ran here; what those ask for has to wait for the next turn.
+    private func takeCommands(_ commands: inout [EventLoop.Command]) {
+        var hasRunTasks = false
+        repeat {
+            now = MonotonicTime.now()
+            guard mailbox.take(&commands) else { return }
+            let isSecondTime = hasRunTasks
+            hasRunTasks = false
+            for command in commands {
+                if case .run = command { hasRunTasks = !isSecondTime }
+                perform(command)
+            }
+            commands.removeAll(keepingCapacity: true)
+        } while hasRunTasks && !isStopping
     }
 
     private func waitForEvents() {
@@ -123,6 +136,7 @@ final class EventLoopThread {
         case .resumeSending(let id): changePauses(of: id, sendingIsPossible: true) { _ in }
         case .send(let bytes, let endOfStream, let id): streams[id]?.send(bytes, endOfStream: endOfStream)
         case .judged(let question, let isTrusted): judged(question, isTrusted: isTrusted)
+        case .run(let job): EventLoop.Command.perform(job, of: mailbox)
         case .stop: isStopping = true
         case .rest: LiveThreads.rest(mailbox)
         }
@@ -172,7 +186,7 @@ final class EventLoopThread {
         transfer.launchedAt = now
         let mailbox = mailbox
         let id = transfer.id
-        transfer.request.body?.prepare { _ = mailbox.post(.resumeSending(id)) }
+        transfer.request.body?.prepare { mailbox.post(.resumeSending(id)) }
         run(transfer)
     }
 
@@ -264,7 +278,7 @@ final class EventLoopThread {
     func ask(_ question: TrustQuestion, for id: Int) {
         guard case .judge(let judge) = question.requirement.rule, trust.wait(for: question, id) else { return }
         let mailbox = mailbox
-        judge.judge(question.trust) { isTrusted in _ = mailbox.post(.judged(question, isTrusted: isTrusted)) }
+        judge.judge(question.trust) { isTrusted in mailbox.post(.judged(question, isTrusted: isTrusted)) }
     }
 
     private func judged(_ question: TrustQuestion, isTrusted: Bool) {

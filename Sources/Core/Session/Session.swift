@@ -21,6 +21,8 @@ public final class Session: Sendable {
     /// Runs, one after the other, what may run code of users before the handlers do: validations, the retrier, redirect and stream closures.
     let queue: DispatchQueue
     let transport: any Transport
+    /// The transport below all others, if it is libcurl's.
+    let eventLoop: EventLoop?
     /// The configuration's options, worked out once.
     let options: PreparedOptions
     /// The cookies that its requests send and receive; `nil` for none.
@@ -44,6 +46,7 @@ public final class Session: Sendable {
         if configuration.postsNotifications { configuration.eventMonitors.append(NotificationMonitor()) }
         self.configuration = configuration
         self.transport = configuration.completed(transport)
+        eventLoop = transport as? EventLoop
         options = PreparedOptions(configuration.options)
         cookies = CookieJar(configuration)
         queue = DispatchQueue(label: "curlew.session", target: .global(qos: .utility))
@@ -94,9 +97,10 @@ public final class Session: Sendable {
     }
 
     /// A transfer's request as it goes out: with what the session adds to each exchange anew.
-    func outgoing(_ request: TransferRequest) -> TransferRequest {
+    func outgoing(_ request: consuming TransferRequest) -> TransferRequest {
         guard cookies != nil || serverTrustPolicyManager != nil else { return request }
-        var outgoing = cookies?.adding(to: request) ?? request
+        var outgoing = request
+        if let cookies { outgoing = cookies.adding(to: outgoing) }
         if let tls = tlsOptions(for: outgoing.url) { outgoing.options.tls = tls }
         return outgoing
     }

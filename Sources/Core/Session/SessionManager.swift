@@ -117,6 +117,17 @@ open class SessionManager: @unchecked Sendable {  // the settings are behind a l
         session.invalidateAndCancel()
     }
 
+    /// Runs tasks on the thread that moves the session's bytes: ``CurlewTransport/EventLoop/taskExecutor``, which tells what such tasks
+    /// must not do. For programs that make many small requests; `nil` for sessions on another transport.
+    ///
+    /// ```swift
+    /// await withTaskExecutorPreference(manager.taskExecutor) {
+    ///     let data = try await manager.request(url).serializingData().value
+    /// }
+    /// ```
+    @available(macOS 15.0, iOS 18.0, watchOS 11.0, tvOS 18.0, visionOS 2.0, *)
+    public var taskExecutor: (any TaskExecutor)? { session.eventLoop?.taskExecutor }
+
     // MARK: Requests, to be overridden
 
     // The other functions of these names call these where no interceptor is given: overriding one catches all.
