@@ -15,17 +15,17 @@ extension EasyHandle {
     ///
     /// What an ordinary request has set is kept for the next one like it: most follow each other with the same options.
     func configure(for transfer: Transfer) throws(OptionError) {
-        let request = transfer.request
-        let isOrdinary = request.isOrdinary && !transfer.needsFreshConnection
-        if isOrdinary, let usual, usual.options === request.prepared, usual.isSecure == transfer.isSecure {
+        let isOrdinary = transfer.request.isOrdinary && !transfer.needsFreshConnection
+        if isOrdinary, let usual, usual.options === transfer.request.prepared, usual.isSecure == transfer.isSecure {
             forgetMessage()
-            try set(CURLOPT_URL, request.url)
-            guard usual.headers != request.headers else { return }
+            try set(CURLOPT_URL, transfer.request.url)
+            guard usual.headers != transfer.request.headers else { return }
         } else {
             reset()
             try configureAnew(for: transfer)
         }
         usual = nil
+        let request = transfer.request
         try setHeaders(headerLines(for: request))
         if isOrdinary { usual = Usual(options: request.prepared, isSecure: transfer.isSecure, headers: request.headers) }
     }

@@ -72,7 +72,8 @@ final class Transfer: MultiMember, DeadlineHolder {
         time: 0,
         date: Date(timeIntervalSinceReferenceDate: 0))
 
-    var request: TransferRequest { start.request }
+    // Lent, not copied: it is large, and looked at often.
+    var request: TransferRequest { _read { yield start.request } }
 
     /// When the request was mailed to the loop.
     var mailedAt: Nanoseconds { start.time }
@@ -431,9 +432,8 @@ final class Transfer: MultiMember, DeadlineHolder {
     }
 
     private func metrics() -> TransferMetrics {
-        var metrics = TransferMetrics()
+        var metrics = TransferMetrics(startDate: start.date)
         let now = MonotonicTime.now()
-        metrics.startDate = start.date
         metrics.nanoseconds.total = Int64(now - min(mailedAt, now))
         metrics.requestBodyBytes = bodyBytesSent
         metrics.responseBodyBytes = state.bodyBytes

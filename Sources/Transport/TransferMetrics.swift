@@ -32,7 +32,7 @@ public struct TransferMetrics: Sendable, Hashable {
     var nanoseconds = Nanoseconds()
 
     /// When the transfer was handed to the transport.
-    public var startDate = Date()
+    public var startDate: Date
     /// Until a connection to the host was free to be used or made.
     public var queueDuration: Duration? {
         get { nanoseconds.queue.map { .nanoseconds($0) } }
@@ -96,7 +96,13 @@ public struct TransferMetrics: Sendable, Hashable {
     public var isFromCache = false
 
     /// Makes metrics of a transfer that has measured nothing yet.
-    public init() {}
+    public init() {
+        self.init(startDate: Date())
+    }
+
+    init(startDate: Date) {
+        self.startDate = startDate
+    }
 }
 
 extension Duration {

@@ -35,7 +35,10 @@ public struct DataTask<Value: Sendable>: Sendable {
     ///
     /// - Throws: why there is none: ``CurlewError``, `CocoaError`, or what code of the user threw.
     public var value: Value {
-        get async throws { try await result.get() }
+        get async throws {
+            await request.waitForEnd()
+            return try request.makeResult(serializer).get()
+        }
     }
 
     /// Cancels the request.

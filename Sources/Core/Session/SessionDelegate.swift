@@ -82,7 +82,7 @@ open class SessionDelegate: @unchecked Sendable {  // everything mutable is behi
         }
         request.delegate.deliver()
         if request.session.isMonitored { tellMonitorsOfEnd(of: request) }
-        guard let error = request.delegate.error else { return finish(request) }
+        guard request.delegate.ownError != nil, let error = request.delegate.error else { return finish(request) }
         if let pending = error as? PendingAdaptation { return wait(for: pending, of: request) }
         considerRetry(of: request, after: error)
     }

@@ -27,9 +27,6 @@ class DataTaskDelegate: TaskDelegate, @unchecked Sendable {  // as its superclas
         var isTaken = false
     }
 
-    /// What an announced length may reserve: a lying server gets no memory for nothing.
-    private static let largestReservation = 1 << 20
-
     /// Whether no body is received before somebody wants it.
     private let waitsForReader: Bool
     private let bodyState = Lock(BodyState())
@@ -74,14 +71,9 @@ class DataTaskDelegate: TaskDelegate, @unchecked Sendable {  // as its superclas
 
     override func accept(_ head: ResponseHead) -> ReceiveAction {
         if let take = sessionDelegate.closures.withLock({ $0.dataTaskDidReceiveData }) { give(to: take) }
-        let length = head.expectedBodyLength
         bodyState.withLock { state in
-            state.total = length ?? -1
+            state.total = head.expectedBodyLength ?? -1
             state.progress?.setTotal(state.total)
-            guard let length, case .kept(var data) = state.body else { return }
-            state.body = .kept(Data())
-            data.reserveCapacity(Int(min(length, Int64(Self.largestReservation))))
-            state.body = .kept(data)
         }
         guard waitsForReader else { return .proceed }
         let isRead = bodyState.withLock { state in
@@ -138,7 +130,7 @@ class DataTaskDelegate: TaskDelegate, @unchecked Sendable {  // as its superclas
                 guard state.count <= Int64(limit) else { return (.cancel, state.count, state.progress) }
                 // Taken out of the enumeration while it grows: a second reference would copy it.
                 state.body = .kept(Data())
-                data.append(contentsOf: bytes)
+                data.append(bytes, of: state.total)
                 state.body = .kept(data)
                 return (.proceed, state.count, state.progress)
             }
@@ -236,5 +228,21 @@ class DataTaskDelegate: TaskDelegate, @unchecked Sendable {  // as its superclas
     override func settle() {
         buffer?.drainNow()
         if let file { deliver(file) }
+    }
+}
+
+extension Data {
+    /// What an announced length may reserve: a lying server gets no memory for nothing.
+    private static let largestReservation: Int64 = 1 << 20
+
+    /// Adds a piece of a body of which so many bytes were announced; the first one takes memory for all of it.
+    fileprivate mutating func append(_ piece: UnsafeRawBufferPointer, of announced: Int64) {
+        guard isEmpty, let start = piece.baseAddress else { return append(contentsOf: piece) }
+        guard piece.count < announced else {
+            self = Data(bytes: start, count: piece.count)
+            return
+        }
+        reserveCapacity(Int(Swift.min(announced, Self.largestReservation)))
+        append(contentsOf: piece)
     }
 }

@@ -7,7 +7,7 @@ enum ResponseVerdict: Sendable {
     /// It is the answer: its body goes to the request.
     case accept
     /// Something else is sent first, in the same task; the body is read and dropped.
-    case goOn(NextTransfer)
+    indirect case goOn(NextTransfer)
     /// The request fails.
     case refuse(any Error)
 }
