@@ -90,8 +90,9 @@ public final class DiskCacheStorage: CacheStorage {
                 let metadata = try file.read(head.metadataLength)
                 if foundKey == key.bytes, head.agrees(with: foundKey, metadata), let value = try rest(file, head, metadata) { return value }
             }
-        } catch let error as SystemError where error.code != EISDIR {
-            throw FileError.reading(path, error.code)
+        } catch {
+            // A directory is no entry, and goes like all that others have put here.
+            guard error.code == EISDIR else { throw FileError.reading(path, error.code) }
         }
         try files.removeForeign(path, seen: status)
         return nil
