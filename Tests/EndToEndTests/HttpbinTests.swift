@@ -69,10 +69,10 @@ import Testing
         // A httpbin without brotli answers that it is at fault.
         guard response.response?.statusCode != 500 else { return }
         #if Brotli
-            let reply = try JSONSerialization.jsonObject(with: response.result.get()) as? [String: Any]
-            #expect(reply?["brotli"] as? Bool == true)
+        let reply = try JSONSerialization.jsonObject(with: response.result.get()) as? [String: Any]
+        #expect(reply?["brotli"] as? Bool == true)
         #else
-            #expect(response.error?.transferFailure?.kind == .decoding)
+        #expect(response.error?.transferFailure?.kind == .decoding)
         #endif
     }
 
