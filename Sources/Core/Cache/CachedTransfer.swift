@@ -11,7 +11,7 @@ protocol CacheDecider {
 }
 
 /// A transfer that the cache has a part in: looked up, then given from the cache, confirmed, or loaded and stored.
-final class CachedTransfer: TransferObserver {
+final class CachedTransfer: TakenTransfer, TransferObserver {
     private enum Stage {
         /// Nobody else knows of it yet.
         case looking

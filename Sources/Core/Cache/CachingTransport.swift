@@ -7,16 +7,11 @@ import Dispatch
 /// Answers from a cache of Foundation's what that may answer, and has another transport do the rest (RFC 9111, as a private cache).
 ///
 /// Looks up, stores and hands over on a queue of its own, as the cache may be on disk. Requests with `Authorization` or `Range` pass by.
-final class CachingTransport: Transport {
-    private struct State {
-        var transfers: [Int: CachedTransfer] = [:]
-        var isShutDown = false
-    }
-
-    private let base: any Transport
+final class CachingTransport: FrontTransport {
+    let base: any Transport
+    let taken = TakenTransfers()
     private let store: AnswerStore
     private let queue = DispatchQueue(label: "curlew.cache", target: .global(qos: .utility))
-    private let state = Lock(State())
 
     init(_ base: any Transport, cache: URLCache) {
         self.base = base
@@ -25,14 +20,9 @@ final class CachingTransport: Transport {
 
     func start(_ request: TransferRequest, id: Int, observer: any TransferObserver) {
         guard request.isCacheable else { return pass(request, id: id, observer: observer) }
-        let transfer = CachedTransfer(id: id, request: request, observer: observer, base: base, store: store, queue: queue) { [weak self] in
-            self?.state.withLock { $0.transfers[id] = nil }
+        let transfer = taken.enter(id) { forget in
+            CachedTransfer(id: id, request: request, observer: observer, base: base, store: store, queue: queue, willComplete: forget)
         }
-        let isRefused = state.withLock { state in
-            state.transfers[id] = transfer
-            return state.isShutDown
-        }
-        if isRefused { transfer.end(with: CurlewError.sessionInvalidated) }
         transfer.begin()
     }
 
@@ -45,40 +35,6 @@ final class CachingTransport: Transport {
         guard !request.method.isSafe else { return base.start(request, id: id, observer: observer) }
         base.start(request, id: id, observer: InvalidatingObserver(observer, request: request, store: store, queue: queue))
     }
-
-    func cancel(_ id: Int) {
-        guard let transfer = transfer(id) else { return base.cancel(id) }
-        transfer.end(with: CurlewError.cancelled)
-    }
-
-    func setSuspended(_ suspended: Bool, of id: Int) {
-        guard let transfer = transfer(id) else { return base.setSuspended(suspended, of: id) }
-        transfer.setSuspended(suspended)
-    }
-
-    func resumeReceiving(_ id: Int) {
-        guard let transfer = transfer(id) else { return base.resumeReceiving(id) }
-        transfer.resumeReceiving()
-    }
-
-    func openStream(_ request: StreamTransferRequest, id: Int, observer: any StreamTransferObserver) {
-        base.openStream(request, id: id, observer: observer)
-    }
-
-    func send(_ bytes: Data, endOfStream: Bool, on id: Int) {
-        base.send(bytes, endOfStream: endOfStream, on: id)
-    }
-
-    func shutDown() {
-        let transfers = state.withLock { state in
-            state.isShutDown = true
-            return Array(state.transfers.values)
-        }
-        base.shutDown()
-        for transfer in transfers { transfer.end(with: CurlewError.sessionInvalidated) }
-    }
-
-    private func transfer(_ id: Int) -> CachedTransfer? { state.withLock { $0.transfers[id] } }
 }
 
 extension TransferRequest {

@@ -9,18 +9,11 @@ import Dispatch
 /// Everything that is the program's runs on one queue: a class that blocks there holds up the other requests of the session. Unlike in
 /// Foundation a class is not asked for a canonical request, which the cache has no use for. The body of a request is there as `httpBody`;
 /// one out of a file or a stream is not.
-final class ProtocolTransport: Transport {
-    private struct State {
-        var loads: [Int: ProtocolLoad] = [:]
-        /// Counts loads: a transfer's next hop has its number, and may begin before we are done with the one before.
-        var lastLoad = 0
-        var isShutDown = false
-    }
-
-    private let base: any Transport
+final class ProtocolTransport: FrontTransport {
+    let base: any Transport
+    let taken = TakenTransfers()
     private let classes: [URLProtocol.Type]
     private let queue = DispatchQueue(label: "curlew.protocols", target: .global(qos: .utility))
-    private let state = Lock(State())
 
     init(_ base: any Transport, classes: [URLProtocol.Type]) {
         self.base = base
@@ -28,60 +21,15 @@ final class ProtocolTransport: Transport {
     }
 
     func start(_ request: TransferRequest, id: Int, observer: any TransferObserver) {
-        let number = state.withLock { state in
-            state.lastLoad += 1
-            return state.lastLoad
+        let load = taken.enter(id) { forget in
+            ProtocolLoad(id: id, request: request, observer: observer, base: base, queue: queue, forget: forget)
         }
-        let load = ProtocolLoad(number: number, id: id, request: request, observer: observer, base: base, queue: queue) { [weak self] in
-            self?.state.withLock { state in
-                if state.loads[id]?.number == number { state.loads[id] = nil }
-            }
-        }
-        let isRefused = state.withLock { state in
-            state.loads[id] = load
-            return state.isShutDown
-        }
-        if isRefused { load.end(with: CurlewError.sessionInvalidated) }
         queue.async { [classes] in load.begin(classes) }
     }
-
-    func cancel(_ id: Int) {
-        guard let load = load(id) else { return base.cancel(id) }
-        load.end(with: CurlewError.cancelled)
-    }
-
-    func setSuspended(_ suspended: Bool, of id: Int) {
-        guard let load = load(id) else { return base.setSuspended(suspended, of: id) }
-        load.setSuspended(suspended)
-    }
-
-    func resumeReceiving(_ id: Int) {
-        guard let load = load(id) else { return base.resumeReceiving(id) }
-        load.resumeReceiving()
-    }
-
-    func openStream(_ request: StreamTransferRequest, id: Int, observer: any StreamTransferObserver) {
-        base.openStream(request, id: id, observer: observer)
-    }
-
-    func send(_ bytes: Data, endOfStream: Bool, on id: Int) {
-        base.send(bytes, endOfStream: endOfStream, on: id)
-    }
-
-    func shutDown() {
-        let loads = state.withLock { state in
-            state.isShutDown = true
-            return Array(state.loads.values)
-        }
-        base.shutDown()
-        for load in loads { load.end(with: CurlewError.sessionInvalidated) }
-    }
-
-    private func load(_ id: Int) -> ProtocolLoad? { state.withLock { $0.loads[id] } }
 }
 
 /// A transfer for which the classes are asked; one of them loads it, or the other transport does.
-private final class ProtocolLoad: Sendable {
+private final class ProtocolLoad: TakenTransfer {
     private struct State {
         /// Whether the other transport has it.
         var isHandedOver = false
@@ -94,7 +42,6 @@ private final class ProtocolLoad: Sendable {
         var object: URLProtocol?
     }
 
-    let number: Int
     private let id: Int
     private let request: TransferRequest
     private let observer: any TransferObserver
@@ -106,10 +53,9 @@ private final class ProtocolLoad: Sendable {
     private let loader: Lock<Loader>
 
     init(
-        number: Int, id: Int, request: TransferRequest, observer: any TransferObserver, base: any Transport, queue: DispatchQueue,
+        id: Int, request: TransferRequest, observer: any TransferObserver, base: any Transport, queue: DispatchQueue,
         forget: @escaping @Sendable () -> Void
     ) {
-        self.number = number
         self.id = id
         self.request = request
         self.observer = observer
