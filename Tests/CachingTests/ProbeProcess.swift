@@ -8,9 +8,9 @@ final class ProbeProcess: Sendable {
     private let process: pid_t
     private let isOver = Lock(false)
 
-    /// Starts it, by a shell that runs `setup` before.
-    init(_ arguments: [String], setup: String = ":") throws {
-        let command = ["/bin/sh", "-c", "\(setup); exec \"$@\" >/dev/null", "sh", try Self.path()] + arguments
+    /// Starts it, by a shell that takes its output away.
+    init(_ arguments: [String]) throws {
+        let command = ["/bin/sh", "-c", "exec \"$@\" >/dev/null", "sh", try Self.path()] + arguments
         let argv = command.map { strdup($0) } + [nil]
         defer { for string in argv { free(string) } }
         var process: pid_t = 0

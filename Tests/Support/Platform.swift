@@ -76,6 +76,19 @@ enum Platform {
         #endif
     }
 
+    /// Has writes fail that would make a file longer, without a signal.
+    static func limitFileSizes(to bytes: Int) {
+        signal(SIGXFSZ, SIG_IGN)
+        var limit = rlimit()
+        limit.rlim_cur = rlim_t(bytes)
+        limit.rlim_max = rlim_t(bytes)
+        #if canImport(Glibc)
+        setrlimit(__rlimit_resource_t(RLIMIT_FSIZE.rawValue), &limit)
+        #else
+        setrlimit(RLIMIT_FSIZE, &limit)
+        #endif
+    }
+
     static func setNoDelay(_ descriptor: Int32) {
         var on: Int32 = 1
         setsockopt(descriptor, Int32(IPPROTO_TCP), TCP_NODELAY, &on, socklen_t(MemoryLayout<Int32>.size))

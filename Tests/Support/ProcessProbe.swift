@@ -1,12 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// What this process holds of the system's resources, from `/proc/self`: nil on systems without it.
+/// What this process holds of the system's resources, from `/proc/self`: nil on systems without it; and what it may have of them.
 public enum ProcessProbe {
     /// How many threads the process has.
     ///
     /// The kernel takes a joined thread from its list a moment after the join: compare with ``settles(timeout:_:)``.
     public static var threadCount: Int? {
         status("Threads:")
+    }
+
+    /// From now on, writes of this process fail that would make a file longer: what a full disk says to all.
+    public static func limitFileSizes(to bytes: Int) {
+        Platform.limitFileSizes(to: bytes)
     }
 
     /// How many threads bear `name` (at most 15 bytes of it).
