@@ -87,7 +87,11 @@ let package = Package(
         .testTarget(
             name: "FuzzTests", dependencies: ["CurlewCore", "CurlewTransport", "CurlewEncoding", "CurlewHTTP", "CCurlew"],
             exclude: ["Corpus", "Fuzzer"]),
-        .testTarget(name: "DocumentationTests", dependencies: library + ["CurlewTestSupport"]),
+        .testTarget(
+            name: "DocumentationTests",
+            dependencies: library + [
+                "CurlewRequests", "CurlewOperations", "CurlewWebSocket", "CurlewEvents", "CurlewJSON", "CurlewTestSupport",
+            ]),
         // In Swift 5 mode, as the programs are for which the module is.
         .testTarget(
             name: "AlamofireTests", dependencies: ["CurlewAlamofire", "CurlewTestSupport", "AlamofireSample"],

@@ -12,7 +12,7 @@ import Testing
     @Test("every block of the guide is compiled, and everything compiled for it is in it") func sameCode() throws {
         let here = URL(fileURLWithPath: #filePath).deletingLastPathComponent()
         let page = here.appendingPathComponent("../../Sources/Curlew/Curlew.docc/ServerSentEvents.md")
-        #expect(try DocumentedCode.differences(page: page, source: here.appendingPathComponent("GuideSnippets.swift")) == [])
+        #expect(try DocumentedCode.differences(page: page, sources: here.appendingPathComponent("GuideSnippets.swift")) == [])
     }
 
     /// A server whose stream ends for good with the second request.

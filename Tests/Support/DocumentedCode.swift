@@ -10,17 +10,21 @@ public enum DocumentedCode {
         var code: [String] = []
     }
 
-    /// What stands in one file and not in the other, a sentence each; throws what reading a file throws.
-    public static func differences(page: URL, source: URL) throws -> [String] {
+    /// What stands in the page and in none of the sources, or the other way round, a sentence each; throws what reading a file throws.
+    public static func differences(page: URL, sources: URL...) throws -> [String] {
         let blocks = regions(in: try lines(of: page), from: { $0 == "```swift" }, to: { $0 == "```" })
-        let snippets = regions(in: try lines(of: source), from: { $0.hasPrefix("// snippet: ") }, to: { $0 == "// end" })
         guard !blocks.isEmpty else { return ["\(page.lastPathComponent) has no code"] }
-        return missing(blocks, of: page, in: snippets, of: source) + missing(snippets, of: source, in: blocks, of: page)
+        let snippets = try sources.map { source in
+            regions(in: try lines(of: source), from: { $0.hasPrefix("// snippet: ") }, to: { $0 == "// end" })
+        }
+        let names = sources.map(\.lastPathComponent).joined(separator: ", ")
+        return missing(blocks, of: page, in: snippets.flatMap(\.self), named: names)
+            + zip(sources, snippets).flatMap { missing($1, of: $0, in: blocks, named: page.lastPathComponent) }
     }
 
-    private static func missing(_ regions: [Region], of file: URL, in others: [Region], of other: URL) -> [String] {
+    private static func missing(_ regions: [Region], of file: URL, in others: [Region], named name: String) -> [String] {
         regions.filter { region in !others.contains { $0.code == region.code } }
-            .map { "\(file.lastPathComponent):\($0.line) stands not in \(other.lastPathComponent)" }
+            .map { "\(file.lastPathComponent):\($0.line) stands not in \(name)" }
     }
 
     private static func lines(of file: URL) throws -> [String] {

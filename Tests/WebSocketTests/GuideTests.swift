@@ -13,7 +13,7 @@ import Testing
     @Test("every block of the guide is compiled, and everything compiled for it is in it") func sameCode() throws {
         let here = URL(fileURLWithPath: #filePath).deletingLastPathComponent()
         let page = here.appendingPathComponent("../../Sources/Curlew/Curlew.docc/WebSockets.md")
-        #expect(try DocumentedCode.differences(page: page, source: here.appendingPathComponent("GuideSnippets.swift")) == [])
+        #expect(try DocumentedCode.differences(page: page, sources: here.appendingPathComponent("GuideSnippets.swift")) == [])
     }
 
     /// Sends back one message, says `bytes`, and closes.
