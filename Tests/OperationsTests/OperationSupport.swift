@@ -73,7 +73,8 @@ final class HalfServer: Sendable {
         }
     }
 
-    static let body = GeneratedBody().data(count: Int(length))
+    /// Made anew each time: a `Data` that is kept for ever looks like a leak.
+    static var body: Data { GeneratedBody().data(count: Int(length)) }
 
     var url: String { server.url("/file") }
     var requests: [ServerRequest] { server.requests }
