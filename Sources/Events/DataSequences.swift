@@ -78,8 +78,9 @@ public struct DataLines<Bytes: AsyncSequence>: AsyncSequence where Bytes.Element
         /// The next line; `nil` at the end.
         public mutating func next() async throws -> Data? {
             while true {
-                if let line = try lines.next() { return line }
-                guard let piece = try await bytes.next() else { return lines.rest() }
+                // By itself: a slice of what came would begin at another index than 0.
+                if let line = try lines.next() { return Data(line) }
+                guard let piece = try await bytes.next() else { return lines.rest().map { Data($0) } }
                 lines.feed(piece)
             }
         }

@@ -13,7 +13,8 @@ struct LineSplitter: Sendable {
 
     private let ending: Ending
     private let limit: Int
-    private var bytes = Data()
+    /// What has come and was not given out, perhaps with what stood before it.
+    private(set) var bytes = Data()
     /// How many bytes, from the first, have no line break in them.
     private var searched = 0
     /// Whether a line feed at the beginning belongs to a carriage return before it.
@@ -27,7 +28,10 @@ struct LineSplitter: Sendable {
 
     /// Takes bytes behind those before.
     mutating func feed(_ piece: Data) {
-        if bytes.isEmpty { bytes = piece } else { bytes.append(piece) }
+        guard !bytes.isEmpty else { return bytes = piece }
+        // Else a stream whose pieces never end with a line would keep all that ever came.
+        if bytes.startIndex > 0 { bytes = Data(bytes) }
+        bytes.append(piece)
     }
 
     /// The next line without its break; `nil` when more bytes are needed.

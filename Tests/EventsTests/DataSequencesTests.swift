@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-import CurlewEvents
 import CurlewHTTP
 import Testing
+
+@testable import CurlewEvents
 
 @Suite(.timeLimit(.minutes(1))) struct DataSequencesTests {
     private struct Entry: Codable, Sendable, Hashable {
@@ -24,6 +25,22 @@ import Testing
         var lines: [String] = []
         for try await line in pieces("a\nb\r\n\n\rc\rd\ne", by: size).dataLines() { lines.append(String(decoding: line, as: UTF8.self)) }
         #expect(lines == ["a", "b", "", "\rc\rd", "e"])
+    }
+
+    @Test("a line is data by itself, whose first index is 0", arguments: [1, 100])
+    func indices(_ size: Int) async throws {
+        for try await line in pieces("ab\nab\nab", by: size).dataLines() { #expect(line.indices == 0..<2) }
+    }
+
+    @Test("what was given out is not kept, wherever the pieces end") func keepsLittle() throws {
+        var lines = LineSplitter(.any, limit: 1000)
+        var count = 0
+        for _ in 0..<10_000 {
+            lines.feed(Data("rest\nline\nbegin".utf8))
+            while try lines.next() != nil { count += 1 }
+        }
+        #expect(count == 20_000)
+        #expect(lines.bytes.endIndex < 100)
     }
 
     @Test("a line over the limit is refused") func limit() async {

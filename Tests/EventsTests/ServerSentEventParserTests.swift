@@ -57,6 +57,27 @@ import Testing
         }
     }
 
+    @Test("any bytes give the same events, however they are cut") func randomBytes() throws {
+        let words = ["data", "id", "event", "retry", ":", ":", " ", "\r", "\n", "\n\n", "\r\n", "\0", "7", "\u{FEFF}", "ü"].map {
+            Data($0.utf8)
+        }
+        var random = SystemRandomNumberGenerator()
+        for _ in 0..<200 {
+            var bytes = Data()
+            for _ in 0..<60 {
+                bytes += words.randomElement(using: &random) ?? Data()
+                if Int.random(in: 0..<20, using: &random) == 0 { bytes.append(.random(in: 0...255, using: &random)) }
+            }
+            let (events, parser) = try parse(bytes, by: bytes.count)
+            for size in [1, 7] {
+                let cut = try parse(bytes, by: size)
+                #expect(cut.events == events, "\(Array(bytes))")
+                #expect(cut.parser.lastEventID == parser.lastEventID)
+                #expect(cut.parser.retry == parser.retry)
+            }
+        }
+    }
+
     @Test("what is not UTF-8 is replaced") func invalidText() throws {
         #expect(try parse(Data("data: ".utf8) + Data([0xFF]) + Data("\n\n".utf8), by: 1).events == [.init(data: "\u{FFFD}")])
     }
