@@ -65,6 +65,7 @@ public struct EventStream: AsyncSequence, Sendable {
             guard var connection else { return nil }
             let piece = try await connection.bytes.next()
             if !connection.isOpen, let head = connection.request.responseHead, head.statusCode == 200 {
+                try head.mustBeEvents()
                 connection.isOpen = true
                 failures = 0
                 stream.configuration.onChange?(.open(head))
@@ -140,6 +141,19 @@ public struct EventStream: AsyncSequence, Sendable {
         case CurlewError.transferFailed(let failure):
             return failure.isTimeout || [.nameResolution, .connect, .secureConnection, .connectionLost].contains(failure.kind)
         default: return false
+        }
+    }
+}
+
+extension ResponseHead {
+    /// A validation lets every type pass where there is no body, and then it would be asked for again and again.
+    fileprivate func mustBeEvents() throws(CurlewError) {
+        let wanted = "text/event-stream"
+        let type = value(for: "Content-Type")?.prefix { $0 != ";" }.trimmingCharacters(in: .whitespaces).lowercased()
+        guard let type else { throw .responseValidationFailed(reason: .missingContentType(acceptableContentTypes: [wanted])) }
+        guard type == wanted else {
+            throw .responseValidationFailed(
+                reason: .unacceptableContentType(acceptableContentTypes: [wanted], responseContentType: type))
         }
     }
 }

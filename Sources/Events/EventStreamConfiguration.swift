@@ -30,7 +30,7 @@ public struct EventStreamConfiguration: Sendable {
 
     /// How long to wait before that, as long as the server does not say (`retry`); 3 seconds by default.
     ///
-    /// After each failure in a row twice as long, up to ``maximumDelay``, and a random part of up to a half less. Where a refusal says how
+    /// After a failure at least 100 ms, after each in a row twice as long, up to ``maximumDelay``, and a random part of up to a half less. Where a refusal says how
     /// long to wait (`Retry-After`; RFC 9110, section 10.2.3), that counts instead; one that asks for longer ends the stream.
     public var reconnectionTime = Duration.seconds(3)
 
@@ -59,6 +59,9 @@ public struct EventStreamConfiguration: Sendable {
     /// Which part of its pause is waited, 0.5 to 1.
     package var jitter: @Sendable () -> Double = { .random(in: 0.5...1) }
 
+    /// The shortest first pause after a failure.
+    private static let leastDelay = Duration.milliseconds(100)
+
     /// Makes a configuration with the defaults.
     public init() {}
 
@@ -67,9 +70,12 @@ public struct EventStreamConfiguration: Sendable {
         if let refusal, let delay = RetryAfter(refusal)?.delay {
             return delay <= maximumDelay / .seconds(1) ? .seconds(delay) : nil
         }
-        let time = min(serverTime ?? reconnectionTime, maximumDelay)
-        guard failures > 0 else { return time }
-        let seconds = min(time / .seconds(1) * pow(2, Double(failures - 1)), maximumDelay / .seconds(1))
-        return .seconds(max(seconds, 0) * min(max(jitter(), 0), 1))
+        let time = serverTime ?? reconnectionTime
+        guard failures > 0 else { return min(time, maximumDelay) }
+        // A server that has asked for no pause, and is gone, is not tried in a circle.
+        let first = max(time, Self.leastDelay) / .seconds(1)
+        // The exponent is limited as infinity is no duration, and nothing times infinity no number.
+        let seconds = Double.minimum(first * pow(2, Double(min(failures - 1, 60))), maximumDelay / .seconds(1))
+        return .seconds(Double.maximum(seconds, 0) * Double.minimum(Double.maximum(jitter(), 0), 1))
     }
 }

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 import Curlew
-import CurlewEvents
 import CurlewHTTP
 import CurlewTestSupport
 import Testing
+
+@testable import CurlewEvents
 
 @Suite(.timeLimit(.minutes(1))) struct EventStreamTests {
     private let manager = makeManager()
@@ -92,6 +93,14 @@ import Testing
         #expect(clock.sleeps == [3, 6, 12, 3, 3].map { .seconds($0) })
     }
 
+    @Test("pauses stay pauses, whatever the server wants and however often it fails") func longOutage() {
+        let configuration = configuration(InstantClock())
+        let delays = [1, 2, 2000, .max].map { configuration.delay(serverTime: .zero, failures: $0, refusal: nil) }
+        #expect(delays == [.milliseconds(100), .milliseconds(200), .seconds(60), .seconds(60)])
+        #expect(configuration.delay(serverTime: .seconds(Int.max), failures: 1, refusal: nil) == .seconds(60))
+        #expect(configuration.delay(serverTime: .zero, failures: 0, refusal: nil) == .zero)
+    }
+
     @Test("a refusal may say how long to wait, but not for ever") func retryAfter() async throws {
         let clock = InstantClock()
         let server = try makeServer([7, 61].map { .status(503, headers: [ServerField("Retry-After", "\($0)")]) })
@@ -119,6 +128,17 @@ import Testing
         let server = try makeServer([
             ServerResponse(status: status, headers: [ServerField("Content-Type", "text/html")], body: .data(Data("data: x\n\n".utf8)))
         ])
+        defer { server.stop() }
+        await #expect(throws: CurlewError.self) {
+            for try await _ in manager.eventStream(server.url("/"), configuration: configuration(InstantClock())) {}
+        }
+        #expect(server.requestCount == 1)
+    }
+
+    @Test("a wrong type of content ends the stream with an error, also without a body", arguments: ["text/html", nil])
+    func emptyBody(_ type: String?) async throws {
+        let fields = type.map { [ServerField("Content-Type", $0)] } ?? []
+        let server = try makeServer([.status(200, headers: fields), over])
         defer { server.stop() }
         await #expect(throws: CurlewError.self) {
             for try await _ in manager.eventStream(server.url("/"), configuration: configuration(InstantClock())) {}
