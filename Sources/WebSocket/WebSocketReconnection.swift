@@ -6,8 +6,8 @@ import CurlewHTTP
 ///
 /// The pause before an attempt is random, between nothing and a limit that grows exponentially with each failed attempt in a row: clients
 /// that lost their server together do not come back together. Where a refusal says how long to wait (`Retry-After`; RFC 9110, section
-/// 10.2.3), that counts instead; one that asks for longer than the longest pause ends the WebSocket. Messages that wait to be sent are sent on the new connection; those that were
-/// handed to the network before may be lost.
+/// 10.2.3), that counts instead; one that asks for longer than the longest pause ends the WebSocket. Messages that wait to be sent are sent
+/// on the new connection; those that were handed to the network before may be lost.
 public struct WebSocketReconnection: Sendable {
     /// Never.
     public static let never = WebSocketReconnection(limit: 0)
@@ -69,9 +69,9 @@ public struct WebSocketReconnection: Sendable {
         if case WebSocketError.handshakeRefused(let refusal) = error, let delay = RetryAfter(refusal.response)?.delay {
             return delay <= maximumDelay / .seconds(1) ? .seconds(delay) : nil
         }
-        let growth = pow(max(factor, 1), Double(attempts))
-        let largest = maximumDelay / .seconds(1)
-        let limit = min(firstDelay / .seconds(1) * growth, largest)
-        return .seconds(max(limit, 0) * min(max(jitter(), 0), 1))
+        // Infinity is no duration, and nothing times infinity no number: of those, these functions take the other one.
+        let growth = Double.minimum(pow(Double.maximum(factor, 1), Double(attempts)), 1e18)
+        let limit = Double.minimum(firstDelay / .seconds(1) * growth, maximumDelay / .seconds(1))
+        return .seconds(Double.maximum(limit, 0) * Double.minimum(Double.maximum(jitter(), 0), 1))
     }
 }

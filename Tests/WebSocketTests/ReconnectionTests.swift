@@ -32,6 +32,18 @@ import Testing
         #expect(WebSocketReconnection.never.delay(after: lost, attempts: 0) == nil)
     }
 
+    @Test("pauses stay pauses, whatever the policy says", arguments: [0, 2, .infinity, .nan] as [Double])
+    func oddPolicies(_ number: Double) {
+        var policy = WebSocketReconnection(limit: nil, firstDelay: .zero, factor: number)
+        policy.jitter = { number }
+        let lost = WebSocketError.closed(WebSocketClosure(code: .abnormalClosure))
+        for attempts in [0, 1, 2000, .max] { #expect(policy.delay(after: lost, attempts: attempts) == .zero) }
+        policy.firstDelay = .seconds(1)
+        for attempts in [0, 1, 2000, .max] {
+            #expect(policy.delay(after: lost, attempts: attempts).map { (.zero ... .seconds(60)).contains($0) } == true)
+        }
+    }
+
     @Test("a refusal may say how long to wait, but not for longer than the longest pause", arguments: [(5, true), (10, true), (11, false)])
     func retryAfter(_ seconds: Int, _ isWaited: Bool) {
         let response = ResponseHead(statusCode: 503, headers: ["Retry-After": "\(seconds)"])
