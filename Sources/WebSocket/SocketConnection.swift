@@ -22,7 +22,7 @@ struct SocketConnection: Sendable {
             group.addTask { await receive() }
             group.addTask { await send() }
             group.addTask { await limitClosing() }
-            if let interval = configuration.pingInterval { group.addTask { await keepAlive(interval) } }
+            if let interval = configuration.pingInterval, interval > .zero { group.addTask { await keepAlive(interval) } }
             defer {
                 group.cancelAll()
                 stream.cancel()

@@ -94,7 +94,11 @@ final class SocketDriver: Sendable {
             let result = try await withTimeLimit(
                 configuration.handshakeTimeout, configuration.clock, throwing: WebSocketError.timedOut(.handshake)
             ) {
-                try await Self.shakeHands(over: stream, request)
+                try await withLimit(throwing: WebSocketError.timedOut(.close)) {
+                    try await Self.shakeHands(over: stream, request)
+                } limit: { [self] in
+                    try await closingIsTooLong()
+                }
             }
             if let response = result?.response, let url = request.cookieURL { session.storeCookies(of: response, from: url) }
             guard case .switched(let response, let rest) = result else {
@@ -109,6 +113,12 @@ final class SocketDriver: Sendable {
             if let violation = error as? HandshakeViolation { throw WebSocketError.handshakeFailed(reason: violation) }
             throw error
         }
+    }
+
+    /// Returns when the user has closed what does not come about, and has waited long enough.
+    private func closingIsTooLong() async throws {
+        try await state.wait { $0.userClosure == nil ? nil : () }
+        try await configuration.clock.sleep(for: configuration.closeTimeout)
     }
 
     /// Opens the raw connection that the adapted request asks for.

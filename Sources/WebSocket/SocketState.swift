@@ -85,7 +85,7 @@ struct SocketState: Sendable {
 
     init(_ configuration: WebSocketConfiguration = WebSocketConfiguration()) {
         receiveBufferSize = configuration.receiveBufferSize
-        sendBufferSize = configuration.sendBufferSize
+        sendBufferSize = max(configuration.sendBufferSize, 0)
     }
 
     // MARK: Connections

@@ -132,10 +132,17 @@ func withTimeLimit<R: Sendable>(
     _ limit: Duration?, _ clock: any Clock<Duration>, throwing error: any Error, _ operation: @escaping @Sendable () async throws -> R
 ) async throws -> R {
     guard let limit else { return try await operation() }
-    return try await withThrowingTaskGroup(of: R?.self) { group in
+    return try await withLimit(throwing: error, operation) { try await clock.sleep(for: limit) }
+}
+
+/// Runs an operation; if `limit` returns before it is done it is cancelled, and `error` thrown.
+func withLimit<R: Sendable>(
+    throwing error: any Error, _ operation: @escaping @Sendable () async throws -> R, limit: @escaping @Sendable () async throws -> Void
+) async throws -> R {
+    try await withThrowingTaskGroup(of: R?.self) { group in
         group.addTask { try await operation() }
         group.addTask {
-            try await clock.sleep(for: limit)
+            try await limit()
             return nil
         }
         defer { group.cancelAll() }

@@ -13,7 +13,8 @@ public struct WebSocketConfiguration: Sendable {
     /// Then the connection is cut. What was sent before the close frame has to leave in this time too.
     public var closeTimeout = Duration.seconds(10)
 
-    /// How often a ping is sent, to keep the connection alive and to notice when it is not; `nil`, the default, sends none.
+    /// How often a ping is sent, to keep the connection alive and to notice when it is not; `nil`, the default, sends none, and neither does
+    /// what is not positive.
     public var pingInterval: Duration?
 
     /// How long the server may take to answer such a ping; 20 seconds by default, `nil` for ever.

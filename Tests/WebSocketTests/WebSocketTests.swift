@@ -213,6 +213,30 @@ import Testing
         #expect(await server.waitForConnectionsToClose())
     }
 
+    @Test("closing does not wait for a handshake for longer than for a close frame") func closeInHandshake() async throws {
+        let clock = TestClock()
+        let server = try makeServer(answer: { _ in "" }) { $0.waitUntilClosed() }
+        let socket = manager.webSocket(server.url(), configuration: configuration(clock) { $0.handshakeTimeout = nil })
+        async let closing = failure { try await socket.close() }
+        try await clock.pass(to: .seconds(10))
+        guard case WebSocketError.timedOut(.close)? = await closing else { return #expect(Bool(false)) }
+        #expect(await server.waitForConnectionsToClose())
+    }
+
+    @Test("buffers and intervals below zero count as zero") func negativeSettings() async throws {
+        let server = try makeEchoServer()
+        var configuration = WebSocketConfiguration()
+        configuration.sendBufferSize = -1
+        configuration.receiveBufferSize = -1
+        configuration.outgoingFrameSize = -1
+        configuration.pingInterval = .seconds(-1)
+        let socket = manager.webSocket(server.url(), configuration: configuration)
+        for text in ["ab", "cd"] { try await socket.send(text) }
+        var messages = socket.messages.makeAsyncIterator()
+        for text in ["ab", "cd"] { #expect(try await messages.next() == .text(text)) }
+        try await socket.close()
+    }
+
     @Test("a server that does not answer a close frame is cut off") func closeTimeout() async throws {
         let clock = TestClock()
         let server = try makeServer { $0.waitUntilClosed() }
