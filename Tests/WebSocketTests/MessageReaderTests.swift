@@ -180,6 +180,15 @@ import Testing
         }
     }
 
+    @Test("a message may have any number of last blocks") func manyLastBlocks() {
+        let blocks = Array(repeating: [0x03, 0x00] as [UInt8], count: 100_000).joined()
+        let empty = WebSocketPeer.frame(.binary, Data(blocks) + [0x00], isCompressed: true)
+        let second = WebSocketPeer.frame(.text, Data([0xf2, 0x00, 0x11, 0x00, 0x00]), isCompressed: true)
+        let bytes = Self.hellos[3].1 + empty + second
+        let expected: [MessageReader.Event] = [.message(.text("Hello")), .message(.binary(Data())), .message(.text("Hello"))]
+        #expect(events(bytes, by: 16 << 10, inflater: inflater()).events == expected)
+    }
+
     @Test("without context a message that refers to an earlier one is corrupt") func noContext() {
         var agreement = DeflateAgreement()
         agreement.serverKeepsContext = false

@@ -77,7 +77,6 @@ package final class RawDeflater {
 /// One thread at a time.
 package final class RawInflater {
     private static let pieceSize = 32 * 1024
-    private static let largestWindow = 32 * 1024
 
     private let stream: UnsafeMutablePointer<z_stream>
     private let buffer: UnsafeMutableRawBufferPointer
@@ -121,16 +120,10 @@ package final class RawInflater {
     }
 
     /// A block said that it is the last: what follows it refers to what came before all the same (RFC 7692, section 7.2.3.4).
+    ///
+    /// The window stays where it is. To copy it out and in again lets a server keep a processor busy with blocks of two bytes.
     private func goOn() throws(RawDeflateError) {
-        let code = withUnsafeTemporaryAllocation(byteCount: Self.largestWindow, alignment: 1) { window in
-            let bytes = window.assumingMemoryBound(to: UInt8.self).baseAddress
-            var count = uInt(0)
-            var code = inflateGetDictionary(stream, bytes, &count)
-            if code == Z_OK { code = inflateReset(stream) }
-            if code == Z_OK, count > 0 { code = inflateSetDictionary(stream, bytes, count) }
-            return code
-        }
-        guard code == Z_OK else { throw .outOfMemory }
+        guard inflateResetKeep(stream) == Z_OK else { throw .outOfMemory }
     }
 
     /// Forgets what was decompressed before.
