@@ -1,0 +1,3 @@
+module websocketecho
+
+go 1.19
