@@ -10,7 +10,8 @@ public struct WebSocketConfiguration: Sendable {
 
     /// How long the server may take to answer a close frame and to end the connection; 10 seconds by default.
     ///
-    /// Then the connection is cut. What was sent before the close frame has to leave in this time too.
+    /// Then the connection is cut. What was sent before the close frame has to leave in this time too, and a connection that does not stand
+    /// when it is to be closed has to come about in it.
     public var closeTimeout = Duration.seconds(10)
 
     /// How often a ping is sent, to keep the connection alive and to notice when it is not; `nil`, the default, sends none, and neither does
