@@ -41,8 +41,8 @@ enum Program {
         let counts = Counts()
         let server = try LoopbackServer(recording: false) { request, connection in
             counts.note(request)
-            try send(.generated(length: Downloads.length, seed: Downloads.seed(of: request.path), for: request), on: connection)
-            return nil
+            let response = ServerResponse.generated(length: Downloads.length, seed: Downloads.seed(of: request.path), for: request)
+            return try send(response, on: connection) ? nil : response
         }
         defer { server.stop() }
         for command in ["begin", "finish"] {
@@ -56,16 +56,18 @@ enum Program {
         guard counts.ranges > 0 else { throw Failure(description: "nothing was gone on with") }
     }
 
-    /// Not as fast as it goes: so that something is left to be paused.
-    private static func send(_ response: ServerResponse, on connection: ServerConnection) throws {
-        guard case .generated(let length, let seed, let offset) = response.body else { return }
+    /// Sends a file, not as fast as it goes: so that something is left to be paused. `false` for a response that is none, as to who asks for
+    /// the rest of a file and has all of it.
+    private static func send(_ response: ServerResponse, on connection: ServerConnection) throws -> Bool {
+        guard case .generated(let length, let seed, let offset) = response.body else { return false }
         let fields = (response.headers + [ServerField("Content-Length", "\(length)")]).map { "\($0.name): \($0.value)\r\n" }
         try connection.send(raw: "HTTP/1.1 \(response.status) \(response.reason)\r\n\(fields.joined())\r\n")
         let body = GeneratedBody(seed: seed)
         for start in stride(from: 0, to: length, by: 100_000) {
             try connection.send(raw: body.data(offset: offset + start, count: Int(min(100_000, length - start))))
-            guard connection.pause(for: .milliseconds(2)) else { return }
+            guard connection.pause(for: .milliseconds(2)) else { break }
         }
+        return true
     }
 
     private static func run(_ arguments: [String]) throws {
