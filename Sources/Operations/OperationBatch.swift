@@ -17,13 +17,13 @@ extension URLConnectionOperation {
     ) -> [Operation] {
         let callbacks = callbackQueue ?? (operations.first?.session ?? .shared).configuration.callbackQueue
         let group = DispatchGroup()
-        let finished = Lock(0)
+        // Not the operations: each would keep all of them as long as it has not run.
+        let (finished, total) = (Lock(0), operations.count)
         let last = BlockOperation {
-            // The closures may still be on their way when the operations are over.
+            // The closures may still be on their way when the operations are over; those entered the group before they ended.
             group.notify(queue: callbacks) { completion?(operations) }
         }
         for operation in operations {
-            group.enter()
             operation.completionGroup = group
             let original = operation.completionBlock
             operation.completionBlock = {
@@ -32,8 +32,7 @@ extension URLConnectionOperation {
                     count += 1
                     return count
                 }
-                progress?(count, operations.count)
-                group.leave()
+                progress?(count, total)
             }
             last.addDependency(operation)
         }

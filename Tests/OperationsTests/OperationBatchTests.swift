@@ -66,6 +66,29 @@ import Testing
         #expect(operations.allSatisfy { $0.urlErrorCode == .cancelled })
     }
 
+    @Test("a batch that nobody runs goes without a trace")
+    func dropped() throws {
+        weak var weakly: URLConnectionOperation?
+        do {
+            let operation = try URLConnectionOperation.make("http://127.0.0.1/")
+            weakly = operation
+            _ = URLConnectionOperation.batchOfRequestOperations([operation])
+        }
+        #expect(weakly == nil)
+    }
+
+    @Test("operations that are over when the batch is made do not hold it up")
+    func overAlready() async throws {
+        let server = try LoopbackServer.standard()
+        let operation = try URLConnectionOperation.make(server.url("/json"))
+        try await operation.run()
+        let log = Log<Int>()
+        let batch = URLConnectionOperation.batchOfRequestOperations([operation], completion: { log.append($0.count) })
+        try makeQueue().addOperation(#require(batch.last))
+        await log.wait(for: 1)
+        #expect(log.elements == [1])
+    }
+
     @Test("a batch of none is one operation that tells of its end")
     func empty() async {
         let count: Int = await withCheckedContinuation { continuation in
