@@ -60,7 +60,12 @@ final class FileSink: BodySink, @unchecked Sendable {  // used on one queue
 
     var canRestart: Bool { true }
 
+    /// Of a file from which nothing is gone on the contents stay until it is known that there will be others.
     func open() throws {
+        if count > 0 { try openFile() }
+    }
+
+    private func openFile() throws {
         guard handle == nil else { return }
         let descriptor = Foundation.open(url.path, O_WRONLY | O_CREAT | O_CLOEXEC, 0o666)
         guard descriptor >= 0 else {
@@ -75,15 +80,16 @@ final class FileSink: BodySink, @unchecked Sendable {  // used on one queue
     }
 
     func write(_ data: Data) throws -> Int {
-        try open()
+        try openFile()
         try handle?.write(contentsOf: data)
         count += Int64(data.count)
         return data.count
     }
 
     func restart() throws {
-        try open()
+        try openFile()
         try handle?.truncate(atOffset: 0)
+        try handle?.seek(toOffset: 0)
         count = 0
     }
 

@@ -135,6 +135,44 @@ import Testing
         #expect(try Data(contentsOf: directory.file("body")) == HalfServer.body.prefix(Int(HalfServer.half)))
     }
 
+    @Test("the contents of a file stay until there are others: an error takes nothing from them", arguments: [404, 200])
+    func contentsBefore(status: Int) async throws {
+        let server = try LoopbackServer { _, _ in ServerResponse(status: status, body: .data(Data())) }
+        let directory = try TemporaryDirectory()
+        let file = try directory.write(Data("before".utf8), to: "body")
+        let operation = try HTTPRequestOperation.make(server.url("/"))
+        operation.outputFile = file
+        await operation.runToEnd()
+        #expect(operation.response?.statusCode == status)
+        #expect(try Data(contentsOf: file) == Data((status == 200 ? "" : "before").utf8))
+    }
+
+    @Test("what took the place of the part is gone on from by its own version, or not at all")
+    func versionOfTheWhole() async throws {
+        let gate = Gate()
+        let tags = Lock(["\"1\"", "W/\"2\""])
+        let server = try LoopbackServer { request, connection in
+            if request.header("Range") != nil { connection.wait(until: gate) }
+            let tag = tags.withLock { $0.isEmpty ? nil : $0.removeFirst() }
+            guard let tag else { return ServerResponse(status: 200, body: .generated(length: HalfServer.length)) }
+            try connection.send(raw: "HTTP/1.1 200 OK\r\nETag: \(tag)\r\nContent-Length: \(HalfServer.length)\r\n\r\n")
+            try connection.send(raw: GeneratedBody().data(count: Int(HalfServer.half)))
+            connection.waitUntilClosed()
+            return nil
+        }
+        let operation = try HTTPRequestOperation.make(server.url("/"))
+        operation.start()
+        await pauseAtHalf(operation)
+        #expect(await server.waitForRequests(2))
+        let again = Log<Int64>()
+        operation.setDownloadProgressBlock { _, total, _ in if total == HalfServer.half { again.append(total) } }
+        gate.open()
+        await again.wait(for: 1)
+        await pauseAtHalf(operation)
+        #expect(try await operation.value == HalfServer.body)
+        #expect(server.requests.map { $0.header("If-Range") } == [nil, "\"1\"", nil])
+    }
+
     @Test("a stream that can't be taken back is passed over what it has, or the operation fails", arguments: [true, false])
     func streams(isSame: Bool) async throws {
         let tag = ServerField("ETag", "\"\(HalfServer.length)-\(isSame ? 0 : 1)\"")
