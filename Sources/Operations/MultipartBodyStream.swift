@@ -88,6 +88,11 @@ public final class MultipartBodyStream: InputStream {
     /// Another stream of the same bytes, from their beginning.
     public func makeCopy() -> MultipartBodyStream { MultipartBodyStream(copyOf: self) }
 
+    /// All its bytes, unless they lie in a file.
+    var dataInMemory: Data? {
+        if case .data(let data) = source { data } else { nil }
+    }
+
     /// Makes it ready to be read.
     public override func open() {
         state.withLock { state in

@@ -26,6 +26,8 @@ public struct OperationArchive: Sendable, Codable {
         let method: String
         let headers: [String: String]
         let body: Data?
+        /// Whether it has a body that could not be archived.
+        let lacksBody: Bool
         let timeout: TimeInterval
         let cachePolicy: UInt
         let handlesCookies: Bool
@@ -58,8 +60,9 @@ extension URLConnectionOperation {
     /// The operation as a value; one that is executing is paused for it, and stays so.
     ///
     /// It comes back ready, and an ``HTTPRequestOperation`` goes on where it was: the body so far is in the archive, or in the
-    /// ``outputFile``. One with an output stream, and every other, begins anew; so does one that serves a request whose body is a stream,
-    /// which is left out. Waits for what is being done with the operation at this moment.
+    /// ``outputFile``. One with an output stream, and every other, begins anew. The body of the request is archived with it, if it is data or
+    /// a multipart form in memory; another stream is left out, and the operation fails with `URLError.requestBodyStreamExhausted` unless its
+    /// ``inputStream`` is set anew. Waits for what is being done with the operation at this moment.
     public func archive() -> OperationArchive {
         pause()
         settle()
@@ -92,6 +95,7 @@ extension URLConnectionOperation {
             storage.error = archive.error?.error
             storage.resumption = archive.resumption
             storage.totalBytesRead = archive.totalBytesRead
+            storage.isStreamUsed = archive.request.lacksBody
             if let file = archive.outputFile {
                 storage.sink = FileSink(file, count: archive.totalBytesRead)
             } else if let data = archive.data, archive.state != .finished {
@@ -146,8 +150,10 @@ extension OperationArchive.Head {
 
 extension OperationArchive.Request {
     init(_ request: URLRequest) {
+        let body = request.httpBody ?? (request.httpBodyStream as? MultipartBodyStream)?.dataInMemory
         self.init(
-            url: request.url, method: request.httpMethod ?? "GET", headers: request.allHTTPHeaderFields ?? [:], body: request.httpBody,
+            url: request.url, method: request.httpMethod ?? "GET", headers: request.allHTTPHeaderFields ?? [:], body: body,
+            lacksBody: body == nil && request.httpBodyStream != nil,
             timeout: request.timeoutInterval, cachePolicy: UInt(request.cachePolicy.rawValue),
             handlesCookies: request.httpShouldHandleCookies, allowsCellularAccess: request.allowsCellularAccess,
             mainDocumentURL: request.mainDocumentURL)

@@ -102,6 +102,25 @@ import Testing
         #expect(reply.method == "PUT" && reply.target == "/echo?a=b")
     }
 
+    @Test("a form comes along with its request; another stream is asked for again")
+    func streamedBodies() async throws {
+        let server = try LoopbackServer.standard()
+        let url = try #require(URL(string: server.url("/body")))
+        let form = try HTTPRequestSerializer().multipartFormRequest(url: url) { $0.append(Data("data".utf8), withName: "a") }
+        let body = try await restore(HTTPRequestOperation(request: form).archive()).run()
+        #expect("\(body.count)" == form.value(forHTTPHeaderField: "Content-Length"))
+        #expect(String(decoding: body, as: UTF8.self).contains("name=\"a\"\r\n\r\ndata"))
+
+        let streamed = try HTTPRequestOperation.make(server.url("/body")) { $0.httpMethod = "POST" }
+        streamed.inputStream = InputStream(data: Data("streamed".utf8))
+        let lost = try restore(streamed.archive())
+        await lost.runToEnd()
+        #expect(lost.urlErrorCode == .requestBodyStreamExhausted && server.requestCount == 1)
+        let again = try restore(streamed.archive())
+        again.inputStream = InputStream(data: Data("again".utf8))
+        #expect(try await again.run() == Data("again".utf8))
+    }
+
     @Test("an archive of a later library is refused, and one that was tampered with, too")
     func refused() async throws {
         let server = try HalfServer()
