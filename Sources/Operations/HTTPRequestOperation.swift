@@ -46,7 +46,7 @@ open class HTTPRequestOperation: URLConnectionOperation, @unchecked Sendable {  
         let result = responseSerializer.serialize(response, responseData)
         outcome.withLock { outcome in
             outcome.object = result.object
-            outcome.error = result.error
+            outcome.error = (result.error as? URLError)?.adding(request) ?? result.error
         }
     }
 

@@ -45,7 +45,7 @@ extension OperationError: LocalizedError {
 
 /// Keys in the `userInfo` of the errors that operations end with; the values are those that programs for AFNetworking know.
 public enum OperationErrorKey {
-    /// The `URLRequest` whose parameters could not be written.
+    /// The `URLRequest` of the operation that failed.
     public static let request = "com.alamofire.serialization.request.error.response"
     /// The `HTTPURLResponse` that was refused.
     public static let response = "com.alamofire.serialization.response.error.response"
@@ -55,20 +55,20 @@ public enum OperationErrorKey {
 
 extension Error {
     /// The error as an operation ends with it: an `URLError` where Foundation has a code for it, with the URL that failed.
-    func asOperationError(url: URL?) -> any Error {
+    func asOperationError(of request: URLRequest) -> any Error {
         guard let error = self as? CurlewError else { return self }
         var code = error.urlError?.code
         // What its policy refuses, the operation refuses itself: as if it had cancelled the challenge.
         if case .transferFailed(let failure) = error, failure.kind == .serverCertificate { code = .userCancelledAuthentication }
         guard let code else { return self }
-        return URLError.operationError(code, url: url, underlying: error)
+        return URLError.operationError(code, request, underlying: error)
     }
 }
 
 extension URLError {
-    static func operationError(_ code: URLError.Code, url: URL?, underlying: (any Error)? = nil) -> URLError {
-        var info: [String: Any] = [:]
-        if let url {
+    static func operationError(_ code: URLError.Code, _ request: URLRequest, underlying: (any Error)? = nil) -> URLError {
+        var info: [String: Any] = [OperationErrorKey.request: request]
+        if let url = request.url {
             info[NSURLErrorFailingURLErrorKey] = url
         }
         if let underlying {
@@ -76,5 +76,10 @@ extension URLError {
             info[NSLocalizedDescriptionKey] = underlying.localizedDescription
         }
         return URLError(code, userInfo: info)
+    }
+
+    /// The same with the request under its key.
+    func adding(_ request: URLRequest) -> URLError {
+        URLError(code, userInfo: userInfo.merging([OperationErrorKey.request: request]) { _, new in new })
     }
 }

@@ -24,6 +24,11 @@ extension URLConnectionOperation {
         }
         if old != new { tellObservers(of: new) }
         for key in keys { didChangeValue(forKey: key) }
+        // Another thread came in between: a queue that is not told that an operation is ready would wait for it for ever.
+        for key in old == new ? [] : [old.key, new.key] where !keys.contains(key) {
+            willChangeValue(forKey: key)
+            didChangeValue(forKey: key)
+        }
         return result
     }
 
@@ -133,6 +138,8 @@ extension URLConnectionOperation {
         giveUp(attempt)
         if !(sink is StreamSink) { sink.close() }
         announceEnd()
+        // It may have been resumed on another thread, and found this connection still there.
+        begin()
     }
 
     private func giveUp(_ attempt: ConnectionAttempt) {
@@ -191,7 +198,9 @@ extension URLConnectionOperation {
             attempt.aside = MemorySink(limit: settings.session.configuration.maximumBodySize)
             return
         }
-        guard sink.count > 0 else { return }
+        // What is there is of a version that counts no more.
+        defer { storage.withLock { $0.resumption = nil } }
+        guard sink is FileSink || sink.count > 0 else { return }
         if !sink.canRestart, let version = storage.withLock({ $0.resumption })?.validator, version.hasPrefix("\""),
             version == head.value(for: "ETag")
         {
@@ -251,7 +260,7 @@ extension URLConnectionOperation {
             guard isCurrent(attempt) else { return }
             let isRefused = storage.withLock { $0.refusesChallenge }
             if isRefused {
-                fail(URLError.operationError(.userCancelledAuthentication, url: request.url))
+                fail(URLError.operationError(.userCancelledAuthentication, request))
             } else if let error {
                 fail(error)
             } else {
@@ -274,11 +283,11 @@ extension URLConnectionOperation {
 
     private func fail(_ error: any Error) {
         guard storage.withLock({ $0.lifecycle.beginEnding() }) else { return }
-        end(with: error.asOperationError(url: request.url))
+        end(with: error.asOperationError(of: request))
     }
 
     private func endCancelled() {
-        end(with: URLError.operationError(.cancelled, url: request.url))
+        end(with: URLError.operationError(.cancelled, request))
     }
 
     private func end(with error: any Error) {

@@ -226,7 +226,8 @@ open class URLConnectionOperation: Operation, NSCopying, @unchecked Sendable {  
     // MARK: - NSCopying
 
     /// A new operation, ready, for the same request and with the same settings and closures; without output stream or file, completion
-    /// closure, result and dependencies. A body that is a stream is shared unless it can be copied.
+    /// closure, result and dependencies. A body that is a stream is shared unless it can be copied: where it was sent already, it has to be set anew, or
+    /// ``connectionNeedNewBodyStream(for:)`` asked for it.
     public func copy(with zone: NSZone? = nil) -> Any { duplicate() }
 
     /// ``copy(with:)``, by its type.
@@ -235,6 +236,10 @@ open class URLConnectionOperation: Operation, NSCopying, @unchecked Sendable {  
         if let body = request.httpBodyStream as? MultipartBodyStream { request.httpBodyStream = body.makeCopy() }
         let copy = Self(request: request)
         copy.settings = settings
+        if !(request.httpBodyStream is MultipartBodyStream) {
+            // What was read of a shared stream, it does not give again.
+            copy.storage.withLock { [isUsed = storage.withLock { $0.isStreamUsed }] in $0.isStreamUsed = isUsed }
+        }
         configure(copy: copy)
         return copy
     }

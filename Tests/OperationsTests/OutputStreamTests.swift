@@ -15,6 +15,8 @@ final class TestStream: OutputStream {
         /// Says −1.
         case refuses
         case neverHasSpace
+        /// Has space when a gate opens.
+        case waits(Gate)
     }
 
     private struct State {
@@ -53,6 +55,7 @@ final class TestStream: OutputStream {
             case .takes, .refuses: true
             case .takesSlowly: state.asked.isMultiple(of: 2)
             case .hasError, .neverHasSpace: false
+            case .waits(let gate): gate.isOpen
             }
         }
     }
@@ -89,6 +92,30 @@ final class TestStream: OutputStream {
         #expect(stream.data == GeneratedBody().data(count: 100_000))
         #expect(operation.responseData == nil && stream.streamStatus == .closed)
         #expect(operation.totalBytesRead == 100_000)
+    }
+
+    @Test("as long as a stream has no space, the server has to wait")
+    func waitingServer() async throws {
+        let length = 24 << 20
+        let (gate, isSent) = (Gate(), Log<Bool>())
+        let server = try LoopbackServer { _, connection in
+            try connection.send(raw: "HTTP/1.1 200 OK\r\nContent-Length: \(length)\r\n\r\n")
+            try connection.send(raw: GeneratedBody().data(count: length))
+            isSent.append(true)
+            return nil
+        }
+        let stream = TestStream(.waits(gate))
+        let session = makeSession()
+        let operation = try URLConnectionOperation.make(server.url("/"), session: session)
+        operation.outputStream = stream
+        operation.start()
+        #expect(await server.waitForRequests(1))
+        // In the time in which another has all, it gets no more than fits into buffers.
+        #expect(try await URLConnectionOperation.make(server.url("/"), session: session).run().count == length)
+        #expect(isSent.count == 1)
+        gate.open()
+        _ = try await operation.value
+        #expect(stream.data == GeneratedBody().data(count: length) && isSent.count == 2)
     }
 
     @Test("Foundation's streams to memory and to files take it")

@@ -35,22 +35,54 @@ import Testing
     func limitsAndDependencies() async throws {
         let running = Lock((now: 0, most: 0))
         let gate = Gate()
-        let server = try LoopbackServer { _, connection in
+        let last = Lock<URLConnectionOperation?>(nil)
+        let isBehind = Log<Bool>()
+        let server = try LoopbackServer { request, connection in
             running.withLock { $0 = ($0.now + 1, max($0.most, $0.now + 1)) }
+            if request.path == "/0" { isBehind.append(last.withLock { $0?.isFinished } ?? false) }
             connection.wait(until: gate)
             running.withLock { $0.now -= 1 }
             return .ok()
         }
         let session = makeSession()
-        let operations = try (0..<8).map { _ in try URLConnectionOperation.make(server.url("/"), session: session) }
+        let operations = try (0..<8).map { try URLConnectionOperation.make(server.url("/\($0)"), session: session) }
+        last.withLock { $0 = operations[7] }
         operations[0].addDependency(operations[7])
         let queue = makeQueue(3)
         queue.add(operations)
+        #expect(!operations[0].isReady)
         #expect(await server.waitForRequests(3))
         gate.open()
         for operation in operations { _ = try await operation.value }
-        #expect(running.withLock { $0.most } <= 3)
-        #expect(operations[7].isFinished)
+        #expect(running.withLock { $0.most } == 3)
+        #expect(isBehind.elements == [true])
+    }
+
+    @Test("paused, resumed and archived from several threads at once, all come to their end")
+    func manyThreads() async throws {
+        let session = makeSession()
+        let operations = try (0..<60).map { try HTTPRequestOperation.make(server.url("/bytes/\(20_000 + $0)"), session: session) }
+        let queue = makeQueue(4)
+        queue.add(operations)
+        await withCheckedContinuation { (continuation: CheckedContinuation<Void, Never>) in
+            DispatchQueue.global().async {
+                DispatchQueue.concurrentPerform(iterations: 4) { thread in
+                    for round in 0..<150 {
+                        let operation = operations[(round * 7 + thread) % 60]
+                        switch round % 5 {
+                        case 0, 2: operation.pause()
+                        case 4 where thread == 0: _ = operation.archive()
+                        default: operation.resume()
+                        }
+                    }
+                }
+                continuation.resume()
+            }
+        }
+        for operation in operations { operation.resume() }
+        for (index, operation) in operations.enumerated() {
+            #expect(try await operation.value == GeneratedBody().data(count: 20_000 + index))
+        }
     }
 
     @Test("observers are told of states, and of start and finish by notifications")
@@ -116,6 +148,7 @@ import Testing
         #expect(operation.urlErrorCode == .cancelled)
         let url = (operation.error as? URLError)?.userInfo[NSURLErrorFailingURLErrorKey] as? URL
         #expect(url == operation.request.url)
+        #expect((operation.error as? URLError)?.userInfo[OperationErrorKey.request] as? URLRequest == operation.request)
         operation.cancel()
         operation.resume()
         #expect(operation.isFinished && completed.count == 1)
@@ -387,9 +420,10 @@ import Testing
 
     // MARK: Copies
 
-    @Test("a copy is ready, and keeps all but streams, completion closure and result")
-    func copies() async throws {
-        let operation = try operation("/body") { request in
+    @Test("a copy is ready, and keeps all but streams, completion closure and result", arguments: [false, true])
+    func copies(isHTTP: Bool) async throws {
+        let type = isHTTP ? HTTPRequestOperation.self : URLConnectionOperation.self
+        let operation = try type.make(server.url("/body")) { request in
             request.httpMethod = "POST"
             request.httpBody = Data(count: 10)
         }
@@ -408,7 +442,10 @@ import Testing
         try await operation.run()
         callbackQueue.sync {}
         operation.completionBlock = {}
+        (operation as? HTTPRequestOperation)?.responseSerializer = CompoundResponseSerializer([])
         let copy = try #require(operation.copy() as? URLConnectionOperation)
+        #expect(Swift.type(of: copy) == type)
+        if let copy = copy as? HTTPRequestOperation { #expect(copy.responseSerializer is CompoundResponseSerializer) }
         #expect(copy.isReady && copy.response == nil && copy.outputStream == nil && copy.completionBlock == nil)
         #expect(copy.completionQueue === callbackQueue && copy.completionGroup === operation.completionGroup)
         #expect(copy.userInfo["number"] as? Int == 1 && copy.runLoopModes == [.default] && copy.request == operation.request)
@@ -417,6 +454,55 @@ import Testing
         #expect(try await copy.run() == Data(count: 10))
         callbackQueue.sync {}
         #expect(Set(log.elements.dropFirst(before.count)) == ["up", "down", "redirect"])
+    }
+
+    @Test("a copy keeps the closures of cache and challenges", arguments: ["/cache", "/challenge"])
+    func copiesOfDecisions(path: String) async throws {
+        let server = try LoopbackServer { request, _ in
+            guard request.path == "/cache" || request.header("Authorization") != nil else {
+                return .status(401, headers: [ServerField("WWW-Authenticate", "Basic realm=\"x\"")])
+            }
+            return ServerResponse(status: 200, headers: [ServerField("Cache-Control", "max-age=60")], body: .data(Data("kept".utf8)))
+        }
+        let session = makeSession { $0.urlCache = URLCache(memoryCapacity: 1 << 20, diskCapacity: 0, diskPath: nil) }
+        let operation = try URLConnectionOperation.make(server.url(path), session: session)
+        let log = Log<String>()
+        operation.setCacheResponseBlock { _, _ in
+            log.append("/cache")
+            return nil
+        }
+        operation.setWillSendRequestForAuthenticationChallengeBlock { _, challenge in
+            log.append("/challenge")
+            challenge.use(URLCredential(user: "curlew", password: "x", persistence: .none))
+        }
+        #expect(try await operation.duplicate().run() == Data("kept".utf8))
+        #expect(log.elements == [path])
+    }
+
+    @Test("a copy does not send what is left of a stream that was read: it asks for it anew, or fails")
+    func copyOfAReadStream() async throws {
+        let operation = try operation("/body") { $0.httpMethod = "POST" }
+        operation.inputStream = InputStream(data: Data("streamed".utf8))
+        try await operation.run()
+        let copy = operation.duplicate()
+        await copy.runToEnd()
+        #expect(copy.urlErrorCode == .requestBodyStreamExhausted && server.requestCount == 1)
+        let other = operation.duplicate()
+        other.inputStream = InputStream(data: Data("again".utf8))
+        #expect(try await other.run() == Data("again".utf8))
+    }
+
+    @Test("a cancelled task does not wait for a place in the queue")
+    func cancelledWhileQueued() async throws {
+        let operation = try operation("/json")
+        let queue = makeQueue(1)
+        queue.isSuspended = true
+        let task = Task { try await queue.value(of: operation) }
+        task.cancel()
+        await #expect(throws: URLError.self) { try await task.value }
+        queue.isSuspended = false
+        _ = try await queue.value(of: self.operation("/json"))
+        #expect(server.requestCount == 1 && operation.urlErrorCode == .cancelled)
     }
 
     @Test("operations run in a group of tasks; cancelling a task cancels its operation")
