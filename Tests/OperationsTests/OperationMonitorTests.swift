@@ -113,5 +113,8 @@ import Testing
         await notified.wait(for: 3)
         #expect(log.elements.map(\.rawValue) == [2, 1, 0] && notified.elements == [2, 1, 0])
         #expect(ReachabilityMonitor(domain: "") == nil)
+        for other in [ReachabilityMonitor(domain: "127.0.0.1"), ReachabilityMonitor(domain: "localhost"), .shared] {
+            #expect(other?.status == .unknown)
+        }
     }
 }
