@@ -207,7 +207,7 @@ import Testing
         queue.setSpecific(key: key, value: 7)
         let group = DispatchGroup()
         #expect(operation.completionQueue == nil && operation.completionGroup == nil)
-        #expect(OperationSession.shared.configuration.callbackQueue === DispatchQueue.main)
+        #expect(OperationSession.shared.configuration.callbackQueue.label == DispatchQueue.main.label)
         operation.completionQueue = queue
         operation.completionGroup = group
         let log = Log<Int?>()
