@@ -2,15 +2,20 @@
 
 extension URLConnectionOperation {
     /// The body, when the operation is over; empty where it went elsewhere. Waits, and does not start the operation: a queue does that, or
-    /// ``start()``. Cancelling the task that waits cancels the operation.
+    /// ``start()``. Cancelling the task that waits cancels the operation, as ``waitForEnd()`` says.
     ///
-    /// - Throws: the operation's ``error``.
+    /// - Throws: the operation's ``error``; `URLError.cancelled` when the task was cancelled before the operation was started.
     public var value: Data {
         get async throws {
-            await waitForEnd()
-            if let error { throw error }
+            try await waitForResult()
             return responseData ?? Data()
         }
+    }
+
+    func waitForResult() async throws {
+        await waitForEnd()
+        if let error { throw error }
+        guard isFinished else { throw URLError.operationError(.cancelled, request) }
     }
 
     /// Starts the operation and waits for its end, as ``value`` does: for operations that are on no queue.
@@ -20,22 +25,46 @@ extension URLConnectionOperation {
         return try await value
     }
 
-    /// Waits until the operation is over. Cancelling the task that waits cancels the operation.
+    /// Waits until the operation is over. Cancelling the task that waits cancels the operation; one that was not started ends only when its
+    /// queue starts it, and is not waited for then.
     public func waitForEnd() async {
+        let waiter = Waiter()
         await withTaskCancellationHandler {
             await withCheckedContinuation { continuation in
+                waiter.wait(continuation)
                 let isOver = storage.withLock { storage in
                     guard storage.lifecycle.state != .finished else { return true }
-                    storage.waiters.append { continuation.resume() }
+                    storage.waiters.append { waiter.end() }
                     return false
                 }
-                if isOver { continuation.resume() }
+                if isOver { waiter.end() }
             }
         } onCancel: {
             cancel()
-            // One that was not started ends only when it is.
-            start()
+            // Starting it here, behind the back of its queue, would have that count wrongly.
+            if !storage.withLock({ $0.lifecycle.wasStarted }) { waiter.end() }
         }
+    }
+}
+
+/// Resumes a continuation once, be it there before or after the event.
+private final class Waiter: Sendable {
+    private let state = Lock<(continuation: CheckedContinuation<Void, Never>?, isOver: Bool)>((nil, false))
+
+    func wait(_ continuation: CheckedContinuation<Void, Never>) {
+        let isOver = state.withLock { state in
+            if !state.isOver { state.continuation = continuation }
+            return state.isOver
+        }
+        if isOver { continuation.resume() }
+    }
+
+    func end() {
+        let continuation = state.withLock { state in
+            defer { state = (nil, true) }
+            return state.continuation
+        }
+        continuation?.resume()
     }
 }
 
@@ -44,8 +73,7 @@ extension HTTPRequestOperation {
     ///
     /// - Throws: the operation's error; `URLError.cannotParseResponse` where the object is of another type, or there is none.
     public func object<Value: Sendable>(as type: Value.Type = Value.self) async throws -> Value {
-        await waitForEnd()
-        if let error { throw error }
+        try await waitForResult()
         guard let value = responseObject as? Value else { throw URLError(.cannotParseResponse) }
         return value
     }
