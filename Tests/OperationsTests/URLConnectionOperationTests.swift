@@ -51,7 +51,7 @@ import Testing
         let queue = makeQueue(3)
         queue.add(operations)
         #expect(!operations[0].isReady)
-        #expect(await server.waitForRequests(3))
+        #expect(await gate.arrivals(3))
         gate.open()
         for operation in operations { _ = try await operation.value }
         #expect(running.withLock { $0.most } == 3)
@@ -501,9 +501,10 @@ import Testing
         let task = Task { try await queue.value(of: operation) }
         task.cancel()
         await #expect(throws: URLError.self) { try await task.value }
+        #expect(operation.isCancelled && !operation.isFinished)
         queue.isSuspended = false
         _ = try await queue.value(of: self.operation("/json"))
-        #expect(server.requestCount == 1 && operation.urlErrorCode == .cancelled)
+        #expect(server.requestCount == 1 && operation.isFinished && operation.urlErrorCode == .cancelled)
     }
 
     @Test("operations run in a group of tasks; cancelling a task cancels its operation")

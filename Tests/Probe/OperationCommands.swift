@@ -15,8 +15,8 @@ extension Probe {
         operation.setShouldExecuteAsBackgroundTask { report("expired", 1) }
         operation.completesBeforeDependents = true
         operation.completionBlock = { [unowned operation] in report("ended", operation.error == nil ? 1 : 0) }
-        operation.start()
         report("started", 1)
+        operation.start()
         await operation.waitForEnd()
         report("free", 1)
         _ = readLine()
