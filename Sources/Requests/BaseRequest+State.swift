@@ -122,7 +122,7 @@ extension BaseRequest {
     /// Whether it was stopped; until it is started again.
     public var isCancelled: Bool { state.withLock { $0.isStopped } }
     /// Whether it is on its way, also between two attempts.
-    public var isExecuting: Bool { isUnderWay }
+    public var isExecuting: Bool { state.withLock { $0.run != nil && $0.isUnderWay } }
 
     /// How many attempts were made; 1 for a request that was not tried again.
     public var requestTotalCount: Int { state.withLock { $0.totalCount } }
@@ -135,12 +135,14 @@ extension BaseRequest {
     /// The method as it is sent.
     public var requestMethodString: String { requestMethod().rawValue }
 
-    var isUnderWay: Bool { state.withLock { $0.stage == .running } }
+    var isUnderWay: Bool { state.withLock { $0.isUnderWay } }
     /// The bytes that the network has brought, whatever a cache says.
     var networkData: Data? { state.withLock { $0.answer.data } }
 }
 
 extension RequestState {
+    /// Whether it was started, and neither its callbacks have begun nor its stop is over.
+    var isUnderWay: Bool { stage == .starting || stage == .running || stage == .stopping }
     /// Whether the newest start has come to its end, or its callbacks run.
     var isOver: Bool { stage == .delivering || stage == .ended }
 }

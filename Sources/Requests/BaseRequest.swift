@@ -147,8 +147,15 @@ open class BaseRequest: RunnableRequest, @unchecked Sendable {  // the state is 
 
     /// Tells the accessories, and has the agent send the request. A request that runs is left alone.
     open func start() {
-        guard !isUnderWay else { return }
+        let isMine = state.withLock { state in
+            guard !state.isUnderWay else { return false }
+            state.stage = .starting
+            return true
+        }
+        guard isMine else { return }
         toggleAccessoriesWillStart()
+        // An accessory may have stopped it.
+        guard state.withLock({ $0.stage == .starting }) else { return }
         agent.addRequest(self)
     }
 
@@ -157,7 +164,12 @@ open class BaseRequest: RunnableRequest, @unchecked Sendable {  // the state is 
     /// Of a download what has come is kept, and the next start goes on from there. From a callback of this request it makes the callbacks
     /// that are left stay away. A request that is over is left as it is.
     open func stop() {
-        let isOver = state.withLock { $0.stage == .delivering || $0.stage == .ended }
+        let (isOver, isBeingStopped) = state.withLock { state in
+            defer { if !state.isOver { state.stage = .stopping } }
+            return (state.isOver, state.stage == .stopping)
+        }
+        // By another thread, or the accessory that is told of it.
+        if isBeingStopped { return }
         if !isOver { toggleAccessoriesWillStop() }
         state.withLock { $0.delegate = nil }
         agent.cancelRequest(self)

@@ -70,13 +70,11 @@ extension RequestAgent {
 }
 
 extension BaseRequest {
-    /// Filter, group, delegate, block; what a stop in one of them leaves undone stays so.
+    /// Filter, delegate, block; what a stop in one of them leaves undone stays so.
     func callBack(_ ending: RequestEnding, isStopped: () -> Bool) {
         let hasSucceeded = ending == .succeeded
         if hasSucceeded { requestCompleteFilter() } else { requestFailedFilter() }
-        let groupHook = state.withLock { $0.groupHook }
-        if isStopped() { return groupHook?(self, .stopped) ?? () }
-        groupHook?(self, ending)
+        if isStopped() { return }
         if hasSucceeded { delegate?.requestFinished(self) } else { delegate?.requestFailed(self) }
         if isStopped() { return }
         (hasSucceeded ? successCompletionBlock : failureCompletionBlock)?(self)

@@ -69,10 +69,9 @@ public final class RequestAgent: Sendable {
 
     /// Ends a request: no callback follows, and its blocks are let go of. Accessories are not told: ``BaseRequest/stop()`` does that.
     public func cancelRequest(_ request: BaseRequest) {
-        let (run, waiters, hook) = request.state.withLock { state in
+        let (run, waiters) = request.state.withLock { state in
             defer { state.stopped() }
-            let isOver = state.isOver
-            return (isOver ? nil : state.run, isOver ? [] : state.waiters, isOver ? nil : state.groupHook)
+            return state.isOver ? (nil, []) : (state.run, state.waiters)
         }
         if let run {
             forget(run)
@@ -82,7 +81,6 @@ public final class RequestAgent: Sendable {
         }
         request.clearCompletionBlock()
         for waiter in waiters { waiter(.stopped) }
-        hook?(request, .stopped)
     }
 
     /// Stops all requests, each as ``BaseRequest/stop()`` does.
@@ -110,7 +108,7 @@ public final class RequestAgent: Sendable {
         }
         let run = RequestRun(number: number, request: request, agent: self)
         let isNew = request.state.withLock { state in
-            guard state.stage != .running else { return false }
+            guard state.stage != .running, state.stage != .stopping else { return false }
             state.begin(run)
             return true
         }

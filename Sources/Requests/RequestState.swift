@@ -29,8 +29,12 @@ struct RequestAnswer: @unchecked Sendable {  // the objects are made once, and r
 struct RequestState {
     enum Stage {
         case idle
+        /// Accessories are told that it starts.
+        case starting
         /// From the start until callbacks begin.
         case running
+        /// Accessories are told that it is stopped; no callback begins any more.
+        case stopping
         /// Callbacks run.
         case delivering
         case ended
@@ -65,6 +69,5 @@ struct RequestState {
     var totalTime: TimeInterval = 0
 
     /// What a group or an `await` wants to hear of the end.
-    var groupHook: (@Sendable (BaseRequest, RequestEnding) -> Void)?
     var waiters: [@Sendable (RequestEnding) -> Void] = []
 }

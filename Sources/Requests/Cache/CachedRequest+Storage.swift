@@ -89,20 +89,10 @@ extension CachedRequest {
         case .http: answer.object = data
         case .xmlParser: answer.object = XMLParser(data: data)
         case .json:
-            answer.jsonObject = try makeJSON(data)
+            answer.jsonObject = try ResponseSerialization.json(data, removesNulls: agent.configuration.removeNullValues)
             answer.object = answer.jsonObject
         }
         return answer
-    }
-
-    private func makeJSON(_ data: Data) throws -> Any? {
-        let removesNulls = agent.configuration.removeNullValues
-        do {
-            return try ResponseSerialization.json(data, removesNulls: removesNulls)
-        } catch {
-            guard let repaired = LoneSurrogates.replaced(in: data) else { throw error }
-            return try ResponseSerialization.json(repaired, removesNulls: removesNulls)
-        }
     }
 }
 

@@ -127,6 +127,8 @@ open class CachedRequest: BaseRequest, @unchecked Sendable {  // what it adds is
             $0.isStopped = false
         }
         toggleAccessoriesWillStart()
+        // An accessory may have stopped it.
+        guard cache.withLock({ $0.preload == number }) else { return }
         deliverFromCache(isFinal: false)
         agent.configuration.callbackQueue.async { [self] in
             let isWanted = cache.withLock { cache in

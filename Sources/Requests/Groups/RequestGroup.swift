@@ -12,6 +12,8 @@ public class RequestGroup: RunnableRequest, WaitableRequest, @unchecked Sendable
     enum Stage {
         case idle
         case running
+        /// Accessories are told that it is stopped; no callback begins any more.
+        case stopping
         /// Callbacks run.
         case delivering
         case ended
@@ -86,7 +88,7 @@ public class RequestGroup: RunnableRequest, WaitableRequest, @unchecked Sendable
     /// Tells the accessories, and begins. A group that runs is left alone; one that is over begins anew.
     public func start() {
         let run = group.withLock { state -> Int? in
-            guard state.stage != .running else { return nil }
+            guard state.stage != .running, state.stage != .stopping else { return nil }
             state.run += 1
             state.stage = .running
             state.isStopped = false
@@ -100,12 +102,18 @@ public class RequestGroup: RunnableRequest, WaitableRequest, @unchecked Sendable
 
     /// Ends the group and its requests: no callback follows. The accessories are told, unless it is over.
     public func stop() {
-        let isOver = stage == .delivering || stage == .ended
+        let old = group.withLock { state in
+            defer { if state.stage == .idle || state.stage == .running { state.stage = .stopping } }
+            return state.stage
+        }
+        // By another thread, or the accessory that is told of it.
+        if old == .stopping { return }
+        let isOver = old == .delivering || old == .ended
         if !isOver { toggleAccessoriesWillStop() }
         clearDelegate()
         let (run, waiters) = group.withLock { state -> (Int, [@Sendable (RequestEnding) -> Void]) in
             if state.stage != .ended { state.isStopped = true }
-            guard !isOver, state.stage != .delivering else { return (state.run, []) }
+            guard !isOver else { return (state.run, []) }
             state.stage = .ended
             defer { state.waiters = [] }
             return (state.run, state.waiters)
