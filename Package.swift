@@ -77,10 +77,11 @@ let package = Package(
         .testTarget(name: "EndToEndTests", dependencies: library + ["CurlewWebSocket", "CurlewTestSupport", "curlew-probe"]),
         .testTarget(name: "WebSocketTests", dependencies: library + ["CurlewWebSocket", "CurlewTestSupport"]),
         .testTarget(name: "EventsTests", dependencies: library + ["CurlewEvents", "CurlewTestSupport"]),
-        // What the end-to-end tests run in a process of its own; in no product.
+        // What tests run in a process of its own; in no product.
         .executableTarget(
             name: "curlew-probe",
-            dependencies: library + ["CurlewCaching", "CurlewOperations", "CurlewWebSocket", "CurlewTestSupport"], path: "Tests/Probe"),
+            dependencies: library + ["CurlewCaching", "CurlewOperations", "CurlewRequests", "CurlewWebSocket", "CurlewTestSupport"],
+            path: "Tests/Probe"),
         // Does what a test kit from outside asks for; in no product.
         .executableTarget(name: "curlew-kit", dependencies: library + ["CurlewWebSocket"], path: "Tests/Driver"),
         // What scripts/fuzz fuzzes, and the inputs that it has kept.
@@ -100,10 +101,7 @@ let package = Package(
             name: "AlamofireSample", dependencies: ["CurlewAlamofire"], path: "Tests/AlamofireSample",
             swiftSettings: [.swiftLanguageMode(.v5)]),
         .testTarget(
-            name: "RequestsTests", dependencies: core + ["CurlewRequests", "CurlewCaching", "CurlewTestSupport", "requests-probe"]),
-        // What the tests of requests kill; in no product.
-        .executableTarget(
-            name: "requests-probe", dependencies: core + ["CurlewRequests", "CurlewCaching"], path: "Tests/RequestsProbe"),
+            name: "RequestsTests", dependencies: core + ["CurlewRequests", "CurlewCaching", "CurlewTestSupport", "curlew-probe"]),
         .testTarget(name: "OperationsTests", dependencies: library + ["CurlewOperations", "CurlewTestSupport", "curlew-probe"]),
         .testTarget(name: "ToolTests", dependencies: library + ["CurlewTool", "CurlewTestSupport"]),
     ],

@@ -120,7 +120,7 @@ struct DownloadTests {
         let target = directory.file("file")
         let child = Process()
         child.executableURL = try probe()
-        child.arguments = [stage.server.url("/file"), target.path]
+        child.arguments = ["request", stage.server.url("/file"), target.path]
         try child.run()
         #expect(await eventually { length(directory.file(".file.part")) > 0 })
         #expect(kill(child.processIdentifier, SIGKILL) == 0)
@@ -161,7 +161,7 @@ struct DownloadTests {
     /// The program beside the tests.
     private func probe() throws -> URL {
         let directories = [Bundle.main.bundleURL, URL(fileURLWithPath: CommandLine.arguments[0]).deletingLastPathComponent()]
-        let places = (directories + directories.map { $0.deletingLastPathComponent() }).map { $0.appendingPathComponent("requests-probe") }
+        let places = (directories + directories.map { $0.deletingLastPathComponent() }).map { $0.appendingPathComponent("curlew-probe") }
         return try #require(places.first { FileManager.default.isExecutableFile(atPath: $0.path) })
     }
 }
