@@ -162,10 +162,22 @@ import Testing
         presenter.flush()
         presenter.hide(activity)
         presenter.flush()
-        var bytes = [UInt8](repeating: 0, count: 4096)
-        let count = read(master, &bytes, bytes.count)
-        let text = String(decoding: bytes.prefix(max(count, 0)), as: UTF8.self)
-        #expect(text.hasPrefix("\r\u{1B}[K/ loading"))
-        #expect(text.hasSuffix("\r\u{1B}[K"))
+        let (shown, hidden) = ("\r\u{1B}[K/ loading", "\r\u{1B}[K")
+        let text = Self.text(of: master, count: shown.utf8.count + hidden.utf8.count)
+        #expect(text.hasPrefix(shown))
+        #expect(text.hasSuffix(hidden))
+    }
+
+    /// So many bytes of what was written to a terminal, which the kernel passes on in pieces.
+    private static func text(of master: Int32, count: Int) -> String {
+        var text: [UInt8] = []
+        var wait = pollfd(fd: master, events: Int16(POLLIN), revents: 0)
+        while text.count < count, poll(&wait, 1, 10_000) > 0 {
+            var bytes = [UInt8](repeating: 0, count: 4096)
+            let length = read(master, &bytes, bytes.count)
+            guard length > 0 else { break }
+            text += bytes.prefix(length)
+        }
+        return String(decoding: text, as: UTF8.self)
     }
 }
