@@ -18,6 +18,7 @@ let package = Package(
         .library(name: "CurlewAlamofire", targets: ["CurlewAlamofire"] + layers),
         .library(name: "CurlewRequests", targets: ["CurlewRequests", "CurlewCaching"] + layers),
         .library(name: "CurlewOperations", targets: ["CurlewOperations"] + layers),
+        .library(name: "CurlewServices", targets: ["CurlewServices"] + layers),
         .library(name: "CurlewWebSocket", targets: ["CurlewWebSocket"] + layers),
         .library(name: "CurlewEvents", targets: ["CurlewEvents"] + layers),
         .library(name: "CurlewCaching", targets: ["CurlewCaching", "CurlewHTTP"]),
@@ -27,6 +28,13 @@ let package = Package(
     traits: [
         .trait(name: "Brotli", description: "Decodes bodies in brotli (br), with the system's libbrotlidec."),
         .trait(name: "Zstd", description: "Decodes bodies in zstd, with the system's libzstd."),
+        .trait(name: "Logging", description: "CurlewServices logs to swift-log, in debug builds."),
+        .trait(name: "OpenCombine", description: "CurlewServices has publishers of OpenCombine, where there is no Combine."),
+    ],
+    dependencies: [
+        // Only fetched with their traits.
+        .package(url: "https://github.com/apple/swift-log", from: "1.6.0"),
+        .package(url: "https://github.com/OpenCombine/OpenCombine", from: "0.14.0"),
     ],
     targets: [
         // The C side: the system's libcurl, and the one place that includes its headers.
@@ -61,6 +69,13 @@ let package = Package(
         .target(name: "CurlewCaching", dependencies: ["CurlewHTTP"], path: "Sources/Caching"),
         .target(name: "CurlewRequests", dependencies: core + ["CurlewCaching"], path: "Sources/Requests"),
         .target(name: "CurlewOperations", dependencies: core, path: "Sources/Operations"),
+        .target(
+            name: "CurlewServices",
+            dependencies: core + [
+                .product(name: "Logging", package: "swift-log", condition: .when(traits: ["Logging"])),
+                .product(name: "OpenCombine", package: "OpenCombine", condition: .when(traits: ["OpenCombine"])),
+            ],
+            path: "Sources/Services"),
         .target(name: "CurlewWebSocket", dependencies: core, path: "Sources/WebSocket"),
         .target(name: "CurlewEvents", dependencies: core, path: "Sources/Events"),
         .executableTarget(name: "CurlewTool", dependencies: library, path: "Sources/Tool"),
@@ -103,6 +118,13 @@ let package = Package(
         .testTarget(
             name: "RequestsTests", dependencies: core + ["CurlewRequests", "CurlewCaching", "CurlewTestSupport", "curlew-probe"]),
         .testTarget(name: "OperationsTests", dependencies: library + ["CurlewOperations", "CurlewTestSupport", "curlew-probe"]),
+        .testTarget(
+            name: "ServicesTests",
+            dependencies: core + [
+                "CurlewServices", "CurlewTestSupport",
+                .product(name: "Logging", package: "swift-log", condition: .when(traits: ["Logging"])),
+                .product(name: "OpenCombine", package: "OpenCombine", condition: .when(traits: ["OpenCombine"])),
+            ]),
         .testTarget(name: "ToolTests", dependencies: library + ["CurlewTool", "CurlewTestSupport"]),
     ],
     swiftLanguageModes: [.v6]

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+
+extension HTTPData {
+    /// A value as JSON (RFC 8259).
+    public struct JSON<Value: Encodable & Sendable>: HTTPBody {
+        private let value: Value
+        private let encoder: JSONEncoder
+
+        /// Makes a body of a value.
+        ///
+        /// - Parameters:
+        ///   - value: what is encoded, anew for each attempt.
+        ///   - encoder: what writes the JSON, not to be changed afterwards; `nil`, the default, writes the names of properties in snake case.
+        public init(_ value: Value, encoder: JSONEncoder? = nil) {
+            self.value = value
+            self.encoder = encoder ?? Self.snakeCase
+        }
+
+        private static var snakeCase: JSONEncoder {
+            let encoder = JSONEncoder()
+            encoder.keyEncodingStrategy = .convertToSnakeCase
+            return encoder
+        }
+
+        /// Puts the JSON into the request, with its type.
+        public func add(to request: inout URLRequest) throws {
+            request.httpBody = try encoder.encode(value)
+            request.setValue(MIMEType.json.rawValue, forHTTPHeaderField: "Content-Type")
+        }
+
+        /// The JSON, indented, its names sorted, cut after 1000 characters.
+        public var description: String {
+            (try? encoder.encode(value)).map { BodyText.describe($0) } ?? "<a value that is not encoded>"
+        }
+    }
+}
+
+/// Bodies as they stand in a log.
+enum BodyText {
+    static let limit = 1000
+
+    /// JSON indented, other text as it is, both cut after 1000 characters; else the number of bytes.
+    static func describe(_ data: Data) -> String {
+        // Beyond this, formatting costs more than anybody reads.
+        guard data.count <= 1 << 20 else { return "<\(data.count) bytes>" }
+        if let object = try? JSONSerialization.jsonObject(with: data),
+            let pretty = try? JSONSerialization.data(withJSONObject: object, options: [.prettyPrinted, .sortedKeys])
+        {
+            return cut(String(decoding: pretty, as: UTF8.self))
+        }
+        guard let text = String(data: data, encoding: .utf8) else { return "<\(data.count) bytes>" }
+        return cut(text)
+    }
+
+    private static func cut(_ text: String) -> String {
+        let end = text.index(text.startIndex, offsetBy: limit, limitedBy: text.endIndex) ?? text.endIndex
+        return end == text.endIndex ? text : text[..<end] + "…"
+    }
+}

@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: Apache-2.0
+import CurlewCore
+import CurlewHTTP
+import CurlewTransport
+
+/// Runs a request of a service to its end: attempts, retriers, hooks.
+struct ServiceExecution<Request: ServiceRequest, Service: HTTPService>: Sendable {
+    /// What a successful request has brought.
+    struct Success: Sendable {
+        let result: Request.Result
+        /// The header fields of the response; none when a hook has answered.
+        let header: HTTPHeaders
+        /// Where the request went, and where the response came from, after redirects.
+        let requestURL: URL?
+        let responseURL: URL?
+    }
+
+    /// A request that is ready to be sent.
+    private struct Prepared {
+        let urlRequest: URLRequest
+        let body: any HTTPBody
+    }
+
+    let request: Request
+    let service: Service
+
+    /// The only way of a request, and its only end.
+    func run() async -> Result<Success, ServiceError> {
+        let manager = service.sessionManager
+        var retrier: (any ServiceRetrier)?
+        var attempt = 0
+        while true {
+            var prepared: Prepared?
+            do {
+                let ready = try await prepare()
+                prepared = ready
+                if attempt == 0 {
+                    ServiceLog.request(ready.urlRequest, ready.body)
+                    if let result = await service.hook.onSchedule(request, ready.urlRequest) {
+                        return .success(Success(result: result, header: [:], requestURL: ready.urlRequest.url, responseURL: nil))
+                    }
+                }
+                let success = try await send(ready, by: manager)
+                await service.hook.onSuccess(request, ready.urlRequest, result: success.result)
+                return .success(success)
+            } catch {
+                // A task that was cancelled may see other errors for it.
+                let error = Task.isCancelled ? .cancelled : ServiceError(error)
+                if await shouldRetry(after: error, attempt, &retrier) {
+                    attempt += 1
+                    continue
+                }
+                return .failure(await fail(with: Task.isCancelled ? .cancelled : error, prepared?.urlRequest))
+            }
+        }
+    }
+
+    private func shouldRetry(after error: ServiceError, _ attempt: Int, _ retrier: inout (any ServiceRetrier)?) async -> Bool {
+        if case .cancelled = error { return false }
+        let asked = retrier ?? service.retrierFactory.create(for: request)
+        retrier = asked
+        guard attempt == 0 || asked.allowsMultipleRetries else { return false }
+        let wantsRetry = await asked.retry(request, failingWith: error)
+        return wantsRetry && !Task.isCancelled
+    }
+
+    private func fail(with error: ServiceError, _ urlRequest: URLRequest?) async -> ServiceError {
+        ServiceLog.failure(urlRequest, error)
+        await service.hook.onFailure(request, urlRequest, error: error)
+        return error
+    }
+
+    // MARK: Building
+
+    /// The request of an attempt: URL, method, header, body, then what the request itself changes.
+    private func prepare() async throws -> Prepared {
+        var urlRequest = URLRequest(
+            url: try ServiceURL.make(
+                request.url ?? service.apiURL, isSecure: request.usesSecureProtocol ?? service.usesSecureProtocol, routes: request.routes,
+                query: request.query))
+        urlRequest.httpMethod = request.method.rawValue
+        try await addHeader(to: &urlRequest)
+        let body = request.body
+        do {
+            try body.add(to: &urlRequest)
+        } catch {
+            throw error as? ServiceError ?? .encodingFailed(error)
+        }
+        urlRequest = try request.prepare(urlRequest)
+        try validate(urlRequest, body)
+        return Prepared(urlRequest: urlRequest, body: body)
+    }
+
+    private func addHeader(to urlRequest: inout URLRequest) async throws {
+        let header = try await service.header + service.asyncHeader + request.header
+        guard let url = urlRequest.url else { return }
+        var withHeader = try URLRequest(url: url, method: request.method, headers: header)
+        // The initializer spells some methods in its own way.
+        withHeader.httpMethod = urlRequest.httpMethod
+        urlRequest = withHeader
+    }
+
+    private func validate(_ urlRequest: URLRequest, _ body: any HTTPBody) throws(ServiceError) {
+        let hasBody =
+            urlRequest.httpBody.map { !$0.isEmpty } ?? false || urlRequest.httpBodyStream != nil || body.fileURL != nil
+            || body is HTTPData.Multipart
+        guard hasBody, let method = urlRequest.httpMethod, ["GET", "DELETE", "HEAD"].contains(method) else { return }
+        throw .invalidRequest(message: "A \(method) request has no body.")
+    }
+
+    // MARK: Sending
+
+    private func send(_ prepared: Prepared, by manager: SessionManager) async throws -> Success {
+        let dataRequest = try await start(prepared, by: manager)
+        let response = try await withTimeLimit(request.timeout, dataRequest) {
+            await dataRequest.serializingResponse(using: Self.plain).response
+        }
+        let data = try response.result.get()
+        guard let head = response.responseHead else { throw ServiceError.invalidResponse }
+        let headers = head.headers
+        ServiceLog.response(prepared.urlRequest, head.statusCode, headers, data)
+        guard request.acceptedStatusCodes.contains(head.statusCode) else {
+            throw ServiceError.requestFailed(statusCode: head.statusCode, response: data)
+        }
+        return Success(
+            result: try request.decode(data), header: headers, requestURL: prepared.urlRequest.url,
+            responseURL: response.response?.url)
+    }
+
+    private func start(_ prepared: Prepared, by manager: SessionManager) async throws -> DataRequest {
+        if let fileURL = prepared.body.fileURL { return manager.upload(fileURL, with: prepared.urlRequest) }
+        if let form = prepared.body as? HTTPData.Multipart, prepared.urlRequest.httpBody == nil {
+            return try await manager.upload(form: form, with: prepared.urlRequest)
+        }
+        return manager.request(prepared.urlRequest)
+    }
+
+    /// The body as it came; empty is a body as well.
+    private static var plain: DataResponseSerializer<Data> {
+        DataResponseSerializer { _, _, data, error in error.map { .failure($0) } ?? .success(data ?? Data()) }
+    }
+
+    /// Waits for a response, and cancels the request when that takes too long.
+    private func withTimeLimit<Response: Sendable>(
+        _ limit: Duration?, _ dataRequest: DataRequest, _ response: @escaping @Sendable () async -> Response
+    ) async throws -> Response {
+        guard let limit else { return await response() }
+        return try await withThrowingTaskGroup(of: Response?.self) { group in
+            group.addTask { await response() }
+            group.addTask {
+                try await Task.sleep(for: limit)
+                return nil
+            }
+            defer { group.cancelAll() }
+            guard let first = try await group.next(), let response = first else {
+                dataRequest.cancel()
+                throw ServiceError.timeout
+            }
+            return response
+        }
+    }
+}
+
+extension SessionManager {
+    /// Uploads a form from a file that is made for it.
+    fileprivate func upload(form: HTTPData.Multipart, with urlRequest: URLRequest) async throws -> UploadRequest {
+        try await withCheckedThrowingContinuation { continuation in
+            upload(multipartFormData: form.fill, with: urlRequest, queue: .global()) { result in
+                switch result {
+                case .success(let request, _, _): continuation.resume(returning: request)
+                case .failure(let error): continuation.resume(throwing: error)
+                }
+            }
+        }
+    }
+}

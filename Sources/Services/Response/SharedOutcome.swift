@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: Apache-2.0
+import CurlewHTTP
+
+/// An operation that runs once, when somebody first wants its outcome, for all who want it.
+///
+/// Whoever comes later gets the same outcome. When nobody who came waits any longer, the operation's task is cancelled.
+final class SharedOutcome<Outcome: Sendable>: Sendable {
+    typealias Consumer = @Sendable (Outcome) -> Void
+
+    private enum State {
+        case idle(@Sendable () async -> Outcome)
+        case running(Task<Void, Never>?, [Int: Consumer])
+        case finished(Outcome)
+    }
+
+    /// What one who comes has to do.
+    private enum Next {
+        case nothing
+        case start(@Sendable () async -> Outcome)
+        case hand(Outcome)
+    }
+
+    private let state: Lock<State>
+    private let nextID = Lock(0)
+    private let priority: @Sendable () -> TaskPriority
+
+    init(priority: @escaping @Sendable () -> TaskPriority, _ operation: @escaping @Sendable () async -> Outcome) {
+        self.priority = priority
+        state = Lock(.idle(operation))
+    }
+
+    /// Adds somebody who wants the outcome; called once, from any thread, be it before this returns.
+    ///
+    /// - Returns: the number for ``remove(_:)``.
+    func add(_ consumer: @escaping Consumer) -> Int {
+        let id = nextID.withLock { id in
+            id += 1
+            return id
+        }
+        let next = state.withLock { state -> Next in
+            switch state {
+            case .idle(let operation):
+                state = .running(nil, [id: consumer])
+                return .start(operation)
+            case .running(let task, var consumers):
+                consumers[id] = consumer
+                state = .running(task, consumers)
+                return .nothing
+            case .finished(let outcome): return .hand(outcome)
+            }
+        }
+        switch next {
+        case .nothing: break
+        case .start(let operation): start(operation)
+        case .hand(let outcome): consumer(outcome)
+        }
+        return id
+    }
+
+    /// Takes somebody off; the last one cancels the operation.
+    func remove(_ id: Int) {
+        let abandoned = state.withLock { state -> Task<Void, Never>? in
+            guard case .running(let task, var consumers) = state, consumers.removeValue(forKey: id) != nil else { return nil }
+            state = .running(task, consumers)
+            return consumers.isEmpty ? task : nil
+        }
+        abandoned?.cancel()
+    }
+
+    private func start(_ operation: @escaping @Sendable () async -> Outcome) {
+        let task = Task(priority: priority()) { finish(await operation()) }
+        let isAbandoned = state.withLock { state in
+            guard case .running(_, let consumers) = state else { return false }
+            state = .running(task, consumers)
+            return consumers.isEmpty
+        }
+        if isAbandoned { task.cancel() }
+    }
+
+    private func finish(_ outcome: Outcome) {
+        let consumers = state.withLock { state -> [Int: Consumer] in
+            guard case .running(_, let consumers) = state else { return [:] }
+            state = .finished(outcome)
+            return consumers
+        }
+        for (_, consumer) in consumers.sorted(by: { $0.key < $1.key }) { consumer(outcome) }
+    }
+
+    /// The outcome; `cancelled` as soon as the task that waits is, while the operation goes on for others.
+    func outcome(orWhenCancelled cancelled: Outcome) async -> Outcome {
+        let waiter = Waiter<Outcome>()
+        return await withTaskCancellationHandler {
+            await withCheckedContinuation { continuation in
+                guard waiter.wait(continuation) else { return continuation.resume(returning: cancelled) }
+                let id = add { waiter.resume(with: $0) }
+                waiter.onCancel { self.remove(id) }
+            }
+        } onCancel: {
+            waiter.cancel(with: cancelled)
+        }
+    }
+}
+
+/// One who waits: for an outcome or for its task's cancellation, whichever comes first.
+private final class Waiter<Outcome: Sendable>: Sendable {
+    private struct State {
+        var continuation: CheckedContinuation<Outcome, Never>?
+        var onCancel: (@Sendable () -> Void)?
+        var isCancelled = false
+    }
+
+    private let state = Lock(State())
+
+    /// Starts to wait; `false` if the task was cancelled before.
+    func wait(_ continuation: CheckedContinuation<Outcome, Never>) -> Bool {
+        state.withLock { state in
+            if !state.isCancelled { state.continuation = continuation }
+            return !state.isCancelled
+        }
+    }
+
+    /// Has `body` run on cancellation, at once if it was cancelled meanwhile.
+    func onCancel(_ body: @escaping @Sendable () -> Void) {
+        let isCancelled = state.withLock { state in
+            if !state.isCancelled, state.continuation != nil { state.onCancel = body }
+            return state.isCancelled
+        }
+        if isCancelled { body() }
+    }
+
+    func resume(with outcome: Outcome) {
+        let continuation = state.withLock { state in
+            defer {
+                state.continuation = nil
+                state.onCancel = nil
+            }
+            return state.continuation
+        }
+        continuation?.resume(returning: outcome)
+    }
+
+    func cancel(with outcome: Outcome) {
+        let (continuation, onCancel) = state.withLock { state in
+            defer {
+                state.continuation = nil
+                state.onCancel = nil
+                state.isCancelled = true
+            }
+            return (state.continuation, state.onCancel)
+        }
+        // First, so that who goes on sees the request cancelled.
+        onCancel?()
+        continuation?.resume(returning: outcome)
+    }
+}

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+import CurlewHTTP
+import CurlewTestSupport
+import Testing
+
+@testable import CurlewServices
+
+@Suite(.timeLimit(.minutes(1)))
+struct ServiceErrorTests {
+    private static func failure(_ kind: TransferFailure.Kind) -> CurlewError {
+        .transferFailed(TransferFailure(kind: kind, url: "http://h/", phase: .waiting, message: "It failed"))
+    }
+
+    @Test(arguments: [
+        (failure(.idleTimeout), "timeout"), (failure(.connectTimeout), "timeout"), (failure(.connect), "noConnection"),
+        (failure(.connectionLost), "noConnection"), (failure(.nameResolution), "unknownHost"),
+        (failure(.protocolViolation), "invalidResponse"), (failure(.serverCertificate), "unknown"),
+        (CurlewError.invalidURL(url: "a b"), "invalidURL"), (CurlewError.urlRequestValidationFailed(reason: .missingURL), "invalidURL"),
+        (CurlewError.urlRequestValidationFailed(reason: .invalidHeader(name: "a b")), "invalidRequest"),
+        (CurlewError.parameterEncodingFailed(reason: .missingURL), "encodingFailed"),
+        (CurlewError.redirectFailed(reason: .tooMany(limit: 1)), "invalidResponse"), (CurlewError.cancelled, "cancelled"),
+        (CurlewError.sessionInvalidated, "unknown"), (CancellationError(), "cancelled"), (UserError(), "unknown"),
+        (ServiceError.requestFinished, "requestFinished"),
+    ] as [(any Error, String)])
+    func errorsOfOthersHaveTheirPlace(_ error: any Error, _ expected: String) {
+        #expect(ServiceError(error).name == expected)
+    }
+
+    private enum APIError: Error, Equatable {
+        case notFound
+        case other
+    }
+
+    private struct MappingService: HTTPService {
+        let apiURL: any URLConvertible
+        var usesSecureProtocol: Bool? { false }
+        var sessionManager: SessionManager { sharedManager }
+
+        func mapError(_ error: ServiceError) -> APIError {
+            if case .requestFailed(404, _) = error { .notFound } else { .other }
+        }
+    }
+
+    @Test func aServiceMapsErrorsToItsOwn() async throws {
+        let server = try LoopbackServer { _, _ in .status(404) }
+        defer { server.stop() }
+        let service = MappingService(apiURL: server.url(""))
+        await #expect(throws: APIError.notFound) { try await TestRequest().schedule(with: service).value }
+        #expect(await TestRequest(routes: "..").schedule(with: service).result.isFailure(with: .other))
+        await #expect(throws: APIError.notFound) {
+            for try await _ in TestRequest().pages(from: service, by: .link()) {}
+        }
+    }
+
+    @Test func aRefusedConnectionIsNoConnection() async throws {
+        let server = try LoopbackServer { _, _ in .ok("") }
+        let service = TestService(server)
+        server.stop()
+        #expect(await serviceError { try await TestRequest().schedule(with: service).value }?.name == "noConnection")
+    }
+}
+
+extension Result where Failure: Equatable {
+    fileprivate func isFailure(with expected: Failure) -> Bool {
+        if case .failure(let error) = self { error == expected } else { false }
+    }
+}

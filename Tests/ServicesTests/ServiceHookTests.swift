@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: Apache-2.0
+import CurlewHTTP
+import CurlewTestSupport
+import Testing
+
+@testable import CurlewServices
+
+@Suite(.timeLimit(.minutes(1)))
+struct ServiceHookTests {
+    /// Notes what it sees, and answers requests for `/known`.
+    private final class NotingHook: ServiceHook {
+        let notes = Lock<[String]>([])
+
+        func onSchedule<Request: ServiceRequest>(_ request: Request, _ urlRequest: URLRequest) async -> Request.Result? {
+            note("schedule \(urlRequest.url?.path ?? "")")
+            return urlRequest.url?.path == "/known" ? "known" as? Request.Result : nil
+        }
+
+        func onSuccess<Request: ServiceRequest>(_ request: Request, _ urlRequest: URLRequest, result: Request.Result) async {
+            note("success \(result)")
+        }
+
+        func onFailure<Request: NetworkServiceRequest>(_ request: Request, _ urlRequest: URLRequest?, error: ServiceError) async {
+            note("failure \(urlRequest?.url?.path ?? "no request") \(error.name)")
+        }
+
+        private func note(_ text: String) { notes.withLock { $0.append(text) } }
+    }
+
+    private let hook = NotingHook()
+    private let server: LoopbackServer
+    private var service: TestService
+
+    init() throws {
+        let count = Lock(0)
+        server = try LoopbackServer { request, _ in request.path == "/missing" ? .status(404) : .ok("\(count.next())") }
+        service = TestService(server)
+        service.hook = hook
+    }
+
+    @Test func aHookSeesRequestsAndTheirEnds() async throws {
+        defer { server.stop() }
+        var service = service
+        service.retrierFactory = TestRetrier.factory { _ in true }
+        _ = try await TestRequest(routes: "a").schedule(with: service).value
+        _ = await TestRequest(routes: "missing").schedule(with: service).result
+        _ = await TestRequest(routes: "..").schedule(with: service).result
+        #expect(
+            hook.notes.withLock { $0 } == [
+                "schedule /a", "success 1", "schedule /missing", "failure /missing requestFailed", "failure no request invalidURL",
+            ])
+    }
+
+    @Test func aHookAnswersInPlaceOfTheNetwork() async throws {
+        defer { server.stop() }
+        let response = TestRequest(routes: "known").schedule(with: service)
+        #expect(try await response.value == "known")
+        #expect(try await response.header.isEmpty)
+        #expect(server.requestCount == 0)
+        #expect(hook.notes.withLock { $0 } == ["schedule /known"])
+    }
+
+    // MARK: Cache
+
+    private func value(_ request: TestRequest, _ hook: any ServiceHook) async throws -> String {
+        var service = service
+        service.hook = hook
+        return try await request.schedule(with: service).value
+    }
+
+    @Test func theCacheAnswersEqualGETs() async throws {
+        defer { server.stop() }
+        let hook = CachingServiceHook()
+        let requests = [
+            TestRequest(), TestRequest(), TestRequest(query: ["a": 1]), TestRequest(header: ["Authorization": "Bearer x"]),
+            TestRequest(method: .post), TestRequest(method: .post), TestRequest(),
+        ]
+        var values: [String] = []
+        for request in requests { values.append(try await value(request, hook)) }
+        #expect(values == ["1", "1", "2", "3", "4", "5", "1"])
+        hook.removeAll()
+        #expect(try await value(TestRequest(), hook) == "6")
+    }
+
+    @Test func theCacheKnowsTypesApart() async throws {
+        defer { server.stop() }
+        var service = service
+        service.hook = CachingServiceHook()
+        #expect(try await TestRequest().schedule(with: service).value == "1")
+        #expect(try await AnyServiceRequest().schedule(with: service).value == Data("2".utf8))
+    }
+
+    @Test func theCacheForgetsWithTime() async throws {
+        defer { server.stop() }
+        let now = Lock(ContinuousClock.now)
+        let hook = CachingServiceHook(ttl: .seconds(60), limit: 10) { now.withLock { $0 } }
+        #expect(try await value(TestRequest(), hook) == "1")
+        now.withLock { $0 = $0.advanced(by: .seconds(59)) }
+        #expect(try await value(TestRequest(), hook) == "1")
+        now.withLock { $0 = $0.advanced(by: .seconds(1)) }
+        #expect(try await value(TestRequest(), hook) == "2")
+        #expect(hook.count == 1)
+    }
+
+    @Test func theCacheHasALimit() async throws {
+        defer { server.stop() }
+        let hook = CachingServiceHook(limit: 2)
+        for number in [1, 2, 3] { _ = try await value(TestRequest(query: ["a": number]), hook) }
+        #expect(hook.count == 2)
+        #expect(try await value(TestRequest(query: ["a": 3]), hook) == "3")
+        #expect(try await value(TestRequest(query: ["a": 1]), hook) == "4")
+    }
+
+    @Test func theCacheMayBeUsedByManyAtOnce() async throws {
+        let hook = CachingServiceHook(limit: 5)
+        let url = try "http://127.0.0.1/".asURL()
+        await withTaskGroup(of: Void.self) { group in
+            for number in 0..<200 {
+                group.addTask {
+                    var urlRequest = URLRequest(url: url.appendingPathComponent("\(number % 10)"))
+                    urlRequest.httpMethod = "GET"
+                    await hook.onSuccess(TestRequest(), urlRequest, result: "\(number % 10)")
+                    let result = await hook.onSchedule(TestRequest(), urlRequest)
+                    #expect(result == nil || result == "\(number % 10)")
+                }
+            }
+        }
+        #expect(hook.count == 5)
+        server.stop()
+    }
+}

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+import CurlewHTTP
+import CurlewServices
+import CurlewTestSupport
+import Testing
+
+private var isDebugBuild: Bool {
+    #if DEBUG
+    true
+    #else
+    false
+    #endif
+}
+
+/// The log is one for the whole process: the tests look at what names their own server.
+@Suite(.timeLimit(.minutes(1)), .serialized, .enabled(if: isDebugBuild))
+struct ServiceLogTests {
+    private let messages = Lock<[String]>([])
+    private let server: LoopbackServer
+
+    init() throws {
+        server = try LoopbackServer { request, _ in
+            guard request.path != "/missing" else { return .status(404) }
+            return .ok(#"{"b": 1, "a": "x"}"#, type: "application/json")
+        }
+    }
+
+    /// What is told about a request, with the server's address taken out.
+    private func told(_ request: TestRequest) async -> [String] {
+        let messages = messages
+        ServiceLog.setHandler { message in messages.withLock { $0.append(message) } }
+        defer { ServiceLog.setHandler(nil) }
+        _ = await request.schedule(with: TestService(server)).result
+        let address = server.url("")
+        // The next character, as another server's port may begin with this one's.
+        return messages.withLock { $0 }.filter { $0.contains(address + "/") || $0.contains(address + "\n") }
+            .map { $0.replacingOccurrences(of: address, with: "") }
+    }
+
+    @Test func requestAndResponseAreToldWithoutCredentials() async {
+        defer { server.stop() }
+        let request = TestRequest(method: .post, header: ["Authorization": "Bearer secret"], body: HTTPData.JSON(["k": "v"]))
+        let told = await told(request)
+        #expect(told.count == 2)
+        #expect(told.first?.hasPrefix("Scheduled POST \n") == true)
+        #expect(told.first?.contains("Authorization: <hidden>") == true && told.first?.contains("\"k\" : \"v\"") == true)
+        #expect(told.last?.hasPrefix("Response 200 to POST \n") == true)
+        #expect(told.last?.hasSuffix("{\n  \"a\" : \"x\",\n  \"b\" : 1\n}") == true)
+    }
+
+    @Test func failuresAreTold() async {
+        defer { server.stop() }
+        #expect(await told(TestRequest(routes: "missing")).last == "Failed GET /missing: The request failed with status 404 and a body of 0 bytes.")
+    }
+
+    @Test func nothingIsToldWhenItIsSilenced() async {
+        defer { server.stop() }
+        ServiceLog.silence(true)
+        #expect(await told(TestRequest()).isEmpty)
+        ServiceLog.silence(false)
+        #expect(await told(TestRequest()).count == 2)
+    }
+}

@@ -1,0 +1,219 @@
+// SPDX-License-Identifier: Apache-2.0
+import CurlewHTTP
+import CurlewServices
+import CurlewTestSupport
+import Testing
+
+/// What goes out, and what comes of the answer.
+@Suite(.timeLimit(.minutes(1)))
+struct ServiceRequestTests {
+    private struct TextRequest: ServiceRequest {
+        typealias Result = String
+    }
+
+    private struct VoidRequest: ServiceRequest {
+        typealias Result = Void
+    }
+
+    private struct DataRequest: ServiceRequest {
+        typealias Result = Data
+    }
+
+    private struct User: Codable, Sendable, Equatable {
+        var firstName: String
+    }
+
+    private struct UserRequest: JSONServiceRequest {
+        typealias Result = User
+        var decodesSnakeCase = true
+    }
+
+    /// The request as it came to a server.
+    private func received(_ request: TestRequest, _ change: (inout TestService) -> Void = { _ in }) async throws -> ServerRequest {
+        let server = try LoopbackServer { _, _ in .ok("") }
+        defer { server.stop() }
+        var service = TestService(server)
+        change(&service)
+        _ = try await request.schedule(with: service).value
+        return try #require(server.requests.first)
+    }
+
+    @Test(arguments: [HTTPMethod.get, .post, .put, .delete, .patch, .head])
+    func theMethodGoesOut(_ method: HTTPMethod) async throws {
+        #expect(try await received(TestRequest(method: method)).method == method.rawValue)
+    }
+
+    @Test(arguments: [HTTPMethod.post, .put, .patch])
+    func anEmptyBodyIsNotRefused(_ method: HTTPMethod) async throws {
+        let request = try await received(TestRequest(method: method))
+        #expect(request.header("Content-Length") == "0" && request.bodyLength == 0)
+    }
+
+    @Test(arguments: [HTTPMethod.get, .delete, .head])
+    func aBodyIsRefusedWhereNoneBelongs(_ method: HTTPMethod) async throws {
+        let server = try LoopbackServer { _, _ in .ok("") }
+        defer { server.stop() }
+        for body in [HTTPData.JSON(1), HTTPData.Multipart([.text("a", "b")])] as [any HTTPBody] {
+            let error = await serviceError { try await TestRequest(method: method, body: body).schedule(with: TestService(server)).value }
+            #expect(error?.name == "invalidRequest")
+        }
+        #expect(server.requestCount == 0)
+    }
+
+    @Test func requestAndServiceSayTheirParts() async throws {
+        let request = try await received(TestRequest(routes: ["users", 1], query: ["q": "ü"])) { service in
+            service.apiURL = "\((try? service.apiURL.asURL().absoluteString) ?? "")/v1?key=k"
+        }
+        #expect(request.target == "/v1/users/1?key=k&q=%C3%BC")
+    }
+
+    @Test func aRequestWithAURLOfItsOwnGoesThere() async throws {
+        let server = try LoopbackServer { _, _ in .ok("there") }
+        defer { server.stop() }
+        var service = TestService(server)
+        service.apiURL = "http://127.0.0.1:1/"
+        #expect(try await TestRequest(url: server.url("/x")).schedule(with: service).value == "there")
+    }
+
+    @Test func headersGoOutUnescapedTheRequestsBeforeTheAsyncOnesBeforeTheServices() async throws {
+        let request = try await received(TestRequest(header: ["x-c": "request", "Authorization": "Bearer a b%"])) { service in
+            service.header = ["X-A": "service", "X-B": "service", "X-C": "service"]
+            service.makeAsyncHeader = { ["X-B": "async", "X-C": "async"] }
+        }
+        #expect(request.header("X-A") == "service")
+        #expect(request.headers(named: "X-B") == ["async"])
+        #expect(request.headers(named: "X-C") == ["request"])
+        #expect(request.header("Authorization") == "Bearer a b%")
+    }
+
+    @Test func aBodyGoesOutWithItsTypeAndLength() async throws {
+        let request = try await received(TestRequest(method: .put, body: HTTPData.Image(.png, Data([1, 2, 3]))))
+        #expect(request.body == Data([1, 2, 3]))
+        #expect(request.header("Content-Type") == "image/png" && request.header("Content-Length") == "3")
+    }
+
+    @Test func aFileIsSentFromItsPlace() async throws {
+        let directory = try TemporaryDirectory()
+        let file = try directory.write(Data("{}".utf8), to: "a.json")
+        let request = try await received(TestRequest(method: .post, body: HTTPData.File(.json, file)))
+        #expect(request.body == Data("{}".utf8) && request.header("Content-Type") == "application/json")
+    }
+
+    @Test func aLargeFormIsSentFromAFile() async throws {
+        let large = Data(repeating: 0x41, count: 11_000_000)
+        let request = try await received(TestRequest(method: .post, body: HTTPData.Multipart([.data("large", large)])))
+        #expect(request.bodyLength > 11_000_000)
+        #expect(request.header("Content-Type")?.hasPrefix("multipart/form-data; boundary=") == true)
+    }
+
+    @Test func prepareIsTheLastStep() async throws {
+        let request = TestRequest(
+            method: .post, header: ["X-A": "1"], body: HTTPData.JSON(1),
+            change: { request in
+                var request = request
+                request.setValue("\(request.value(forHTTPHeaderField: "X-A") ?? "")2", forHTTPHeaderField: "X-A")
+                request.setValue("\(request.httpBody?.count ?? 0)", forHTTPHeaderField: "X-Length")
+                return request
+            })
+        let came = try await received(request)
+        #expect(came.header("X-A") == "12" && came.header("X-Length") == "1")
+    }
+
+    // MARK: Answers
+
+    @Test func onlyAcceptedStatusesAreASuccess() async throws {
+        let server = try LoopbackServer { _, _ in ServerResponse(status: 404, body: .data(Data("gone".utf8))) }
+        defer { server.stop() }
+        let service = TestService(server)
+        let error = await serviceError { try await TestRequest().schedule(with: service).value }
+        guard case .requestFailed(404, let body) = error else { Issue.record("\(String(describing: error))"); return }
+        #expect(body == Data("gone".utf8))
+        #expect(try await TestRequest(acceptedStatusCodes: 200...404).schedule(with: service).value == "gone")
+    }
+
+    @Test func voidDataAndTextAreDecodedByThemselves() async throws {
+        let server = try LoopbackServer { _, _ in .ok("ü") }
+        defer { server.stop() }
+        let service = TestService(server)
+        try await VoidRequest().schedule(with: service).value
+        #expect(try await DataRequest().schedule(with: service).value == Data("ü".utf8))
+        #expect(try await TextRequest().schedule(with: service).value == "ü")
+    }
+
+    @Test func textThatIsNotUTF8IsNotDecoded() async throws {
+        let server = try LoopbackServer { _, _ in .ok(Data([0xFF])) }
+        defer { server.stop() }
+        #expect(await serviceError { try await TextRequest().schedule(with: TestService(server)).value }?.name == "decodingFailed")
+    }
+
+    @Test(arguments: [(true, #"{"first_name": "Ada"}"#), (false, #"{"firstName": "Ada"}"#)])
+    func jsonIsDecodedFromSnakeCaseUnlessTold(_ fromSnakeCase: Bool, _ body: String) async throws {
+        let server = try LoopbackServer { _, _ in .ok(body, type: "application/json") }
+        defer { server.stop() }
+        let request = UserRequest(decodesSnakeCase: fromSnakeCase)
+        #expect(try await request.schedule(with: TestService(server)).value == User(firstName: "Ada"))
+    }
+
+    @Test func whatUserCodeThrowsIsTheCauseOfUnknown() async throws {
+        let server = try LoopbackServer { _, _ in .ok("no JSON") }
+        defer { server.stop() }
+        var service = TestService(server)
+        let json = await serviceError { try await UserRequest().schedule(with: service).value }
+        guard case .unknown(let cause) = json, cause is DecodingError else { Issue.record("\(String(describing: json))"); return }
+        for request in [TestRequest(change: { _ in throw UserError() }), TestRequest(make: { _ in throw UserError() })] {
+            let error = await serviceError { try await request.schedule(with: service).value }
+            guard case .unknown(let cause) = error, cause is UserError else { Issue.record("\(String(describing: error))"); return }
+        }
+        service.makeAsyncHeader = { throw ServiceError.decodingFailed }
+        #expect(await serviceError { try await TestRequest().schedule(with: service).value }?.name == "decodingFailed")
+    }
+
+    @Test func aValueThatIsNotEncodedFailsTheRequest() async throws {
+        let server = try LoopbackServer { _, _ in .ok("") }
+        defer { server.stop() }
+        let request = TestRequest(method: .post, body: HTTPData.JSON(Double.infinity))
+        #expect(await serviceError { try await request.schedule(with: TestService(server)).value }?.name == "encodingFailed")
+    }
+
+    @Test func theTimeoutEndsAnAttempt() async throws {
+        let gate = Gate()
+        let server = try LoopbackServer { _, connection in
+            connection.wait(until: gate)
+            return .ok("")
+        }
+        defer {
+            gate.open()
+            server.stop()
+        }
+        let error = await serviceError {
+            try await TestRequest(timeout: .milliseconds(50)).schedule(with: TestService(server)).value
+        }
+        #expect(error?.name == "timeout")
+    }
+
+    @Test func aRequestInTimeIsNotEnded() async throws {
+        let server = try LoopbackServer { _, _ in .ok("in time") }
+        defer { server.stop() }
+        #expect(try await TestRequest(timeout: .seconds(30)).schedule(with: TestService(server)).value == "in time")
+    }
+
+    // MARK: Types without a type
+
+    @Test func anyRequestNeedsNoService() async throws {
+        let server = try LoopbackServer { request, _ in .ok("\(request.method) \(request.target)") }
+        defer { server.stop() }
+        let request = AnyServiceRequest(.post, url: server.url("/a"), routes: ["b"], query: ["c": 1])
+        #expect(try await String(decoding: request.schedule().value, as: UTF8.self) == "POST /a/b?c=1")
+        #expect(await serviceError { try await AnyServiceRequest().schedule().value }?.name == "invalidURL")
+    }
+
+    @Test func anyServiceKeepsAllParts() async throws {
+        let server = try LoopbackServer { request, _ in .ok("\(request.target) \(request.header("A") ?? "") \(request.header("B") ?? "")") }
+        defer { server.stop() }
+        let service = AnyHTTPService(
+            at: server.url("/v1"), usesSecureProtocol: false, header: ["A": "a"], asyncHeader: { ["B": "b"] },
+            sessionConfiguration: sharedManager.session.configuration)
+        let request = AnyServiceRequest(routes: ["users"])
+        #expect(try await String(decoding: request.schedule(with: service).value, as: UTF8.self) == "/v1/users a b")
+    }
+}

@@ -1,0 +1,204 @@
+// SPDX-License-Identifier: Apache-2.0
+import CurlewHTTP
+import CurlewTestSupport
+import Dispatch
+import Testing
+
+@testable import CurlewServices
+
+/// One network request, however many want its response.
+@Suite(.timeLimit(.minutes(1)))
+struct ServiceResponseTests {
+    private let gate = Gate()
+    private let server: LoopbackServer
+    private let service: TestService
+
+    init() throws {
+        let gate = gate
+        server = try LoopbackServer { request, connection in
+            if request.path == "/held" { connection.wait(until: gate) }
+            if request.path == "/missing" { return .status(404) }
+            return ServerResponse(status: 200, headers: [ServerField("X-Name", "curlew")], body: .data(Data("value".utf8)))
+        }
+        service = TestService(server)
+    }
+
+    private func end() {
+        gate.open()
+        server.stop()
+    }
+
+    @Test func nothingIsBuiltBeforeSomebodyWantsIt() async throws {
+        defer { end() }
+        let built = Lock(0)
+        let response = TestRequest(change: { request in
+            _ = built.next()
+            return request
+        }).schedule(with: service)
+        #expect(built.value == 0)
+        _ = try await response.value
+        #expect(built.value == 1)
+    }
+
+    @Test func allWhoWantItShareOneRequest() async throws {
+        defer { end() }
+        let response = TestRequest(routes: "held").schedule(with: service)
+        async let first = response.value
+        async let second = response.value
+        #expect(await gate.arrivals())
+        async let header = response.header
+        gate.open()
+        let values = try await [first, second, header["X-Name"]]
+        #expect(values == ["value", "value", "curlew"])
+        #expect(server.requestCount == 1)
+    }
+
+    @Test func whoComesLaterGetsTheValue() async throws {
+        defer { end() }
+        let response = TestRequest().schedule(with: service)
+        _ = try await response.value
+        #expect(try await response.value == "value")
+        #expect(try await response.header["x-name"] == "curlew")
+        let received = await withCheckedContinuation { continuation in
+            let values = Lock<[String]>([])
+            let keeper = Lock<ServiceSubscription?>(nil)
+            let subscription = response.sink { completion in
+                keeper.withLock { $0 = nil }
+                if case .finished = completion { continuation.resume(returning: values.withLock { $0 }) }
+            } receiveValue: { value in
+                values.withLock { $0.append(value) }
+            }
+            keeper.withLock { $0 = subscription }
+        }
+        #expect(received == ["value"] && server.requestCount == 1)
+    }
+
+    @Test func whoComesLaterGetsTheFailure() async throws {
+        defer { end() }
+        let response = TestRequest(routes: "missing").schedule(with: service)
+        for _ in 1...2 { #expect(await serviceError { try await response.value }?.name == "requestFailed") }
+        if case .success = await response.result { Issue.record("A 404 is a success") }
+        #expect(server.requestCount == 1)
+    }
+
+    @Test func theHeaderAloneSendsTheRequest() async throws {
+        defer { end() }
+        #expect(try await TestRequest().schedule(with: service).header["X-Name"] == "curlew")
+    }
+
+    @Test func aSequenceOfTheValueHasOne() async throws {
+        defer { end() }
+        let response = TestRequest().schedule(with: service)
+        var values: [String] = []
+        for try await value in response.values { values.append(value) }
+        for try await value in response.values { values.append(value) }
+        #expect(values == ["value", "value"] && server.requestCount == 1)
+    }
+
+    @Test func closuresAreCalledOnTheirQueue() async throws {
+        defer { end() }
+        let queue = DispatchQueue(label: "services.sink")
+        let key = DispatchSpecificKey<Int>()
+        queue.setSpecific(key: key, value: 7)
+        let response = TestRequest(routes: "held").schedule(with: service)
+        var subscriptions: Set<ServiceSubscription> = []
+        await withCheckedContinuation { continuation in
+            response.sink(on: queue) { result in
+                #expect(DispatchQueue.getSpecific(key: key) == 7)
+                #expect((try? result.get()) == "value")
+                continuation.resume()
+            }.store(in: &subscriptions)
+            gate.open()
+        }
+    }
+
+    // MARK: Cancellation
+
+    @Test func whenAllHaveGoneTheRequestIsCancelled() async throws {
+        defer { end() }
+        let response = TestRequest(routes: "held").schedule(with: service)
+        let tasks = (1...2).map { _ in Task { await serviceError { try await response.value } } }
+        let subscription = response.sink { _ in Issue.record("A closure of a cancelled interest was called") }
+        #expect(await gate.arrivals())
+        tasks[0].cancel()
+        #expect(await tasks[0].value?.name == "cancelled")
+        subscription.cancel()
+        #expect(server.openConnections == 1)
+        tasks[1].cancel()
+        #expect(await tasks[1].value?.name == "cancelled")
+        #expect(await server.waitForConnectionsToClose())
+        #expect(await serviceError { try await response.value }?.name == "cancelled")
+        #expect(server.requestCount == 0 || server.requestCount == 1)
+    }
+
+    @Test func whileOneWaitsTheRequestGoesOn() async throws {
+        defer { end() }
+        let response = TestRequest(routes: "held").schedule(with: service)
+        let leaving = Task { try await response.value }
+        let staying = Task { try await response.value }
+        #expect(await gate.arrivals())
+        leaving.cancel()
+        _ = await leaving.result
+        gate.open()
+        #expect(try await staying.value == "value")
+    }
+
+    @Test func aTaskThatWasCancelledBeforeSendsNothing() async throws {
+        defer { end() }
+        let response = TestRequest().schedule(with: service)
+        let task = Task {
+            withUnsafeCurrentTask { $0?.cancel() }
+            return await serviceError { try await response.value }
+        }
+        #expect(await task.value?.name == "cancelled")
+        #expect(server.requestCount == 0)
+        #expect(try await response.value == "value")
+    }
+
+    @Test func lettingGoOfASubscriptionEndsIt() async throws {
+        defer { end() }
+        let response = TestRequest(routes: "held").schedule(with: service)
+        var subscription: ServiceSubscription? = response.sink { _ in Issue.record("A closure was called after its end") }
+        #expect(await gate.arrivals())
+        #expect(subscription != nil)
+        subscription = nil
+        #expect(await server.waitForConnectionsToClose())
+    }
+
+    @Test func nobodyIsKeptAfterTheEnd() async throws {
+        defer { end() }
+        weak var outcome: AnyObject?
+        do {
+            let response = TestRequest().schedule(with: service)
+            outcome = response.outcome
+            _ = try await response.value
+        }
+        // The task that ran the request lets go of it a moment after the value is there.
+        #expect(await eventually { outcome == nil })
+    }
+
+    // MARK: Operators
+
+    @Test func errorsCanBeIgnored() async throws {
+        defer { end() }
+        var values: [String] = []
+        for await value in TestRequest(routes: "missing").schedule(with: service).values.ignoreError() { values.append(value) }
+        for await value in TestRequest().schedule(with: service).values.ignoreError() { values.append(value) }
+        #expect(values == ["value"])
+
+        let results = AsyncStream<Result<Int, ServiceError>> { continuation in
+            for result in [.success(1), .failure(.timeout), .success(2)] as [Result<Int, ServiceError>] { continuation.yield(result) }
+            continuation.finish()
+        }
+        var numbers: [Int] = []
+        for await number in results.ignoreResultErrors() { numbers.append(number) }
+        #expect(numbers == [1, 2])
+    }
+
+    @Test(arguments: [RequestPriority.utility, .default, .userInitiated])
+    func thePriorityIsThatOfTheTask(_ priority: RequestPriority) async {
+        let outcome = SharedOutcome(priority: { priority.taskPriority }) { Task.currentPriority }
+        let seen = await withCheckedContinuation { continuation in _ = outcome.add { continuation.resume(returning: $0) } }
+        #expect(seen == priority.taskPriority)
+    }
+}

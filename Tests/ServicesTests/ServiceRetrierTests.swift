@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: Apache-2.0
+import CurlewHTTP
+import CurlewServices
+import CurlewTestSupport
+import Testing
+
+@Suite(.timeLimit(.minutes(1)))
+struct ServiceRetrierTests {
+    private let server: LoopbackServer
+
+    init() throws {
+        let count = Lock(0)
+        server = try LoopbackServer { request, _ in
+            let number = count.next()
+            if request.path == "/always" { return .status(503) }
+            if request.path == "/busy" { return number < 4 ? .status(429) : .ok("served") }
+            return number == 1 ? .status(503) : .ok("\(number) \(request.header("Authorization") ?? "")")
+        }
+    }
+
+    private func service(_ factory: any ServiceRetrierFactory) -> TestService {
+        var service = TestService(server)
+        service.retrierFactory = factory
+        return service
+    }
+
+    @Test func withoutARetrierNothingIsTriedAgain() async throws {
+        defer { server.stop() }
+        #expect(await serviceError { try await TestRequest().schedule(with: TestService(server)).value }?.name == "requestFailed")
+        #expect(server.requestCount == 1)
+    }
+
+    @Test func aRetryIsSentAtOnce() async throws {
+        defer { server.stop() }
+        let service = service(TestRetrier.factory { _ in true })
+        #expect(try await TestRequest().schedule(with: service).value == "2 ")
+    }
+
+    @Test(arguments: [(false, 2, 1), (true, 5, 5)])
+    func oneRetryUnlessTheRetrierWantsMore(_ allowsMultiple: Bool, _ requests: Int, _ asked: Int) async throws {
+        defer { server.stop() }
+        let count = Lock(0)
+        let service = service(TestRetrier.factory(allowsMultipleRetries: allowsMultiple) { _ in count.next() < 5 })
+        #expect(await serviceError { try await TestRequest(routes: "always").schedule(with: service).value }?.name == "requestFailed")
+        #expect(server.requestCount == requests && count.value == asked)
+    }
+
+    @Test func whatDecodeThrowsReachesTheRetrier() async throws {
+        defer { server.stop() }
+        let seen = Lock<[String]>([])
+        let decoded = Lock(0)
+        let service = service(
+            TestRetrier.factory(allowsMultipleRetries: true) { error in
+                seen.withLock { $0.append(error.name) }
+                return true
+            })
+        let request = TestRequest(make: { data in
+            if decoded.next() == 1 { throw UserError() }
+            return String(decoding: data, as: UTF8.self)
+        })
+        #expect(try await request.schedule(with: service).value == "3 ")
+        #expect(seen.withLock { $0 } == ["requestFailed", "unknown"])
+    }
+
+    @Test func headersAreEvaluatedAnewForARetry() async throws {
+        defer { server.stop() }
+        let token = Lock("old")
+        var service = service(
+            TestRetrier.factory { _ in
+                token.withLock { $0 = "new" }
+                return true
+            })
+        service.makeAsyncHeader = { ["Authorization": "Bearer \(token.withLock { $0 })"] }
+        #expect(try await TestRequest().schedule(with: service).value == "2 Bearer new")
+        #expect(server.requests.map { $0.header("Authorization") } == ["Bearer old", "Bearer new"])
+    }
+
+    @Test func anAsyncHeaderThatFailsReachesTheRetrier() async throws {
+        defer { server.stop() }
+        let attempts = Lock(0)
+        var service = service(TestRetrier.factory { _ in true })
+        service.makeAsyncHeader = {
+            if attempts.next() == 1 { throw UserError() }
+            return [:]
+        }
+        #expect(await serviceError { try await TestRequest().schedule(with: service).value }?.name == "requestFailed")
+        #expect(attempts.value == 2)
+    }
+
+    @Test func retriersAreMadeOnceARequestAndOnlyOnFailure() async throws {
+        defer { server.stop() }
+        let made = Lock(0)
+        let service = service(
+            AnyServiceRetrierFactory { _ in
+                _ = made.next()
+                return TestRetrier(allowsMultipleRetries: true) { _ in true }
+            })
+        #expect(try await TestRequest().schedule(with: service).value == "2 ")
+        #expect(made.value == 1)
+        #expect(try await TestRequest().schedule(with: service).value == "3 ")
+        #expect(made.value == 1)
+    }
+
+    @Test func cancellingEndsARetriersPause() async throws {
+        defer { server.stop() }
+        let gate = Gate()
+        defer { gate.open() }
+        let service = service(
+            BackoffServiceRetrier.factory(strategy: .init { _ in
+                gate.open()
+                return .seconds(500)
+            }) { _, _ in true })
+        let task = Task { await serviceError { try await TestRequest().schedule(with: service).value } }
+        await gate.wait()
+        task.cancel()
+        #expect(await task.value?.name == "cancelled")
+        #expect(server.requestCount == 1)
+    }
+
+    // MARK: Back-off
+
+    @Test func backOffDoublesItsPauses() async throws {
+        defer { server.stop() }
+        let clock = NotingClock()
+        let service = service(BackoffServiceRetrier.factory(clock: clock))
+        #expect(try await TestRequest(routes: "busy").schedule(with: service).value == "served")
+        #expect(clock.waits.withLock { $0 } == [.seconds(1), .seconds(2), .seconds(4)])
+    }
+
+    @Test func backOffEndsWhereAPauseWouldBeTooLong() async throws {
+        defer { server.stop() }
+        let clock = NotingClock()
+        let service = service(BackoffServiceRetrier.factory(maxBackoff: .seconds(8), clock: clock) { _, _ in true })
+        #expect(await serviceError { try await TestRequest(routes: "always").schedule(with: service).value }?.name == "requestFailed")
+        #expect(clock.waits.withLock { $0 } == [.seconds(1), .seconds(2), .seconds(4)])
+    }
+
+    @Test(arguments: [
+        (ServiceError.noConnection, true), (.timeout, true), (.unknown(UserError()), true),
+        (.requestFailed(statusCode: 429, response: Data()), true), (.requestFailed(statusCode: 500, response: Data()), false),
+        (.invalidURL, false), (.decodingFailed, false), (.unknownHost, false), (.cancelled, false),
+    ])
+    func backOffIsForWhatMayPass(_ error: ServiceError, _ expected: Bool) async {
+        #expect(BackoffServiceRetrier.isWorthARetry(error) == expected)
+        let retrier = BackoffServiceRetrier.factory(clock: NotingClock()).create(for: TestRequest())
+        #expect(await retrier.retry(TestRequest(), failingWith: error) == expected)
+    }
+
+    @Test func jitterShortensAPause() async {
+        let clock = NotingClock()
+        let retrier = BackoffServiceRetrier.factory(strategy: .jittered(), clock: clock).create(for: TestRequest())
+        for _ in 1...3 { _ = await retrier.retry(TestRequest(), failingWith: .timeout) }
+        let waits = clock.waits.withLock { $0 }
+        #expect(zip(waits, [1, 2, 4]).allSatisfy { $0 >= .zero && $0 <= .seconds($1) } && waits.count == 3)
+    }
+}

@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+import CurlewHTTP
+import CurlewTestSupport
+import Testing
+
+@testable import CurlewServices
+
+@Suite(.timeLimit(.minutes(1)))
+struct ServiceSessionsTests {
+    private static let storage = URLCredentialStorage()
+    private static let queue = DispatchQueue(label: "services.other")
+
+    private final class Silent: EventMonitor {}
+
+    private static func configuration(_ change: (inout SessionConfiguration) -> Void = { _ in }) -> SessionConfiguration {
+        var configuration = SessionConfiguration()
+        configuration.maximumBodySize = 4711
+        change(&configuration)
+        return configuration
+    }
+
+    private static let others: [SessionConfiguration] = [
+        configuration { $0.maximumBodySize = 4712 }, configuration { $0.headers = ["A": "1"] },
+        configuration { $0.idleTimeout = .seconds(1) }, configuration { $0.maximumConnectionsPerHost = 1 },
+        configuration { $0.redirects.limit = 1 }, configuration { $0.proxy = .none }, configuration { $0.proxy = .url("http://a") },
+        configuration { $0.callbackQueue = queue }, configuration { $0.credentialStorage = storage },
+        configuration { $0.protocolClasses = [URLProtocol.self] }, configuration { $0.eventMonitors = [Silent()] },
+        configuration { $0.cachePolicy = .returnCacheDataDontLoad }, configuration { $0.allowsCellularAccess = false },
+        configuration { $0.temporaryDirectory = URL(fileURLWithPath: "/tmp") }, configuration { $0.tls.minimumVersion = .v1_3 },
+    ]
+
+    @Test func equalConfigurationsShareASession() {
+        #expect(ServiceSessions.manager(for: Self.configuration()) === ServiceSessions.manager(for: Self.configuration()))
+        #expect(ServiceSessions.manager(for: nil) === SessionManager.default)
+    }
+
+    @Test func whateverDiffersTellsConfigurationsApart() {
+        let keys = ([Self.configuration()] + Self.others).map { ConfigurationKey($0) }
+        #expect(Set(keys).count == keys.count)
+        for other in Self.others { #expect(ConfigurationKey(other) == ConfigurationKey(other)) }
+    }
+
+    @Test func aServiceTakesTheSessionOfItsConfiguration() async throws {
+        let server = try LoopbackServer { request, _ in .ok(request.header("X-Session") ?? "") }
+        defer { server.stop() }
+        let service = AnyHTTPService(
+            at: server.url(""), usesSecureProtocol: false,
+            sessionConfiguration: Self.configuration {
+                $0.headers = ["X-Session": "own"]
+                $0.proxy = .none
+            })
+        #expect(try await TestRequest().schedule(with: service).value == "own")
+        #expect(service.sessionManager === service.sessionManager)
+    }
+}

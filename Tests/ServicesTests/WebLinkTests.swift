@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+import CurlewServices
+import Testing
+
+@Suite(.timeLimit(.minutes(1)))
+struct WebLinkTests {
+    /// What the links of a field look like: target, then the parameters.
+    private func parsed(_ field: String) -> [String] {
+        WebLink.parse([field]).map { link in
+            ([link.target] + link.parameters.map { "\($0.name)=\($0.value)" }).joined(separator: "|")
+        }
+    }
+
+    @Test(arguments: [
+        // RFC 8288, section 3.5.
+        (
+            #"<http://example.com/TheBook/chapter2>; rel="previous"; title="previous chapter""#,
+            ["http://example.com/TheBook/chapter2|rel=previous|title=previous chapter"]
+        ),
+        (#"</>; rel="http://example.net/foo""#, ["/|rel=http://example.net/foo"]),
+        (##"</terms>; rel="copyright"; anchor="#foo""##, ["/terms|rel=copyright|anchor=#foo"]),
+        (
+            #"</TheBook/chapter2>; rel="previous"; title*=UTF-8'de'letztes%20Kapitel, </TheBook/chapter4>; rel="next"; title*=UTF-8'de'n%c3%a4chstes%20Kapitel"#,
+            ["/TheBook/chapter2|rel=previous|title*=letztes Kapitel", "/TheBook/chapter4|rel=next|title*=nächstes Kapitel"]
+        ),
+        (#"<http://example.org/>; rel="start http://example.net/relation/other""#, ["http://example.org/|rel=start http://example.net/relation/other"]),
+        // Without quotation marks, and with white space where it may stand.
+        ("<a>;rel=next", ["a|rel=next"]),
+        ("  <a>\t; REL = next ,, <b> ; x", ["a|rel=next", "b|x="]),
+        // Commas and semicolons inside.
+        (#"<a?x=1,2;3>; title="one, \"two\"; <three>"; rel=next, <b>"#, [#"a?x=1,2;3|title=one, "two"; <three>|rel=next"#, "b"]),
+        (#"<>; rel=self"#, ["|rel=self"]),
+        // What can't be read ends the field.
+        ("", []), ("next", []), ("<a>; rel=next, b; rel=prev, <c>", ["a|rel=next"]), ("<a", []),
+        (#"<a>; title="open, <b>"#, ["a|title=open, <b>"]), ("<a>;;rel=x", ["a|rel=x"]),
+        ("<a>; t*=UTF-8'de'%zz", ["a|t*=%zz"]), ("<a>; t*=ISO-8859-1''%E4", ["a|t*=ISO-8859-1''%E4"]),
+    ])
+    func linksAreRead(_ field: String, _ expected: [String]) {
+        #expect(parsed(field) == expected)
+    }
+
+    @Test func relationsAreTheFirstOnesInSmallLetters() {
+        let link = WebLink.parse([#"<a>; rel="Next LAST"; rel=prev"#]).first
+        #expect(link?.relations == ["next", "last"])
+        #expect(link?.hasRelation("NEXT") == true && link?.hasRelation("prev") == false)
+    }
+
+    @Test func linksOfAllFieldsCount() {
+        let header: HTTPHeaders = ["link": "<a>; rel=prev", "Link": "<b>; rel=next, <c>"]
+        #expect(header.links.map(\.target) == ["a", "b", "c"])
+    }
+
+    @Test(arguments: [("?page=2", "https://h/x/y?page=2"), ("/z", "https://h/z"), ("//g/", "https://g/"), ("http://i/", "http://i/")])
+    func targetsAreRelativeToTheirResponse(_ target: String, _ expected: String) throws {
+        let base = try "https://h/x/y?page=1".asURL()
+        #expect(WebLink.parse(["<\(target)>"]).first?.url(relativeTo: base)?.absoluteString == expected)
+    }
+}
