@@ -37,12 +37,13 @@ struct HTTPBodyTests {
         #expect(request.value(forHTTPHeaderField: "Content-Type") == expected)
     }
 
-    @Test(arguments: [
-        (HTTPData.URLEncoded(["b": "x y&ü%", "a": [1, 2], "t": true]), "a%5B%5D=1&a%5B%5D=2&b=x%20y%26%C3%BC%25&t=1"),
-        (HTTPData.URLEncoded(["a": [1, 2], "t": true], arrayEncoding: .noBrackets, boolEncoding: .literal), "a=1&a=2&t=true"),
-        (HTTPData.URLEncoded(dictionaryLiteral: ("b", 1), ("a", "+")), "b=1&a=%2B"),
-        (HTTPData.URLEncoded { ("q", "ü") }, "q=%C3%BC"),
-    ] as [(HTTPData.URLEncoded, String)])
+    @Test(
+        arguments: [
+            (HTTPData.URLEncoded(["b": "x y&ü%", "a": [1, 2], "t": true]), "a%5B%5D=1&a%5B%5D=2&b=x%20y%26%C3%BC%25&t=1"),
+            (HTTPData.URLEncoded(["a": [1, 2], "t": true], arrayEncoding: .noBrackets, boolEncoding: .literal), "a=1&a=2&t=true"),
+            (HTTPData.URLEncoded(dictionaryLiteral: ("b", 1), ("a", "+")), "b=1&a=%2B"),
+            (HTTPData.URLEncoded { ("q", "ü") }, "q=%C3%BC"),
+        ] as [(HTTPData.URLEncoded, String)])
     func aFormIsEscapedOnce(_ body: HTTPData.URLEncoded, _ expected: String) throws {
         #expect(try text(body) == expected)
         let type = try request(body).value(forHTTPHeaderField: "Content-Type")

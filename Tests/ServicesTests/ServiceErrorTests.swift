@@ -11,17 +11,18 @@ struct ServiceErrorTests {
         .transferFailed(TransferFailure(kind: kind, url: "http://h/", phase: .waiting, message: "It failed"))
     }
 
-    @Test(arguments: [
-        (failure(.idleTimeout), "timeout"), (failure(.connectTimeout), "timeout"), (failure(.connect), "noConnection"),
-        (failure(.connectionLost), "noConnection"), (failure(.nameResolution), "unknownHost"),
-        (failure(.protocolViolation), "invalidResponse"), (failure(.serverCertificate), "unknown"),
-        (CurlewError.invalidURL(url: "a b"), "invalidURL"), (CurlewError.urlRequestValidationFailed(reason: .missingURL), "invalidURL"),
-        (CurlewError.urlRequestValidationFailed(reason: .invalidHeader(name: "a b")), "invalidRequest"),
-        (CurlewError.parameterEncodingFailed(reason: .missingURL), "encodingFailed"),
-        (CurlewError.redirectFailed(reason: .tooMany(limit: 1)), "invalidResponse"), (CurlewError.cancelled, "cancelled"),
-        (CurlewError.sessionInvalidated, "unknown"), (CancellationError(), "cancelled"), (UserError(), "unknown"),
-        (ServiceError.requestFinished, "requestFinished"),
-    ] as [(any Error, String)])
+    @Test(
+        arguments: [
+            (failure(.idleTimeout), "timeout"), (failure(.connectTimeout), "timeout"), (failure(.connect), "noConnection"),
+            (failure(.connectionLost), "noConnection"), (failure(.nameResolution), "unknownHost"),
+            (failure(.protocolViolation), "invalidResponse"), (failure(.serverCertificate), "unknown"),
+            (CurlewError.invalidURL(url: "a b"), "invalidURL"), (CurlewError.urlRequestValidationFailed(reason: .missingURL), "invalidURL"),
+            (CurlewError.urlRequestValidationFailed(reason: .invalidHeader(name: "a b")), "invalidRequest"),
+            (CurlewError.parameterEncodingFailed(reason: .missingURL), "encodingFailed"),
+            (CurlewError.redirectFailed(reason: .tooMany(limit: 1)), "invalidResponse"), (CurlewError.cancelled, "cancelled"),
+            (CurlewError.sessionInvalidated, "unknown"), (CancellationError(), "cancelled"), (UserError(), "unknown"),
+            (ServiceError.requestFinished, "requestFinished"),
+        ] as [(any Error, String)])
     func errorsOfOthersHaveTheirPlace(_ error: any Error, _ expected: String) {
         #expect(ServiceError(error).name == expected)
     }

@@ -50,7 +50,9 @@ struct ServiceLogTests {
 
     @Test func failuresAreTold() async {
         defer { server.stop() }
-        #expect(await told(TestRequest(routes: "missing")).last == "Failed GET /missing: The request failed with status 404 and a body of 0 bytes.")
+        #expect(
+            await told(TestRequest(routes: "missing")).last
+                == "Failed GET /missing: The request failed with status 404 and a body of 0 bytes.")
     }
 
     @Test func nothingIsToldWhenItIsSilenced() async {

@@ -159,7 +159,7 @@ struct ServiceRequestTests {
         defer { server.stop() }
         var service = TestService(server)
         let json = await serviceError { try await UserRequest().schedule(with: service).value }
-        guard case .unknown(let cause) = json, cause is DecodingError else { Issue.record("\(String(describing: json))"); return }
+        guard case .unknown(let cause) = json, cause is Swift.DecodingError else { Issue.record("\(String(describing: json))"); return }
         for request in [TestRequest(change: { _ in throw UserError() }), TestRequest(make: { _ in throw UserError() })] {
             let error = await serviceError { try await request.schedule(with: service).value }
             guard case .unknown(let cause) = error, cause is UserError else { Issue.record("\(String(describing: error))"); return }

@@ -106,10 +106,12 @@ struct ServiceRetrierTests {
         let gate = Gate()
         defer { gate.open() }
         let service = service(
-            BackoffServiceRetrier.factory(strategy: .init { _ in
-                gate.open()
-                return .seconds(500)
-            }) { _, _ in true })
+            BackoffServiceRetrier.factory(
+                strategy: .init { _ in
+                    gate.open()
+                    return .seconds(500)
+                }
+            ) { _, _ in true })
         let task = Task { await serviceError { try await TestRequest().schedule(with: service).value } }
         await gate.wait()
         task.cancel()

@@ -26,7 +26,7 @@ struct ServiceSessionsTests {
         configuration { $0.callbackQueue = queue }, configuration { $0.credentialStorage = storage },
         configuration { $0.protocolClasses = [URLProtocol.self] }, configuration { $0.eventMonitors = [Silent()] },
         configuration { $0.cachePolicy = .returnCacheDataDontLoad }, configuration { $0.allowsCellularAccess = false },
-        configuration { $0.temporaryDirectory = URL(fileURLWithPath: "/tmp") }, configuration { $0.tls.minimumVersion = .v1_3 },
+        configuration { $0.temporaryDirectory = URL(fileURLWithPath: "/var") }, configuration { $0.tls.minimumVersion = .v1_3 },
     ]
 
     @Test func equalConfigurationsShareASession() {

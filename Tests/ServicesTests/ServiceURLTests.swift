@@ -38,9 +38,10 @@ struct ServiceURLTests {
         #expect(urls == ["wss://h/chat", "ws://h/chat"])
     }
 
-    @Test(arguments: [
-        ("", []), ("a b", []), ("ftp://h", []), ("https://", []), ("h", ["..", "admin"]), ("h", "a/./b"),
-    ] as [(String, HTTPRoute)])
+    @Test(
+        arguments: [
+            ("", []), ("a b", []), ("ftp://h", []), ("https://", []), ("h", ["..", "admin"]), ("h", "a/./b"),
+        ] as [(String, HTTPRoute)])
     func whatGivesNoURLIsRefused(_ base: String, _ routes: HTTPRoute) {
         let error = #expect(throws: ServiceError.self) { try ServiceURL.make(base, isSecure: nil, routes: routes, query: [:]) }
         #expect(error?.name == "invalidURL")
@@ -49,13 +50,14 @@ struct ServiceURLTests {
 
 @Suite(.timeLimit(.minutes(1)))
 struct HTTPQueryTests {
-    @Test(arguments: [
-        (["b": 1, "a": "x y", "n": nil], "b=1&a=x%20y"),
-        (["tag": 1, "tag": 2], "tag=1&tag=2"),
-        (["a": 1, "b": 2] + ["a": 3], "b=2&a=3"),
-        (HTTPQuery(["b": 1, "a": 2]), "a=2&b=1"),
-        (["flag": Optional(true) as Any], "flag=true"),
-    ] as [(HTTPQuery, String)])
+    @Test(
+        arguments: [
+            (["b": 1, "a": "x y", "n": nil], "b=1&a=x%20y"),
+            (["tag": 1, "tag": 2], "tag=1&tag=2"),
+            (["a": 1, "b": 2] + ["a": 3], "b=2&a=3"),
+            (HTTPQuery(["b": 1, "a": 2]), "a=2&b=1"),
+            (["flag": Optional(true) as Any], "flag=true"),
+        ] as [(HTTPQuery, String)])
     func itemsKeepTheirOrderAndTheRightOneWins(_ query: HTTPQuery, _ expected: String) {
         #expect(query.description == expected)
     }
@@ -90,10 +92,11 @@ struct ServiceHeaderTests {
         for number in 1...2 { ["X-Number": "\(number)"] }
     }
 
-    @Test(arguments: [
-        ("t", ["Accept-Language: de", "Authorization: Bearer t", "X-Number: 1", "X-Number: 2"]),
-        (nil, ["Accept-Language: de", "X-Guest: 1", "X-Number: 1", "X-Number: 2"]),
-    ] as [(String?, [String])])
+    @Test(
+        arguments: [
+            ("t", ["Accept-Language: de", "Authorization: Bearer t", "X-Number: 1", "X-Number: 2"]),
+            (nil, ["Accept-Language: de", "X-Guest: 1", "X-Number: 1", "X-Number: 2"]),
+        ] as [(String?, [String])])
     func aBuilderListsTheFields(_ token: String?, _ expected: [String]) {
         #expect(header(token).map { "\($0.name): \($0.value)" } == expected)
     }

@@ -114,5 +114,19 @@ func serviceError<Value>(_ body: () async throws -> Value) async -> ServiceError
 
 extension ServiceError {
     /// The case's name.
-    var name: String { "\(self)".isEmpty ? "" : (Mirror(reflecting: self).children.first?.label ?? String(reflecting: self)) }
+    var name: String {
+        switch self {
+        case .decodingFailed: "decodingFailed"
+        case .timeout: "timeout"
+        case .noConnection: "noConnection"
+        case .invalidURL: "invalidURL"
+        case .unknownHost: "unknownHost"
+        case .invalidResponse: "invalidResponse"
+        case .requestInProgress: "requestInProgress"
+        case .requestFinished: "requestFinished"
+        case .cancelled: "cancelled"
+        // Of a case with values, reflection knows the name.
+        default: Mirror(reflecting: self).children.first?.label ?? ""
+        }
+    }
 }

@@ -23,7 +23,10 @@ struct WebLinkTests {
             #"</TheBook/chapter2>; rel="previous"; title*=UTF-8'de'letztes%20Kapitel, </TheBook/chapter4>; rel="next"; title*=UTF-8'de'n%c3%a4chstes%20Kapitel"#,
             ["/TheBook/chapter2|rel=previous|title*=letztes Kapitel", "/TheBook/chapter4|rel=next|title*=nächstes Kapitel"]
         ),
-        (#"<http://example.org/>; rel="start http://example.net/relation/other""#, ["http://example.org/|rel=start http://example.net/relation/other"]),
+        (
+            #"<http://example.org/>; rel="start http://example.net/relation/other""#,
+            ["http://example.org/|rel=start http://example.net/relation/other"]
+        ),
         // Without quotation marks, and with white space where it may stand.
         ("<a>;rel=next", ["a|rel=next"]),
         ("  <a>\t; REL = next ,, <b> ; x", ["a|rel=next", "b|x="]),
@@ -33,7 +36,7 @@ struct WebLinkTests {
         // What can't be read ends the field.
         ("", []), ("next", []), ("<a>; rel=next, b; rel=prev, <c>", ["a|rel=next"]), ("<a", []),
         (#"<a>; title="open, <b>"#, ["a|title=open, <b>"]), ("<a>;;rel=x", ["a|rel=x"]),
-        ("<a>; t*=UTF-8'de'%zz", ["a|t*=%zz"]), ("<a>; t*=ISO-8859-1''%E4", ["a|t*=ISO-8859-1''%E4"]),
+        ("<a>; t*=UTF-8'de'%zz", ["a|t*=UTF-8'de'%zz"]), ("<a>; t*=ISO-8859-1''%E4", ["a|t*=ISO-8859-1''%E4"]),
     ])
     func linksAreRead(_ field: String, _ expected: [String]) {
         #expect(parsed(field) == expected)

@@ -47,20 +47,34 @@ public final class PaginatorConnection<Page: Sendable>: AsyncSequence, Sendable 
         }
         // Weak: the continuation is kept here.
         continuation.onTermination = { [weak self] _ in self?.remove(id) }
-        let isFirst = state.withLock { state in
+        switch enter(id, continuation) {
+        case .first: start()
+        case .further: break
+        // Behind the lock: the stream calls back when it ends.
+        case .late(let error): continuation.finish(throwing: error)
+        }
+        return stream.makeAsyncIterator()
+    }
+
+    /// As what somebody comes.
+    private enum Entry {
+        case first, further
+        case late((any Error)?)
+    }
+
+    private func enter(_ id: Int, _ continuation: Continuation) -> Entry {
+        state.withLock { state in
             switch state {
             case .idle:
                 state = .running(nil, [id: continuation])
-                return true
+                return .first
             case .running(let task, var continuations):
                 continuations[id] = continuation
                 state = .running(task, continuations)
-            case .finished(let error): continuation.finish(throwing: error)
+                return .further
+            case .finished(let error): return .late(error)
             }
-            return false
         }
-        if isFirst { start() }
-        return stream.makeAsyncIterator()
     }
 
     private func start() {
@@ -101,8 +115,11 @@ public final class PaginatorConnection<Page: Sendable>: AsyncSequence, Sendable 
     }
 
     private func finish(_ error: (any Error)?) {
-        let last = continuations
-        state.withLock { $0 = .finished(error) }
+        let last = state.withLock { state -> [Continuation] in
+            defer { state = .finished(error) }
+            guard case .running(_, let continuations) = state else { return [] }
+            return continuations.sorted { $0.key < $1.key }.map(\.value)
+        }
         for continuation in last { continuation.finish(throwing: error) }
     }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import CurlewCore
 import CurlewHTTP
+import Dispatch
 
 /// The sessions of services: one for each configuration that differs, kept for ever.
 enum ServiceSessions {
@@ -35,7 +36,10 @@ struct ConfigurationKey: Hashable, @unchecked Sendable {  // made of values, typ
 
     private static func collect(_ value: Any, into parts: inout [AnyHashable]) {
         let mirror = Mirror(reflecting: value)
-        if mirror.displayStyle == .class {
+        if let queue = value as? DispatchQueue, queue.label.hasPrefix("com.apple.") {
+            // The system's own, such as `.main`: a new object each time, on Linux.
+            parts.append(queue.label)
+        } else if mirror.displayStyle == .class {
             parts.append(ObjectIdentifier(value as AnyObject))
         } else if let type = value as? Any.Type {
             parts.append(ObjectIdentifier(type))
