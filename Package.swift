@@ -18,7 +18,7 @@ let package = Package(
         .library(name: "CurlewAlamofire", targets: ["CurlewAlamofire"] + layers),
         .library(name: "CurlewRequests", targets: ["CurlewRequests", "CurlewCaching"] + layers),
         .library(name: "CurlewOperations", targets: ["CurlewOperations"] + layers),
-        .library(name: "CurlewServices", targets: ["CurlewServices"] + layers),
+        .library(name: "CurlewServices", targets: ["CurlewServices", "CurlewWebSocket"] + layers),
         .library(name: "CurlewWebSocket", targets: ["CurlewWebSocket"] + layers),
         .library(name: "CurlewEvents", targets: ["CurlewEvents"] + layers),
         .library(name: "CurlewCaching", targets: ["CurlewCaching", "CurlewHTTP"]),
@@ -72,7 +72,7 @@ let package = Package(
         .target(
             name: "CurlewServices",
             dependencies: core + [
-                .product(name: "Logging", package: "swift-log", condition: .when(traits: ["Logging"])),
+                "CurlewWebSocket", .product(name: "Logging", package: "swift-log", condition: .when(traits: ["Logging"])),
                 .product(name: "OpenCombine", package: "OpenCombine", condition: .when(traits: ["OpenCombine"])),
             ],
             path: "Sources/Services"),
@@ -121,7 +121,7 @@ let package = Package(
         .testTarget(
             name: "ServicesTests",
             dependencies: core + [
-                "CurlewServices", "CurlewTestSupport",
+                "CurlewServices", "CurlewWebSocket", "CurlewTestSupport",
                 .product(name: "Logging", package: "swift-log", condition: .when(traits: ["Logging"])),
                 .product(name: "OpenCombine", package: "OpenCombine", condition: .when(traits: ["OpenCombine"])),
             ]),

@@ -3,3 +3,4 @@
 @_exported import CurlewEncoding
 @_exported import CurlewHTTP
 @_exported import CurlewTransport
+@_exported import CurlewWebSocket

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import CurlewHTTP
+import CurlewWebSocket
 
 // Publishers: of Combine where the platform has it, of OpenCombine where the package's trait of that name is on. Both spell them alike.
 #if canImport(Combine)
@@ -10,43 +11,83 @@ import OpenCombine
 
 #if canImport(Combine) || OpenCombine
 extension ServiceResponse {
-    /// The result as a publisher: each subscription is an interest in it, and the demand for a first value starts the request.
+    /// The result as a publisher: the demand for a first value is an interest in it, and starts the request.
     ///
     /// Subscribers are called in a task of the library's; `receive(on:)` takes them elsewhere.
-    public var publisher: ServicePublisher<Request, Service> { ServicePublisher(response: self) }
+    public var publisher: ServicePublisher<Value, Failure> { makePublisher { $0.result } }
+
+    /// The header fields of the response as a publisher; see ``publisher``.
+    public var headerPublisher: ServicePublisher<HTTPHeaders, Failure> { makePublisher { $0.header } }
+
+    private func makePublisher<Output: Sendable>(_ part: @escaping @Sendable (Execution.Success) -> Output) -> ServicePublisher<
+        Output, Failure
+    > {
+        let outcome = outcome
+        return ServicePublisher { receive in
+            outcome.add { receive($0.map(part)) }
+        } leave: { number in
+            outcome.remove(number)
+        }
+    }
 }
 
-/// Publishes the result of a response.
-public struct ServicePublisher<Request: ServiceRequest, Service: HTTPService>: Publisher, Sendable {
-    /// The result.
-    public typealias Output = Request.Result
-    /// The service's error.
-    public typealias Failure = Service.RequestError
+extension ServiceStream {
+    /// The results as a publisher, which are received as they are demanded; see ``results``. It never finishes, but fails.
+    ///
+    /// Subscribers are called in a task of the library's; `receive(on:)` takes them elsewhere.
+    public var publisher: ServiceSequencePublisher<Results, Failure> {
+        // The sequence throws nothing else, as what it throws is typed below.
+        ServiceSequencePublisher(sequence: results) { [service] in $0 as? Failure ?? service.mapError(ServiceError($0)) }
+    }
+}
 
-    let response: ServiceResponse<Request, Service>
+extension PaginatorConnection {
+    /// The pages as a publisher; see ``PaginatorConnection``.
+    public var publisher: ServiceSequencePublisher<PaginatorConnection<Page>, any Error> {
+        ServiceSequencePublisher(sequence: self) { $0 }
+    }
+}
+
+extension Publisher {
+    /// The values; an error is the end.
+    public func ignoreError() -> Publishers.Catch<Self, Empty<Output, Never>> {
+        self.catch { _ in Empty() }
+    }
+
+    /// The values of those results that are successes; the publisher's own error stays one.
+    public func ignoreResultErrors<Value, ResultFailure: Error>() -> Publishers.CompactMap<Self, Value>
+    where Output == Result<Value, ResultFailure> {
+        compactMap { try? $0.get() }
+    }
+}
+
+/// Publishes something of a response.
+public struct ServicePublisher<Output: Sendable, Failure: Error>: Publisher, Sendable {
+    let enter: @Sendable (@escaping @Sendable (Result<Output, Failure>) -> Void) -> Int
+    let leave: @Sendable (Int) -> Void
 
     /// Gives the subscriber a subscription.
     public func receive<S: Subscriber>(subscriber: S) where S.Input == Output, S.Failure == Failure {
-        subscriber.receive(subscription: ResponseSubscription(response, subscriber))
+        subscriber.receive(subscription: ResponseSubscription(self, subscriber))
     }
 }
 
 /// A subscriber's interest in a response.
-private final class ResponseSubscription<Request: ServiceRequest, Service: HTTPService, Target: Subscriber>: Subscription,
+private final class ResponseSubscription<Target: Subscriber>: Subscription,
     @unchecked Sendable  // the state is behind a lock; a subscriber is called from one place at a time, as its rules want
-where Target.Input == Request.Result, Target.Failure == Service.RequestError {
+where Target.Input: Sendable {
     private struct State {
         var target: Target?
         var isStarted = false
-        var id: Int?
+        var number: Int?
     }
 
-    private let response: ServiceResponse<Request, Service>
-    private let state: _Lock<State>
+    private let publisher: ServicePublisher<Target.Input, Target.Failure>
+    private let state: Lock<State>
 
-    init(_ response: ServiceResponse<Request, Service>, _ target: Target) {
-        self.response = response
-        state = _Lock(State(target: target))
+    init(_ publisher: ServicePublisher<Target.Input, Target.Failure>, _ target: Target) {
+        self.publisher = publisher
+        state = Lock(State(target: target))
     }
 
     func request(_ demand: Subscribers.Demand) {
@@ -56,19 +97,19 @@ where Target.Input == Request.Result, Target.Failure == Service.RequestError {
             return true
         }
         guard isFirst else { return }
-        let id = response.outcome.add { self.deliver($0) }
+        let number = publisher.enter { self.deliver($0) }
         let isCancelled = state.withLock { state in
-            state.id = id
+            state.number = number
             return state.target == nil
         }
-        if isCancelled { response.outcome.remove(id) }
+        if isCancelled { publisher.leave(number) }
     }
 
-    private func deliver(_ outcome: ServiceResponse<Request, Service>.Outcome) {
+    private func deliver(_ outcome: Result<Target.Input, Target.Failure>) {
         guard let target = take() else { return }
         switch outcome {
-        case .success(let success):
-            _ = target.receive(success.result)
+        case .success(let value):
+            _ = target.receive(value)
             target.receive(completion: .finished)
         case .failure(let error): target.receive(completion: .failure(error))
         }
@@ -76,13 +117,94 @@ where Target.Input == Request.Result, Target.Failure == Service.RequestError {
 
     func cancel() {
         _ = take()
-        if let id = state.withLock({ $0.id }) { response.outcome.remove(id) }
+        if let number = state.withLock({ $0.number }) { publisher.leave(number) }
     }
 
     private func take() -> Target? {
         state.withLock { state in
             defer { state.target = nil }
             return state.target
+        }
+    }
+}
+
+/// Publishes the elements of a sequence, no more of them than are demanded.
+public struct ServiceSequencePublisher<Base: AsyncSequence & Sendable, Failure: Error>: Publisher, Sendable where Base.Element: Sendable {
+    /// An element.
+    public typealias Output = Base.Element
+
+    let sequence: Base
+    let mapError: @Sendable (any Error) -> Failure
+
+    /// Gives the subscriber a subscription.
+    public func receive<S: Subscriber>(subscriber: S) where S.Input == Output, S.Failure == Failure {
+        subscriber.receive(subscription: SequenceSubscription(self, subscriber))
+    }
+}
+
+/// A subscriber's interest in a sequence, which is iterated from the first demand on.
+private final class SequenceSubscription<Base: AsyncSequence & Sendable, Target: Subscriber>: Subscription,
+    @unchecked Sendable  // the target is behind a lock, and called by one task only
+where Base.Element: Sendable, Target.Input == Base.Element {
+    private let publisher: ServiceSequencePublisher<Base, Target.Failure>
+    private let target: Lock<Target?>
+    private let task = Lock<Task<Void, Never>?>(nil)
+    /// How many elements may be handed over; `Int.max` for all.
+    private let demand = Watched(0)
+
+    init(_ publisher: ServiceSequencePublisher<Base, Target.Failure>, _ target: Target) {
+        self.publisher = publisher
+        self.target = Lock(target)
+    }
+
+    func request(_ demand: Subscribers.Demand) {
+        self.demand.update { $0 = Self.sum($0, demand) }
+        guard demand > .none, target.withLock({ $0 != nil }) else { return }
+        task.withLock { task in
+            if task == nil { task = Task { await self.run() } }
+        }
+        // Who cancelled meanwhile saw no task.
+        if target.withLock({ $0 == nil }) { task.withLock { $0?.cancel() } }
+    }
+
+    private static func sum(_ count: Int, _ demand: Subscribers.Demand) -> Int {
+        guard let more = demand.max else { return .max }
+        let (sum, isTooMuch) = count.addingReportingOverflow(more)
+        return isTooMuch ? .max : sum
+    }
+
+    private func run() async {
+        var elements = publisher.sequence.makeAsyncIterator()
+        do {
+            while true {
+                try await demand.wait { count in
+                    guard count > 0 else { return nil }
+                    if count < .max { count -= 1 }
+                    return ()
+                }
+                guard let element = try await elements.next() else { return end(.finished) }
+                guard let target = target.withLock({ $0 }) else { return }
+                let more = target.receive(element)
+                demand.update { $0 = Self.sum($0, more) }
+            }
+        } catch {
+            end(.failure(publisher.mapError(error)))
+        }
+    }
+
+    private func end(_ completion: Subscribers.Completion<Target.Failure>) {
+        take()?.receive(completion: completion)
+    }
+
+    func cancel() {
+        _ = take()
+        task.withLock { $0?.cancel() }
+    }
+
+    private func take() -> Target? {
+        target.withLock { target in
+            defer { target = nil }
+            return target
         }
     }
 }

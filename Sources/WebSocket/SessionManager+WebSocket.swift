@@ -36,6 +36,14 @@ extension SessionManager {
         _ request: Result<URLRequest, any Error>, _ subprotocols: [String], _ configuration: WebSocketConfiguration,
         _ adapter: (any RequestAdapter)?
     ) -> WebSocket {
+        webSocket(subprotocols: subprotocols, configuration: configuration, adapter: adapter) { try request.get() }
+    }
+
+    /// Opens a WebSocket for a request that is made anew for each connection, and may have to be waited for.
+    package func webSocket(
+        subprotocols: [String], configuration: WebSocketConfiguration, adapter: (any RequestAdapter)? = nil,
+        making request: @escaping @Sendable () async throws -> URLRequest
+    ) -> WebSocket {
         WebSocket(
             SocketDriver(request, subprotocols: subprotocols, configuration: configuration, adapter: adapter, manager: self))
     }

@@ -9,7 +9,8 @@ import CurlewHTTP
 final class SocketDriver: Sendable {
     let state: Watched<SocketState>
     private let configuration: WebSocketConfiguration
-    private let original: Result<URLRequest, any Error>
+    /// Makes the request of a connection.
+    private let makeRequest: @Sendable () async throws -> URLRequest
     private let subprotocols: [String]
     private let adapter: (any RequestAdapter)?
     private let manager: Lock<Weak>
@@ -20,12 +21,12 @@ final class SocketDriver: Sendable {
     }
 
     init(
-        _ original: Result<URLRequest, any Error>, subprotocols: [String], configuration: WebSocketConfiguration,
+        _ makeRequest: @escaping @Sendable () async throws -> URLRequest, subprotocols: [String], configuration: WebSocketConfiguration,
         adapter: (any RequestAdapter)?, manager: SessionManager
     ) {
         state = Watched(SocketState(configuration))
         self.configuration = configuration
-        self.original = original
+        self.makeRequest = makeRequest
         self.subprotocols = subprotocols
         self.adapter = adapter
         self.manager = Lock(Weak(manager: manager))
@@ -89,7 +90,7 @@ final class SocketDriver: Sendable {
     // MARK: Connecting
 
     private func connect() async throws -> SocketConnection {
-        let (stream, request, session) = try makeStream()
+        let (stream, request, session) = try await makeStream()
         do {
             let result = try await withTimeLimit(
                 configuration.handshakeTimeout, configuration.clock, throwing: WebSocketError.timedOut(.handshake)
@@ -122,9 +123,9 @@ final class SocketDriver: Sendable {
     }
 
     /// Opens the raw connection that the adapted request asks for.
-    private func makeStream() throws -> (StreamRequest, HandshakeRequest, Session) {
+    private func makeStream() async throws -> (StreamRequest, HandshakeRequest, Session) {
+        var urlRequest = try await makeRequest()
         guard let manager = manager.withLock({ $0.manager }) else { throw CurlewError.sessionInvalidated }
-        var urlRequest = try original.get()
         for adapter in [adapter, manager.adapter] {
             if let adapter { urlRequest = try adapter.adapt(urlRequest) }
         }

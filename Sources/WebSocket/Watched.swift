@@ -4,7 +4,7 @@ import CurlewHTTP
 /// A state that tasks wait for to become what they need.
 ///
 /// Each change lets those go on, first come, first served, for whom it is enough; nobody wakes in vain.
-final class Watched<State: Sendable>: Sendable {
+package final class Watched<State: Sendable>: Sendable {
     private struct Waiter {
         let number: Int
         /// Takes what the task needs, if it is there; then what resumes the task.
@@ -34,13 +34,13 @@ final class Watched<State: Sendable>: Sendable {
 
     private let contents: Lock<Contents>
 
-    init(_ state: State) {
+    package init(_ state: State) {
         contents = Lock(Contents(state: state))
     }
 
     /// Changes the state. The closure runs behind a lock: it calls nobody.
     @discardableResult
-    func update<R>(_ change: (inout State) throws -> R) rethrows -> R {
+    package func update<R>(_ change: (inout State) throws -> R) rethrows -> R {
         var resumptions: [@Sendable () -> Void] = []
         let result = try contents.withLock { contents in
             let result = try change(&contents.state)
@@ -54,7 +54,7 @@ final class Watched<State: Sendable>: Sendable {
     /// Waits until `take` gives something, and returns that. It runs behind a lock, at once and after each change, until it gives something.
     ///
     /// - Throws: ``CurlewError/cancelled`` when the task that waits is cancelled.
-    func wait<R: Sendable>(for take: @escaping @Sendable (inout State) -> R?) async throws -> R {
+    package func wait<R: Sendable>(for take: @escaping @Sendable (inout State) -> R?) async throws -> R {
         if let result = update(take) { return result }
         let number = contents.withLock { contents in
             contents.lastNumber += 1

@@ -24,8 +24,12 @@ struct TestService: HTTPService {
     var retrierFactory: any ServiceRetrierFactory = NilServiceRetrier.factory()
     var hook: any ServiceHook = NilServiceHook()
 
+    init(apiURL: any URLConvertible) {
+        self.apiURL = apiURL
+    }
+
     init(_ server: LoopbackServer) {
-        apiURL = server.url("")
+        self.init(apiURL: server.url(""))
     }
 }
 

@@ -13,13 +13,7 @@ extension HTTPData {
         ///   - encoder: what writes the JSON, not to be changed afterwards; `nil`, the default, writes the names of properties in snake case.
         public init(_ value: Value, encoder: JSONEncoder? = nil) {
             self.value = value
-            self.encoder = encoder ?? Self.snakeCase
-        }
-
-        private static var snakeCase: JSONEncoder {
-            let encoder = JSONEncoder()
-            encoder.keyEncodingStrategy = .convertToSnakeCase
-            return encoder
+            self.encoder = encoder ?? .forServices(toSnakeCase: true)
         }
 
         /// Puts the JSON into the request, with its type.

@@ -100,9 +100,7 @@ extension JSONServiceRequest {
 
     /// A decoder that knows of ``decodesSnakeCase``.
     public var decoder: JSONDecoder {
-        let decoder = JSONDecoder()
-        if decodesSnakeCase { decoder.keyDecodingStrategy = .convertFromSnakeCase }
-        return decoder
+        .forServices(fromSnakeCase: decodesSnakeCase)
     }
 
     /// Decodes the response.

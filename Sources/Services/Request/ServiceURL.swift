@@ -35,3 +35,20 @@ enum ServiceURL {
         return (try? withScheme.asURL()).flatMap { URLComponents(url: $0, resolvingAgainstBaseURL: true) }
     }
 }
+
+extension NetworkServiceRequest {
+    /// What goes to a service, but for a body: URL, method, and the fields of the service, of its asynchronous header, and its own, of
+    /// which the later ones count.
+    func makeHead<Service: HTTPService>(
+        for service: Service, _ method: HTTPMethod, schemes: (plain: String, secure: String) = ("http", "https")
+    ) async throws -> URLRequest {
+        let url = try ServiceURL.make(
+            url ?? service.apiURL, isSecure: usesSecureProtocol ?? service.usesSecureProtocol, schemes: schemes, routes: routes,
+            query: query)
+        let header = try await service.header + service.asyncHeader + header
+        var urlRequest = try URLRequest(url: url, method: method, headers: header)
+        // The initializer spells some methods in its own way.
+        urlRequest.httpMethod = method.rawValue
+        return urlRequest
+    }
+}

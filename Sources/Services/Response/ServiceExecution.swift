@@ -74,12 +74,7 @@ struct ServiceExecution<Request: ServiceRequest, Service: HTTPService>: Sendable
 
     /// The request of an attempt: URL, method, header, body, then what the request itself changes.
     private func prepare() async throws -> Prepared {
-        var urlRequest = URLRequest(
-            url: try ServiceURL.make(
-                request.url ?? service.apiURL, isSecure: request.usesSecureProtocol ?? service.usesSecureProtocol, routes: request.routes,
-                query: request.query))
-        urlRequest.httpMethod = request.method.rawValue
-        try await addHeader(to: &urlRequest)
+        var urlRequest = try await request.makeHead(for: service, request.method)
         let body = request.body
         do {
             try body.add(to: &urlRequest)
@@ -89,15 +84,6 @@ struct ServiceExecution<Request: ServiceRequest, Service: HTTPService>: Sendable
         urlRequest = try request.prepare(urlRequest)
         try validate(urlRequest, body)
         return Prepared(urlRequest: urlRequest, body: body)
-    }
-
-    private func addHeader(to urlRequest: inout URLRequest) async throws {
-        let header = try await service.header + service.asyncHeader + request.header
-        guard let url = urlRequest.url else { return }
-        var withHeader = try URLRequest(url: url, method: request.method, headers: header)
-        // The initializer spells some methods in its own way.
-        withHeader.httpMethod = urlRequest.httpMethod
-        urlRequest = withHeader
     }
 
     private func validate(_ urlRequest: URLRequest, _ body: any HTTPBody) throws(ServiceError) {

@@ -47,6 +47,10 @@ extension ServiceLog {
         tell { lines("Response \(status) to \(line(urlRequest))", headers, BodyText.describe(data)) }
     }
 
+    static func stream(_ urlRequest: URLRequest) {
+        tell { lines("Opening \(line(urlRequest))", HTTPHeaders(urlRequest.allHTTPHeaderFields ?? [:]), "<stream>") }
+    }
+
     static func failure(_ urlRequest: URLRequest?, _ error: ServiceError) {
         tell { "Failed \(urlRequest.map { line($0) } ?? "before there was a request"): \(error)" }
     }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import CurlewHTTP
+import CurlewWebSocket
 
 /// Why a request or a stream of a service failed.
 ///
@@ -44,6 +45,7 @@ extension ServiceError {
             switch error {
             case let error as ServiceError: error
             case let error as CurlewError: ServiceError(error)
+            case let error as WebSocketError: ServiceError(error)
             case is CancellationError: .cancelled
             default: .unknown(error)
             }

@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0
+import CurlewWebSocket
+
+extension ServiceError {
+    /// What a WebSocket's error is for a stream.
+    init(_ error: WebSocketError) {
+        self =
+            switch error {
+            case .invalidRequest(.invalidURL), .invalidRequest(.unsupportedScheme): .invalidURL
+            case .invalidRequest, .pingTooLarge, .invalidClosure: .invalidRequest(message: "\(error)")
+            case .handshakeRefused(let refusal): .requestFailed(statusCode: refusal.response.statusCode, response: refusal.body)
+            case .handshakeFailed: .invalidResponse
+            case .protocolViolation(let code, _): .closedStream(code: Int(code.rawValue))
+            case .messageTooLarge: .closedStream(code: Int(WebSocketCloseCode.messageTooBig.rawValue))
+            case .closed(let closure): .closedStream(code: Int(closure.code.rawValue))
+            case .timedOut: .timeout
+            case .encodingFailed(let cause): cause as? ServiceError ?? .encodingFailed(cause)
+            case .decodingFailed(_, let cause): ServiceError(cause)
+            }
+    }
+}
