@@ -10,6 +10,7 @@ let package = Package(
         .executable(name: "curlew-demo", targets: ["Demo"]),
         .executable(name: "requests", targets: ["Requests"]),
         .executable(name: "operations", targets: ["Operations"]),
+        .executable(name: "services", targets: ["Services"]),
     ],
     dependencies: [.package(name: "curlew", path: "..")],
     targets: [
@@ -30,6 +31,12 @@ let package = Package(
         .executableTarget(
             name: "Operations",
             dependencies: ["DemoServer", .product(name: "CurlewOperations", package: "curlew")],
+            swiftSettings: [.enableUpcomingFeature("ExistentialAny")]
+        ),
+        // Requests that are values: `swift run --package-path Examples services`.
+        .executableTarget(
+            name: "Services",
+            dependencies: ["DemoServer", .product(name: "CurlewServices", package: "curlew")],
             swiftSettings: [.enableUpcomingFeature("ExistentialAny")]
         ),
     ],

@@ -177,7 +177,7 @@ where Base.Element: Sendable, Target.Input == Base.Element {
         var elements = publisher.sequence.makeAsyncIterator()
         do {
             while true {
-                try await demand.wait { count in
+                try await demand.wait { count -> Void? in
                     guard count > 0 else { return nil }
                     if count < .max { count -= 1 }
                     return ()

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 import CurlewHTTP
-import CurlewServices
 import CurlewTestSupport
 import Testing
+
+@testable import CurlewServices
 
 private var isDebugBuild: Bool {
     #if DEBUG
@@ -63,3 +64,37 @@ struct ServiceLogTests {
         #expect(await told(TestRequest()).count == 2)
     }
 }
+
+// With the package's trait only.
+#if Logging
+import Logging
+
+@Suite(.timeLimit(.minutes(1)))
+struct ServiceLoggingTests {
+    /// Notes the messages of a logger.
+    private struct NotingHandler: LogHandler {
+        let notes: Lock<[String]>
+        var metadata = Logger.Metadata()
+        var logLevel = Logger.Level.debug
+
+        subscript(metadataKey key: String) -> Logger.Metadata.Value? {
+            get { metadata[key] }
+            set { metadata[key] = newValue }
+        }
+
+        func log(
+            level: Logger.Level, message: Logger.Message, metadata: Logger.Metadata?, source: String, file: String, function: String,
+            line: UInt
+        ) {
+            notes.withLock { $0.append("\(level) \(message)") }
+        }
+    }
+
+    @Test func messagesGoToALoggerAsDebug() {
+        let notes = Lock<[String]>([])
+        ServiceLog.handler(of: Logger(label: "test") { _ in NotingHandler(notes: notes) })("sent")
+        #expect(notes.withLock { $0 } == ["debug sent"])
+        #expect(ServiceLog.loggingHandler != nil)
+    }
+}
+#endif

@@ -8,7 +8,9 @@ extension ServiceLog {
     private static let logger = Logger(label: "curlew.services")
 
     /// Where messages go that nobody has taken.
-    static var loggingHandler: Handler? {
+    static var loggingHandler: Handler? { handler(of: logger) }
+
+    static func handler(of logger: Logger) -> Handler {
         { message in logger.debug("\(message)") }
     }
 }
