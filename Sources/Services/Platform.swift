@@ -142,29 +142,34 @@ public struct ServiceSequencePublisher<Base: AsyncSequence & Sendable, Failure: 
     }
 }
 
-/// A subscriber's interest in a sequence, which is iterated from the first demand on.
+/// A subscriber's interest in a sequence, which is iterated from the first demand on, and let go of at the end.
 private final class SequenceSubscription<Base: AsyncSequence & Sendable, Target: Subscriber>: Subscription,
-    @unchecked Sendable  // the target is behind a lock, and called by one task only
+    @unchecked Sendable  // the state is behind a lock, and the target called by one task only
 where Base.Element: Sendable, Target.Input == Base.Element {
-    private let publisher: ServiceSequencePublisher<Base, Target.Failure>
-    private let target: Lock<Target?>
-    private let task = Lock<Task<Void, Never>?>(nil)
+    private typealias Publisher = ServiceSequencePublisher<Base, Target.Failure>
+
+    private struct State {
+        let publisher: Publisher
+        let target: Target
+        var task: Task<Void, Never>?
+    }
+
+    /// `nil` when it is over.
+    private let state: Lock<State?>
     /// How many elements may be handed over; `Int.max` for all.
     private let demand = Watched(0)
 
     init(_ publisher: ServiceSequencePublisher<Base, Target.Failure>, _ target: Target) {
-        self.publisher = publisher
-        self.target = Lock(target)
+        state = Lock(State(publisher: publisher, target: target))
     }
 
     func request(_ demand: Subscribers.Demand) {
         self.demand.update { $0 = Self.sum($0, demand) }
-        guard demand > .none, target.withLock({ $0 != nil }) else { return }
-        task.withLock { task in
-            if task == nil { task = Task { await self.run() } }
+        guard demand > .none else { return }
+        state.withLock { state in
+            guard let publisher = state?.publisher, state?.task == nil else { return }
+            state?.task = Task { await self.run(publisher) }
         }
-        // Who cancelled meanwhile saw no task.
-        if target.withLock({ $0 == nil }) { task.withLock { $0?.cancel() } }
     }
 
     private static func sum(_ count: Int, _ demand: Subscribers.Demand) -> Int {
@@ -173,7 +178,7 @@ where Base.Element: Sendable, Target.Input == Base.Element {
         return isTooMuch ? .max : sum
     }
 
-    private func run() async {
+    private func run(_ publisher: Publisher) async {
         var elements = publisher.sequence.makeAsyncIterator()
         do {
             while true {
@@ -182,29 +187,27 @@ where Base.Element: Sendable, Target.Input == Base.Element {
                     if count < .max { count -= 1 }
                     return ()
                 }
-                guard let element = try await elements.next() else { return end(.finished) }
-                guard let target = target.withLock({ $0 }) else { return }
+                guard let element = try await elements.next() else {
+                    take()?.target.receive(completion: .finished)
+                    return
+                }
+                guard let target = state.withLock({ $0?.target }) else { return }
                 let more = target.receive(element)
                 demand.update { $0 = Self.sum($0, more) }
             }
         } catch {
-            end(.failure(publisher.mapError(error)))
+            take()?.target.receive(completion: .failure(publisher.mapError(error)))
         }
     }
 
-    private func end(_ completion: Subscribers.Completion<Target.Failure>) {
-        take()?.receive(completion: completion)
-    }
-
     func cancel() {
-        _ = take()
-        task.withLock { $0?.cancel() }
+        take()?.task?.cancel()
     }
 
-    private func take() -> Target? {
-        target.withLock { target in
-            defer { target = nil }
-            return target
+    private func take() -> State? {
+        state.withLock { state in
+            defer { state = nil }
+            return state
         }
     }
 }
