@@ -108,6 +108,18 @@ struct ServicePublisherTests {
         #expect(await events.next() == nil)
     }
 
+    @Test func pagesOfAConnectionArePublished() async throws {
+        let server = try NumberServer.make()
+        defer { server.stop() }
+        let (ticks, ticker) = AsyncStream<Void>.makeStream()
+        let pages = NumbersRequest().schedule(forPaginationWith: TestService(server), chunk: 4, paginatedType: NumberPage.self)
+        let publisher = pages.connect(with: ticks).publisher.map { page in
+            ticker.yield()
+            return page.data
+        }
+        #expect(await collect(publisher) == ["[0, 1, 2, 3]", "[4, 5, 6]"])
+    }
+
     @Test func cancellingASubscriptionEndsItsReading() async throws {
         let server = try WebSocketServer(accept: { WebSocketHandshake.accept(for: $0) }) { try $0.echo() }
         defer { server.stop() }

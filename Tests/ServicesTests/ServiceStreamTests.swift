@@ -81,6 +81,15 @@ struct ServiceStreamTests {
         #expect(["A", "B", "C"].map { head.header($0) } == ["service", "async", "request"])
     }
 
+    @Test func anyStreamNeedsNoService() async throws {
+        let server = try Self.makeServer()
+        defer { server.stop() }
+        let stream = AnyServiceStreamRequest(url: server.url("/any"), header: ["A": "1"]).schedule()
+        try await stream.socket.open()
+        #expect(server.requests.first?.path == "/any" && server.requests.first?.header("A") == "1")
+        #expect(await serviceError { for try await _ in AnyServiceStreamRequest().schedule().results {} }?.name == "invalidURL")
+    }
+
     @Test func aStreamIsOpenedWhenSomebodyWantsIt() async throws {
         let server = try Self.makeServer()
         defer { server.stop() }

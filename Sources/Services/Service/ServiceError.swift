@@ -26,9 +26,9 @@ public enum ServiceError: Error, Sendable {
     case requestFailed(statusCode: Int, response: Data)
     /// The stream was closed with this code (RFC 6455, section 7.4).
     case closedStream(code: Int)
-    /// What is asked for can't be had while the request runs.
+    /// What is asked for can't be had while the request runs. For programs: nothing in the library throws it.
     case requestInProgress
-    /// What is asked for can't be had any more.
+    /// What is asked for can't be had any more. For programs: nothing in the library throws it.
     case requestFinished
     /// Nobody waited any longer, or the task that did was cancelled.
     case cancelled
