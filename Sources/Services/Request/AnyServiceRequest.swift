@@ -6,15 +6,25 @@ public struct AnyServiceRequest: ServiceRequest {
     /// The response's body.
     public typealias Result = Data
 
+    /// Whether to use TLS.
     public let usesSecureProtocol: Bool?
+    /// The URL in place of the service's.
     public let url: (any URLConvertible)?
+    /// The method.
     public let method: HTTPMethod
+    /// The path behind the URL.
     public let routes: HTTPRoute
+    /// Items for the URL's query.
     public let query: HTTPQuery
+    /// Header fields.
     public let header: HTTPHeaders
+    /// The body.
     public let body: any HTTPBody
+    /// The statuses that are a success.
     public let acceptedStatusCodes: ClosedRange<Int>
+    /// How urgent it is.
     public let priority: RequestPriority
+    /// The longest time for an attempt.
     public let timeout: Duration?
 
     /// Makes a request of its parts; each has the default of ``ServiceRequest``.

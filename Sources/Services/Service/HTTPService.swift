@@ -69,11 +69,17 @@ extension HTTPService where RequestError == ServiceError {
 
 /// A service without a type of its own.
 public struct AnyHTTPService: HTTPService {
+    /// Where requests go that have no URL of their own.
     public let apiURL: any URLConvertible
+    /// Whether to use TLS.
     public let usesSecureProtocol: Bool?
+    /// Header fields.
     public let header: HTTPHeaders
+    /// How the sessions work.
     public let sessionConfiguration: SessionConfiguration?
+    /// Makes the retriers.
     public let retrierFactory: any ServiceRetrierFactory
+    /// Sees requests and their ends.
     public let hook: any ServiceHook
     private let makeAsyncHeader: @Sendable () async throws -> HTTPHeaders
 
@@ -92,5 +98,6 @@ public struct AnyHTTPService: HTTPService {
         self.hook = hook
     }
 
+    /// Header fields which have to be waited for.
     public var asyncHeader: HTTPHeaders { get async throws { try await makeAsyncHeader() } }
 }

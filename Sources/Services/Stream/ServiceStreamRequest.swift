@@ -158,14 +158,23 @@ public struct AnyServiceStreamRequest: ServiceStreamRequest {
     /// A text, or bytes.
     public typealias Result = WebSocketMessage
 
+    /// Whether to use TLS.
     public let usesSecureProtocol: Bool?
+    /// The URL in place of the service's.
     public let url: (any URLConvertible)?
+    /// The path behind the URL.
     public let routes: HTTPRoute
+    /// Items for the URL's query.
     public let query: HTTPQuery
+    /// Header fields.
     public let header: HTTPHeaders
+    /// How urgent it is.
     public let priority: RequestPriority
+    /// The longest time until it is connected.
     public let timeout: Duration?
+    /// The subprotocols to choose from.
     public let subprotocols: [String]
+    /// How the WebSocket works.
     public let webSocketConfiguration: WebSocketConfiguration
 
     /// Makes a request of its parts; each has the default of ``ServiceStreamRequest``.
