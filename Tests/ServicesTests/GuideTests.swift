@@ -79,7 +79,7 @@ struct ServiceGuideTests {
     @Test func streamsOfTheGuideWork() async throws {
         let server = try WebSocketServer(accept: { WebSocketHandshake.accept(for: $0) }) { try $0.echo() }
         defer { server.stop() }
-        let production = TestService(apiURL: server.url(""))
+        let production = TestService(server)
         // snippet: stream
         let chat = Chat(room: "birds").schedule(with: production)
         try await chat.send(Post(text: "A curlew!"))

@@ -95,7 +95,7 @@ struct ServicePublisherTests {
             try peer.answerClose()
         }
         defer { server.stop() }
-        let stream = Echo().schedule(with: TestService(apiURL: server.url("")))
+        let stream = Echo().schedule(with: TestService(server))
         let probe = Probe<String, ServiceError>()
         stream.publisher.ignoreResultErrors().subscribe(probe)
         var events = probe.events.stream.makeAsyncIterator()
@@ -124,7 +124,7 @@ struct ServicePublisherTests {
         let server = try WebSocketServer(accept: { WebSocketHandshake.accept(for: $0) }) { try $0.echo() }
         defer { server.stop() }
         let probe = Probe<Result<String, ServiceError>, ServiceError>()
-        Echo().schedule(with: TestService(apiURL: server.url(""))).publisher.subscribe(probe)
+        Echo().schedule(with: TestService(server)).publisher.subscribe(probe)
         probe.request(.unlimited)
         #expect(await eventually { !server.requests.isEmpty })
         // The subscription was all that kept the stream.

@@ -63,14 +63,12 @@ struct ServiceStreamTests {
         try WebSocketServer(accept: { WebSocketHandshake.accept(for: $0) }, answer: answer, fields: fields, script: script)
     }
 
-    private static func service(_ server: WebSocketServer) -> TestService { TestService(apiURL: server.url("")) }
-
     // MARK: The handshake
 
     @Test func aStreamGoesWhereRequestAndServiceSay() async throws {
         let server = try Self.makeServer(fields: { _ in ["Sec-WebSocket-Protocol: chat"] })
         defer { server.stop() }
-        var service = Self.service(server)
+        var service = TestService(server)
         service.header = ["A": "service", "B": "service", "C": "service"]
         service.makeAsyncHeader = { ["B": "async", "C": "async"] }
         let request = TextStream(routes: "rooms/a b", query: ["since": 7], header: ["C": "request"], subprotocols: ["chat", "talk"])
@@ -81,10 +79,12 @@ struct ServiceStreamTests {
         #expect(["A", "B", "C"].map { head.header($0) } == ["service", "async", "request"])
     }
 
-    @Test func anyStreamNeedsNoService() async throws {
+    @Test func anyStreamKeepsItsPartsAndNeedsNoService() async throws {
         let server = try Self.makeServer()
         defer { server.stop() }
-        let stream = AnyServiceStreamRequest(url: server.url("/any"), header: ["A": "1"]).schedule()
+        var service = TestService(server)
+        service.apiURL = "127.0.0.1:1"
+        let stream = AnyServiceStreamRequest(url: server.url("/any"), header: ["A": "1"]).schedule(with: service)
         try await stream.socket.open()
         #expect(server.requests.first?.path == "/any" && server.requests.first?.header("A") == "1")
         #expect(await serviceError { for try await _ in AnyServiceStreamRequest().schedule().results {} }?.name == "invalidURL")
@@ -93,7 +93,7 @@ struct ServiceStreamTests {
     @Test func aStreamIsOpenedWhenSomebodyWantsIt() async throws {
         let server = try Self.makeServer()
         defer { server.stop() }
-        let stream = TextStream().schedule(with: Self.service(server))
+        let stream = TextStream().schedule(with: TestService(server))
         #expect(server.requests.isEmpty)
         try await stream.send("a")
         var results = stream.results.makeAsyncIterator()
@@ -107,7 +107,7 @@ struct ServiceStreamTests {
     func aRefusalHasItsStatus(_ status: Int, _ expected: String) async throws {
         let server = try Self.makeServer(answer: { _ in "HTTP/1.1 \(status) No\r\nContent-Length: 2\r\n\r\nno" })
         defer { server.stop() }
-        let stream = TextStream().schedule(with: Self.service(server))
+        let stream = TextStream().schedule(with: TestService(server))
         let error = await serviceError {
             try await stream.send("a"); for try await _ in stream.results {}
         }
@@ -142,7 +142,7 @@ struct ServiceStreamTests {
     @Test func textsAndBytesGoBothWays() async throws {
         let server = try Self.makeServer()
         defer { server.stop() }
-        let service = Self.service(server)
+        let service = TestService(server)
         let bytes = DataStream().schedule(with: service)
         try await bytes.send(Data([1, 2]))
         var received = bytes.results.makeAsyncIterator()
@@ -176,7 +176,7 @@ struct ServiceStreamTests {
     @Test func aMessageThatIsNotDecodedIsAFailureInItsPlace() async throws {
         let server = try Self.makeServer()
         defer { server.stop() }
-        let stream = RefusingStream().schedule(with: Self.service(server))
+        let stream = RefusingStream().schedule(with: TestService(server))
         try await stream.send(
             from: AsyncStream { continuation in
                 for text in ["a", "bad", "b"] { continuation.yield(text) }
@@ -191,7 +191,7 @@ struct ServiceStreamTests {
     @Test func aMessageThatIsNotEncodedIsNotSent() async throws {
         let server = try Self.makeServer()
         defer { server.stop() }
-        let stream = RefusingStream().schedule(with: Self.service(server))
+        let stream = RefusingStream().schedule(with: TestService(server))
         #expect(await serviceError { try await stream.send("no") }?.name == "encodingFailed")
         try await stream.send("yes")
         var results = stream.results.makeAsyncIterator()
@@ -203,7 +203,7 @@ struct ServiceStreamTests {
     @Test func allWhoReadGetTheSameResultsFromThenOn() async throws {
         let server = try Self.makeServer()
         defer { server.stop() }
-        let stream = TextStream().schedule(with: Self.service(server))
+        let stream = TextStream().schedule(with: TestService(server))
         var first = stream.results.makeAsyncIterator()
         try await stream.send("1")
         #expect(try await first.next()?.get() == "1")
@@ -221,7 +221,7 @@ struct ServiceStreamTests {
             try peer.answerClose()
         }
         defer { server.stop() }
-        let stream = TextStream().schedule(with: Self.service(server))
+        let stream = TextStream().schedule(with: TestService(server))
         var values: [String] = []
         for try await result in stream.results {
             values.append(try result.get())
@@ -256,7 +256,7 @@ struct ServiceStreamTests {
         }
         defer { server.stop() }
         let queue = DispatchQueue(label: "services.stream")
-        let stream = TextStream().schedule(with: Self.service(server))
+        let stream = TextStream().schedule(with: TestService(server))
         let (events, continuation) = AsyncStream<String>.makeStream()
         let subscription = stream.sink(on: queue) { completion in
             dispatchPrecondition(condition: .onQueue(queue))
@@ -275,7 +275,7 @@ struct ServiceStreamTests {
     @Test func cancellingAReaderLeavesTheStreamOpen() async throws {
         let server = try Self.makeServer()
         defer { server.stop() }
-        let stream = TextStream().schedule(with: Self.service(server))
+        let stream = TextStream().schedule(with: TestService(server))
         try await stream.socket.open()
         let reading = Task { await serviceError { for try await _ in stream.results {} } }
         reading.cancel()
@@ -295,7 +295,7 @@ struct ServiceStreamTests {
             try peer.answerClose()
         }
         defer { server.stop() }
-        let stream = TextStream().schedule(with: Self.service(server))
+        let stream = TextStream().schedule(with: TestService(server))
         var results = stream.results.makeAsyncIterator()
         do {
             _ = try await results.next()
@@ -315,7 +315,7 @@ struct ServiceStreamTests {
             struct Failure: Error, Equatable { let text: String }
             let apiURL: any URLConvertible
             let usesSecureProtocol: Bool? = false
-            var sessionManager: SessionManager { sharedManager }
+            let sessionManager = makeManager()
             func mapError(_ error: ServiceError) -> Failure { Failure(text: error.name) }
         }
         let server = try Self.makeServer { try $0.sendClose(4000) }
@@ -335,17 +335,20 @@ struct ServiceStreamTests {
             }
         }
         defer { server.stop() }
+        let service = TestService(server)
         do {
-            let stream = TextStream().schedule(with: Self.service(server))
+            let stream = TextStream().schedule(with: service)
             try await stream.socket.open()
         }
+        // The manager's end were an end without a word.
         #expect(await codes.first { _ in true } == Data([0x03, 0xE9]))
+        withExtendedLifetime(service) {}
     }
 
     @Test func aStreamCanBeClosed() async throws {
         let server = try Self.makeServer()
         defer { server.stop() }
-        let stream = TextStream().schedule(with: Self.service(server))
+        let stream = TextStream().schedule(with: TestService(server))
         try await stream.socket.open()
         #expect(try await stream.close(code: WebSocketCloseCode(rawValue: 4002)).code.rawValue == 4002)
         guard case .closedStream(4002) = await serviceError({ for try await _ in stream.results {} }) else {
@@ -366,7 +369,7 @@ struct ServiceStreamTests {
         let server = try Self.makeServer { try $0.sendClose(4000) }
         defer { server.stop() }
         let hook = NotingHook()
-        var service = Self.service(server)
+        var service = TestService(server)
         service.hook = hook
         let stream = TextStream(routes: "x").schedule(with: service)
         _ = try? await stream.socket.open()
@@ -382,7 +385,7 @@ struct ServiceStreamTests {
         }
         defer { server.stop() }
         let tokens = Lock(0)
-        var service = Self.service(server)
+        var service = TestService(server)
         service.makeAsyncHeader = { ["Authorization": "Bearer \(tokens.next())"] }
         var request = TextStream()
         request.webSocketConfiguration.reconnection = WebSocketReconnection(limit: 3, firstDelay: .zero)
@@ -399,7 +402,7 @@ struct ServiceStreamTests {
     @Test func anAsyncHeaderThatFailsIsTheEnd() async throws {
         let server = try Self.makeServer()
         defer { server.stop() }
-        var service = Self.service(server)
+        var service = TestService(server)
         service.makeAsyncHeader = { throw UserError() }
         let stream = TextStream().schedule(with: service)
         #expect(await serviceError { for try await _ in stream.results {} }?.name == "unknown")

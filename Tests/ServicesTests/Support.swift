@@ -5,13 +5,16 @@ import CurlewTestSupport
 import Dispatch
 import Testing
 
-/// One manager for all tests: on loopback, without a proxy, its callbacks on a queue of their own.
-let sharedManager: SessionManager = {
+/// One manager for all tests with requests.
+let sharedManager = makeManager()
+
+/// A manager on loopback, without a proxy, its callbacks on a queue of their own.
+func makeManager() -> SessionManager {
     var configuration = SessionConfiguration()
     configuration.callbackQueue = DispatchQueue(label: "services.callbacks")
     configuration.proxy = .none
     return SessionManager(configuration: configuration)
-}()
+}
 
 /// A service on a loopback server.
 struct TestService: HTTPService {
@@ -20,16 +23,18 @@ struct TestService: HTTPService {
     var header: HTTPHeaders = [:]
     var makeAsyncHeader: @Sendable () async throws -> HTTPHeaders = { [:] }
     var asyncHeader: HTTPHeaders { get async throws { try await makeAsyncHeader() } }
-    var sessionManager: SessionManager { sharedManager }
+    var sessionManager = sharedManager
     var retrierFactory: any ServiceRetrierFactory = NilServiceRetrier.factory()
     var hook: any ServiceHook = NilServiceHook()
 
-    init(apiURL: any URLConvertible) {
-        self.apiURL = apiURL
+    init(_ server: LoopbackServer) {
+        apiURL = server.url("")
     }
 
-    init(_ server: LoopbackServer) {
-        self.init(apiURL: server.url(""))
+    /// With a manager of its own: when that goes, no connection is left.
+    init(_ server: WebSocketServer) {
+        apiURL = server.url("")
+        sessionManager = makeManager()
     }
 }
 
