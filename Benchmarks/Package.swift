@@ -15,7 +15,9 @@ let package = Package(
         .target(name: "BenchSupport", swiftSettings: settings),
         .executableTarget(
             name: "CurlewBench",
-            dependencies: ["BenchSupport", .product(name: "Curlew", package: "curlew")],
+            dependencies: [
+                "BenchSupport", .product(name: "Curlew", package: "curlew"), .product(name: "CurlewJSON", package: "curlew"),
+            ],
             swiftSettings: settings
         ),
     ],

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import BenchSupport
 import Curlew
+import CurlewJSON
 import Foundation
 
 /// Everything of Curlew that the benchmarks call, written as its users write it.
@@ -12,9 +13,6 @@ struct Client: BenchClient {
 
     init(_ options: Options) throws {
         self.options = options
-        if options.style == .headers { throw BenchFailure("no adapter that only sets headers") }
-        if options.usesExecutor { throw BenchFailure("no executor") }
-        if options.usesFastDecoder { throw BenchFailure("no decoder of its own") }
         // The server closes the connection after each answer, whatever the client would do.
         headers = options.isCold ? ["Connection": "close"] : [:]
         var configuration = SessionConfiguration()
@@ -26,8 +24,14 @@ struct Client: BenchClient {
         configuration.httpVersion = options.usesHTTP2 ? .automatic : .http1
         configuration.tls.certificateAuthorityFile = options.caFile
         manager = SessionManager(configuration: configuration)
-        if options.style == .adapter || options.style == .handlers { manager.adapter = AuthorizingAdapter() }
+        switch options.style {
+        case .adapter, .handlers: manager.adapter = AuthorizingAdapter()
+        case .headers: manager.adapter = AuthorizingHeaders()
+        case .data, .object, .list: break
+        }
     }
+
+    var executor: (any TaskExecutor)? { options.usesExecutor ? manager.taskExecutor : nil }
 
     func get(_ url: String) async throws -> Int {
         switch options.style {
@@ -44,16 +48,19 @@ struct Client: BenchClient {
 
     func decode(_ url: String) async throws -> Int {
         let request = manager.request(url, headers: headers).validate()
-        if options.style == .object { return try await request.serializingDecodable(Profile.self).value.id }
-        return try await request.serializingDecodable([Item].self).value.count
+        if options.style == .object { return try await request.serializingDecodable(Profile.self, decoder: decoder).value.id }
+        return try await request.serializingDecodable([Item].self, decoder: decoder).value.count
     }
 
     func decode(_ bytes: [UInt8]) throws -> Int {
         // Each time data of its own, as a body is.
         let data = Data(bytes)
-        if options.style == .object { return try JSONDecoder().decode(Profile.self, from: data).id }
-        return try JSONDecoder().decode([Item].self, from: data).count
+        if options.style == .object { return try decoder.decode(Profile.self, from: data).id }
+        return try decoder.decode([Item].self, from: data).count
     }
+
+    /// A new one each time, as the default of `serializingDecodable` is.
+    private var decoder: any DataDecoder { options.usesFastDecoder ? FastJSONDecoder() : JSONDecoder() }
 
     func download(_ url: String, to path: String) async throws {
         _ = try await manager.download(url, to: URL(fileURLWithPath: path), options: [.removePreviousFile]).serializingURL().value
@@ -70,5 +77,12 @@ private struct AuthorizingAdapter: RequestAdapter {
         var request = request
         request.setValue("Bearer benchmark", forHTTPHeaderField: "Authorization")
         return request
+    }
+}
+
+/// The same, for a header alone.
+private struct AuthorizingHeaders: HeaderAdapter {
+    func adapt(_ headers: inout HTTPHeaders, of method: HTTPMethod, to url: String) {
+        headers["Authorization"] = "Bearer benchmark"
     }
 }
