@@ -18,7 +18,7 @@ extension EasyHandle {
         let isOrdinary = transfer.request.isOrdinary && !transfer.needsFreshConnection
         if isOrdinary, let usual, usual.options === transfer.request.prepared, usual.isSecure == transfer.isSecure {
             forgetMessage()
-            try set(CURLOPT_URL, transfer.request.url)
+            try setURL(transfer.request.url)
             guard usual.headers != transfer.request.headers else { return }
         } else {
             reset()
@@ -32,7 +32,8 @@ extension EasyHandle {
 
     private func configureAnew(for transfer: Transfer) throws(OptionError) {
         let request = transfer.request
-        try setConnection(for: transfer, url: request.url, options: request.prepared, proxy: transfer.proxy)
+        try setConnection(for: transfer, options: request.prepared, proxy: transfer.proxy)
+        try setURL(request.url)
         try setCallbacks(for: transfer)
         try setMethod(for: transfer)
         try setVersion(for: request)
@@ -46,7 +47,8 @@ extension EasyHandle {
 
     /// Sets everything for a raw stream.
     func configure(for stream: StreamTransfer) throws(OptionError) {
-        try setConnection(for: stream, url: stream.request.url, options: PreparedOptions(stream.request.options), proxy: stream.proxy)
+        try setConnection(for: stream, options: PreparedOptions(stream.request.options), proxy: stream.proxy)
+        try set(CURLOPT_URL, stream.request.url)
         try set(CURLOPT_CONNECT_ONLY, true)
         // What the peer says next is for the user of the stream: no HTTP/2, and nothing that invites the peer to it.
         try set(CURLOPT_HTTP_VERSION, CURL_HTTP_VERSION_1_1)
@@ -59,12 +61,9 @@ extension EasyHandle {
     }
 
     /// Sets what concerns connections, of whichever kind.
-    private func setConnection(
-        for member: MultiMember, url: String, options: PreparedOptions, proxy: Proxy?
-    ) throws(OptionError) {
+    private func setConnection(for member: MultiMember, options: PreparedOptions, proxy: Proxy?) throws(OptionError) {
         try setErrorBuffer()
         try set(CURLOPT_PRIVATE, pointer: Unmanaged.passUnretained(member).toOpaque())
-        try set(CURLOPT_URL, url)
         try set(CURLOPT_NOSIGNAL, true)
         // Cancelling during name resolution blocks the whole loop without this.
         try check(ccurlew_set_quick_exit(raw), CURLOPT_NOSIGNAL)
