@@ -32,11 +32,14 @@ public enum BenchProgram {
     private static func measure(_ client: some BenchClient, _ options: Options, name: String) async throws -> Bool {
         // Those who wait do so until the process ends.
         if let beside = options.beside { try await client.hold(beside.waiting, at: beside.url) }
-        var warmUp = Tally()
+        var failed = 0
         switch options.command {
-        case .get: warmUp = await client.run(options.inFlight, options)
+        case .get:
+            // The first one alone: it brings the TLS session, or the HTTP/2 connection, that the others share.
+            failed += await client.run(1, options).failed
+            failed += await client.run(options.inFlight, options).failed
         // Without a warm-up the memory of a first request would count as that of those who wait.
-        case .wait: warmUp = await client.run(1, inFlight: 1) { try await client.get(fast(options.target)) }
+        case .wait: failed += await client.run(1, inFlight: 1) { try await client.get(fast(options.target)) }.failed
         case .decode, .download, .upload: break
         }
         let resident = residentMemoryKiB("VmRSS")
@@ -44,7 +47,7 @@ public enum BenchProgram {
         let tally = try await perform(client, options)
         let report = Report(program: name, tally: tally, start: start, end: .now(), residentKiB: resident)
         print(report.line)
-        return tally.failed + warmUp.failed == 0
+        return tally.failed + failed == 0
     }
 
     private static func perform(_ client: some BenchClient, _ options: Options) async throws -> Tally {
