@@ -108,11 +108,14 @@ GOALS = {
     ("upload", "curlew"): [Goal("instructions", "≤ 1.05 × curl", (Part(1.05, "upload", "curl"),)), *FILES],
 }
 
-# Instructions as a multiple of the floor's: about a sixth above what they were, so that only a change for the worse is
-# caught, and no other version of libcurl or of a compiler.
+# What CI lets pass, in instructions: `factor` times what `program` takes in `case`. About a sixth above what they were, so
+# that only a change for the worse is caught, and no other version of libcurl or of a compiler.
 LIMITS = {
-    ("get-64", "curlew"): 1.60,
-    ("get-64", "curlew-handlers"): 3.40,
-    ("h2-shared", "curlew"): 1.45,
-    ("download", "curlew"): 1.20,
+    ("get-64", "curlew"): Part(1.55, "get-64", "floor"),
+    ("get-64", "curlew-headers"): Part(1.70, "get-64", "floor"),
+    ("get-64", "curlew-handlers"): Part(2.35, "get-64", "floor"),
+    ("h2-shared", "curlew"): Part(1.40, "h2-shared", "floor"),
+    ("beside-1000", "curlew"): Part(1.10, "beside-1", "curlew"),
+    ("list-alone", "curlew-fast"): Part(0.40, "list-alone", "curlew"),
+    ("download", "curlew"): Part(1.20, "download", "floor"),
 }

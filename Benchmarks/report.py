@@ -135,6 +135,10 @@ def resumed(results, case, program):
     return f", {100 * statistics.median(shares):.0f} % resumed"
 
 
+def name_of(case, program):
+    return NAMES.get((case, program), PROGRAMS[program])
+
+
 def rows(results, size):
     floor = lambda case: [Part(1, case, "floor")]
     for case, title in CASES.items():
@@ -142,7 +146,7 @@ def rows(results, size):
         for name in names:
             yield (
                 title.replace("1 GiB", size) if name == names[0] else "",
-                NAMES.get((case, name), PROGRAMS[name]) + resumed(results, case, name),
+                name_of(case, name) + resumed(results, case, name),
                 show(results.median(case, name, "cpu"), time_text),
                 spread(results.values(case, name, "cpu")),
                 show(results.ratio(case, name, "cpu", floor(case)), "{:.2f}".format),
@@ -208,11 +212,13 @@ def check(results):
     """Prints each limit; False if one is passed, or was not measured."""
     passed = True
     for (case, program), limit in LIMITS.items():
-        ratio = results.ratio(case, program, "instructions", [Part(1, case, "floor")])
-        verdict = "not measured" if ratio is None else "passed" if ratio <= limit else "FAILED"
+        ratio = results.ratio(case, program, "instructions", [limit])
+        verdict = "not measured" if ratio is None else "passed" if ratio <= 1 else "FAILED"
         passed = passed and verdict == "passed"
         count = show(results.median(case, program, "instructions"), count_text)
-        print(f"{CASES[case]}, {PROGRAMS[program]}: {count}, {show(ratio, '{:.2f}'.format)} × floor, limit {limit:.2f}: {verdict}")
+        than = name_of(limit.case, limit.program) + ("" if limit.case == case else f" {CASES[limit.case]}")
+        measured = show(ratio, lambda share: f"{share * limit.factor:.2f}")
+        print(f"{CASES[case]}, {name_of(case, program)}: {count}, {measured} × {than}, limit {limit.factor:.2f}: {verdict}")
     return passed
 
 

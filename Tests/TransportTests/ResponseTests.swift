@@ -187,4 +187,21 @@ import Testing
         #expect(end.error == nil)
         #expect(server.requests.first?.target == "/echo/../echo/./a%2Fb?x=[1]")
     }
+
+    @Test("a handle that is used again asks for each URL as it is given")
+    func laterPaths() async throws {
+        let server = try LoopbackServer.standard()
+        let other = try LoopbackServer.standard()
+        let loop = EventLoop()
+        let targets = ["/echo?a=1", "/echo?a=1", "/echo/../echo", "/echo", "/echo?a=1"]
+        for target in targets {
+            #expect(await loop.run(TransferRequest(url: server.url(target))).error == nil)
+            #expect(await loop.run(TransferRequest(url: other.url(target))).error == nil)
+        }
+        let failure = try #require(await loop.run(TransferRequest(url: "http://[::1/")).failure)
+        #expect(failure.kind == .invalidURL)
+        #expect(await loop.run(TransferRequest(url: server.url("/echo?b=2"))).error == nil)
+        #expect(server.requests.map(\.target) == targets + ["/echo?b=2"])
+        #expect(other.requests.map(\.target) == targets)
+    }
 }
