@@ -101,7 +101,8 @@ let package = Package(
         .executableTarget(name: "curlew-kit", dependencies: library + ["CurlewWebSocket"], path: "Tests/Driver"),
         // What scripts/fuzz fuzzes, and the inputs that it has kept.
         .testTarget(
-            name: "FuzzTests", dependencies: ["CurlewCore", "CurlewTransport", "CurlewEncoding", "CurlewHTTP", "CCurlew"],
+            name: "FuzzTests",
+            dependencies: core + ["CCurlew", "CurlewCaching", "CurlewEvents", "CurlewJSON", "CurlewOperations", "CurlewWebSocket"],
             exclude: ["Corpus", "Fuzzer"]),
         .testTarget(
             name: "DocumentationTests",

@@ -155,6 +155,12 @@ enum Probe {
             values = Dictionary(pairs.map { (String($0[0]), Int($0[1]) ?? -1) }) { $1 }
         }
 
+        /// What a probe that was started prints until its end.
+        init(_ process: ChildProcess) async {
+            let (status, output) = await process.finish()
+            self.init(status: status, output: output)
+        }
+
         subscript(name: String) -> Int? { values[name] }
     }
 
@@ -176,8 +182,6 @@ enum Probe {
     }
 
     static func run(_ command: String, _ first: String, _ second: String = "", environment: [String: String] = [:]) async throws -> Report {
-        let process = try start(command, first, second, environment: environment)
-        let (status, output) = await process.finish()
-        return Report(status: status, output: output)
+        await Report(try start(command, first, second, environment: environment))
     }
 }

@@ -27,7 +27,7 @@ final class StuckListener: Sendable {
         guard isBound else { throw TestError("bind: \(errno)") }
         port = Int(UInt16(bigEndian: address.sin_port))
         // A bound socket that does not listen refuses, and nobody else gets its port.
-        if kind != .refusing { listen(listener, kind == .full ? 0 : 64) }
+        if kind != .refusing { listen(listener, kind == .full ? 0 : 4_096) }
         descriptors = [listener] + (kind == .full ? try Self.fill(port: port) : [])
     }
 

@@ -79,14 +79,20 @@ extension Trait where Self == ConditionTrait {
     static var needsHttpbin: Self { .enabled(if: Servers.hasHttpbin, "needs the httpbin of scripts/servers") }
 }
 
-/// How much the stress tests do. `CURLEW_TEST_SHORT=1` is for runs under a sanitizer, which are ten times slower.
+/// How much the stress tests do. `CURLEW_TEST_SHORT=1` is for runs under a sanitizer, which are ten times slower, `CURLEW_TEST_LONG=1` for
+/// those who have an hour.
 enum Scale {
     private static let isShort = ProcessInfo.processInfo.environment["CURLEW_TEST_SHORT"] == "1"
+    static let isLong = ProcessInfo.processInfo.environment["CURLEW_TEST_LONG"] == "1"
 
     static let requests = isShort ? 1_000 : 10_000
     static let sessions = isShort ? 200 : 2_000
     static let largeFile: Int64 = isShort ? 64 << 20 : 1 << 30
     static let streamedBody: Int64 = isShort ? 64 << 20 : 256 << 20
+    static let together = isShort ? 500 : isLong ? 10_000 : 5_000
+    static let soak = isShort ? 2_000 : isLong ? 1_000_000 : 20_000
+    static let cancels = isShort ? 200 : isLong ? 4_000 : 1_000
+    static let pauses = isShort ? 24 : isLong ? 2_000 : 96
     /// Whether figures of memory mean anything: a sanitizer's shadow would be counted too.
     static let limitsMemory = !isShort
 }

@@ -10,6 +10,10 @@ import Dispatch
 ///     curlew-probe upload URL FILE       from a file; the response's text, if it is a number, is "answer"
 ///     curlew-probe stream URL            reads a body, waiting for a line of input each 16 MiB
 ///     curlew-probe sessions URL COUNT    makes, uses and drops sessions in 8 threads
+///     curlew-probe together URL COUNT    makes so many requests at once; prints how many were "right"
+///     curlew-probe soak URL COUNT        makes so many requests, 64 at a time; prints the memory after a tenth, and at the end
+///     curlew-probe cancel URL COUNT      cancels so many requests at each stage of their lives
+///     curlew-probe pause URL COUNT       makes so many transfers, and stops and resumes them at random
 ///     curlew-probe cache DIRECTORY NAME  stores, reads and removes many entries, as others do in the same directory; prints how many were "wrong"
 ///     curlew-probe fill DIRECTORY NAME [LIMIT]   stores entries until it is killed, or fails, as no file may be larger than that
 ///     curlew-probe request URL FILE      downloads by a request of CurlewRequests, to be killed and gone on with
@@ -27,6 +31,12 @@ enum Probe {
             case ("upload", 4): try await upload(URL(fileURLWithPath: arguments[3]), to: arguments[2])
             case ("stream", 3...): try await stream(arguments[2])
             case ("sessions", 4): try await SessionChurn(url: arguments[2], count: Int(arguments[3]) ?? 0).run()
+            case ("together", 4): try await LoadRun(url: arguments[2], count: Int(arguments[3]) ?? 0).together()
+            case ("soak", 4): try await LoadRun(url: arguments[2], count: Int(arguments[3]) ?? 0).soak()
+            case ("cancel", 4):
+                let environment = ProcessInfo.processInfo.environment
+                try await CancelRun(url: arguments[2], count: Int(arguments[3]) ?? 0, environment: environment).run()
+            case ("pause", 4): try await PauseRun(url: arguments[2], count: Int(arguments[3]) ?? 0).run()
             case ("cache", 4):
                 let wrong = try CacheProbe(directory: arguments[2], capacity: 40_000).churn(rounds: 600, name: arguments[3])
                 report("wrong", wrong)

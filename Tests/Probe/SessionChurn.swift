@@ -6,24 +6,11 @@ import Dispatch
 
 /// Makes, uses and drops sessions in 8 threads, and counts what is left of them.
 final class SessionChurn: Sendable {
-    private struct Weak: @unchecked Sendable {  // weak references are read and cleared atomically
-        weak var object: AnyObject?
-    }
-
-    private struct Counts {
-        /// How often each handler was called, by its number.
-        var calls: [Int: Int] = [:]
-        var expected = 0
-        var objects: [Weak] = []
-    }
-
     private static let threads = 8
 
     private let url: String
     private let count: Int
-    private let counts = Lock(Counts())
-    private let handlers = DispatchGroup()
-    private let queue = DispatchQueue(label: "probe.handlers")
+    private let ledger = Ledger()
 
     init(url: String, count: Int) {
         self.url = url
@@ -33,32 +20,11 @@ final class SessionChurn: Sendable {
     func run() async throws {
         // What the process makes once and keeps is there before anything is counted.
         round(0..<Self.threads * 8)
-        await handlersEnd()
-        let (threads, descriptors) = (ProcessProbe.threadCount ?? 0, ProcessProbe.openDescriptorCount ?? 0)
-        Probe.report("threadsBefore", threads)
-        Probe.report("descriptorsBefore", descriptors)
-
+        await ledger.handlersEnd()
+        ledger.begin()
         round(Self.threads * 8..<Self.threads * 8 + count)
-        await handlersEnd()
-        _ = ProcessProbe.settles { counts.withLock { $0.objects.allSatisfy { $0.object == nil } } }
-        _ = ProcessProbe.settles { ProcessProbe.openDescriptorCount ?? 0 <= descriptors }
-        _ = ProcessProbe.settles { ProcessProbe.threadCount ?? 0 <= threads }
-        Probe.report("threadsAfter", ProcessProbe.threadCount)
-        Probe.report("descriptorsAfter", ProcessProbe.openDescriptorCount)
-        counts.withLock { counts in
-            Probe.report("expected", counts.expected)
-            Probe.report("called", counts.calls.values.reduce(0, +))
-            Probe.report("once", counts.calls.values.count { $0 == 1 })
-            Probe.report("alive", counts.objects.count { $0.object != nil })
-            Probe.report("objects", counts.objects.count)
-        }
-        Probe.report("peak", ProcessProbe.peakResidentBytes)
-    }
-
-    private func handlersEnd() async {
-        await withCheckedContinuation { continuation in
-            handlers.notify(queue: queue) { continuation.resume() }
-        }
+        await ledger.handlersEnd()
+        ledger.report()
     }
 
     /// Uses a session for each number.
@@ -86,9 +52,9 @@ final class SessionChurn: Sendable {
     /// One session's life; what its requests come to differs from one to the next.
     private func useSession(_ number: Int) {
         var configuration = Probe.makeConfiguration()
-        configuration.callbackQueue = queue
+        configuration.callbackQueue = ledger.queue
         let manager = SessionManager(configuration: configuration)
-        watch(manager, manager.session)
+        ledger.watch(manager, manager.session)
         switch number % 8 {
         case 0: break  // never used
         case 1:  // dropped with requests in flight
@@ -114,44 +80,24 @@ final class SessionChurn: Sendable {
             add(manager.upload(InputStream(data: Data(count: 100_000)), to: url + "/upload"), to: manager)
             add(manager.streamRequest(url + "/bytes/10000000"), to: manager)
             let stream = manager.stream(withHostName: "127.0.0.1", port: URL(string: url)?.port ?? 0)
-            watch(stream)
+            ledger.watch(stream)
         }
     }
 
     @discardableResult
     private func add(_ request: DataRequest, to manager: SessionManager) -> DataRequest {
-        watch(request)
-        let handler = expectHandler()
-        return request.downloadProgress(queue: queue) { _ in }.response { _ in handler() }
+        ledger.watch(request)
+        let handler = ledger.expectHandler()
+        return request.downloadProgress(queue: ledger.queue) { _ in }.response { _ in handler() }
     }
 
     private func addDownload(_ manager: SessionManager) {
         let request = manager.download(url + "/bytes/50000000")
-        watch(request)
-        let handler = expectHandler()
+        ledger.watch(request)
+        let handler = ledger.expectHandler()
         request.response { response in
             if let file = response.temporaryURL { try? FileManager.default.removeItem(at: file) }
             handler()
-        }
-    }
-
-    private func watch(_ objects: AnyObject...) {
-        counts.withLock { $0.objects += objects.map { Weak(object: $0) } }
-    }
-
-    /// What a handler calls, once.
-    private func expectHandler() -> @Sendable () -> Void {
-        handlers.enter()
-        let number = counts.withLock { counts in
-            counts.expected += 1
-            return counts.expected
-        }
-        return { [self] in
-            let isFirst = counts.withLock { counts in
-                counts.calls[number, default: 0] += 1
-                return counts.calls[number] == 1
-            }
-            if isFirst { handlers.leave() }
         }
     }
 }

@@ -48,19 +48,24 @@ public final class Gate: Sendable {
         }
     }
 
+    /// Counts as one that has come, and does not wait.
+    public func arrive() {
+        state.update { $0.arrived += 1 }
+    }
+
     /// Waits for the gate to open; false if the time ran out first.
     ///
     /// Counts as an arrival. Routes use ``ServerConnection/wait(until:timeout:)``, which the server's `stop()` ends.
     @discardableResult
     public func wait(timeout: Duration = .seconds(30)) -> Bool {
-        state.update { $0.arrived += 1 }
+        arrive()
         return state.wait(timeout: timeout) { $0.isOpen }
     }
 
     /// Waits for the gate to open; false if the time ran out first. Counts as an arrival.
     @discardableResult
     public func wait(timeout: Duration = .seconds(30)) async -> Bool {
-        state.update { $0.arrived += 1 }
+        arrive()
         return await offThePool { self.state.wait(timeout: timeout) { $0.isOpen } }
     }
 

@@ -61,6 +61,20 @@ enum Platform {
         closedOnExec(accept(listener, nil, nil))
     }
 
+    /// Raises the limit of open descriptors to the hard one, which it returns.
+    static func raiseDescriptorLimit() -> Int {
+        #if canImport(Glibc)
+        let resource = __rlimit_resource_t(RLIMIT_NOFILE.rawValue)
+        #else
+        let resource = RLIMIT_NOFILE
+        #endif
+        var limit = rlimit()
+        guard getrlimit(resource, &limit) == 0 else { return 0 }
+        limit.rlim_cur = limit.rlim_max
+        _ = setrlimit(resource, &limit)
+        return Int(clamping: limit.rlim_cur)
+    }
+
     /// Makes a pipe that a child process does not inherit: the end to read and the end to write.
     static func makePipe() -> (reading: Int32, writing: Int32)? {
         var ends: [Int32] = [-1, -1]

@@ -30,6 +30,12 @@ public enum ProcessProbe {
         return entries.count - 1  // without the one that reads the directory
     }
 
+    /// Allows as many file descriptors as the process may allow itself; how many those are.
+    @discardableResult
+    public static func raiseDescriptorLimit() -> Int {
+        Platform.raiseDescriptorLimit()
+    }
+
     /// The memory that is resident, in bytes.
     public static var residentBytes: Int? {
         status("VmRSS:").map { $0 << 10 }
