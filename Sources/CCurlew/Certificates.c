@@ -15,6 +15,7 @@
     each(SSL_get_peer_cert_chain, void *, (const void *ssl))                                                                                \
     each(SSL_get0_verified_chain, void *, (const void *ssl))                                                                                \
     each(SSL_get_sigalgs, int, (void *ssl, int index, int *sign, int *hash, int *both, unsigned char *raw_sign, unsigned char *raw_hash))    \
+    each(SSL_CTX_get_cert_store, void *, (const void *context))                                                                             \
     each(OPENSSL_sk_num, int, (const void *stack))                                                                                          \
     each(OPENSSL_sk_value, void *, (const void *stack, int index))                                                                          \
     each(OPENSSL_sk_new_null, void *, (void))                                                                                               \
@@ -198,4 +199,22 @@ const char *ccurlew_default_ca_file(void) {
 const char *ccurlew_default_ca_directory(void) {
     const curl_version_info_data *info = curl_version_info(CURLVERSION_NOW);
     return info->age >= CURLVERSION_SEVENTH ? info->capath : NULL;
+}
+
+static CURLcode add_directory(CURL *easy, void *context, void *directory) {
+    (void)easy;
+    /* A store that has the directory already does not get it again. What can't be read is no anchor, as with libcurl. */
+    openssl_X509_STORE_load_locations(openssl_SSL_CTX_get_cert_store(context), NULL, directory);
+    openssl_ERR_clear_error();
+    return CURLE_OK;
+}
+
+CURLcode ccurlew_keep_default_authorities(CURL *easy) {
+    const char *directory = ccurlew_default_ca_directory();
+    if(!ccurlew_default_ca_file() || !directory || !has_openssl())
+        return CURLE_OK;
+    CURLcode code = curl_easy_setopt(easy, CURLOPT_CAPATH, NULL);
+    if(code == CURLE_OK)
+        code = curl_easy_setopt(easy, CURLOPT_SSL_CTX_DATA, (void *)directory);
+    return code == CURLE_OK ? curl_easy_setopt(easy, CURLOPT_SSL_CTX_FUNCTION, add_directory) : code;
 }

@@ -207,6 +207,8 @@ extension EasyHandle {
         if tls.certificateAuthorities != nil || tls.certificateAuthorityFile != nil {
             // The directory of the system's certificates counts beside them otherwise.
             try set(CURLOPT_CAPATH, nil)
+        } else {
+            try check(ccurlew_keep_default_authorities(raw), CURLOPT_SSL_CTX_FUNCTION)
         }
         if let data = tls.certificateAuthorities { try set(CURLOPT_CAINFO_BLOB, blob: data) }
         if let file = tls.certificateAuthorityFile { try set(CURLOPT_CAINFO, file) }

@@ -111,6 +111,11 @@ const char *ccurlew_verify(const struct ccurlew_bytes *chain, size_t count, cons
 const char *ccurlew_default_ca_file(void);
 const char *ccurlew_default_ca_directory(void);
 
+/* Has the default authorities read once, not for each connection. libcurl keeps the certificates of a file for later connections (from 7.87
+   on), but not if there is a directory too, as on Debian: each connection then takes 20 ms of the event loop. The directory is added to what
+   it keeps. */
+CURLcode ccurlew_keep_default_authorities(CURL *easy);
+
 /* curl_multi_setopt and curl_share_setopt, by kind of argument. */
 typedef int (*ccurlew_socket_callback)(CURL *easy, curl_socket_t socket, int what, void *context, void *socket_context);
 typedef int (*ccurlew_timer_callback)(CURLM *multi, long milliseconds, void *context);
