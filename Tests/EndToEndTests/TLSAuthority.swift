@@ -55,6 +55,8 @@ final class TLSAuthority: Sendable {
         extendedKeyUsage = serverAuth
         [elsewhere]
         subjectAltName = DNS:elsewhere.example
+        [nameless]
+        extendedKeyUsage = serverAuth
         [client]
         extendedKeyUsage = clientAuth
         [signer]
@@ -79,6 +81,8 @@ final class TLSAuthority: Sendable {
         for name in good second revoked; do sign $name intermediate server; done
         sign expired intermediate server 20210101000000Z
         sign elsewhere intermediate elsewhere
+        # Its common name is that of the host, and it has no other.
+        sign localhost intermediate nameless
         sign self self server
         sign other other-root server
         sign client other-root client

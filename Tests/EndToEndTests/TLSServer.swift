@@ -4,7 +4,8 @@ import CurlewTestSupport
 
 /// An HTTPS server on 127.0.0.1 that tells how much of a request has reached it. Ends with its last reference.
 ///
-/// `/to/URL` redirects to the URL; everything else is answered by the number of the connection and whether its TLS session was resumed, as
+/// `/to/URL` redirects to the URL; `/unframed` sends a body without a length and ends the connection, with TLS's closing alert or, for
+/// `/unframed/cut`, without it; everything else is answered by the number of the connection and whether its TLS session was resumed, as
 /// `2 new`.
 final class TLSServer: Sendable {
     /// What has come over a connection, once it is closed.
@@ -79,6 +80,11 @@ final class TLSServer: Sendable {
             if path.startswith("/to/"):
                 c.sendall(("HTTP/1.1 302 Found\\r\\n%sLocation: %s\\r\\nContent-Length: 0\\r\\n\\r\\n"
                            % (extra, urllib.parse.unquote(path[4:]))).encode())
+            elif path.startswith("/unframed"):
+                c.sendall(b"HTTP/1.1 200 OK\\r\\nConnection: close\\r\\n\\r\\nbody")
+                if path == "/unframed":
+                    c.unwrap()
+                c.close()
             else:
                 body = "%d %s" % (number, "resumed" if c.session_reused else "new")
                 c.sendall(("HTTP/1.1 200 OK\\r\\n%sContent-Length: %d\\r\\n\\r\\n%s" % (extra, len(body), body)).encode())
