@@ -6,11 +6,13 @@ import Testing
 
 /// A process that downloads a file is killed at random moments and started again, until the file is there.
 ///
-/// `CURLEW_TEST_LONG=1` makes it 500 MB and 20 kills.
+/// `CURLEW_TEST_LONG=1` makes it 500 MB and 20 kills, and a hundred rounds in place of five.
 @Suite(.serialized, .timeLimit(.minutes(10))) struct KilledDownloadTests {
-    private static let isLong = ProcessInfo.processInfo.environment["CURLEW_TEST_LONG"] == "1"
-    private static let size: Int64 = isLong ? 500_000_000 : 64 << 20
-    private static let kills = isLong ? 20 : 5
+    private static let size: Int64 = Scale.isLong ? 500_000_000 : 64 << 20
+    private static let kills = Scale.isLong ? 20 : 5
+    private static let rounds = Scale.isLong ? 100 : 5
+    private static let roundSize: Int64 = 16 << 20
+    private static let killsOfRound = 3
     private static let pieceSize: Int64 = 64 << 10
     /// How far the server gets ahead of what is on the disk: whoever holds more than that in memory gets no further.
     private static let lead: Int64 = 512 << 10
@@ -48,9 +50,9 @@ import Testing
 
     /// Sends the file, or the range of it that is asked for, no faster than it gets to the disk: what the system holds in its sockets would
     /// be counted as fetched.
-    private func makeServer(_ counter: Counter, _ part: URL) throws -> LoopbackServer {
+    private func makeServer(_ counter: Counter, _ part: URL, size: Int64 = size) throws -> LoopbackServer {
         try LoopbackServer(recording: false) { request, connection in
-            let response = ServerResponse.generated(length: Self.size, for: request)
+            let response = ServerResponse.generated(length: size, for: request)
             guard case .generated(let length, let seed, let offset) = response.body else { return response }
             let lines = (response.headers + [ServerField("Content-Length", "\(length)")]).map { "\($0.name): \($0.value)\r\n" }.joined()
             try connection.send(raw: "HTTP/1.1 \(response.status) \r\n\(lines)\r\n")
@@ -61,7 +63,7 @@ import Testing
                 try connection.send(raw: body.data(offset: offset + count, count: Int(piece)))
                 count += piece
                 guard counter.add(piece, connection) else { return nil }
-                while offset + count < Self.size, offset + count - Self.length(of: part) > Self.lead {
+                while offset + count < size, offset + count - Self.length(of: part) > Self.lead {
                     guard connection.pause(for: .milliseconds(1)) else { return nil }
                 }
             }
@@ -106,7 +108,32 @@ import Testing
         #expect(try isWhole(target))
     }
 
-    private func isWhole(_ file: URL) throws -> Bool {
+    @Test("killed three times in each of many rounds, every file arrives whole, and little is fetched twice") func rounds() async throws {
+        var generator = SeededGenerator(state: 3)
+        var sent: Int64 = 0
+        for round in 1...Self.rounds {
+            let directory = try TemporaryDirectory()
+            let (target, part) = (directory.file("file"), directory.file(".file.part"))
+            let counter = Counter()
+            let server = try makeServer(counter, part, size: Self.roundSize)
+            for _ in 0..<Self.killsOfRound {
+                let moment = Int64.random(in: 1..<(Self.roundSize / Int64(Self.killsOfRound)), using: &generator)
+                let (status, _) = try await counter.run(for: moment) { try Probe.start("resume", server.url("/file"), target.path) }
+                #expect(status != 0)
+                #expect(!FileManager.default.fileExists(atPath: target.path))
+            }
+            let report = try await Probe.run("resume", server.url("/file"), target.path)
+            #expect(report.status == 0, "round \(round)")
+            #expect(try contents(of: directory) == ["file"])
+            #expect(try isWhole(target, size: Self.roundSize), "round \(round)")
+            sent += counter.total
+        }
+        let ratio = Double(sent) / Double(Int64(Self.rounds) * Self.roundSize)
+        print("\(Self.rounds) rounds of \(Self.killsOfRound) kills: \(ratio) times the bytes")
+        #expect(ratio <= 1.2)
+    }
+
+    private func isWhole(_ file: URL, size: Int64 = size) throws -> Bool {
         let handle = try FileHandle(forReadingFrom: file)
         defer { try? handle.close() }
         var offset: Int64 = 0
@@ -114,7 +141,7 @@ import Testing
             guard GeneratedBody().matches(piece, offset: offset) else { return false }
             offset += Int64(piece.count)
         }
-        return offset == Self.size
+        return offset == size
     }
 }
 
