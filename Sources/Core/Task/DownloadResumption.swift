@@ -77,7 +77,8 @@ final class DownloadResumption: Sendable {
         // What is coded can't be resumed.
         if stableURL != nil { transfer.headers.update(name: "Accept-Encoding", value: "identity") }
         guard let (record, file) = open(request) else { return }
-        let offset = file.length
+        // Where the file is written, whatever else is asked of the system meanwhile.
+        let offset = file.offset
         state.withLock { state in
             state.record = record
             state.file = file
@@ -98,7 +99,7 @@ final class DownloadResumption: Sendable {
         let beside = known?.isStable == false ? nil : Self.recordBeside(url)
         guard let record = known ?? beside, record.url == request.url else { return nil }
         guard !record.isStable || (beside?.url == record.url && beside?.validator == record.validator) else { return nil }
-        guard file.length > 0, file.length <= record.total ?? .max else { return nil }
+        guard file.offset > 0, file.offset <= record.total ?? .max else { return nil }
         return (record, file)
     }
 

@@ -12,6 +12,8 @@ final class PartFile: @unchecked Sendable {  // handed over with the task, never
     private static let sizeWorthACall = 8 * 1024
 
     let url: URL
+    /// How many bytes were there when it was opened: behind them it is written.
+    let offset: Int64
     private var descriptor: Int32
     /// A second descriptor of a file that others may want, which keeps them off until it has moved.
     private var lock: Int32 = -1
@@ -34,6 +36,7 @@ final class PartFile: @unchecked Sendable {  // handed over with the task, never
         // mkstemps makes files for their owner alone; what is downloaded has the rights that new files have.
         if !isPrivate { fchmod(descriptor, 0o666 & ~Self.fileModeMask) }
         url = URL(fileURLWithPath: String(decoding: template.dropLast().map { UInt8(bitPattern: $0) }, as: UTF8.self))
+        offset = 0
         buffer = .allocate(byteCount: Self.pieceSize, alignment: 4096)
     }
 
@@ -47,8 +50,9 @@ final class PartFile: @unchecked Sendable {  // handed over with the task, never
         let descriptor = open(url.path, flags, 0o666)
         guard descriptor >= 0 else { return nil }
         // Whoever had it may have moved it away meanwhile: then our lock is on another file than that name's.
-        guard flock(descriptor, LOCK_EX | LOCK_NB) == 0, Self.isPlainFile(descriptor, at: url.path), lseek(descriptor, 0, SEEK_END) >= 0
-        else {
+        let isOurs = flock(descriptor, LOCK_EX | LOCK_NB) == 0 && Self.isPlainFile(descriptor, at: url.path)
+        offset = isOurs ? Int64(lseek(descriptor, 0, SEEK_END)) : -1
+        guard offset >= 0 else {
             _ = systemClose(descriptor)
             return nil
         }
