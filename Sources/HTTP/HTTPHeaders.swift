@@ -148,11 +148,14 @@ extension HTTPHeaders: CustomStringConvertible {
     /// The fields, one a line, as on the wire; the values of `Authorization`, `Proxy-Authorization`, `Cookie` and `Set-Cookie` are
     /// left out, so that no secret lands in a log.
     public var description: String {
-        fields.map { "\($0.name): \($0.isSecret ? "<hidden>" : $0.value)" }.joined(separator: "\n")
+        fields.map(\.description).joined(separator: "\n")
     }
 }
 
-extension HTTPHeader {
+extension HTTPHeader: CustomStringConvertible {
+    /// The field as on the wire; of `Authorization`, `Proxy-Authorization`, `Cookie` and `Set-Cookie` without the value.
+    public var description: String { "\(name): \(isSecret ? "<hidden>" : value)" }
+
     /// Whether the value is a credential, and so belongs into no log.
     package var isSecret: Bool {
         ["authorization", "proxy-authorization", "cookie", "set-cookie"].contains { isNamed($0) }

@@ -10,3 +10,15 @@ public enum ConnectionAuthentication: Sendable, Hashable {
     /// Negotiate, with the Kerberos tickets of the process. libcurl asks Kerberos on the transport's thread, and waits for it.
     case negotiate
 }
+
+// MARK: - CustomStringConvertible
+
+extension ConnectionAuthentication: CustomStringConvertible {
+    /// The scheme, and the user's name if there is one.
+    public var description: String {
+        switch self {
+        case .ntlm(let user, _): "ntlm(user: \(user))"
+        case .negotiate: "negotiate"
+        }
+    }
+}

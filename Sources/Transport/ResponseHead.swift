@@ -169,3 +169,10 @@ private func trimmed(_ bytes: ArraySlice<UInt8>) -> ArraySlice<UInt8> {
 private func string(_ bytes: ArraySlice<UInt8>) -> String {
     String(validating: bytes, as: UTF8.self) ?? String(String.UnicodeScalarView(bytes.map { Unicode.Scalar($0) }))
 }
+
+// MARK: - CustomStringConvertible
+
+extension ResponseHead: CustomStringConvertible {
+    /// The status and the header fields, one a line; the values of `Set-Cookie` and of credentials are left out.
+    public var description: String { "\(httpVersion) \(statusCode)\n\(headers)" }
+}

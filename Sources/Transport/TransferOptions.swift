@@ -90,3 +90,23 @@ public enum ProxyPolicy: Sendable, Hashable {
     /// A proxy for URLs with the scheme `http` and one for `https`, `nil` for none, as by ``url(_:except:)``.
     case schemes(http: String?, https: String?, except: [String] = [])
 }
+
+// MARK: - CustomStringConvertible
+
+extension ProxyPolicy: CustomStringConvertible {
+    /// The policy, without user names and passwords.
+    public var description: String {
+        switch self {
+        case .environment: "environment"
+        case .none: "none"
+        case .url(let url, let except): "\(Self.shown(url)), except \(except)"
+        case .schemes(let http, let https, let except):
+            "http: \(http.map(Self.shown) ?? "none"), https: \(https.map(Self.shown) ?? "none"), except \(except)"
+        }
+    }
+
+    /// A proxy may be named without a scheme.
+    private static func shown(_ url: String) -> String {
+        url.contains("//") ? url.withoutUserInfo : String("//\(url)".withoutUserInfo.dropFirst(2))
+    }
+}

@@ -73,6 +73,13 @@ extension TransferRequest {
     }
 }
 
+// MARK: - CustomStringConvertible
+
+extension TransferRequest: CustomStringConvertible {
+    /// Method and URL, without user name and password.
+    public var description: String { "\(method) \(url.withoutUserInfo)" }
+}
+
 /// A raw stream to a host: TCP, or TLS over it.
 public struct StreamTransferRequest: Sendable {
     /// The host's name or address.

@@ -50,9 +50,10 @@ struct HandshakeReader {
 
     /// The next head, taken out of the bytes; `nil` when more are needed.
     private mutating func takeHead() throws(HandshakeViolation) -> ResponseHead? {
+        guard looksLikeHTTP else { throw .invalidResponse }
         let blankLine = bytes.firstRange(of: Data("\r\n\r\n".utf8))
         guard let blankLine, blankLine.upperBound - bytes.startIndex <= Self.limit else {
-            guard bytes.count <= Self.limit, looksLikeHTTP else { throw .invalidResponse }
+            guard bytes.count <= Self.limit else { throw .invalidResponse }
             return nil
         }
         guard let head = ResponseHead(bytes: Array(bytes[..<(blankLine.lowerBound + 2)])) else { throw .invalidResponse }
