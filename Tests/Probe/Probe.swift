@@ -14,6 +14,7 @@ import Dispatch
 ///     curlew-probe soak URL COUNT        makes so many requests, 64 at a time; prints the memory after a tenth, and at the end
 ///     curlew-probe cancel URL COUNT      cancels so many requests at each stage of their lives
 ///     curlew-probe pause URL COUNT       makes so many transfers, and stops and resumes them at random
+///     curlew-probe cut                   cuts its network and restores it; for a namespace of its own
 ///     curlew-probe cache DIRECTORY NAME  stores, reads and removes many entries, as others do in the same directory; prints how many were "wrong"
 ///     curlew-probe fill DIRECTORY NAME [LIMIT]   stores entries until it is killed, or fails, as no file may be larger than that
 ///     curlew-probe request URL FILE      downloads by a request of CurlewRequests, to be killed and gone on with
@@ -37,6 +38,7 @@ enum Probe {
                 let environment = ProcessInfo.processInfo.environment
                 try await CancelRun(url: arguments[2], count: Int(arguments[3]) ?? 0, environment: environment).run()
             case ("pause", 4): try await PauseRun(url: arguments[2], count: Int(arguments[3]) ?? 0).run()
+            case ("cut", 2): try await NetworkCut().run()
             case ("cache", 4):
                 let wrong = try CacheProbe(directory: arguments[2], capacity: 40_000).churn(rounds: 600, name: arguments[3])
                 report("wrong", wrong)

@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+import Curlew
+import CurlewHTTP
+import CurlewTestSupport
+
+/// Cuts the network while bytes come, and restores it. To be run where the loopback interface is this process's own.
+struct NetworkCut {
+    private static let size: Int64 = 2 << 20
+
+    private struct Failure: Error {
+        let step: String
+    }
+
+    func run() async throws {
+        try Self.setLoopback("up")
+        try await short()
+        try await long()
+    }
+
+    /// What was on its way when the network went comes when it is back; what is begun meanwhile fails at once.
+    private func short() async throws {
+        let gate = Gate()
+        let server = try Self.makeServer(gate)
+        let manager = SessionManager(configuration: Probe.makeConfiguration())
+        let request = manager.request(server.url("/file"))
+        request.resume()
+        guard await gate.arrivals() else { throw Failure(step: "half of the body") }
+        try Self.setLoopback("down")
+        gate.open()
+        let other = await manager.request(server.url("/other")).serializingData().response
+        Probe.report("unreachable", Self.kind(other.error) == .connect ? 1 : 0)
+        try Self.setLoopback("up")
+        let data = try await request.serializingData().value
+        Probe.report("whole", data.count == Self.size && GeneratedBody().matches(data) ? 1 : 0)
+        server.stop()
+    }
+
+    /// A cut that takes longer than a transfer waits ends it; the next goes on where it was.
+    private func long() async throws {
+        let gate = Gate()
+        let server = try Self.makeServer(gate)
+        let directory = try TemporaryDirectory()
+        let file = directory.file("file")
+        var configuration = Probe.makeConfiguration()
+        configuration.idleTimeout = .seconds(1)
+        let manager = SessionManager(configuration: configuration)
+        manager.delegate.downloadTaskDidResumeAtOffset = { _, _, offset, _ in Probe.report("offset", Int(offset)) }
+        let request = manager.download(server.url("/file"), to: file, options: .resumePreviousDownload)
+        request.resume()
+        guard await gate.arrivals() else { throw Failure(step: "half of the file") }
+        try Self.setLoopback("down")
+        let cut = await request.serializingURL().response
+        Probe.report("idleTimeout", Self.kind(cut.error) == .idleTimeout ? 1 : 0)
+        Probe.report("early", FileManager.default.fileExists(atPath: file.path) ? 1 : 0)
+        try Self.setLoopback("up")
+        gate.open()
+        _ = try await manager.download(server.url("/file"), to: file, options: .resumePreviousDownload).validate().serializingURL().value
+        let data = try Data(contentsOf: file)
+        Probe.report("resumed", data.count == Self.size && GeneratedBody().matches(data) ? 1 : 0)
+        server.stop()
+    }
+
+    /// Sends half of a file, the rest when the gate is open.
+    private static func makeServer(_ gate: Gate) throws -> LoopbackServer {
+        try LoopbackServer { request, connection in
+            let response = ServerResponse.generated(length: size, for: request)
+            guard !gate.isOpen else { return response }
+            let lines = (response.headers + [ServerField("Content-Length", "\(size)")]).map { "\($0.name): \($0.value)\r\n" }.joined()
+            try connection.send(raw: "HTTP/1.1 200 OK\r\n\(lines)\r\n")
+            try connection.send(raw: GeneratedBody().data(count: Int(size / 2)))
+            guard connection.wait(until: gate) else { return nil }
+            try connection.send(raw: GeneratedBody().data(offset: size / 2, count: Int(size / 2)))
+            return nil
+        }
+    }
+
+    private static func kind(_ error: (any Error)?) -> TransferFailure.Kind? {
+        if case .transferFailed(let failure)? = error as? CurlewError { failure.kind } else { nil }
+    }
+
+    private static func setLoopback(_ state: String) throws {
+        let process = Process()
+        process.executableURL = URL(fileURLWithPath: "/bin/sh")
+        process.arguments = ["-c", "PATH=$PATH:/usr/sbin:/sbin; ip link set lo \(state)"]
+        try process.run()
+        process.waitUntilExit()
+        guard process.terminationStatus == 0 else { throw Failure(step: "ip link set lo \(state)") }
+    }
+}
