@@ -21,7 +21,9 @@ struct FuzzTarget: Sendable {
 
     static func named(_ name: String) -> FuzzTarget? { all.first { $0.name == name } }
 
-    static let all = [
+    static let all = messages + layers
+
+    private static let messages = [
         FuzzTarget(name: "response-head", check: responseHead), FuzzTarget(name: "transfer-lines", check: transferLines),
         FuzzTarget(name: "content-range", check: contentRange), FuzzTarget(name: "content-type", check: contentType),
         FuzzTarget(name: "retry-after", check: retryAfter), FuzzTarget(name: "set-cookie", check: setCookie),
@@ -32,13 +34,13 @@ struct FuzzTarget: Sendable {
         FuzzTarget(name: "address", check: address), FuzzTarget(name: "netlink", check: netlink),
     ]
 
-    private static func require(_ condition: Bool, _ message: @autoclosure () -> String) throws {
+    static func require(_ condition: Bool, _ message: @autoclosure () -> String) throws {
         if !condition { throw Failure(description: message()) }
     }
 
     private static func text(_ input: [UInt8]) -> String { String(decoding: input, as: UTF8.self) }
 
-    private static func hasControls(_ text: String) -> Bool { text.utf8.contains { $0 == 13 || $0 == 10 || $0 == 0 } }
+    static func hasControls(_ text: String) -> Bool { text.utf8.contains { $0 == 13 || $0 == 10 || $0 == 0 } }
 
     /// A head with one field, whose value has no line break.
     private static func head(_ name: String, _ input: [UInt8]) -> ResponseHead? {
