@@ -45,6 +45,17 @@ enum Platform {
         #endif
     }
 
+    /// `connect(2)`, by a name that a type with a function `connect` can still call.
+    static func connect(_ descriptor: Int32, _ address: UnsafePointer<sockaddr>, _ size: socklen_t) -> Int32 {
+        #if canImport(Darwin)
+        Darwin.connect(descriptor, address, size)
+        #elseif canImport(Musl)
+        Musl.connect(descriptor, address, size)
+        #else
+        Glibc.connect(descriptor, address, size)
+        #endif
+    }
+
     /// `send(2)` that does not raise SIGPIPE.
     static func send(_ descriptor: Int32, _ bytes: UnsafeRawPointer, _ count: Int) -> Int {
         #if canImport(Darwin)
