@@ -122,7 +122,7 @@ LIMITS = {
     ("h2-shared", "curlew"): Part(1.40, "h2-shared", "floor"),
     # 14 instructions for each live connection are libcurl 7.88's own, in `curl_multi_remove_handle`; another pass over all of
     # them would not fit in.
-    ("beside-1000", "curlew"): Part(1.30, "beside-1", "curlew"),
+    ("beside-1000", "curlew"): Part(1.25, "beside-1", "curlew"),
     ("list-alone", "curlew-fast"): Part(0.40, "list-alone", "curlew"),
     ("download", "curlew"): Part(1.20, "download", "floor"),
 }
