@@ -153,8 +153,9 @@ extension HTTPHeaders: CustomStringConvertible {
 }
 
 extension HTTPHeader: CustomStringConvertible {
-    /// The field as on the wire; of `Authorization`, `Proxy-Authorization`, `Cookie` and `Set-Cookie` without the value.
-    public var description: String { "\(name): \(isSecret ? "<hidden>" : value)" }
+    /// The field as on the wire; of `Authorization`, `Proxy-Authorization`, `Cookie` and `Set-Cookie` without the value, and of URLs in others
+    /// without user name and password.
+    public var description: String { "\(name): \(isSecret ? "<hidden>" : value.withoutUserInfo)" }
 
     /// Whether the value is a credential, and so belongs into no log.
     package var isSecret: Bool {

@@ -17,18 +17,20 @@ struct NetworkCut {
         try await long()
     }
 
-    /// What was on its way when the network went comes when it is back; what is begun meanwhile fails at once.
+    /// What was on its way when the network went comes when it is back; what is begun meanwhile can't connect.
     private func short() async throws {
         let gate = Gate()
         let server = try Self.makeServer(gate)
-        let manager = SessionManager(configuration: Probe.makeConfiguration())
+        var configuration = Probe.makeConfiguration()
+        configuration.connectTimeout = .seconds(1)
+        let manager = SessionManager(configuration: configuration)
         let request = manager.request(server.url("/file"))
         request.resume()
         guard await gate.arrivals() else { throw Failure(step: "half of the body") }
         try Self.setLoopback("down")
         gate.open()
         let other = await manager.request(server.url("/other")).serializingData().response
-        Probe.report("unreachable", Self.kind(other.error) == .connect ? 1 : 0)
+        Probe.report("unreachable", Self.kind(other.error) == .connectTimeout ? 1 : 0)
         try Self.setLoopback("up")
         let data = try await request.serializingData().value
         Probe.report("whole", data.count == Self.size && GeneratedBody().matches(data) ? 1 : 0)
