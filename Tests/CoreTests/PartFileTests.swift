@@ -134,6 +134,7 @@ private func codeOf(_ error: (any Error)?) -> CocoaError.Code? { (error as? Coco
         let url = try write("half", for: "file").url
         var file = PartFile(continuing: url)
         #expect(file?.length == 4)
+        #expect(file?.offset == 4)
         #expect(PartFile(continuing: url) == nil)
         try Data("rest".utf8).withUnsafeBytes { try file?.write($0) }
         try file?.close()

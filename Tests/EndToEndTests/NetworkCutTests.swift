@@ -20,7 +20,7 @@ import Testing
         #expect(report["whole"] == 1)
         #expect(report["idleTimeout"] == 1)
         #expect(report["early"] == 0)
-        #expect(report["offset"] == 1 << 20)
+        #expect((1...1 << 20).contains(try #require(report["offset"])))
         #expect(report["resumed"] == 1)
     }
 }

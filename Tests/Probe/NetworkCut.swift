@@ -50,6 +50,10 @@ struct NetworkCut {
         let request = manager.download(server.url("/file"), to: file, options: .resumePreviousDownload)
         request.resume()
         guard await gate.arrivals() else { throw Failure(step: "half of the file") }
+        // Something of it is on the disk before the network goes.
+        let part = directory.file(".file.part").path
+        let hasBegun = ProcessProbe.settles { (FileManager.default.contents(atPath: part)?.count ?? 0) > 0 }
+        guard hasBegun else { throw Failure(step: "a part of the file") }
         try Self.setLoopback("down")
         let cut = await request.serializingURL().response
         Probe.report("idleTimeout", Self.kind(cut.error) == .idleTimeout ? 1 : 0)
