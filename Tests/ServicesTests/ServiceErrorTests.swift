@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import CurlewHTTP
 import CurlewTestSupport
+import CurlewWebSocket
 import Testing
 
 @testable import CurlewServices
@@ -25,6 +26,19 @@ struct ServiceErrorTests {
         ] as [(any Error, String)])
     func errorsOfOthersHaveTheirPlace(_ error: any Error, _ expected: String) {
         #expect(ServiceError(error).name == expected)
+    }
+
+    @Test(arguments: [
+        (WebSocketError.invalidRequest(reason: .unsupportedScheme("ftp")), "invalidURL"),
+        (.invalidRequest(reason: .notAGet), "invalidRequest"), (.handshakeFailed(reason: .wrongAccept), "invalidResponse"),
+        (.protocolViolation(code: .protocolError, message: ""), "closedStream"), (.messageTooLarge(message: ""), "closedStream"),
+        (.closed(WebSocketClosure(code: .goingAway)), "closedStream"), (.timedOut(.pong), "timeout"),
+        (.pingTooLarge(byteCount: 126), "invalidRequest"), (.encodingFailed(error: UserError()), "encodingFailed"),
+        (.encodingFailed(error: ServiceError.decodingFailed), "decodingFailed"),
+        (.decodingFailed(message: .text(""), error: UserError()), "unknown"),
+    ])
+    func errorsOfWebSocketsHaveTheirPlace(_ error: WebSocketError, _ expected: String) {
+        #expect(ServiceError(error as any Error).name == expected)
     }
 
     private enum APIError: Error, Equatable {

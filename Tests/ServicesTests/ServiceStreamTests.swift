@@ -124,19 +124,6 @@ struct ServiceStreamTests {
         #expect(await serviceError { for try await _ in stream.results {} }?.name == "timeout")
     }
 
-    @Test(arguments: [
-        (WebSocketError.invalidRequest(reason: .unsupportedScheme("ftp")), "invalidURL"),
-        (.invalidRequest(reason: .notAGet), "invalidRequest"), (.handshakeFailed(reason: .wrongAccept), "invalidResponse"),
-        (.protocolViolation(code: .protocolError, message: ""), "closedStream"), (.messageTooLarge(message: ""), "closedStream"),
-        (.closed(WebSocketClosure(code: .goingAway)), "closedStream"), (.timedOut(.pong), "timeout"),
-        (.pingTooLarge(byteCount: 126), "invalidRequest"), (.encodingFailed(error: UserError()), "encodingFailed"),
-        (.encodingFailed(error: ServiceError.decodingFailed), "decodingFailed"),
-        (.decodingFailed(message: .text(""), error: UserError()), "unknown"),
-    ])
-    func errorsOfWebSocketsHaveTheirPlace(_ error: WebSocketError, _ expected: String) {
-        #expect(ServiceError(error as any Error).name == expected)
-    }
-
     // MARK: Messages
 
     @Test func textsAndBytesGoBothWays() async throws {
