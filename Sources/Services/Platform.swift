@@ -68,24 +68,33 @@ public struct ServicePublisher<Output: Sendable, Failure: Error>: Publisher, Sen
 
     /// Gives the subscriber a subscription.
     public func receive<S: Subscriber>(subscriber: S) where S.Input == Output, S.Failure == Failure {
-        subscriber.receive(subscription: ResponseSubscription(self, subscriber))
+        subscriber.receive(subscription: ResponseSubscription(self, Target(subscriber)))
+    }
+}
+
+/// A subscriber, whatever its type.
+private struct Target<Input, Failure: Error>: @unchecked Sendable {  // it is called from one place at a time, as its rules want
+    let receive: (Input) -> Subscribers.Demand
+    let complete: (Subscribers.Completion<Failure>) -> Void
+
+    init<S: Subscriber>(_ subscriber: S) where S.Input == Input, S.Failure == Failure {
+        receive = { subscriber.receive($0) }
+        complete = { subscriber.receive(completion: $0) }
     }
 }
 
 /// A subscriber's interest in a response.
-private final class ResponseSubscription<Target: Subscriber>: Subscription,
-    @unchecked Sendable  // the state is behind a lock; a subscriber is called from one place at a time, as its rules want
-where Target.Input: Sendable {
+private final class ResponseSubscription<Input: Sendable, Failure: Error>: Subscription, Sendable {
     private struct State {
-        var target: Target?
+        var target: Target<Input, Failure>?
         var isStarted = false
         var number: Int?
     }
 
-    private let publisher: ServicePublisher<Target.Input, Target.Failure>
+    private let publisher: ServicePublisher<Input, Failure>
     private let state: Lock<State>
 
-    init(_ publisher: ServicePublisher<Target.Input, Target.Failure>, _ target: Target) {
+    init(_ publisher: ServicePublisher<Input, Failure>, _ target: Target<Input, Failure>) {
         self.publisher = publisher
         state = Lock(State(target: target))
     }
@@ -105,13 +114,13 @@ where Target.Input: Sendable {
         if isCancelled { publisher.leave(number) }
     }
 
-    private func deliver(_ outcome: Result<Target.Input, Target.Failure>) {
+    private func deliver(_ outcome: Result<Input, Failure>) {
         guard let target = take() else { return }
         switch outcome {
         case .success(let value):
             _ = target.receive(value)
-            target.receive(completion: .finished)
-        case .failure(let error): target.receive(completion: .failure(error))
+            target.complete(.finished)
+        case .failure(let error): target.complete(.failure(error))
         }
     }
 
@@ -120,7 +129,7 @@ where Target.Input: Sendable {
         if let number = state.withLock({ $0.number }) { publisher.leave(number) }
     }
 
-    private func take() -> Target? {
+    private func take() -> Target<Input, Failure>? {
         state.withLock { state in
             defer { state.target = nil }
             return state.target
@@ -138,19 +147,18 @@ public struct ServiceSequencePublisher<Base: AsyncSequence & Sendable, Failure: 
 
     /// Gives the subscriber a subscription.
     public func receive<S: Subscriber>(subscriber: S) where S.Input == Output, S.Failure == Failure {
-        subscriber.receive(subscription: SequenceSubscription(self, subscriber))
+        subscriber.receive(subscription: SequenceSubscription(self, Target(subscriber)))
     }
 }
 
 /// A subscriber's interest in a sequence, which is iterated from the first demand on, and let go of at the end.
-private final class SequenceSubscription<Base: AsyncSequence & Sendable, Target: Subscriber>: Subscription,
-    @unchecked Sendable  // the state is behind a lock, and the target called by one task only
-where Base.Element: Sendable, Target.Input == Base.Element {
-    private typealias Publisher = ServiceSequencePublisher<Base, Target.Failure>
+private final class SequenceSubscription<Base: AsyncSequence & Sendable, Failure: Error>: Subscription, Sendable
+where Base.Element: Sendable {
+    private typealias Publisher = ServiceSequencePublisher<Base, Failure>
 
     private struct State {
         let publisher: Publisher
-        let target: Target
+        let target: Target<Base.Element, Failure>
         var task: Task<Void, Never>?
     }
 
@@ -159,7 +167,7 @@ where Base.Element: Sendable, Target.Input == Base.Element {
     /// How many elements may be handed over; `Int.max` for all.
     private let demand = Watched(0)
 
-    init(_ publisher: ServiceSequencePublisher<Base, Target.Failure>, _ target: Target) {
+    init(_ publisher: ServiceSequencePublisher<Base, Failure>, _ target: Target<Base.Element, Failure>) {
         state = Lock(State(publisher: publisher, target: target))
     }
 
@@ -188,7 +196,7 @@ where Base.Element: Sendable, Target.Input == Base.Element {
                     return ()
                 }
                 guard let element = try await elements.next() else {
-                    take()?.target.receive(completion: .finished)
+                    take()?.target.complete(.finished)
                     return
                 }
                 guard let target = state.withLock({ $0?.target }) else { return }
@@ -196,7 +204,7 @@ where Base.Element: Sendable, Target.Input == Base.Element {
                 demand.update { $0 = Self.sum($0, more) }
             }
         } catch {
-            take()?.target.receive(completion: .failure(publisher.mapError(error)))
+            take()?.target.complete(.failure(publisher.mapError(error)))
         }
     }
 
