@@ -52,7 +52,7 @@ struct ServiceGuideTests {
     @Test func theCodeOfTheGuideIsCompiledHere() throws {
         let root = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent().deletingLastPathComponent()
         let page = root.appendingPathComponent("Sources/Curlew/Curlew.docc/ComingFromSquid.md")
-        #expect(try DocumentedCode.differences(page: page, source: URL(fileURLWithPath: #filePath)).isEmpty)
+        #expect(try DocumentedCode.differences(page: page, sources: URL(fileURLWithPath: #filePath)).isEmpty)
         #expect(try Production().apiURL.asURL().absoluteString == "api.example.org/v1")
     }
 
