@@ -4,47 +4,68 @@ import Dispatch
 // MARK: - States
 
 extension URLConnectionOperation {
-    /// Takes an event and does what it asks for.
+    /// Takes an event, has done what it asks for, and tells who observes the state.
+    ///
+    /// What has to be done goes to the queue in the order of the events, whatever threads they come from.
     func perform(_ event: (inout OperationLifecycle) -> OperationLifecycle.Action) {
-        carryOut(transition(event))
-    }
-
-    /// Takes an event, and tells who observes the state.
-    func transition<Result>(_ event: (inout OperationLifecycle) -> Result) -> Result {
-        // What will come of it, for observers who have to be told beforehand; no lock may be held while they are.
-        var preview = storage.withLock { $0.lifecycle }
-        let before = preview.state
-        _ = event(&preview)
-        let keys = before == preview.state ? [] : [before.key, preview.state.key]
-        for key in keys { willChangeValue(forKey: key) }
-        let (result, old, new) = storage.withLock { storage in
+        let (foreseen, tellsFirst) = foresee(event)
+        for key in foreseen { willChangeValue(forKey: key) }
+        storage.withLock { storage in
             let old = storage.lifecycle.state
-            let result = event(&storage.lifecycle)
-            return (result, old, storage.lifecycle.state)
+            carryOut(event(&storage.lifecycle))
+            let new = storage.lifecycle.state
+            guard old != new else { return }
+            Self.tellObservers(of: new, storage: &storage)
+            for key in [old.key, new.key] where !foreseen.contains(key) && !storage.untold.contains(key) { storage.untold.append(key) }
         }
-        if old != new { tellObservers(of: new) }
-        for key in keys { didChangeValue(forKey: key) }
-        // Another thread came in between: a queue that is not told that an operation is ready would wait for it for ever.
-        for key in old == new ? [] : [old.key, new.key] where !keys.contains(key) {
-            willChangeValue(forKey: key)
-            didChangeValue(forKey: key)
-        }
-        return result
+        for key in foreseen { didChangeValue(forKey: key) }
+        tellUntold(isTelling: tellsFirst)
     }
 
-    private func tellObservers(of state: OperationState) {
-        let (closure, queue) = storage.withLock { storage in
-            for stream in storage.stateStreams { stream.yield(state) }
-            if state == .finished {
-                for stream in storage.stateStreams { stream.finish() }
-                storage.stateStreams = []
+    /// What will come of an event, for observers who have to be told beforehand; no lock may be held while they are.
+    ///
+    /// One thread tells at a time, what has come of all: a queue that was told of an older state behind a newer one would wait for an
+    /// operation that is ready. So where another thread tells, nothing is foreseen.
+    private func foresee(_ event: (inout OperationLifecycle) -> OperationLifecycle.Action) -> (keys: [String], tells: Bool) {
+        storage.withLock { storage in
+            guard !storage.isTelling else { return ([], false) }
+            storage.isTelling = true
+            var preview = storage.lifecycle
+            _ = event(&preview)
+            return (storage.lifecycle.state == preview.state ? [] : [storage.lifecycle.state.key, preview.state.key], true)
+        }
+    }
+
+    /// Tells what others have left to be told, until there is nothing; if another thread is about it, that does.
+    private func tellUntold(isTelling: Bool) {
+        var isTelling = isTelling
+        while true {
+            let keys = storage.withLock { storage in
+                guard isTelling || !storage.isTelling else { return [String]() }
+                defer { storage.untold = [] }
+                storage.isTelling = !storage.untold.isEmpty
+                return storage.untold
             }
-            return (storage.onStateChange, storage.settings.session.configuration.callbackQueue)
+            guard !keys.isEmpty else { return }
+            isTelling = true
+            for key in keys {
+                willChangeValue(forKey: key)
+                didChangeValue(forKey: key)
+            }
         }
-        if let closure { queue.async { closure(state) } }
     }
 
-    func carryOut(_ action: OperationLifecycle.Action) {
+    private static func tellObservers(of state: OperationState, storage: inout Storage) {
+        for stream in storage.stateStreams { stream.yield(state) }
+        if state == .finished {
+            for stream in storage.stateStreams { stream.finish() }
+            storage.stateStreams = []
+        }
+        guard let closure = storage.onStateChange else { return }
+        storage.settings.session.configuration.callbackQueue.async { closure(state) }
+    }
+
+    private func carryOut(_ action: OperationLifecycle.Action) {
         switch action {
         case .none: break
         case .begin: queue.async { self.begin() }
@@ -138,8 +159,6 @@ extension URLConnectionOperation {
         giveUp(attempt)
         if !(sink is StreamSink) { sink.close() }
         announceEnd()
-        // It may have been resumed on another thread, and found this connection still there.
-        begin()
     }
 
     private func giveUp(_ attempt: ConnectionAttempt) {
@@ -351,7 +370,7 @@ extension URLConnectionOperation {
         for key in keys { willChangeValue(forKey: key) }
         storage.withLock { $0.lifecycle.finish() }
         handOver()
-        tellObservers(of: .finished)
+        storage.withLock { Self.tellObservers(of: .finished, storage: &$0) }
         for key in keys { didChangeValue(forKey: key) }
         activity?.end()
         for waiter in waiters { waiter() }

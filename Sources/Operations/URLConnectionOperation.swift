@@ -22,6 +22,9 @@ open class URLConnectionOperation: Operation, NSCopying, @unchecked Sendable {  
         var settings = OperationSettings()
         var completion: (@Sendable () -> Void)?
         var waiters: [@Sendable () -> Void] = []
+        /// What has changed and was not told yet, by its key, and whether a thread is telling it.
+        var untold: [String] = []
+        var isTelling = false
         var onStateChange: (@Sendable (OperationState) -> Void)?
         var stateStreams: [AsyncStream<OperationState>.Continuation] = []
         var activity: BackgroundActivity.Registration?
