@@ -107,7 +107,8 @@ let package = Package(
         .testTarget(
             name: "DocumentationTests",
             dependencies: library + [
-                "CurlewRequests", "CurlewOperations", "CurlewWebSocket", "CurlewEvents", "CurlewJSON", "CurlewTestSupport",
+                "CurlewRequests", "CurlewOperations", "CurlewServices", "CurlewWebSocket", "CurlewEvents", "CurlewJSON",
+                "CurlewTestSupport",
             ]),
         // In Swift 5 mode, as the programs are for which the module is.
         .testTarget(

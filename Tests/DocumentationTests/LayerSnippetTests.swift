@@ -52,11 +52,19 @@ import Testing
         #expect(server.requests.first?.path == "/index")
     }
 
-    @Test("messages, events and JSON") func streams() async throws {
-        let echo = try WebSocketServer(accept: { WebSocketHandshake.accept(for: $0) }) { try $0.echo() }
+    private static func makeManager() -> SessionManager {
         var configuration = SessionConfiguration()
         configuration.proxy = .none
-        let manager = SessionManager(configuration: configuration)
+        return SessionManager(configuration: configuration)
+    }
+
+    @Test("a value, asked for at a service") func services() async throws {
+        #expect(try await LayerSnippets.services(Self.makeManager(), server.url("")).name == "Ada")
+    }
+
+    @Test("messages, events and JSON") func streams() async throws {
+        let echo = try WebSocketServer(accept: { WebSocketHandshake.accept(for: $0) }) { try $0.echo() }
+        let manager = Self.makeManager()
         var printed: [String] = []
         let user = try await LayerSnippets.streams(manager, echo.url(), server.url("/events"), server.url("/users/7")) {
             printed.append("\($0)")

@@ -4,6 +4,7 @@ import CurlewEvents
 import CurlewJSON
 import CurlewOperations
 import CurlewRequests
+import CurlewServices
 import CurlewWebSocket
 
 // The code of README.md that is about the products beside Curlew, in the same form as Snippets.swift; `LayerSnippetTests` runs it.
@@ -22,7 +23,29 @@ final class SignUp: BaseRequest, @unchecked Sendable {  // immutable
 }
 // end
 
+// snippet: service
+struct UserRequest: JSONServiceRequest {
+    typealias Result = User
+    let id: Int
+    var routes: HTTPRoute { ["users", id] }
+}
+
+struct UserService: HTTPService {
+    let apiURL: any URLConvertible
+    let sessionManager: SessionManager
+}
+// end
+
 enum LayerSnippets {
+    static func services(_ manager: SessionManager, _ apiURL: String) async throws -> User {
+        // snippet: services
+        let service = UserService(apiURL: apiURL, sessionManager: manager)
+        let response = UserRequest(id: 7).schedule(with: service)
+        let user = try await response.value  // one request, however many ask for its value
+        // end
+        return user
+    }
+
     static func requests() async throws -> [BaseRequest] {
         // snippet: requests
         RequestsConfiguration.shared.baseUrl = "https://api.example.org/"
