@@ -77,7 +77,8 @@ struct CacheFiles: Sendable {
         do {
             names = try FileManager.default.contentsOfDirectory(atPath: entries)
         } catch {
-            guard access(entries, F_OK) == 0 else { return Contents(files: []) }
+            // It may be there a moment later: what counts is that it was not.
+            if (error as? CocoaError)?.code == .fileReadNoSuchFile || access(entries, F_OK) != 0 { return Contents(files: []) }
             throw error
         }
         var files: [File] = []
@@ -147,16 +148,8 @@ struct CacheFiles: Sendable {
     func withNewFile(
         write: (Descriptor, String) throws(SystemError) -> Void, place: (String) throws -> Bool
     ) throws -> Bool {
-        let path = entries + "/" + Self.newPrefix + UUID().uuidString
-        let flags = O_WRONLY | O_CREAT | O_EXCL
-        var opened = Descriptor(path, flags)
-        if opened == nil, errno == ENOENT || errno == ENOTDIR {
-            try makeDirectory()
-            opened = Descriptor(path, flags)
-        }
-        guard let file = opened else { throw FileError.writing(path, errno) }
+        let (file, path) = try makeNewFile()
         defer { unlink(path) }
-        _ = file.lock()
         do {
             try write(file, path)
         } catch {
@@ -164,6 +157,25 @@ struct CacheFiles: Sendable {
         }
         // Open, and so locked, until it is in its place.
         return try withExtendedLifetime(file) { try place(path) }
+    }
+
+    /// A file that nobody takes for one of the dead.
+    private func makeNewFile() throws -> (file: Descriptor, path: String) {
+        var path = ""
+        for _ in 0..<100 {
+            path = entries + "/" + Self.newPrefix + UUID().uuidString
+            let flags = O_WRONLY | O_CREAT | O_EXCL
+            var opened = Descriptor(path, flags)
+            if opened == nil, errno == ENOENT || errno == ENOTDIR {
+                try makeDirectory()
+                opened = Descriptor(path, flags)
+            }
+            guard let file = opened else { throw FileError.writing(path, errno) }
+            // Who has swept between these lines holds the lock, or has removed the file. Other file systems may have no locks at all.
+            if file.lock() || errno != EWOULDBLOCK, file.status.map({ $0.st_nlink > 0 }) ?? true { return (file, path) }
+            unlink(path)
+        }
+        throw FileError.writing(path, EAGAIN)
     }
 
     /// Removes what lies in an entry's place and is none, unless somebody has put another there.
