@@ -359,16 +359,16 @@ extension URLConnectionOperation {
 
     /// - Parameter handOver: what has to be on its way before those that depend on the operation are let go.
     private func finish(handOver: () -> Void = {}) {
+        let keys = ["isExecuting", "isFinished"]
+        for key in keys { willChangeValue(forKey: key) }
         let (waiters, activity) = storage.withLock { storage in
+            storage.lifecycle.finish()
             defer {
                 storage.waiters = []
                 storage.activity = nil
             }
             return (storage.waiters, storage.activity)
         }
-        let keys = ["isExecuting", "isFinished"]
-        for key in keys { willChangeValue(forKey: key) }
-        storage.withLock { $0.lifecycle.finish() }
         handOver()
         storage.withLock { Self.tellObservers(of: .finished, storage: &$0) }
         for key in keys { didChangeValue(forKey: key) }

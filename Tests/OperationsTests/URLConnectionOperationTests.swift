@@ -65,19 +65,20 @@ import Testing
         let operations = try (0..<60).map { try HTTPRequestOperation.make(server.url("/bytes/\(20_000 + $0)"), session: session) }
         let queue = makeQueue(4)
         queue.add(operations)
-        await withCheckedContinuation { (continuation: CheckedContinuation<Void, Never>) in
-            DispatchQueue.global().async {
-                DispatchQueue.concurrentPerform(iterations: 4) { thread in
-                    for round in 0..<150 {
-                        let operation = operations[(round * 7 + thread) % 60]
-                        switch round % 5 {
-                        case 0, 2: operation.pause()
-                        case 4 where thread == 0: _ = operation.archive()
-                        default: operation.resume()
+        await withTaskGroup(of: Void.self) { group in
+            for thread in 0..<4 {
+                group.addTask {
+                    await offThePool {
+                        for round in 0..<150 {
+                            let operation = operations[(round * 7 + thread) % 60]
+                            switch round % 5 {
+                            case 0, 2: operation.pause()
+                            case 4 where thread == 0: _ = operation.archive()
+                            default: operation.resume()
+                            }
                         }
                     }
                 }
-                continuation.resume()
             }
         }
         for operation in operations { operation.resume() }
