@@ -32,6 +32,7 @@ struct UserRequest: JSONServiceRequest {
 
 struct UserService: HTTPService {
     let apiURL: any URLConvertible
+    let usesSecureProtocol: Bool? = nil  // as the URL says
     let sessionManager: SessionManager
 }
 // end
