@@ -52,7 +52,10 @@ struct NetworkCut {
         guard await gate.arrivals() else { throw Failure(step: "half of the file") }
         // Something of it is on the disk before the network goes.
         let part = directory.file(".file.part").path
-        let hasBegun = ProcessProbe.settles { (FileManager.default.contents(atPath: part)?.count ?? 0) > 0 }
+        let hasBegun = ProcessProbe.settles {
+            let size = try? FileManager.default.attributesOfItem(atPath: part)[.size] as? Int
+            return (size ?? 0) > 0
+        }
         guard hasBegun else { throw Failure(step: "a part of the file") }
         try Self.setLoopback("down")
         let cut = await request.serializingURL().response
