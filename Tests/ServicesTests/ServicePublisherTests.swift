@@ -32,10 +32,19 @@ struct ServicePublisherTests {
         func receive(completion: Subscribers.Completion<Failure>) {
             if case .failure(let error) = completion { events.continuation.yield("\(error)") }
             events.continuation.finish()
+            _ = takeSubscription()
         }
 
         func request(_ demand: Subscribers.Demand) { subscription.withLock { $0 }?.request(demand) }
-        func cancel() { subscription.withLock { $0 }?.cancel() }
+        func cancel() { takeSubscription()?.cancel() }
+
+        /// Lets go of the subscription, which holds the subscriber.
+        private func takeSubscription() -> (any Subscription)? {
+            subscription.withLock { subscription in
+                defer { subscription = nil }
+                return subscription
+            }
+        }
     }
 
     private func collect<P: Publisher>(_ publisher: P) async -> [String] {
@@ -55,6 +64,7 @@ struct ServicePublisherTests {
         let response = TestRequest().schedule(with: TestService(server))
         let idle = Probe<String, ServiceError>()
         response.publisher.subscribe(idle)
+        defer { idle.cancel() }
         #expect(server.requestCount == 0)
         #expect(await collect(response.publisher) == ["value"])
         #expect(await collect(response.publisher) == ["value"])
