@@ -117,6 +117,12 @@ static const void *openssl_session(CURL *easy) {
     return info->internals;
 }
 
+static _Thread_local void *thread_pointer;
+
+void *ccurlew_thread_pointer(void) { return thread_pointer; }
+
+void ccurlew_set_thread_pointer(void *pointer) { thread_pointer = pointer; }
+
 void ccurlew_thread_stop(void) {
     pthread_once(&openssl_once, openssl_find);
     if(openssl_thread_stop)

@@ -4,7 +4,7 @@ import CurlewHTTP
 
 /// The thread that runs libcurl. Read this first.
 ///
-/// A turn of ``run()`` takes the commands that came in, lets libcurl's timers and ours run out, tells the poller what has changed, and
+/// A turn of ``runTurns()`` takes the commands that came in, lets libcurl's timers and ours run out, tells the poller what has changed, and
 /// waits until a socket has something, time is up, or a command comes. What a turn costs depends on what happens in it, not on how many
 /// transfers are waiting.
 ///
@@ -25,6 +25,7 @@ final class EventLoopThread {
     /// Lets transfers resume each other's TLS sessions, which a multi handle alone does not.
     let share: UnsafeMutableRawPointer?
 
+    private let resumptions = ResumptionBatch()
     private let mailbox: Mailbox
     private let poller: any Poller
     private let proxies = ProxySettings(environment: ProcessInfo.processInfo.environment)
@@ -64,6 +65,12 @@ final class EventLoopThread {
 
     func run() {
         mailbox.threadStarted(poller.wakeUp)
+        resumptions.use { runTurns() }
+        stopAll()
+        mailbox.threadEnded()
+    }
+
+    private func runTurns() {
         var commands: [EventLoop.Command] = []
         while true {
             takeCommands(&commands)
@@ -77,8 +84,6 @@ final class EventLoopThread {
             sockets.reconcile(with: poller)
             waitForEvents()
         }
-        stopAll()
-        mailbox.threadEnded()
     }
 
     /// Does what was asked for, and at once what tasks have asked for that ran here; what those ask for has to wait for the next turn.
@@ -217,8 +222,10 @@ final class EventLoopThread {
     }
 
     private func collectFinished() {
+        resumptions.begin()
         while let (member, code) = buffered?.nextFinished() { member.ended(code) }
         while let (member, code) = streaming?.nextFinished() { member.ended(code) }
+        resumptions.end()
     }
 
     /// libcurl is done with a transfer.

@@ -23,6 +23,10 @@ CURLcode ccurlew_global_init(void);
 /* Lets go of what OpenSSL keeps for the calling thread, which otherwise happens when the thread is gone already for everybody else. */
 void ccurlew_thread_stop(void);
 
+/* A pointer of the calling thread's own, NULL at first. */
+void *ccurlew_thread_pointer(void);
+void ccurlew_set_thread_pointer(void *pointer);
+
 /* What the libcurl of this process is and can do. */
 const curl_version_info_data *ccurlew_version_info(void);
 

@@ -135,7 +135,7 @@ open class Request: @unchecked Sendable {  // the state is the delegate's, behin
     func waitForEnd() async {
         await withTaskCancellationHandler {
             await withUnsafeContinuation { (continuation: UnsafeContinuation<Void, Never>) in
-                sessionDelegate.perform(delegate.addWaiter { continuation.resume() }, on: self)
+                sessionDelegate.perform(delegate.addWaiter(.task(SuspendedTask(continuation))), on: self)
             }
         } onCancel: {
             cancel()

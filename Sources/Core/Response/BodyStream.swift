@@ -63,9 +63,10 @@ extension DataRequest {
         let buffer = dataDelegate.makeBuffer()
         let stream = BodyStream(request: self, buffer: buffer)
         sessionDelegate.perform(
-            delegate.addWaiter { [delegate] in
-                buffer.finish(delegate.error.map { .failure($0) } ?? .success(()))
-            }, on: self)
+            delegate.addWaiter(
+                .closure { [delegate] in
+                    buffer.finish(delegate.error.map { .failure($0) } ?? .success(()))
+                }), on: self)
         return stream
     }
 }

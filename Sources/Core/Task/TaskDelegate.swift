@@ -30,9 +30,22 @@ open class TaskDelegate: @unchecked Sendable {  // the state is behind a lock
         var initialResponseTime: CFAbsoluteTime?
         var endTime: CFAbsoluteTime?
         fileprivate var handlers = PendingHandlers()
-        fileprivate var waiter: (@Sendable () -> Void)?
+        fileprivate var waiter: Waiter?
         /// Those that came after the first one, who mostly is alone.
-        fileprivate var otherWaiters: [@Sendable () -> Void] = []
+        fileprivate var otherWaiters: [Waiter] = []
+    }
+
+    /// Who waits for the end of the request, to be called once on whatever thread brings it.
+    enum Waiter: Sendable {
+        case task(SuspendedTask)
+        case closure(@Sendable () -> Void)
+
+        func call() {
+            switch self {
+            case .task(let task): task.resume()
+            case .closure(let closure): closure()
+            }
+        }
     }
 
     /// A body that is dropped is read up to this size to keep the connection; a longer one costs more than a new connection does.
@@ -88,8 +101,8 @@ open class TaskDelegate: @unchecked Sendable {  // the state is behind a lock
         return action
     }
 
-    /// Adds somebody who waits for the end, to be called once on whatever thread brings it; what is to be done then.
-    func addWaiter(_ waiter: @escaping @Sendable () -> Void) -> RequestLifecycle.Action {
+    /// Adds somebody who waits for the end; what is to be done then.
+    func addWaiter(_ waiter: Waiter) -> RequestLifecycle.Action {
         let (isOver, action) = state.withLock { state in
             let action = attach(&state)
             let isOver = state.lifecycle.stage == .finished
@@ -98,7 +111,7 @@ open class TaskDelegate: @unchecked Sendable {  // the state is behind a lock
             }
             return (isOver, action)
         }
-        if isOver { waiter() }
+        if isOver { waiter.call() }
         resultIsWanted()
         return action
     }
@@ -117,7 +130,7 @@ open class TaskDelegate: @unchecked Sendable {  // the state is behind a lock
 
     /// Releases the handlers and whoever waits. The only place where that is done, and the last thing that happens to a request.
     func finish() {
-        let (waiter, others) = state.withLock { state -> ((@Sendable () -> Void)?, [@Sendable () -> Void]) in
+        let (waiter, others) = state.withLock { state -> (Waiter?, [Waiter]) in
             guard state.lifecycle.finish() else { return (nil, []) }
             if state.endTime == nil { state.endTime = CFAbsoluteTime.now }
             defer {
@@ -128,8 +141,8 @@ open class TaskDelegate: @unchecked Sendable {  // the state is behind a lock
             state.handlers.release()
             return (state.waiter, state.otherWaiters)
         }
-        waiter?()
-        for waiter in others { waiter() }
+        waiter?.call()
+        for waiter in others { waiter.call() }
     }
 
     // MARK: Attempts
