@@ -2,60 +2,116 @@
 import CurlewHTTP
 
 /// One exchange with a host: what to send, and how.
+///
+/// A value; copies share their storage until one of them is changed, as requests go from hand to hand and have many parts.
 public struct TransferRequest: Sendable {
+    private struct Parts {
+        var url: String
+        var method: HTTPMethod
+        var headers: HTTPHeaders
+        var body: (any BodySource)?
+        var prepared: PreparedOptions
+        var authentication: ConnectionAuthentication?
+        var mayPause = false
+        var expectsLargeBody = false
+        var cachePolicy = CachePolicy.useProtocolCachePolicy
+        var handlesCookies = true
+        var mainDocumentURL: String?
+        var allowsCellularAccess = true
+    }
+
+    private final class Storage: @unchecked Sendable {  // changed only by the one value that has it
+        @exclusivity(unchecked) var parts: Parts
+
+        init(_ parts: Parts) { self.parts = parts }
+    }
+
+    private var storage: Storage
+
+    private var parts: Parts {
+        _read { yield storage.parts }
+        _modify {
+            if !isKnownUniquelyReferenced(&storage) { storage = Storage(storage.parts) }
+            yield &storage.parts
+        }
+    }
+
     /// The absolute URL; `http` or `https`.
-    public var url: String
+    public var url: String {
+        get { parts.url }
+        set { parts.url = newValue }
+    }
     /// The method.
-    public var method: HTTPMethod
+    public var method: HTTPMethod {
+        get { parts.method }
+        set { parts.method = newValue }
+    }
     /// The header fields as they go out. `Content-Length` and `Transfer-Encoding` follow from the body instead.
-    public var headers: HTTPHeaders
+    public var headers: HTTPHeaders {
+        get { parts.headers }
+        set { parts.headers = newValue }
+    }
     /// The body; `nil` for none.
-    public var body: (any BodySource)?
+    public var body: (any BodySource)? {
+        get { parts.body }
+        set { parts.body = newValue }
+    }
     /// How to send it.
     public var options: TransferOptions {
-        get { prepared.options }
-        set { prepared = PreparedOptions(newValue) }
+        get { parts.prepared.options }
+        set { parts.prepared = PreparedOptions(newValue) }
     }
     /// How the connection is to be authenticated; `nil`, as at first, not at all.
-    public var authentication: ConnectionAuthentication?
+    public var authentication: ConnectionAuthentication? {
+        get { parts.authentication }
+        set { parts.authentication = newValue }
+    }
     /// Whether its observer may pause it for long: such a transfer does not share a multiplexed connection with others.
-    public var mayPause: Bool
+    public var mayPause: Bool {
+        get { parts.mayPause }
+        set { parts.mayPause = newValue }
+    }
     /// Whether large bodies are expected, which larger buffers suit.
-    public var expectsLargeBody: Bool
+    public var expectsLargeBody: Bool {
+        get { parts.expectsLargeBody }
+        set { parts.expectsLargeBody = newValue }
+    }
     /// How the session's cache takes part. The event loop has no cache: this is for what stands before it.
-    public var cachePolicy = CachePolicy.useProtocolCachePolicy
+    public var cachePolicy: CachePolicy {
+        get { parts.cachePolicy }
+        set { parts.cachePolicy = newValue }
+    }
     /// Whether the session's cookies are sent, and those of the response kept; `true` by default.
-    public var handlesCookies = true
+    public var handlesCookies: Bool {
+        get { parts.handlesCookies }
+        set { parts.handlesCookies = newValue }
+    }
     /// The URL of the document that the request is a part of, where the user has named one: it decides whose cookies are accepted.
-    public var mainDocumentURL: String?
+    public var mainDocumentURL: String? {
+        get { parts.mainDocumentURL }
+        set { parts.mainDocumentURL = newValue }
+    }
     /// Whether the transfer may go over a cellular interface; `true` by default. If not, ``TransferOptions/interface`` says which one it
     /// takes when the system would choose such.
-    public var allowsCellularAccess = true
-    private(set) var prepared: PreparedOptions
+    public var allowsCellularAccess: Bool {
+        get { parts.allowsCellularAccess }
+        set { parts.allowsCellularAccess = newValue }
+    }
+    var prepared: PreparedOptions { parts.prepared }
 
     /// Makes a request.
     public init(
         url: String, method: HTTPMethod = .get, headers: HTTPHeaders = [:], body: (any BodySource)? = nil,
         options: TransferOptions = TransferOptions(), mayPause: Bool = false, expectsLargeBody: Bool = false
     ) {
-        self.url = url
-        self.method = method
-        self.headers = headers
-        self.body = body
-        prepared = PreparedOptions(options)
+        self.init(url: url, method: method, headers: headers, body: body, prepared: PreparedOptions(options))
         self.mayPause = mayPause
         self.expectsLargeBody = expectsLargeBody
     }
 
     /// Makes a request with options that other requests have, too.
     package init(url: String, method: HTTPMethod, headers: HTTPHeaders, body: (any BodySource)?, prepared: PreparedOptions) {
-        self.url = url
-        self.method = method
-        self.headers = headers
-        self.body = body
-        self.prepared = prepared
-        mayPause = false
-        expectsLargeBody = false
+        storage = Storage(Parts(url: url, method: method, headers: headers, body: body, prepared: prepared))
     }
 }
 

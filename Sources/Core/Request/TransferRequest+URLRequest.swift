@@ -45,13 +45,13 @@ extension TransferRequest {
         self.init(url: url, method: method, headers: headers, body: body, prepared: session.options)
         if !session.configuration.headers.isEmpty { self.headers.addMissing(from: session.configuration.headers) }
         try validateHeadersAndBody()
-        try takePolicies(of: session.configuration, cachePolicy: cachePolicy ?? session.configuration.cachePolicy)
+        try takePolicies(of: session, cachePolicy: cachePolicy ?? session.configuration.cachePolicy)
     }
 
     /// What holds of cache and paths, where that is not the default.
-    private mutating func takePolicies(of configuration: SessionConfiguration, cachePolicy: CachePolicy) throws(CurlewError) {
-        if cachePolicy != .useProtocolCachePolicy { try setCachePolicy(cachePolicy, configuration) }
-        if !configuration.allowsCellularAccess { try avoidCellular(configuration) }
+    private mutating func takePolicies(of session: Session, cachePolicy: CachePolicy) throws(CurlewError) {
+        if cachePolicy != .useProtocolCachePolicy { try setCachePolicy(cachePolicy, session.configuration) }
+        if !session.configuration.allowsCellularAccess { try avoidCellular(session.configuration) }
     }
 
     private mutating func setCachePolicy(_ policy: CachePolicy, _ configuration: SessionConfiguration) throws(CurlewError) {
