@@ -52,18 +52,20 @@ extension BenchClient {
     /// `count` requests with `await`, `inFlight` child tasks that each make one after the other.
     func run(_ count: Int, inFlight: Int, _ request: @escaping @Sendable () async throws -> Int) async -> Tally {
         let workload = Workload(count: count)
+        let work = { @Sendable in
+            while workload.next() {
+                do {
+                    workload.finish(.success(try await request()))
+                } catch {
+                    workload.finish(.failure(error))
+                }
+            }
+        }
         let executor = executor
         await withTaskGroup(of: Void.self) { group in
             for _ in 0..<inFlight {
-                group.addTask(executorPreference: executor) {
-                    while workload.next() {
-                        do {
-                            workload.finish(.success(try await request()))
-                        } catch {
-                            workload.finish(.failure(error))
-                        }
-                    }
-                }
+                // Without a preference, as tasks mostly are: to have none is not the same as to be asked for it at each step.
+                if let executor { group.addTask(executorPreference: executor, operation: work) } else { group.addTask(operation: work) }
             }
         }
         return workload.tally
