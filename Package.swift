@@ -102,7 +102,9 @@ let package = Package(
         // What scripts/fuzz fuzzes, and the inputs that it has kept.
         .testTarget(
             name: "FuzzTests",
-            dependencies: core + ["CCurlew", "CurlewCaching", "CurlewEvents", "CurlewJSON", "CurlewOperations", "CurlewWebSocket"],
+            dependencies: core + [
+                "CCurlew", "CurlewCaching", "CurlewEvents", "CurlewJSON", "CurlewOperations", "CurlewServices", "CurlewWebSocket",
+            ],
             exclude: ["Corpus", "Fuzzer"]),
         .testTarget(
             name: "DocumentationTests",

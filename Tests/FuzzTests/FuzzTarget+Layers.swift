@@ -7,16 +7,17 @@ import Foundation
 @testable import CurlewEvents
 @testable import CurlewJSON
 @testable import CurlewOperations
+@testable import CurlewServices
 @testable import CurlewWebSocket
 
-// The readers of the layers above: WebSockets, streams of events, JSON, caches and archives on the disk.
+// The readers of the layers above: WebSockets, streams of events, JSON, links, caches and archives on the disk.
 
 extension FuzzTarget {
     static let layers = [
         FuzzTarget(name: "websocket-frames", check: webSocketFrames), FuzzTarget(name: "websocket-handshake", check: webSocketHandshake),
         FuzzTarget(name: "event-stream", check: eventStream), FuzzTarget(name: "json", check: json),
         FuzzTarget(name: "cache-entry", check: cacheEntry), FuzzTarget(name: "operation-archive", check: operationArchive),
-        FuzzTarget(name: "image-header", check: imageHeader),
+        FuzzTarget(name: "image-header", check: imageHeader), FuzzTarget(name: "web-link", check: webLink),
     ]
 
     /// The input in pieces of a size that its first byte tells, and the rest of that byte.
@@ -25,6 +26,31 @@ extension FuzzTarget {
         let (rest, size) = (input.dropFirst(), choice / 8 % 8 + 1)
         let starts = stride(from: rest.startIndex, to: rest.endIndex, by: size)
         return (choice, Data(rest), starts.map { Data(rest[$0..<min($0 + size, rest.endIndex)]) })
+    }
+
+    // MARK: Links
+
+    private static func webLink(_ input: [UInt8]) throws {
+        for link in WebLink.parse([String(decoding: input, as: UTF8.self)]) {
+            try require(!link.target.unicodeScalars.contains(">"), "a target with an end: \(link.target.debugDescription)")
+            for parameter in link.parameters {
+                let isName = !parameter.name.isEmpty && !parameter.name.unicodeScalars.contains { " \t=;,".unicodeScalars.contains($0) }
+                try require(isName, "a name with separators: \(parameter.name.debugDescription)")
+            }
+            // Values with a charset are kept decoded, and can't be written again without one.
+            guard !link.parameters.contains(where: { $0.name.hasSuffix("*") }) else { continue }
+            let written = "<\(link.target)>" + link.parameters.map { "; \($0.name)=\(quoted($0.value))" }.joined()
+            try require(WebLink.parse([written]) == [link], "written again as \(written.debugDescription), another link")
+        }
+    }
+
+    private static func quoted(_ value: String) -> String {
+        var text = String.UnicodeScalarView()
+        for scalar in value.unicodeScalars {
+            if scalar == "\"" || scalar == "\\" { text.append("\\") }
+            text.append(scalar)
+        }
+        return "\"\(String(text))\""
     }
 
     // MARK: WebSockets

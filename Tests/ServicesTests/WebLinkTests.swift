@@ -36,6 +36,8 @@ struct WebLinkTests {
         // What can't be read ends the field.
         ("", []), ("next", []), ("<a>; rel=next, b; rel=prev, <c>", ["a|rel=next"]), ("<a", []),
         (#"<a>; title="open, <b>"#, ["a|title=open, <b>"]), ("<a>;;rel=x", ["a|rel=x"]),
+        // A combining accent is no part of the separator before it.
+        ("<a>; t=\"\u{301}x\"; rel=\u{301}y, <b>;\u{301}=z", ["a|t=\u{301}x|rel=\u{301}y", "b|\u{301}=z"]),
         ("<a>; t*=UTF-8'de'%zz", ["a|t*=UTF-8'de'%zz"]), ("<a>; t*=ISO-8859-1''%E4", ["a|t*=ISO-8859-1''%E4"]),
     ])
     func linksAreRead(_ field: String, _ expected: [String]) {

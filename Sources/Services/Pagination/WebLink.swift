@@ -51,12 +51,12 @@ extension HTTPHeaders {
     public var links: [WebLink] { WebLink.parse(values(for: "Link")) }
 }
 
-/// Reads the value of a `Link` field.
+/// Reads the value of a `Link` field, by scalars: a letter with an accent put on a quotation mark must not hide it.
 private struct LinkParser {
-    private var rest: Substring
+    private var rest: Substring.UnicodeScalarView
 
     init(_ field: String) {
-        rest = field[...]
+        rest = field[...].unicodeScalars
     }
 
     mutating func links() -> [WebLink] {
@@ -79,13 +79,13 @@ private struct LinkParser {
             guard rest.first == ";" else { return parameters }
             rest.removeFirst()
             skipSpace()
-            let name = take { !Self.isSpace($0) && !"=;,".contains($0) }.lowercased()
+            let name = take { !Self.isSpace($0) && $0 != "=" && $0 != ";" && $0 != "," }.lowercased()
             skipSpace()
             var value = ""
             if rest.first == "=" {
                 rest.removeFirst()
                 skipSpace()
-                value = rest.first == "\"" ? quoted() : String(take { !Self.isSpace($0) && $0 != ";" && $0 != "," })
+                value = rest.first == "\"" ? quoted() : take { !Self.isSpace($0) && $0 != ";" && $0 != "," }
             }
             guard !name.isEmpty else { continue }
             parameters.append(WebLink.Parameter(name: name, value: name.hasSuffix("*") ? Self.decoded(value) : value))
@@ -95,15 +95,15 @@ private struct LinkParser {
     /// The text between quotation marks, each backslash taken away in front of what it protects; one without an end reaches to the field's.
     private mutating func quoted() -> String {
         rest.removeFirst()
-        var text = ""
-        while let character = rest.popFirst(), character != "\"" {
-            if character == "\\" {
+        var text = String.UnicodeScalarView()
+        while let scalar = rest.popFirst(), scalar != "\"" {
+            if scalar == "\\" {
                 if let protected = rest.popFirst() { text.append(protected) }
             } else {
-                text.append(character)
+                text.append(scalar)
             }
         }
-        return text
+        return String(text)
     }
 
     /// A value with its charset and language (RFC 8187, section 3.2); as it came if it is none, or not in UTF-8.
@@ -115,11 +115,11 @@ private struct LinkParser {
 
     private mutating func skipSpace() { rest = rest.drop(while: Self.isSpace) }
 
-    private mutating func take(while condition: (Character) -> Bool) -> Substring {
+    private mutating func take(while condition: (Unicode.Scalar) -> Bool) -> String {
         let taken = rest.prefix(while: condition)
         rest = rest[taken.endIndex...]
-        return taken
+        return String(taken)
     }
 
-    private static func isSpace(_ character: Character) -> Bool { character == " " || character == "\t" }
+    private static func isSpace(_ scalar: Unicode.Scalar) -> Bool { scalar == " " || scalar == "\t" }
 }
