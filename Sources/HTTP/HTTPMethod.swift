@@ -63,7 +63,9 @@ extension HTTPMethod: CustomStringConvertible {
 package enum HTTPToken {
     /// Whether `string` is a token of RFC 9110, section 5.6.2.
     package static func isToken(_ string: String) -> Bool {
-        !string.isEmpty && string.utf8.allSatisfy(isTokenCharacter)
+        // Bytes in one piece are looked through several times as fast.
+        !string.isEmpty
+            && string.utf8.withContiguousStorageIfAvailable { $0.allSatisfy(isTokenCharacter) } ?? string.utf8.allSatisfy(isTokenCharacter)
     }
 
     package static func isTokenCharacter(_ byte: UInt8) -> Bool {
