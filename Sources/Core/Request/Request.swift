@@ -39,7 +39,8 @@ open class Request: @unchecked Sendable {  // the state is the delegate's, behin
     public let session: Session
     /// Holds the request's state and handlers.
     public let delegate: TaskDelegate
-    private let original: Result<RequestTask, any Error>
+    /// What it is made of, by kind, as in ``requestTask``; without a task.
+    let original: Result<RequestTask, any Error>
     let sessionDelegate: SessionDelegate
     /// Adapts this request, and is asked about its retries, before the session's.
     let interceptor: (any RequestInterceptor)?
