@@ -284,16 +284,19 @@ step { done in
 
 // MARK: - Notifications, descriptions, reachability
 
-var isNoted = false
+var completionObserver: NSObjectProtocol?
 
 step { done in
-    _ = NotificationCenter.default.addObserver(forName: Notification.Name.Task.DidComplete, object: nil, queue: .main) { note in
-        guard !isNoted else { return }
-        isNoted = true
-        check("notification", note.userInfo?[Notification.Key.Task] != nil && note.userInfo?[Notification.Key.ResponseData] is Data)
+    let request = Alamofire.request(base + "/json", headers: ["X-Client": "sample"])
+    let center = NotificationCenter.default
+    completionObserver = center.addObserver(forName: Notification.Name.Task.DidComplete, object: nil, queue: .main) { note in
+        // That of an earlier step's request may come late.
+        guard note.userInfo?[Notification.Key.Task] as AnyObject === request.task, let observer = completionObserver else { return }
+        center.removeObserver(observer)
+        completionObserver = nil
+        check("notification", note.userInfo?[Notification.Key.ResponseData] is Data)
         done()
     }
-    let request = Alamofire.request(base + "/json", headers: ["X-Client": "sample"])
     check("description", request.description == "GET \(base)/json")
     check("cURL", request.debugDescription.hasPrefix("$ curl -v") && request.debugDescription.contains("-H \"X-Client: sample\""))
     request.response { _ in }
