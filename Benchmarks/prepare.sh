@@ -30,6 +30,8 @@ install_missing() {
 
 # swift_program PACKAGE PRODUCT NAME: without its debug information, which valgrind does not read.
 swift_program() {
+    # SwiftPM sees new files of a package beside it only if a manifest is newer than its plan.
+    touch "$1/Package.swift"
     swift build -c release --package-path "$1" --product "$2" >&2 || return 1
     strip --strip-debug -o "$programs/$3" "$(swift build -c release --package-path "$1" --show-bin-path)/$2"
 }
