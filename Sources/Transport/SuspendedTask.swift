@@ -33,12 +33,13 @@ final class ResumptionBatch {
         ccurlew_thread_pointer().map { Unmanaged<ResumptionBatch>.fromOpaque($0).takeUnretainedValue() }
     }
 
-    /// Tasks that wait for no others: the more wait, the longer nothing is asked of the loop.
+    /// So many do not wait for the turn's end: the longer tasks wait, the longer nothing new is asked of the loop.
     private static let limit = 16
 
     /// Whether somebody is going to call ``end()``.
     @exclusivity(unchecked) private(set) var isOpen = false
-    @exclusivity(unchecked) private var continuations: [UnsafeContinuation<Void, Never>] = []
+    /// Those that wait for the end.
+    @exclusivity(unchecked) private(set) var continuations: [UnsafeContinuation<Void, Never>] = []
 
     /// Has the calling thread use it, while `body` runs.
     func use<Result>(_ body: () -> Result) -> Result {

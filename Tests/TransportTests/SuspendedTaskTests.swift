@@ -47,6 +47,7 @@ import Testing
             batch.use {
                 batch.begin()
                 for task in suspended { task.resume() }
+                #expect(batch.continuations.count == count)
                 state.withLock { $0.isOver = true }
                 batch.end()
             }
@@ -60,7 +61,7 @@ import Testing
             batch.use {
                 batch.begin()
                 for task in suspended.prefix(16) { task.resume() }
-                #expect(allRan.arrivals(16))
+                #expect(batch.continuations.isEmpty && allRan.arrivals(16))
                 for task in suspended.dropFirst(16) { task.resume() }
                 batch.end()
             }
