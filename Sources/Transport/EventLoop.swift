@@ -266,11 +266,13 @@ final class Mailbox: Sendable {
 
     /// All commands so far, in order, in exchange for an empty array, whose storage is used on; `false` when there are none.
     func take(_ commands: inout [EventLoop.Command]) -> Bool {
-        state.withLock { state in
-            state.isSleeping = false
-            swap(&state.commands, &commands)
-        }
+        state.withLock { swap(&$0.commands, &commands) }
         return !commands.isEmpty
+    }
+
+    /// The thread sleeps no more: from here on nobody has to wake it, itself least of all.
+    func awoke() {
+        state.withLock { $0.isSleeping = false }
     }
 
     /// Whether the thread may sleep: not while commands are there.

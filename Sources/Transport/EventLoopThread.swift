@@ -106,6 +106,7 @@ final class EventLoopThread {
         var milliseconds = millisecondsUntilNextDeadline()
         if milliseconds != 0, !mailbox.prepareToSleep() { milliseconds = 0 }
         poller.wait(milliseconds: milliseconds) {
+            if milliseconds != 0 { mailbox.awoke() }
             // What libcurl and the transfers note during the calls below counts from the end of the wait, not from its beginning.
             now = MonotonicTime.now()
         } onEvent: { socket, events in

@@ -231,6 +231,34 @@ import Testing
         #expect(body.isPrepared)
     }
 
+    #if os(Linux)
+    @Test("what is asked of the loop on its own thread wakes nobody")
+    func ownCommands() async throws {
+        let server = try LoopbackServer.standard(recording: false)
+        let box = Lock<WakeUp?>(nil)
+        let loop = EventLoop(makePoller: {
+            let poller = try SystemPoller()
+            box.withLock { $0 = poller.wakeUp }
+            return poller
+        })
+        let last = RecordingObserver()
+        @Sendable func start(_ count: Int) {
+            let next = RecordingObserver(onHead: { _ in
+                start(count - 1)
+                return .proceed
+            })
+            // Late enough for the thread to sleep meanwhile.
+            loop.start(TransferRequest(url: server.url("/delay/20")), id: count, observer: count > 1 ? next : last)
+        }
+        start(10)
+        #expect(await last.end().error == nil)
+        // The system counts the signals since this was last read, which nobody does.
+        var signals: UInt64 = 0
+        if let wakeUp = box.withLock({ $0 }) { _ = read(wakeUp.descriptor, &signals, 8) }
+        #expect(signals == 0)
+    }
+    #endif
+
     @Test("a turn costs the same beside hundreds of idle transfers")
     func idleTransfers() async throws {
         let silent = try SilentListener(backlog: 4096)
