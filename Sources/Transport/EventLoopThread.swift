@@ -249,7 +249,6 @@ final class EventLoopThread {
 
     /// The one end of every transfer.
     private func finish(_ transfer: Transfer, error: (any Error)?) {
-        timers.remove(transfer)
         transfers[transfer.id] = nil
         if let multi = transfer.multi { multi.remove(transfer.handle) }
         if transfer.isQueuedByUs, !isStopping { leaveQueue(transfer) }
@@ -258,7 +257,8 @@ final class EventLoopThread {
         }
         transfer.complete(error)
         transfer.end()
-        if pool.count < Self.largestPool { pool.append(transfer) }
+        // A kept one also keeps its place among the timers: most often the next request need not move it.
+        if pool.count < Self.largestPool { pool.append(transfer) } else { timers.remove(transfer) }
     }
 
     private func leaveQueue(_ transfer: Transfer) {
@@ -333,9 +333,9 @@ final class EventLoopThread {
 
     /// Sees to it that a transfer is looked at when its next time limit may be reached.
     ///
-    /// A limit that moved further away is not written down: the transfer is looked at too early, and put back.
+    /// A limit that moved further away, or is no more, is not written down: the transfer is looked at too early, and put back.
     func armTimer(_ transfer: Transfer) {
-        guard let limit = transfer.nextLimit else { return timers.remove(transfer) }
+        guard let limit = transfer.nextLimit else { return }
         if transfer.heapIndex < 0 || limit.time < transfer.deadline { timers.set(transfer, to: limit.time) }
     }
 
@@ -346,7 +346,7 @@ final class EventLoopThread {
             if limit.time > now {
                 timers.set(transfer, to: limit.time)
             } else {
-                fail(transfer, limit.kind, limit.message)
+                fail(transfer, limit.failureKind, limit.message)
             }
         }
     }
@@ -427,6 +427,7 @@ final class EventLoopThread {
         unreadStreams = []
         // In this order: handles point to multis, connections call back to this loop when they close, and all of them use the share.
         pool = []
+        timers = DeadlineHeap()
         buffered?.close()
         streaming?.close()
         if let share { curl_share_cleanup(share) }

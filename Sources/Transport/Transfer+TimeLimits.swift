@@ -19,25 +19,42 @@ struct TimeLimits {
 
 /// A moment at which a transfer fails unless something has happened until then.
 struct NextLimit {
+    /// What is limited.
+    enum Limit {
+        case total
+        case queue
+        case idle
+        case firstByte
+    }
+
     private(set) var time = Nanoseconds.max
-    private(set) var kind = TransferFailure.Kind.totalTimeout
+    private(set) var limit = Limit.total
     private(set) var duration: Nanoseconds = 0
 
-    mutating func consider(_ limit: Nanoseconds?, since start: Nanoseconds, _ kind: @autoclosure () -> TransferFailure.Kind) {
-        guard let limit, start &+ limit < time else { return }
-        time = start &+ limit
-        self.kind = kind()
-        duration = limit
+    mutating func consider(_ duration: Nanoseconds?, since start: Nanoseconds, _ limit: Limit) {
+        guard let duration, start &+ duration < time else { return }
+        time = start &+ duration
+        self.limit = limit
+        self.duration = duration
+    }
+
+    var failureKind: TransferFailure.Kind {
+        switch limit {
+        case .total: .totalTimeout
+        case .queue: .queueTimeout
+        case .idle: .idleTimeout
+        case .firstByte: .firstByteTimeout
+        }
     }
 
     /// What did not come in time.
     var message: String {
         let awaited =
-            switch kind {
-            case .queueTimeout: "free connection to the host"
-            case .firstByteTimeout: "first byte of a response"
-            case .idleTimeout: "further byte"
-            default: "complete response"
+            switch limit {
+            case .total: "complete response"
+            case .queue: "free connection to the host"
+            case .idle: "further byte"
+            case .firstByte: "first byte of a response"
             }
         return "No \(awaited) within \(Duration.nanoseconds(Int64(duration)))"
     }
@@ -46,12 +63,13 @@ struct NextLimit {
 extension Transfer {
     /// The next time limit of this transfer; `nil` for none. The connect timeout is libcurl's.
     var nextLimit: NextLimit? {
+        guard isInUse else { return nil }
         var next = NextLimit()
-        next.consider(limits.total, since: mailedAt, .totalTimeout)
-        if isWaitingForConnection { next.consider(limits.queue, since: mailedAt, .queueTimeout) }
+        next.consider(limits.total, since: mailedAt, .total)
+        if isWaitingForConnection { next.consider(limits.queue, since: mailedAt, .queue) }
         if state.phase >= .sending, !pauses.isPaused {
-            next.consider(limits.idle, since: lastActivity, .idleTimeout)
-            if let requestSentAt { next.consider(limits.firstByte, since: requestSentAt, .firstByteTimeout) }
+            next.consider(limits.idle, since: lastActivity, .idle)
+            if let requestSentAt { next.consider(limits.firstByte, since: requestSentAt, .firstByte) }
         }
         return next.time == .max ? nil : next
     }

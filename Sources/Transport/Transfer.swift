@@ -78,6 +78,9 @@ final class Transfer: MultiMember, DeadlineHolder {
     /// When the request was mailed to the loop.
     var mailedAt: Nanoseconds { start.time }
 
+    /// Whether there is a request; if not, it is kept for the next one.
+    var isInUse: Bool { observer != nil }
+
     var limits: TimeLimits { request.prepared.limits }
 
     /// Takes up a request; whether its host matters to somebody.

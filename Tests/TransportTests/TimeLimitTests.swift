@@ -133,6 +133,21 @@ import Testing
         #expect(await EventLoop().run(TransferRequest(url: server.url("/json"), options: options)).error == nil)
     }
 
+    @Test("a handle's next request has limits of its own, be they closer or further away")
+    func reusedHandle() async throws {
+        let server = try LoopbackServer.standard()
+        let loop = EventLoop()
+        let short = Self.options { $0.firstByteTimeout = Self.short }
+        let long = Self.options { $0.firstByteTimeout = .seconds(30) }
+        for round in 0..<2 {
+            #expect(await loop.run(TransferRequest(url: server.url("/json"), options: short), id: 10 * round).error == nil)
+            let slow = TransferRequest(url: server.url("/drip?n=5&ms=100"), options: long)
+            #expect(await loop.run(slow, id: 10 * round + 1).error == nil)
+            let silent = TransferRequest(url: server.url("/silent"), options: short)
+            #expect(await loop.run(silent, id: 10 * round + 2).failure?.kind == .firstByteTimeout)
+        }
+    }
+
     @Test("no free connection in time; those behind get theirs")
     func queue() async throws {
         let gate = Gate()
