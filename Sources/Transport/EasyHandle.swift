@@ -7,11 +7,17 @@ import CurlewHTTP
 /// Event-loop thread only, and not Sendable on purpose.
 final class EasyHandle {
     /// What has to be the same for the next request to find everything set.
-    struct Usual {
+    final class Usual {
         let options: PreparedOptions
         /// The proxy depends on it.
         let isSecure: Bool
         let headers: HTTPHeaders
+
+        init(options: PreparedOptions, isSecure: Bool, headers: HTTPHeaders) {
+            self.options = options
+            self.isSecure = isSecure
+            self.headers = headers
+        }
     }
 
     let pointer: OpaquePointer

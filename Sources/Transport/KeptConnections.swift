@@ -11,12 +11,13 @@ struct KeptConnections {
     private var sockets: [UInt64: Int32] = [:]
     private var keys: [Int32: UInt64] = [:]
 
-    /// The socket of the connection that is about to be used; −1 when it is not known.
-    mutating func used(
-        localPort: Int32, remotePort: Int32, remoteAddress: UnsafePointer<CChar>?, justOpened: [Int32]
-    ) -> Int32 {
-        let key = Self.key(localPort, remotePort, remoteAddress)
-        guard !justOpened.isEmpty else { return sockets[key] ?? -1 }
+    /// The socket of a kept connection; −1 when it is not known.
+    func socket(of key: UInt64) -> Int32 {
+        sockets[key] ?? -1
+    }
+
+    /// Notes which of the sockets just opened a new connection has, and returns it; −1 for none of them.
+    mutating func opened(_ key: UInt64, _ localPort: Int32, among justOpened: [Int32]) -> Int32 {
         guard let socket = justOpened.last(where: { Self.localPort(of: $0) == localPort }) else { return -1 }
         sockets[key] = socket
         keys[socket] = key
@@ -26,7 +27,7 @@ struct KeptConnections {
     /// Whether an idle connection is of no more use: there are bytes on it that nobody asked for, or it has ended.
     ///
     /// Over TLS bytes may be session tickets: only the end counts.
-    func isSpoilt(_ socket: Int32, isSecure: Bool) -> Bool {
+    static func isSpoilt(_ socket: Int32, isSecure: Bool) -> Bool {
         guard socket >= 0 else { return false }
         guard !isSecure else { return SystemSocket.hasEnded(socket) }
         var byte: UInt8 = 0
@@ -38,7 +39,8 @@ struct KeptConnections {
         if sockets[key] == socket { sockets[key] = nil }
     }
 
-    private static func key(_ localPort: Int32, _ remotePort: Int32, _ address: UnsafePointer<CChar>?) -> UInt64 {
+    /// What a connection is known by: its ends.
+    static func key(_ localPort: Int32, _ remotePort: Int32, _ address: UnsafePointer<CChar>?) -> UInt64 {
         var hash: UInt64 = 14_695_981_039_346_656_037
         var byte = address
         while let current = byte, current.pointee != 0 {

@@ -174,12 +174,13 @@ final class Transfer: MultiMember, DeadlineHolder {
 
     /// The connection stands: whether the request may go out.
     func requestStarts(localPort: Int32, remotePort: Int32, remoteAddress: UnsafePointer<CChar>?) -> TransferState.RequestAction {
-        let socket = loop.connections.used(
-            localPort: localPort, remotePort: remotePort, remoteAddress: remoteAddress, justOpened: openedSockets)
         let isKept = openedSockets.isEmpty
+        let connection = KeptConnections.key(localPort, remotePort, remoteAddress)
+        let socket =
+            isKept ? loop.connections.socket(of: connection) : loop.connections.opened(connection, localPort, among: openedSockets)
         forgetOpenedSockets()
         guard mayUse(remoteAddress) else { return .refuseConnection }
-        let isSpoilt = isKept && loop.connections.isSpoilt(socket, isSecure: isSecure)
+        let isSpoilt = isKept && KeptConnections.isSpoilt(socket, isSecure: isSecure)
         if !isSpoilt, isSecure, let requirement = request.prepared.options.tls.trust, !isTrusted(socket, requirement) {
             return .refuseConnection
         }

@@ -20,8 +20,8 @@ public final class SessionTask: Sendable {
     }
 
     enum Work: Sendable {
-        // Indirect, since it goes from hand to hand.
-        indirect case transfer(TransferRequest)
+        case transfer(TransferRequest)
+        // Large, and goes from hand to hand.
         indirect case stream(StreamTransferRequest)
     }
 
