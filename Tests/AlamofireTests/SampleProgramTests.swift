@@ -37,7 +37,7 @@ import Testing
         var process: pid_t = 0
         let error = posix_spawn(&process, path, &actions, nil, arguments, environment)
         guard error == 0 else { throw TestError(String(cString: strerror(error))) }
-        return await withCheckedContinuation { continuation in
+        return await withTrackedContinuation { continuation in
             Thread.detachNewThread { [process] in
                 var status: Int32 = 0
                 while waitpid(process, &status, 0) == -1, errno == EINTR {}

@@ -8,8 +8,8 @@ import Testing
 let callbackQueue = DispatchQueue(label: "alamofire-tests.callbacks")
 
 /// What a handler gets, awaited: `start` gives the function it is handed to the handler.
-func outcome<Value>(_ start: (@escaping @Sendable (Value) -> Void) -> Void) async -> Value {
-    await withCheckedContinuation { continuation in
+func outcome<Value: Sendable>(_ start: (@escaping @Sendable (Value) -> Void) -> Void) async -> Value {
+    await withTrackedContinuation { continuation in
         start { continuation.resume(returning: $0) }
     }
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import CurlewEncoding
 import CurlewHTTP
+import CurlewTestSupport
 import Dispatch
 import Testing
 
@@ -10,7 +11,7 @@ import Testing
 final class Inbox<Element: Sendable>: Sendable {
     private struct State {
         var elements: [Element] = []
-        var waiting: [(count: Int, continuation: CheckedContinuation<Void, Never>)] = []
+        var waiting: [(count: Int, continuation: TrackedContinuation<Void>)] = []
     }
 
     private let state = Lock(State())
@@ -33,7 +34,7 @@ final class Inbox<Element: Sendable>: Sendable {
 
     /// All that has come, as soon as there are that many.
     func first(_ count: Int) async -> [Element] {
-        await withCheckedContinuation { continuation in
+        await withTrackedContinuation { continuation in
             let isThere = state.withLock { state in
                 if state.elements.count < count { state.waiting.append((count, continuation)) }
                 return state.elements.count >= count

@@ -222,7 +222,7 @@ import Testing
         let manager = SessionManager(mock: .answering(status))
         let events = Inbox<String>()
         manager.delegate.taskDidComplete = { _, task, error in events.put("\(task.taskIdentifier) \(error == nil)") }
-        await withCheckedContinuation { continuation in
+        await withTrackedContinuation { continuation in
             manager.request("http://mock/").validate().response { _ in
                 events.put("handler")
                 continuation.resume()

@@ -46,7 +46,7 @@ import Testing
 
     @Test("a handler gets the response")
     func handler() async {
-        let printed: String = await withCheckedContinuation { continuation in
+        let printed: String = await withTrackedContinuation { continuation in
             Snippets.handler(manager) { continuation.resume(returning: "\($0)") }
         }
         #expect(printed == #"["Ada", 200]"#)
@@ -147,7 +147,7 @@ import Testing
     func multipart() async throws {
         let directory = try TemporaryDirectory()
         let photo = try directory.write(Data("pixels".utf8), to: "photo.png")
-        let printed: String = await withCheckedContinuation { continuation in
+        let printed: String = await withTrackedContinuation { continuation in
             Snippets.multipart(manager, photo: photo) { continuation.resume(returning: "\($0)") }
         }
         #expect(printed.contains("success"), "\(printed)")

@@ -86,7 +86,7 @@ import Testing
 extension DataRequest {
     /// The response as it came.
     func response() async -> DefaultDataResponse {
-        await withCheckedContinuation { continuation in
+        await withTrackedContinuation { continuation in
             response { continuation.resume(returning: $0) }
         }
     }

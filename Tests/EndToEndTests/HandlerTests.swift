@@ -63,7 +63,7 @@ import Testing
         var configuration = SessionConfiguration()
         configuration.proxy = .none
         let manager = SessionManager(configuration: configuration)
-        let isMain: Bool = await withCheckedContinuation { continuation in
+        let isMain: Bool = await withTrackedContinuation { continuation in
             manager.request(server.url("/json")).response { _ in
                 dispatchPrecondition(condition: .onQueue(.main))
                 continuation.resume(returning: true)

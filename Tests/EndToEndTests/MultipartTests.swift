@@ -33,7 +33,7 @@ import Testing
         _ path: String = "/form", threshold: UInt64 = SessionManager.multipartFormDataEncodingMemoryThreshold,
         _ fill: @escaping @Sendable (MultipartFormData) -> Void
     ) async -> Encoding {
-        await withCheckedContinuation { continuation in
+        await withTrackedContinuation { continuation in
             manager.upload(multipartFormData: fill, usingThreshold: threshold, to: server.url(path)) { continuation.resume(returning: $0) }
         }
     }
@@ -146,7 +146,7 @@ import Testing
         var urlRequest = URLRequest(url: try server.url("/form").asURL())
         urlRequest.httpMethod = "PUT"
         urlRequest.setValue("1", forHTTPHeaderField: "X-One")
-        let result = await withCheckedContinuation { continuation in
+        let result = await withTrackedContinuation { continuation in
             manager.upload(
                 multipartFormData: { $0.append(Data("a".utf8), withName: "a") }, with: urlRequest, queue: DispatchQueue(label: "own")
             ) { continuation.resume(returning: $0) }
@@ -184,7 +184,7 @@ import Testing
             connection.reset()
             return nil
         }
-        let result = await withCheckedContinuation { continuation in
+        let result = await withTrackedContinuation { continuation in
             manager.upload(multipartFormData: { $0.append(Data(count: 20_000_000), withName: "a") }, to: server.url("/")) {
                 continuation.resume(returning: $0)
             }
@@ -288,7 +288,7 @@ import Testing
         form.append(Data(count: 3_000_000), withName: "a")
         let length = try form.encode().count
         for url in [nginx.http, nginx.tls, nginx.tlsHTTP1] {
-            let result: Encoding = await withCheckedContinuation { continuation in
+            let result: Encoding = await withTrackedContinuation { continuation in
                 manager.upload(
                     multipartFormData: {
                         $0.boundary = "B"

@@ -176,7 +176,7 @@ import Testing
             writer.value.close()
             written.append(rest.isEmpty)
         }
-        let received: Data = await withCheckedContinuation { continuation in
+        let received: Data = await withTrackedContinuation { continuation in
             DispatchQueue(label: "reader").async {
                 reader.value.open()
                 var data = Data()

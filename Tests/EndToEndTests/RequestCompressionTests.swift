@@ -41,7 +41,7 @@ import Testing
         manager.adapter = RequestCompression.gzip
         let (url, text) = (server.url("/"), text)
         for (threshold, isCompressed) in [(UInt64(1_000_000), true), (0, false)] {
-            let request = try await withCheckedContinuation { continuation in
+            let request = try await withTrackedContinuation { continuation in
                 manager.upload(multipartFormData: { $0.append(text, withName: "a") }, usingThreshold: threshold, to: url) {
                     continuation.resume(returning: $0)
                 }

@@ -104,7 +104,7 @@ final class Log<Element: Sendable>: Sendable {
     private struct Waiter {
         let id: Int
         let count: Int
-        let continuation: CheckedContinuation<Void, Never>
+        let continuation: TrackedContinuation<Void>
     }
 
     private struct State {
@@ -135,7 +135,7 @@ final class Log<Element: Sendable>: Sendable {
             return state.lastWaiter
         }
         await withTaskCancellationHandler {
-            await withCheckedContinuation { continuation in
+            await withTrackedContinuation { continuation in
                 let isReady = state.withLock { state in
                     guard state.elements.count < count, !Task.isCancelled else { return true }
                     state.waiters.append(Waiter(id: id, count: count, continuation: continuation))

@@ -35,7 +35,7 @@ struct RequestDecodingTests {
     }
 
     @Test func `hands a decoded value to a handler`() async {
-        let response = await withCheckedContinuation { continuation in
+        let response = await withTrackedContinuation { continuation in
             manager.request(server.url("/user")).responseDecodable(of: User.self, decoder: decoder) { continuation.resume(returning: $0) }
         }
         #expect(response.value == User(firstName: "Ada"))

@@ -110,7 +110,7 @@ private final class NotifySocket: Sendable {
 
     /// The next message; empty when none comes within 20 seconds.
     func receive() async -> String {
-        await withCheckedContinuation { continuation in
+        await withTrackedContinuation { continuation in
             DispatchQueue.global().async { [descriptor] in
                 var buffer = [UInt8](repeating: 0, count: 1024)
                 let count = recv(descriptor, &buffer, buffer.count, 0)

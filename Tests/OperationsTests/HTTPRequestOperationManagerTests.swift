@@ -20,7 +20,7 @@ import Testing
     private func outcome(
         _ call: (@escaping HTTPRequestOperationManager.Success, @escaping HTTPRequestOperationManager.Failure) -> HTTPRequestOperation?
     ) async -> String {
-        await withCheckedContinuation { continuation in
+        await withTrackedContinuation { continuation in
             _ = call { _, object in
                 continuation.resume(returning: (object as? [String: Any])?["target"] as? String ?? "no object")
             } _: { operation, error in
@@ -44,7 +44,7 @@ import Testing
                 failure: failure)
         }
         #expect(form == "/api/six")
-        let head: Int? = await withCheckedContinuation { continuation in
+        let head: Int? = await withTrackedContinuation { continuation in
             manager.head("seven") {
                 continuation.resume(returning: $0.response?.statusCode)
             } failure: { _, _ in
@@ -112,7 +112,7 @@ import Testing
         let operation = manager.httpRequestOperation(with: try manager.requestSerializer.request(method: "GET", url: server.url))
         let archive = operation.archive()
         operation.cancel()
-        let restored: String = await withCheckedContinuation { continuation in
+        let restored: String = await withTrackedContinuation { continuation in
             do {
                 let operation = try manager.httpRequestOperation(from: archive) { _, object in
                     continuation.resume(returning: (object as? [String: Any])?["target"] as? String ?? "")

@@ -91,7 +91,7 @@ import Testing
 
     @Test("a batch of none is one operation that tells of its end")
     func empty() async {
-        let count: Int = await withCheckedContinuation { continuation in
+        let count: Int = await withTrackedContinuation { continuation in
             let batch = URLConnectionOperation.batchOfRequestOperations(
                 [], callbackQueue: callbackQueue, completion: { continuation.resume(returning: $0.count) })
             #expect(batch.count == 1)

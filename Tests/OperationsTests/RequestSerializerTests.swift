@@ -206,7 +206,7 @@ import Testing
         let serializer = HTTPRequestSerializer()
         let request = try serializer.multipartFormRequest(url: url) { $0.append(Data("data".utf8), withName: "a") }
         let file = directory.file("body")
-        let (result, error) = await withCheckedContinuation { continuation in
+        let (result, error) = await withTrackedContinuation { continuation in
             let result = Lock<URLRequest?>(nil)
             let gate = Gate()
             let changed = serializer.request(
@@ -221,7 +221,7 @@ import Testing
         #expect(error == nil && result?.httpBodyStream == nil)
         #expect(result?.value(forHTTPHeaderField: "Content-Type") == request.value(forHTTPHeaderField: "Content-Type"))
         #expect(try "\(Data(contentsOf: file).count)" == request.value(forHTTPHeaderField: "Content-Length"))
-        let failure: (any Error)? = await withCheckedContinuation { continuation in
+        let failure: (any Error)? = await withTrackedContinuation { continuation in
             _ = serializer.request(
                 withMultipartFormRequest: request, writingStreamContentsToFile: directory.file("no/body"), queue: callbackQueue
             ) { continuation.resume(returning: $0) }

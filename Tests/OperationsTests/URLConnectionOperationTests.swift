@@ -226,7 +226,7 @@ import Testing
         try await operation.run()
         await log.wait(for: 1)
         #expect(log.elements == [7])
-        await withCheckedContinuation { continuation in group.notify(queue: queue) { continuation.resume() } }
+        await withTrackedContinuation { continuation in group.notify(queue: queue) { continuation.resume() } }
         #expect(operation.completionBlock == nil && token == nil)
     }
 

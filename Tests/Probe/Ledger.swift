@@ -49,7 +49,7 @@ final class Ledger: Sendable {
     }
 
     func handlersEnd() async {
-        await withCheckedContinuation { continuation in
+        await withTrackedContinuation { continuation in
             handlers.notify(queue: queue) { continuation.resume() }
         }
     }

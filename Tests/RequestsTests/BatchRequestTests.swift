@@ -112,7 +112,7 @@ import Testing
     @Test func `it may be started again in its own block`() async throws {
         let batch = make("a", "b")
         let counted = Lock(0)
-        let ending = await withCheckedContinuation { (continuation: CheckedContinuation<RequestEnding, Never>) in
+        let ending = await withTrackedContinuation { (continuation: TrackedContinuation<RequestEnding>) in
             batch.startWithCompletionBlock(success: { batch in
                 counted.withLock { $0 += 1 }
                 batch.setCompletionBlock(success: { _ in counted.withLock { $0 += 1 } }, failure: nil)
@@ -126,7 +126,7 @@ import Testing
     @Test func `blocks of a start run once each, and a completion at either end`() async throws {
         let log = GroupLog()
         let batch = make("a")
-        await withCheckedContinuation { continuation in
+        await withTrackedContinuation { continuation in
             batch.start(
                 willStart: { _ in log.note("willStart") }, willStop: { _ in log.note("willStop") },
                 success: { _ in log.note("success") }, failure: { _ in log.note("failure") },
@@ -137,7 +137,7 @@ import Testing
         }
         #expect(log.all == ["willStart @caller", "willStop", "success", "didStop"])
         let failing = make("bad")
-        await withCheckedContinuation { continuation in
+        await withTrackedContinuation { continuation in
             failing.startWithCompletion { _ in continuation.resume() }
         }
         #expect(failing.failedRequest != nil)
@@ -161,7 +161,7 @@ import Testing
 
     @Test func `synchronous starts run one after another, without those that are left out`() async throws {
         let log = GroupLog()
-        await withCheckedContinuation { continuation in
+        await withTrackedContinuation { continuation in
             make("a", "b").startSynchronously(completion: { _ in log.note("first") })
             make("x").startSynchronously(filter: { false }, completion: { _ in log.note("left out") })
             let chain = ChainRequest()

@@ -198,7 +198,7 @@ struct CallbackOrderTests {
 
     @Test func `a hit of a cache tells no accessory, and checks nothing`() async throws {
         let scene = try Scene("json")
-        await withCheckedContinuation { continuation in
+        await withTrackedContinuation { continuation in
             scene.request.state.withLock { $0.waiters.append { _ in continuation.resume() } }
             scene.request.deliverFromCache()
         }
@@ -217,7 +217,7 @@ struct CallbackOrderTests {
     @Test func `blocks of a start run once each, in the order of their names`() async throws {
         let scene = try Scene("json")
         let log = Log()
-        await withCheckedContinuation { continuation in
+        await withTrackedContinuation { continuation in
             scene.request.state.withLock { $0.waiters.append { _ in continuation.resume() } }
             scene.request.start(
                 willStart: { _ in log.note("willStart") }, willStop: { _ in log.note("willStop") },

@@ -162,7 +162,7 @@ import Testing
     @Test func `blocks of a start run once each`() async throws {
         let log = GroupLog()
         let chain = make("a")
-        await withCheckedContinuation { continuation in
+        await withTrackedContinuation { continuation in
             chain.start(
                 willStart: { _ in log.note("willStart") }, willStop: { _ in log.note("willStop") },
                 success: { _ in log.note("success") },

@@ -47,7 +47,7 @@ extension BaseRequest {
 
 /// Starts a group, and waits for its end.
 func run(_ group: RequestGroup) async -> RequestEnding {
-    await withCheckedContinuation { continuation in
+    await withTrackedContinuation { continuation in
         group.start { continuation.resume(returning: $0) }
     }
 }

@@ -25,7 +25,7 @@ struct LifecycleTests {
     @Test func `blocks get the request, and are let go of`() async throws {
         let stage = try Stage.standard()
         let (request, failing) = (SampleRequest(stage), SampleRequest(stage, "status/500"))
-        let names = await withCheckedContinuation { continuation in
+        let names = await withTrackedContinuation { continuation in
             let names = Lock<[String]>([])
             let note: @Sendable (String, BaseRequest) -> Void = { name, ended in
                 let all = names.withLock { names in
@@ -47,7 +47,7 @@ struct LifecycleTests {
     @Test func `the agent keeps a running request, and nobody an ended one`() async throws {
         let (stage, gate) = try makeGated()
         weak var observed: SampleRequest?
-        await withCheckedContinuation { continuation in
+        await withTrackedContinuation { continuation in
             let request = SampleRequest(stage)
             observed = request
             // The block holds the request that holds it.
@@ -95,7 +95,7 @@ struct LifecycleTests {
         let stage = try Stage.standard()
         let request = SampleRequest(stage)
         let runs = Lock(0)
-        await withCheckedContinuation { continuation in
+        await withTrackedContinuation { continuation in
             request.startWithCompletionBlock(success: { request in
                 let count = runs.withLock { runs in
                     runs += 1
@@ -112,7 +112,7 @@ struct LifecycleTests {
     @Test func `blocks that are set in a block are those of the next start`() async throws {
         let stage = try Stage.standard()
         let request = SampleRequest(stage)
-        await withCheckedContinuation { continuation in
+        await withTrackedContinuation { continuation in
             request.startWithCompletion { $0.startWithCompletion { _ in continuation.resume() } }
         }
         #expect(stage.server.requests.count == 2)
@@ -290,7 +290,7 @@ struct LifecycleTests {
             busy.withLock { $0 -= 1 }
             return Stage.json("{}")
         }
-        await withCheckedContinuation { continuation in
+        await withTrackedContinuation { continuation in
             for number in 0..<5 {
                 SampleRequest(stage, "\(number)").startSynchronously(filter: { number != 2 }) { _ in
                     if number == 4 { continuation.resume() }

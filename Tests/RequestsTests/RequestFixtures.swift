@@ -37,7 +37,7 @@ final class Stage: Sendable {
 
     /// Waits until what the callback queue has to do by now is done.
     func settle() async {
-        await withCheckedContinuation { continuation in
+        await withTrackedContinuation { continuation in
             configuration.callbackQueue.async { continuation.resume() }
         }
     }
@@ -173,7 +173,7 @@ func eventually(_ condition: () -> Bool) async -> Bool {
 
 /// Starts a request, and waits for its end.
 func run(_ request: BaseRequest) async -> RequestEnding {
-    await withCheckedContinuation { continuation in
+    await withTrackedContinuation { continuation in
         request.start { continuation.resume(returning: $0) }
     }
 }

@@ -59,7 +59,7 @@ struct ServiceResponseTests {
         _ = try await response.value
         #expect(try await response.value == "value")
         #expect(try await response.header["x-name"] == "curlew")
-        let received = await withCheckedContinuation { continuation in
+        let received = await withTrackedContinuation { continuation in
             let values = Lock<[String]>([])
             let keeper = Lock<ServiceSubscription?>(nil)
             let subscription = response.sink { completion in
@@ -102,7 +102,7 @@ struct ServiceResponseTests {
         queue.setSpecific(key: key, value: 7)
         let response = TestRequest(routes: "held").schedule(with: service)
         var subscriptions: Set<ServiceSubscription> = []
-        await withCheckedContinuation { continuation in
+        await withTrackedContinuation { continuation in
             response.sink(on: queue) { result in
                 #expect(DispatchQueue.getSpecific(key: key) == 7)
                 #expect((try? result.get()) == "value")
@@ -198,7 +198,7 @@ struct ServiceResponseTests {
     @Test(arguments: [RequestPriority.utility, .default, .userInitiated])
     func thePriorityIsThatOfTheTask(_ priority: RequestPriority) async {
         let outcome = SharedOutcome(priority: { priority.taskPriority }) { Task.currentPriority }
-        let seen = await withCheckedContinuation { continuation in _ = outcome.add { continuation.resume(returning: $0) } }
+        let seen = await withTrackedContinuation { continuation in _ = outcome.add { continuation.resume(returning: $0) } }
         #expect(seen == priority.taskPriority)
     }
 }

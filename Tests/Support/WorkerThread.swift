@@ -51,7 +51,7 @@ struct WorkerThread: @unchecked Sendable {  // `id`, a pointer on Darwin, is onl
 
 /// Runs blocking work on a thread of its own, so that no thread of Swift's concurrency is held up meanwhile.
 public func offThePool<Value: Sendable>(_ work: @escaping @Sendable () -> Value) async -> Value {
-    await withCheckedContinuation { continuation in
+    await withTrackedContinuation { continuation in
         let thread = WorkerThread(name: "waiter") { continuation.resume(returning: work()) }
         guard let thread else { return continuation.resume(returning: work()) }
         thread.detach()

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import Curlew
+import CurlewTestSupport
 import Dispatch
 import Testing
 
@@ -94,7 +95,7 @@ struct ToolRun {
 
     /// Waits for the end of the process.
     func status() async -> Int32 {
-        await withCheckedContinuation { continuation in
+        await withTrackedContinuation { continuation in
             ended.notify(queue: .global()) { [process] in
                 let isExit = process.value.terminationReason == .exit
                 continuation.resume(returning: isExit ? process.value.terminationStatus : -process.value.terminationStatus)
@@ -109,7 +110,7 @@ struct ToolRun {
 
     /// All bytes until the other end is closed; the descriptor is closed then.
     static func bytes(of descriptor: Int32) async -> Data {
-        await withCheckedContinuation { continuation in
+        await withTrackedContinuation { continuation in
             Thread.detachNewThread {
                 var data = Data()
                 while let piece = read(descriptor) { data += piece }
@@ -121,14 +122,14 @@ struct ToolRun {
 
     /// The first bytes that come.
     static func piece(of descriptor: Int32) async -> Data {
-        await withCheckedContinuation { continuation in
+        await withTrackedContinuation { continuation in
             Thread.detachNewThread { continuation.resume(returning: read(descriptor) ?? Data()) }
         }
     }
 
     /// What comes until it holds `text`, or ends.
     static func text(of descriptor: Int32, until text: String) async -> String {
-        await withCheckedContinuation { continuation in
+        await withTrackedContinuation { continuation in
             Thread.detachNewThread {
                 var data = Data()
                 while !String(decoding: data, as: UTF8.self).contains(text), let piece = read(descriptor) { data += piece }

@@ -31,7 +31,7 @@ final class RecordingObserver: TransferObserver {
 
     private struct State {
         var record = Record()
-        var waiting: [CheckedContinuation<Record, Never>] = []
+        var waiting: [TrackedContinuation<Record>] = []
     }
 
     private let state = Lock(State())
@@ -50,7 +50,7 @@ final class RecordingObserver: TransferObserver {
 
     /// The record once the transfer is over.
     func end() async -> Record {
-        await withCheckedContinuation { continuation in
+        await withTrackedContinuation { continuation in
             let record = state.withLock { state -> Record? in
                 if state.record.outcome != nil { return state.record }
                 state.waiting.append(continuation)
