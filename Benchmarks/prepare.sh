@@ -28,12 +28,16 @@ install_missing() {
     "${root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "${missing[@]}" >/dev/null
 }
 
+# As Swift programs are built for servers: with the runtime and Foundation linked into them.
+swift_flags=(-c release)
+[ "$(uname)" != Linux ] || swift_flags+=(--static-swift-stdlib)
+
 # swift_program PACKAGE PRODUCT NAME: without its debug information, which valgrind does not read.
 swift_program() {
     # SwiftPM sees new files of a package beside it only if a manifest is newer than its plan.
     touch "$1/Package.swift"
-    swift build -c release --package-path "$1" --product "$2" >&2 || return 1
-    strip --strip-debug -o "$programs/$3" "$(swift build -c release --package-path "$1" --show-bin-path)/$2"
+    swift build "${swift_flags[@]}" --package-path "$1" --product "$2" >&2 || return 1
+    strip --strip-debug -o "$programs/$3" "$(swift build "${swift_flags[@]}" --package-path "$1" --show-bin-path)/$2"
 }
 
 build() {
