@@ -67,6 +67,18 @@ import Testing
         #expect((list.error as? AFError)?.isResponseSerializationError == true)
     }
 
+    @Test("whoever awaits a value, a result or a response gets the same error") func awaited() async throws {
+        let request = manager.request(server.url("/status/418")).validate()
+        await #expect { try await request.serializingData().value } throws: { ($0 as? AFError)?.responseCode == 418 }
+        #expect((await request.serializingString().result.error as? AFError)?.responseCode == 418)
+        #expect((await request.serializingData().response.error as? AFError)?.responseCode == 418)
+        let download = manager.download(server.url("/status/404")).validate()
+        await #expect { try await download.serializingURL().value } throws: { ($0 as? AFError)?.responseCode == 404 }
+        #expect((await download.serializingData().result.error as? AFError)?.responseCode == 404)
+        let unreachable = manager.request("http://127.0.0.1:\(try closedPort())/")
+        await #expect { try await unreachable.serializingData().value } throws: { ($0 as? URLError)?.code == .cannotConnectToHost }
+    }
+
     @Test("a failed connection is a URLError, with Curlew's error behind it") func transport() async throws {
         let response = await manager.request("http://127.0.0.1:\(try closedPort())/").plainResponse()
         let error = try #require(response.error as? URLError)

@@ -27,7 +27,7 @@ public struct DataTask<Value: Sendable>: Sendable {
     public var result: Result<Value, any Error> {
         get async {
             await request.waitForEnd()
-            return request.makeResult(serializer)
+            return request.session.delivered(request.makeResult(serializer))
         }
     }
 
@@ -37,7 +37,7 @@ public struct DataTask<Value: Sendable>: Sendable {
     public var value: Value {
         get async throws {
             await request.waitForEnd()
-            return try request.makeResult(serializer).get()
+            return try request.session.delivered(request.makeResult(serializer)).get()
         }
     }
 
