@@ -104,9 +104,6 @@ public final class SessionTask: Sendable {
         return remains.map(\.head) ?? delegate?.state.withLock { $0.head }
     }
 
-    /// Whether the transport knows the task.
-    var isStarted: Bool { progress.withLock { $0.isStarted } }
-
     var originalTransfer: TransferRequest? {
         if case .transfer(let request) = original { request } else { nil }
     }
@@ -250,15 +247,16 @@ public final class SessionTask: Sendable {
         delegate.session.queue.async { self.start(.transfer(request), for: delegate) }
     }
 
-    func completed(_ head: ResponseHead?, _ metrics: TransferMetrics) {
-        let delegate = progress.withLock { progress in
+    /// The task is over; `false` when the transport never knew it.
+    func completed(_ head: ResponseHead?, _ metrics: TransferMetrics) -> Bool {
+        let (delegate, isStarted) = progress.withLock { progress in
             progress.state = .completed
             progress.remains = Remains(head: head, received: metrics.responseBodyBytes, sent: metrics.requestBodyBytes)
             defer { progress.delegate = nil }
-            return progress.delegate
+            return (progress.delegate, progress.isStarted)
         }
         // Outlives the lock: its end may be the end of much else.
-        withExtendedLifetime(delegate) {}
+        return withExtendedLifetime(delegate) { isStarted }
     }
 }
 

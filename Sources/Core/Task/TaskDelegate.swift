@@ -199,14 +199,13 @@ open class TaskDelegate: @unchecked Sendable {  // the state is behind a lock
     // MARK: Events of the transport, on its thread
 
     private func receive(_ head: ResponseHead) -> ReceiveAction {
-        let (task, authentication) = state.withLock { state in
+        let (task, isAuthenticated) = state.withLock { state in
             state.noteByte()
             // Kept in any case: a redirect that is refused is a response, too.
             state.head = head
-            return (state.task, state.authentication)
+            return (state.task, state.authentication?.answer != nil)
         }
         if session.isMonitored, let task { sessionDelegate.tellMonitors(of: head, task) }
-        let isAuthenticated = authentication?.answer != nil
         guard let task, isAuthenticated || sessionDelegate.mustJudge(head, in: session) else { return accept(head) }
         if !isAuthenticated, let verdict = sessionDelegate.judgeAtOnce(head, of: task, in: session) { return apply(verdict, to: head) }
         let number = state.withLock { $0.decision.begin() }
@@ -301,12 +300,11 @@ open class TaskDelegate: @unchecked Sendable {  // the state is behind a lock
         taskWillEnd(outcome)
         return state.withLock { state in
             // What was never started was no exchange.
-            if state.task?.isStarted == true { state.transactions.append(outcome.metrics) }
+            if state.task?.completed(state.head, outcome.metrics) == true { state.transactions.append(outcome.metrics) }
             state.endTime = CFAbsoluteTime.now
             state.hasSucceeded = outcome.error == nil
             if case .refuse(let error) = verdict, state.error == nil { state.error = error }
             if state.error == nil { state.error = outcome.error }
-            state.task?.completed(state.head, outcome.metrics)
             return state.lifecycle.taskEnded()
         }
     }
