@@ -55,7 +55,9 @@ final class ChildProcess: Sendable {
     }
 
     static func path(of name: String) -> String? {
-        let directories = (ProcessInfo.processInfo.environment["PATH"] ?? "").split(separator: ":") + ["/usr/bin", "/bin"]
+        let path = ProcessInfo.processInfo.environment["PATH"] ?? ""
+        // As strings: added to literals, the pieces would be arrays of characters, and no file's path.
+        let directories = path.split(separator: ":").map(String.init) + ["/usr/bin", "/bin"]
         return directories.map { "\($0)/\(name)" }.first { FileManager.default.isExecutableFile(atPath: $0) }
     }
 
