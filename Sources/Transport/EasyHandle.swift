@@ -6,7 +6,7 @@ import CurlewHTTP
 ///
 /// Event-loop thread only, and not Sendable on purpose.
 final class EasyHandle {
-    /// What has to be the same for the next request to find everything set.
+    /// What has to be the same for the next request to find everything set. An object, so that a look at it counts one reference.
     final class Usual {
         let options: PreparedOptions
         /// The proxy depends on it.

@@ -63,10 +63,10 @@ final class Transfer: MultiMember, DeadlineHolder {
     /// Whether the host has asked for a certificate that we have not, on a new connection.
     @exclusivity(unchecked) private var lacksCertificate = false
 
-    /// What a transfer has that nobody uses at the moment.
     /// From here on a decoded body is compared with what was received.
     private static let largestUnsuspectedBody = 16 << 20
 
+    /// What a transfer has that nobody uses at the moment.
     private static let idle = EventLoop.Start(
         request: TransferRequest(url: "", method: .get, headers: [:], body: nil, prepared: .standard), id: 0, observer: NoObserver(),
         time: 0,

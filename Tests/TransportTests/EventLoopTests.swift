@@ -254,7 +254,8 @@ import Testing
         #expect(await last.end().error == nil)
         // The system counts the signals since this was last read, which nobody does.
         var signals: UInt64 = 0
-        if let wakeUp = box.withLock({ $0 }) { _ = read(wakeUp.descriptor, &signals, 8) }
+        let wakeUp = try #require(box.withLock { $0 })
+        _ = read(wakeUp.descriptor, &signals, 8)
         #expect(signals == 0)
     }
     #endif
