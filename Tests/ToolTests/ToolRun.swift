@@ -29,14 +29,21 @@ struct ToolRun {
     let output: Int32
     let error: Int32
 
-    /// Starts the tool; a terminal takes the place of standard output or standard error where one is asked for.
+    /// Starts the tool, with at most `descriptorLimit` open descriptors if that is given; a terminal takes the place of standard output or
+    /// standard error where one is asked for.
     init(
         _ words: [String], environment: [String: String] = [:], hasInput: Bool = false, outputIsTerminal: Bool = false,
-        errorIsTerminal: Bool = false
+        errorIsTerminal: Bool = false, descriptorLimit: Int? = nil
     ) throws {
         let process = Process()
-        process.executableURL = try Self.executable()
-        process.arguments = words
+        let executable = try Self.executable()
+        if let descriptorLimit {
+            process.executableURL = URL(fileURLWithPath: "/bin/sh")
+            process.arguments = ["-c", "ulimit -n \(descriptorLimit) && exec \"$0\" \"$@\"", executable.path] + words
+        } else {
+            process.executableURL = executable
+            process.arguments = words
+        }
         process.environment = environment
         let output = try Channel(isTerminal: outputIsTerminal)
         let error = try Channel(isTerminal: errorIsTerminal)

@@ -259,6 +259,14 @@ private let json = #"{"name":"curlew","numbers":[1,2,3],"nested":{"key":"value"}
         #expect(try await ToolRun.run("http://host.invalid/").status == 6)
     }
 
+    @Test("a process without descriptors to spare says so", arguments: 4...14)
+    func aProcessWithoutDescriptorsSaysSo(_ limit: Int) async throws {
+        let result = try await ToolRun(["--version"], descriptorLimit: limit).result()
+        #expect(result.status == ExitStatus.other.rawValue)
+        #expect(result.text == "")
+        #expect(result.error == "curlew: can't start: the system refuses file descriptors (ulimit -n), a dozen of which are needed\n")
+    }
+
     @Test("what a broken body brought is put out") func whatABrokenBodyBroughtIsPutOut() async throws {
         let server = try LoopbackServer.standard()
         let result = try await ToolRun.run(server.url("/cut-body?announce=100000&send=50000"))
