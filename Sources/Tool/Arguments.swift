@@ -24,6 +24,7 @@ struct Arguments: Equatable {
     var body: BodySource?
     var download: String?
     var replacesFile = false
+    var continuesDownload = false
     var timeout: Duration?
     var connectTimeout: Duration?
     var maximumRedirects: Int?
@@ -77,7 +78,7 @@ struct Arguments: Equatable {
         [
             "-h": \.showsHelp, "--help": \.showsHelp, "--version": \.showsVersion, "-v": \.isVerbose, "--verbose": \.isVerbose,
             "--headers": \.printsHead, "--form": \.isForm, "--raw": \.isRaw, "--pretty": \.isPretty, "--force": \.replacesFile,
-            "--insecure": \.isInsecure, "--http1": \.usesHTTP1,
+            "--continue": \.continuesDownload, "--insecure": \.isInsecure, "--http1": \.usesHTTP1,
         ]
     }
 
@@ -147,6 +148,7 @@ struct Arguments: Equatable {
         if token != nil, user != nil { throw UsageError("--token and --user exclude each other") }
         if isRaw, isPretty { throw UsageError("--raw and --pretty exclude each other") }
         if replacesFile, download == nil { throw UsageError("--force needs --download") }
+        if continuesDownload, download == nil { throw UsageError("--continue needs --download") }
         if download == "-" { throw UsageError("--download needs a file; without it the body goes to standard output") }
     }
 }

@@ -42,6 +42,8 @@ enum Help {
           --raw                   don't lay out JSON; show binary bodies on a terminal too
           --no-decode             neither ask for compression nor undo it
           --download FILE         write the body to a file, which has its name only when it is whole
+          --continue              go on with what an earlier download of the URL to the file has left, and leave it if this one
+                                  does not get to the end; the server must name a version of the file (ETag)
           --force                 replace the file if it is there
           -v, --verbose           show both heads on standard error, without secrets
 

@@ -142,7 +142,7 @@ struct Transfer {
         }
         let request = manager.download(
             plan.url, method: plan.method, parameters: [:], encoding: PlannedBody(body: plan.body), headers: headers, to: url,
-            options: arguments.replacesFile ? .removePreviousFile : []
+            options: downloadOptions
         ).validate(statusCode: 200..<300)
         let progress = ProgressLine(output: .error)
         if Output.error.isTerminal {
@@ -163,6 +163,13 @@ struct Transfer {
         } catch {
             return Outcome(error)
         }
+    }
+
+    private var downloadOptions: DownloadRequest.DownloadOptions {
+        var options: DownloadRequest.DownloadOptions = []
+        if arguments.replacesFile { options.insert(.removePreviousFile) }
+        if arguments.continuesDownload { options.insert(.resumePreviousDownload) }
+        return options
     }
 
     // MARK: --verbose

@@ -30,14 +30,14 @@ import Testing
     func optionsMayStandAnywhereWithASpaceOrAnEqualsSignBeforeTheirValue() throws {
         let arguments = try Arguments([
             "--timeout", "1.5", "x", "--connect-timeout=2", "-v", "a=1", "--max-redirects=0", "--insecure", "--http1",
-            "--no-decode", "--raw", "--headers", "--download", "f", "--force", "--cacert", "c", "--token=t=u",
+            "--no-decode", "--raw", "--headers", "--download", "f", "--force", "--continue", "--cacert", "c", "--token=t=u",
         ])
         #expect(arguments.timeout == .milliseconds(1500))
         #expect(arguments.connectTimeout == .seconds(2))
         #expect(arguments.maximumRedirects == 0)
         #expect(arguments.isVerbose && arguments.isInsecure && arguments.usesHTTP1 && arguments.isRaw && arguments.printsHead)
         #expect(!arguments.decodes)
-        #expect(arguments.download == "f" && arguments.replacesFile)
+        #expect(arguments.download == "f" && arguments.replacesFile && arguments.continuesDownload)
         #expect(arguments.certificateAuthorityFile == "c")
         #expect(arguments.token == "t=u")
     }
@@ -83,6 +83,7 @@ import Testing
             (["x", "--form", "--body", "f"], "--body and --form exclude each other"),
             (["x", "--token", "t", "--user", "u:p"], "--token and --user exclude each other"),
             (["x", "--raw", "--pretty"], "--raw and --pretty exclude each other"), (["x", "--force"], "--force needs --download"),
+            (["x", "--continue"], "--continue needs --download"),
             (["x", "--download", "-"], "--download needs a file; without it the body goes to standard output"),
         ])
     func wrongUsageIsNamed(_ words: [String], _ message: String) {

@@ -222,6 +222,30 @@ private let json = #"{"name":"curlew","numbers":[1,2,3],"nested":{"key":"value"}
         close(tool.error)
     }
 
+    @Test("a download that is asked to goes on with what an earlier one left") func aDownloadThatIsAskedToGoesOn() async throws {
+        let ranges = Lock<[String?]>([])
+        let server = try LoopbackServer { request, connection in
+            let isFirst = ranges.withLock { ranges in
+                ranges.append(request.header("Range"))
+                return ranges.count == 1
+            }
+            guard isFirst else { return .generated(length: 1_000_000, seed: 5, for: request) }
+            try connection.send(raw: "HTTP/1.1 200 OK\r\nContent-Length: 1000000\r\nETag: \"1000000-5\"\r\n\r\n")
+            try connection.send(raw: GeneratedBody(seed: 5).data(count: 600_000))
+            connection.close()
+            return nil
+        }
+        let directory = try TemporaryDirectory()
+        let file = directory.file("file")
+        let cut = try await ToolRun.run(server.url("/"), "--download", file.path, "--continue")
+        #expect(cut.status == ExitStatus.transfer.rawValue)
+        #expect(!FileManager.default.fileExists(atPath: file.path))
+        #expect(try await ToolRun.run(server.url("/"), "--download", file.path, "--continue").status == 0)
+        #expect(ranges.withLock { $0 } == [nil, "bytes=600000-"])
+        #expect(CRC32.checksum(of: try Data(contentsOf: file)) == GeneratedBody(seed: 5).checksum(count: 1_000_000))
+        #expect(try FileManager.default.contentsOfDirectory(atPath: directory.url.path) == ["file"])
+    }
+
     // MARK: Exit status
 
     @Test(
