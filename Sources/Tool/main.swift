@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import Curlew
 
+Platform.shareHeaps()
 DispatchStart.run()
 // A task of its own waits for the tool: this file's own code could do so on the main queue only, which needs more descriptors.
 Task.detached {

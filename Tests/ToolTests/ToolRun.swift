@@ -29,17 +29,17 @@ struct ToolRun {
     let output: Int32
     let error: Int32
 
-    /// Starts the tool, with at most `descriptorLimit` open descriptors if that is given; a terminal takes the place of standard output or
+    /// Starts the tool, within a limit of the shell's `ulimit` if one is given; a terminal takes the place of standard output or
     /// standard error where one is asked for.
     init(
         _ words: [String], environment: [String: String] = [:], hasInput: Bool = false, outputIsTerminal: Bool = false,
-        errorIsTerminal: Bool = false, descriptorLimit: Int? = nil
+        errorIsTerminal: Bool = false, limit: String? = nil
     ) throws {
         let process = Process()
         let executable = try Self.executable()
-        if let descriptorLimit {
+        if let limit {
             process.executableURL = URL(fileURLWithPath: "/bin/sh")
-            process.arguments = ["-c", "ulimit -n \(descriptorLimit) && exec \"$0\" \"$@\"", executable.path] + words
+            process.arguments = ["-c", "ulimit \(limit) && exec \"$0\" \"$@\"", executable.path] + words
         } else {
             process.executableURL = executable
             process.arguments = words

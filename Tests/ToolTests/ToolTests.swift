@@ -285,10 +285,25 @@ private let json = #"{"name":"curlew","numbers":[1,2,3],"nested":{"key":"value"}
 
     @Test("a process without descriptors to spare says so", arguments: 4...14)
     func aProcessWithoutDescriptorsSaysSo(_ limit: Int) async throws {
-        let result = try await ToolRun(["--version"], descriptorLimit: limit).result()
+        let result = try await ToolRun(["--version"], limit: "-n \(limit)").result()
         #expect(result.status == ExitStatus.other.rawValue)
         #expect(result.text == "")
         #expect(result.error == "curlew: can't start: the system refuses file descriptors (ulimit -n), a dozen of which are needed\n")
+    }
+
+    /// A sanitizer's shadow takes terabytes of addresses.
+    @Test(
+        "256 MB of addresses are enough for a download",
+        .disabled(if: ProcessInfo.processInfo.environment["CURLEW_TEST_SHORT"] == "1", "a run for a sanitizer"))
+    func addressesOf256MBAreEnoughForADownload() async throws {
+        let server = try LoopbackServer.standard()
+        let directory = try TemporaryDirectory()
+        let file = directory.file("file")
+        let words = [server.url("/bytes/5000000?seed=2"), "--download", file.path, "--continue"]
+        let result = try await ToolRun(words, limit: "-v \(256 << 10)").result()
+        #expect(result.status == 0)
+        #expect(result.error == "")
+        #expect(CRC32.checksum(of: try Data(contentsOf: file)) == GeneratedBody(seed: 2).checksum(count: 5_000_000))
     }
 
     @Test("what a broken body brought is put out") func whatABrokenBodyBroughtIsPutOut() async throws {
