@@ -30,7 +30,7 @@ final class Transfer: MultiMember, DeadlineHolder {
     @exclusivity(unchecked) private var start = Transfer.idle
     @exclusivity(unchecked) private(set) var hostKey: UInt64 = 0
     @exclusivity(unchecked) private(set) var isSecure = false
-    @exclusivity(unchecked) private(set) var state = TransferState(method: .get, mayRepeat: true, maximumHeadSize: 0)
+    @exclusivity(unchecked) private(set) var state = TransferState(method: .get, mayRepeat: true, limits: TransferState.HeadLimits())
     @exclusivity(unchecked) private var observer: (any TransferObserver)?
     @exclusivity(unchecked) private var decoder: ContentDecoder?
     @exclusivity(unchecked) private var ownError: (any Error)?
@@ -94,7 +94,7 @@ final class Transfer: MultiMember, DeadlineHolder {
         let mayRepeat = request.method.isIdempotent || request.headers["Idempotency-Key"] != nil
         state = TransferState(
             method: request.method, mayRepeat: mayRepeat, isAuthenticated: request.authentication != nil,
-            maximumHeadSize: request.prepared.options.maximumHeadSize)
+            limits: request.prepared.options.headLimits)
     }
 
     /// Lets go of the request; the handle stays for the next one.

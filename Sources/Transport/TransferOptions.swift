@@ -61,10 +61,33 @@ public struct TransferOptions: Sendable, Hashable {
     public var maximumExpansion: Int? = 256
 
     /// The largest response head in bytes, interim responses and trailers included; 256 KiB by default.
+    ///
+    /// Beyond it the transfer fails with ``TransferFailure/Kind/tooLarge``, as with the next two.
     public var maximumHeadSize = 256 * 1024
+
+    /// The largest field of a response head in bytes, with its name and line break; 64 KiB by default.
+    ///
+    /// libcurl itself takes none over 100 KiB over HTTP/1.1, whatever is allowed here.
+    public var maximumHeaderSize = 64 * 1024
+
+    /// The most fields of a response head, and with them its trailers; 1,000 by default.
+    public var maximumHeaderCount = 1000
+
+    /// The most interim responses (1xx; RFC 9110, section 15.2) before a final one; 32 by default.
+    ///
+    /// Without a limit they would keep a transfer alive for ever. Beyond it the transfer fails with
+    /// ``TransferFailure/Kind/protocolViolation``.
+    public var maximumInterimResponses = 32
 
     /// Makes options with the defaults.
     public init() {}
+}
+
+extension TransferOptions {
+    var headLimits: TransferState.HeadLimits {
+        TransferState.HeadLimits(
+            size: maximumHeadSize, fieldSize: maximumHeaderSize, fieldCount: maximumHeaderCount, interimResponses: maximumInterimResponses)
+    }
 }
 
 /// Which version of HTTP a transfer speaks.

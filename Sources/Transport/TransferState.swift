@@ -67,8 +67,13 @@ struct TransferState {
         }
     }
 
-    /// Interim responses (RFC 9110, section 15.2) without end would keep a transfer alive for ever.
-    static let maximumInterimResponses = 32
+    /// What a response's head may be at most, as in the options of the same names.
+    struct HeadLimits {
+        var size = 0
+        var fieldSize = 0
+        var fieldCount = 0
+        var interimResponses = 0
+    }
 
     private static let usualHeadSize = 512
 
@@ -76,11 +81,12 @@ struct TransferState {
     private let mayRepeat: Bool
     /// Whether libcurl authenticates the connection.
     private let isAuthenticated: Bool
-    private let maximumHeadSize: Int
+    private let limits: HeadLimits
     private(set) var phase: TransferFailure.Phase = .queued
     private var head = Head.open
     private var headBytes: [UInt8] = []
     private var headSize = 0
+    private var fieldCount = 0
     private var interimResponses = 0
     private var requestsStarted = 0
     private var freshConnections = 0
@@ -94,11 +100,11 @@ struct TransferState {
     /// Why we ended the transfer ourselves.
     private var ownFailure: (TransferFailure.Kind, String)?
 
-    init(method: HTTPMethod, mayRepeat: Bool, isAuthenticated: Bool = false, maximumHeadSize: Int) {
+    init(method: HTTPMethod, mayRepeat: Bool, isAuthenticated: Bool = false, limits: HeadLimits) {
         self.method = method
         self.mayRepeat = mayRepeat
         self.isAuthenticated = isAuthenticated
-        self.maximumHeadSize = maximumHeadSize
+        self.limits = limits
     }
 
     /// Whether a byte of the request may have left.
@@ -155,6 +161,7 @@ struct TransferState {
     private mutating func forgetResponse() {
         head = .open
         headSize = 0
+        fieldCount = 0
         framing = Framing()
         statusCode = 0
         bodyBytes = 0
@@ -179,12 +186,13 @@ struct TransferState {
     /// A line of a head or of trailers, with its line break.
     mutating func received(line: UnsafeRawBufferPointer) -> LineAction {
         headSize += line.count
-        guard headSize <= maximumHeadSize else {
-            return fail(.tooLarge, "The response's head exceeds the limit of \(maximumHeadSize) bytes")
-        }
+        let beginsHead = head == .open && line.startsWithStatusLine
+        // Counts neither that line nor the one that ends the head.
+        fieldCount = beginsHead ? -1 : fieldCount + 1
+        guard headSize <= limits.size, line.count <= limits.fieldSize, fieldCount <= limits.fieldCount else { return headTooLarge(line) }
         guard head == .open else { return .proceed }  // a trailer
         phase = .receivingHead
-        if line.startsWithStatusLine {
+        if beginsHead {
             headBytes.removeAll(keepingCapacity: true)
             headBytes.reserveCapacity(Self.usualHeadSize)
             framing = Framing()
@@ -197,6 +205,18 @@ struct TransferState {
         return headEnded()
     }
 
+    private mutating func headTooLarge(_ line: UnsafeRawBufferPointer) -> LineAction {
+        let excess =
+            if headSize > limits.size {
+                "The response's head exceeds the limit of \(limits.size) bytes"
+            } else if line.count > limits.fieldSize {
+                "A field of the response's head exceeds the limit of \(limits.fieldSize) bytes"
+            } else {
+                "The response's head exceeds the limit of \(limits.fieldCount) fields"
+            }
+        return fail(.tooLarge, excess)
+    }
+
     private mutating func headEnded() -> LineAction {
         let length = framing.hasContentCoding ? nil : framing.contentLength
         guard let complete = ResponseHead(bytes: headBytes, expectedBodyLength: length) else {
@@ -205,8 +225,8 @@ struct TransferState {
         statusCode = complete.statusCode
         if (100..<200).contains(statusCode), statusCode != 101 {
             interimResponses += 1
-            guard interimResponses <= Self.maximumInterimResponses else {
-                return fail(.protocolViolation, "More than \(Self.maximumInterimResponses) interim responses")
+            guard interimResponses <= limits.interimResponses else {
+                return fail(.protocolViolation, "More than \(limits.interimResponses) interim responses")
             }
             return .proceed
         }

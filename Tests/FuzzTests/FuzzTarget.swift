@@ -67,7 +67,8 @@ struct FuzzTarget: Sendable {
     }
 
     private static func transferLines(_ input: [UInt8]) throws {
-        var state = TransferState(method: .get, mayRepeat: true, maximumHeadSize: 4096)
+        let limits = TransferState.HeadLimits(size: 4096, fieldSize: 1024, fieldCount: 100, interimResponses: 8)
+        var state = TransferState(method: .get, mayRepeat: true, limits: limits)
         state.launched()
         _ = state.requestStarts(isSpoilt: false)
         var heads = 0

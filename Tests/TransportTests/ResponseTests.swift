@@ -154,6 +154,32 @@ import Testing
     }
 
     @Test(
+        "the limits on fields and interim responses are the session's",
+        arguments: [(2, 60, 2, .tooLarge), (3, 50, 2, .tooLarge), (3, 60, 1, .protocolViolation), (3, 60, 2, nil)]
+            as [(Int, Int, Int, TransferFailure.Kind?)])
+    func fieldLimits(count: Int, size: Int, interimResponses: Int, kind: TransferFailure.Kind?) async throws {
+        let interim = "HTTP/1.1 103 Early Hints\r\nLink: <a>\r\n\r\n"
+        let field = "Field: \(String(repeating: "x", count: 45))\r\n"
+        let end = try await Self.run("\(interim)\(interim)HTTP/1.1 200 OK\r\nA: 1\r\n\(field)Content-Length: 0\r\n\r\n") {
+            $0.options.maximumHeaderCount = count
+            $0.options.maximumHeaderSize = size
+            $0.options.maximumInterimResponses = interimResponses
+        }
+        #expect(end.failure?.kind == kind)
+        #expect((end.head == nil) == (kind != nil))
+    }
+
+    @Test("by default a field may have 64 KiB, and a head a thousand of them", arguments: [true, false])
+    func defaultFieldLimits(fits: Bool) async throws {
+        let long = "X: \(String(repeating: "x", count: (64 << 10) - (fits ? 5 : 4)))\r\n"
+        let many = String(repeating: "A: 1\r\n", count: fits ? 999 : 1000)
+        for fields in [long, many] {
+            let end = try await Self.run("HTTP/1.1 200 OK\r\n\(fields)Content-Length: 0\r\n\r\n")
+            #expect(end.failure?.kind == (fits ? nil : .tooLarge))
+        }
+    }
+
+    @Test(
         "responses without a body",
         arguments: [
             (HTTPMethod.head, "/bytes/1000", 200), (.get, "/status/204", 204), (.get, "/status/304", 304), (.head, "/status/404", 404),

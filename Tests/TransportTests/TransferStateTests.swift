@@ -6,8 +6,11 @@ import Testing
 @testable import CurlewTransport
 
 @Suite(.timeLimit(.minutes(1))) struct TransferStateTests {
-    private static func state(_ method: HTTPMethod = .get, mayRepeat: Bool = true, headSize: Int = 4096) -> Machine {
-        Machine(TransferState(method: method, mayRepeat: mayRepeat, maximumHeadSize: headSize))
+    private static func state(
+        _ method: HTTPMethod = .get, mayRepeat: Bool = true, headSize: Int = 4096, fieldSize: Int = 4096, fieldCount: Int = 100
+    ) -> Machine {
+        let limits = TransferState.HeadLimits(size: headSize, fieldSize: fieldSize, fieldCount: fieldCount, interimResponses: 32)
+        return Machine(TransferState(method: method, mayRepeat: mayRepeat, limits: limits))
     }
 
     @Test("the phases of a transfer follow each other")
@@ -89,6 +92,30 @@ import Testing
             return
         }
         #expect(state.failureAtEnd(CURLE_WRITE_ERROR, "Failed writing header") == .tooLarge)
+    }
+
+    @Test(
+        "the fields of a head and its trailers have a limit in number, interim heads one of their own", arguments: [(3, true), (4, false)])
+    func fieldCount(count: Int, fits: Bool) {
+        let state = Self.state(fieldCount: 3)
+        for line in ["HTTP/1.1 103 Early Hints\r\n", "A: 1\r\n", "B: 2\r\n", "C: 3\r\n", "\r\n", "HTTP/1.1 200 OK\r\n"] {
+            #expect(state.take(line) == .proceed)
+        }
+        for index in 1...count { #expect(state.take("X\(index): x\r\n") == .proceed) }
+        #expect(state.take("\r\n").isDelivery == fits)
+        guard fits else {
+            #expect(state.failureAtEnd(CURLE_WRITE_ERROR, "Failed writing header") == .tooLarge)
+            return
+        }
+        #expect(state.take("Trailer: 4\r\n") == .fail(.tooLarge, "The response's head exceeds the limit of 3 fields"))
+    }
+
+    @Test("a field has a limit in bytes", arguments: [(20, true), (21, false)])
+    func fieldSize(size: Int, fits: Bool) {
+        let state = Self.state(fieldSize: 20)
+        _ = state.take("HTTP/1.1 200 OK\r\n")
+        let action = state.take("X: \(String(repeating: "x", count: size - 5))\r\n")
+        #expect(action == (fits ? .proceed : .fail(.tooLarge, "A field of the response's head exceeds the limit of 20 bytes")))
     }
 
     @Test("trailers are no second head, even if they look like one")
