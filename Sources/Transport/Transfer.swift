@@ -30,12 +30,12 @@ final class Transfer: MultiMember, DeadlineHolder {
     @exclusivity(unchecked) private var start = Transfer.idle
     @exclusivity(unchecked) private(set) var hostKey: UInt64 = 0
     @exclusivity(unchecked) private(set) var isSecure = false
-    @exclusivity(unchecked) private(set) var state = TransferState(method: .get, mayRepeat: true, limits: TransferState.HeadLimits())
+    @exclusivity(unchecked) var state = TransferState(method: .get, mayRepeat: true, limits: TransferState.HeadLimits())
     @exclusivity(unchecked) private var observer: (any TransferObserver)?
     @exclusivity(unchecked) private var decoder: ContentDecoder?
     @exclusivity(unchecked) private var ownError: (any Error)?
     /// A 401 that libcurl may answer: whether it does shows only by what it does next.
-    @exclusivity(unchecked) private var heldHead: ResponseHead?
+    @exclusivity(unchecked) var heldHead: ResponseHead?
     /// The number of bytes that the request's body has to have; `nil` when nobody knows.
     @exclusivity(unchecked) private(set) var bodyLength: Int64?
 
@@ -50,18 +50,11 @@ final class Transfer: MultiMember, DeadlineHolder {
     @exclusivity(unchecked) var question: TrustQuestion?
     /// Whether the loop's queue counts it, rather than libcurl.
     @exclusivity(unchecked) var isQueuedByUs = true
-    /// Sockets that libcurl opened for this transfer and has not used yet.
-    @exclusivity(unchecked) private var openedSockets: [Int32] = []
-    /// OpenSSL's object for the connection in use, to tell it by.
-    private var tlsSession: UnsafeRawPointer?
+    @exclusivity(unchecked) var connection = Connection()
     /// Body bytes behind the decoder, if there is one.
     private var decodedBytes: Int64 = 0
     @exclusivity(unchecked) private(set) var bodyBytesSent: Int64 = 0
     @exclusivity(unchecked) var bodyBytesSeenOff: Int64 = 0
-    @exclusivity(unchecked) private var tlsVersion: String?
-    @exclusivity(unchecked) private var tlsCipher: String?
-    /// Whether the host has asked for a certificate that we have not, on a new connection.
-    @exclusivity(unchecked) private var lacksCertificate = false
 
     /// From here on a decoded body is compared with what was received.
     private static let largestUnsuspectedBody = 16 << 20
@@ -112,20 +105,17 @@ final class Transfer: MultiMember, DeadlineHolder {
         question = nil
         isQueuedByUs = true
         bodyLength = nil
-        forgetOpenedSockets()
+        connection.forget()
         bodyBytesSent = 0
         bodyBytesSeenOff = 0
-        tlsVersion = nil
-        tlsCipher = nil
-        lacksCertificate = false
     }
 
     /// Makes the handle ready for libcurl, again after a connection turned out stale.
     func prepare() throws(OptionError) {
         state.launched()
-        forgetOpenedSockets()
+        connection.forgetSockets()
+        connection.tlsSession = nil
         decodedBytes = 0
-        tlsSession = nil
         refusedAddress = nil
         decoder = nil
         heldHead = nil
@@ -165,70 +155,7 @@ final class Transfer: MultiMember, DeadlineHolder {
 
     override func opened(_ socket: Int32) {
         super.opened(socket)
-        openedSockets.append(socket)
-    }
-
-    private func forgetOpenedSockets() {
-        if !openedSockets.isEmpty { openedSockets.removeAll(keepingCapacity: true) }
-    }
-
-    /// The connection stands: whether the request may go out.
-    func requestStarts(localPort: Int32, remotePort: Int32, remoteAddress: UnsafePointer<CChar>?) -> TransferState.RequestAction {
-        let isKept = openedSockets.isEmpty
-        let connection = KeptConnections.key(localPort, remotePort, remoteAddress)
-        let socket =
-            isKept ? loop.connections.socket(of: connection) : loop.connections.opened(connection, localPort, among: openedSockets)
-        forgetOpenedSockets()
-        guard mayUse(remoteAddress) else { return .refuseConnection }
-        let isSpoilt = isKept && KeptConnections.isSpoilt(socket, isSecure: isSecure)
-        if !isSpoilt, isSecure, let requirement = request.prepared.options.tls.trust, !isTrusted(socket, requirement) {
-            return .refuseConnection
-        }
-        if isSecure, !isSpoilt, !meetsHost(isKept: isKept) { return .refuseConnection }
-        let action = state.requestStarts(isSpoilt: isSpoilt, isKept: isKept)
-        guard action == .send else { return action }
-        heldHead = nil
-        lastActivity = loop.now
-        if request.body == nil { requestEnded() } else { loop.armTimer(self) }
-        if isSecure, tlsVersion == nil {
-            tlsVersion = ccurlew_tls_version(handle.raw).map { String(cString: $0) }
-            tlsCipher = ccurlew_tls_cipher(handle.raw).map { String(cString: $0) }
-            lacksCertificate = !isKept && request.options.tls.clientCertificate == nil && ccurlew_tls_asked_for_certificate(handle.raw)
-        }
-        return .send
-    }
-
-    /// Whether a kept connection, which another session may have made, leads to an address that is allowed; if not, why is noted.
-    private func mayUse(_ remoteAddress: UnsafePointer<CChar>?) -> Bool {
-        let addresses = addresses
-        guard addresses.isLimited, let remoteAddress, let address = NetworkAddress(String(cString: remoteAddress)) else { return true }
-        guard !addresses.allows(address) else { return true }
-        state.refusedConnection(.addressNotAllowed, Self.refusal(of: address))
-        return false
-    }
-
-    /// Notes the connection; `false` if its host is refused because its certificate has no alternative names.
-    private func meetsHost(isKept: Bool) -> Bool {
-        tlsSession = ccurlew_tls_session(handle.raw)
-        guard !isKept else { return true }
-        guard !request.prepared.options.tls.verifiesHostName || ccurlew_tls_has_names(handle.raw) else {
-            state.refusedConnection(.serverCertificate, "The host's certificate has no alternative names, and so names no host")
-            return false
-        }
-        loop.closingAlerts.watch(handle, for: loop)
-        return true
-    }
-
-    /// Whether the connection's certificates are what is required; if not, why is noted.
-    private func isTrusted(_ socket: Int32, _ requirement: TrustRequirement) -> Bool {
-        switch loop.trust.judge(handle, socket: socket, by: requirement, request.options.tls) {
-        case .trusted: return true
-        case .refused(let message): state.refusedConnection(.serverCertificate, message)
-        case .undecided(let question):
-            state.setUp(reached: .securing)
-            self.question = question
-        }
-        return false
+        connection.openedSockets.append(socket)
     }
 
     /// Fills libcurl's buffer with the next bytes of the request's body.
@@ -266,7 +193,7 @@ final class Transfer: MultiMember, DeadlineHolder {
         return Int(CURL_READFUNC_PAUSE)
     }
 
-    private func requestEnded() {
+    func requestEnded() {
         state.requestEnded()
         requestSentAt = loop.now
         loop.armTimer(self)
@@ -383,7 +310,7 @@ final class Transfer: MultiMember, DeadlineHolder {
     /// Whether nothing says that a body is whole but the end of a connection that anybody might have cut.
     private var isCutShort: Bool {
         isSecure && state.isFramedByEnd && handle.httpVersion != .http2 && request.prepared.options.tls.requiresClosingAlert
-            && loop.closingAlerts.isMissing(on: tlsSession)
+            && loop.closingAlerts.isMissing(on: connection.tlsSession)
     }
 
     /// What libcurl's result means.
@@ -397,7 +324,7 @@ final class Transfer: MultiMember, DeadlineHolder {
         }
         noteSetUpPhase()
         // Of several addresses some may have been tried, and failed by themselves.
-        if let refusedAddress, openedSockets.isEmpty, code == CURLE_COULDNT_CONNECT {
+        if let refusedAddress, connection.openedSockets.isEmpty, code == CURLE_COULDNT_CONNECT {
             _ = state.fail(.addressNotAllowed, Self.refusal(of: refusedAddress))
         }
         return state.ended(code: code, message: handle.message(for: code), usesProxy: proxy != nil)
@@ -407,7 +334,7 @@ final class Transfer: MultiMember, DeadlineHolder {
     func error(_ verdict: TransferState.Verdict, code: CURLcode) -> (any Error)? {
         if let ownError { return ownError }
         guard case .failure(var kind, var message) = verdict else { return nil }
-        if lacksCertificate, kind == .connectionLost, state.phase < .receivingHead {
+        if connection.lacksCertificate, kind == .connectionLost, state.phase < .receivingHead {
             // In TLS 1.3 the host says so after the handshake only, and its word may get lost with the connection.
             kind = .clientCertificate
             message = "The host asked for a client certificate, and ended the connection without one: \(message)"
@@ -445,8 +372,8 @@ final class Transfer: MultiMember, DeadlineHolder {
         let queued = Int64(launchedAt - min(mailedAt, launchedAt))
         metrics.nanoseconds.queue = queued
         handle.readMetrics(into: &metrics, since: queued)
-        metrics.tlsVersion = tlsVersion
-        metrics.tlsCipher = tlsCipher
+        metrics.tlsVersion = connection.tlsVersion
+        metrics.tlsCipher = connection.tlsCipher
         if state.statusCode == 0 { metrics.httpVersion = nil }
         return metrics
     }

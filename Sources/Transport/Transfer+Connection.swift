@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+import CCurlew
+import CurlewHTTP
+
+// The connection that a request goes out on: whether it may, and what is known of it.
+
+extension Transfer {
+    /// What is known of the connection in use.
+    struct Connection {
+        /// Sockets that libcurl opened for this transfer and has not used yet.
+        var openedSockets: [Int32] = []
+        /// OpenSSL's object for it, to tell it by.
+        var tlsSession: UnsafeRawPointer?
+        var tlsVersion: String?
+        var tlsCipher: String?
+        /// Whether the host has asked for a certificate that we have not, on a new connection.
+        var lacksCertificate = false
+
+        /// Forgets all for the next request.
+        mutating func forget() {
+            forgetSockets()
+            tlsVersion = nil
+            tlsCipher = nil
+            lacksCertificate = false
+        }
+
+        mutating func forgetSockets() {
+            if !openedSockets.isEmpty { openedSockets.removeAll(keepingCapacity: true) }
+        }
+    }
+
+    /// The connection stands: whether the request may go out.
+    func requestStarts(localPort: Int32, remotePort: Int32, remoteAddress: UnsafePointer<CChar>?) -> TransferState.RequestAction {
+        let isKept = connection.openedSockets.isEmpty
+        let key = KeptConnections.key(localPort, remotePort, remoteAddress)
+        let socket =
+            isKept ? loop.connections.socket(of: key) : loop.connections.opened(key, localPort, among: connection.openedSockets)
+        connection.forgetSockets()
+        guard mayUse(remoteAddress) else { return .refuseConnection }
+        let isSpoilt = isKept && KeptConnections.isSpoilt(socket, isSecure: isSecure)
+        if !isSpoilt, isSecure, let requirement = request.prepared.options.tls.trust, !isTrusted(socket, requirement) {
+            return .refuseConnection
+        }
+        if isSecure, !isSpoilt, !meetsHost(isKept: isKept) { return .refuseConnection }
+        let action = state.requestStarts(isSpoilt: isSpoilt, isKept: isKept)
+        guard action == .send else { return action }
+        heldHead = nil
+        lastActivity = loop.now
+        if request.body == nil { requestEnded() } else { loop.armTimer(self) }
+        if isSecure, connection.tlsVersion == nil {
+            connection.tlsVersion = ccurlew_tls_version(handle.raw).map { String(cString: $0) }
+            connection.tlsCipher = ccurlew_tls_cipher(handle.raw).map { String(cString: $0) }
+            let hasNone = !isKept && request.options.tls.clientCertificate == nil
+            connection.lacksCertificate = hasNone && ccurlew_tls_asked_for_certificate(handle.raw)
+        }
+        return .send
+    }
+
+    /// Whether a kept connection, which another session may have made, leads to an address that is allowed; if not, why is noted.
+    private func mayUse(_ remoteAddress: UnsafePointer<CChar>?) -> Bool {
+        let addresses = addresses
+        guard addresses.isLimited, let remoteAddress, let address = NetworkAddress(String(cString: remoteAddress)) else { return true }
+        guard !addresses.allows(address) else { return true }
+        state.refusedConnection(.addressNotAllowed, Self.refusal(of: address))
+        return false
+    }
+
+    /// Notes the connection; `false` if its host is refused because its certificate has no alternative names.
+    private func meetsHost(isKept: Bool) -> Bool {
+        connection.tlsSession = ccurlew_tls_session(handle.raw)
+        guard !isKept else { return true }
+        guard !request.prepared.options.tls.verifiesHostName || ccurlew_tls_has_names(handle.raw) else {
+            state.refusedConnection(.serverCertificate, "The host's certificate has no alternative names, and so names no host")
+            return false
+        }
+        loop.closingAlerts.watch(handle, for: loop)
+        return true
+    }
+
+    /// Whether the connection's certificates are what is required; if not, why is noted.
+    private func isTrusted(_ socket: Int32, _ requirement: TrustRequirement) -> Bool {
+        switch loop.trust.judge(handle, socket: socket, by: requirement, request.options.tls) {
+        case .trusted: return true
+        case .refused(let message): state.refusedConnection(.serverCertificate, message)
+        case .undecided(let question):
+            state.setUp(reached: .securing)
+            self.question = question
+        }
+        return false
+    }
+}
