@@ -101,8 +101,7 @@ open class Request: @unchecked Sendable {  // the state is the delegate's, behin
 
     /// Starts the request, or lets it go on. A request that could not be made runs its handlers anyway.
     open func resume() {
-        delegate.noteStart(byUser: true)
-        task?.resume()
+        delegate.noteStart(byUser: true)?.resume()
         if session.isMonitored { session.tellMonitors { [self] in $0.requestDidResume(self) } }
     }
 

@@ -22,18 +22,24 @@ extension DataRequest {
 
     /// The same for a serializer that may need no more than the head.
     func makeResponse<Value>(_ serializer: DataResponseSerializer<Value>) -> DataResponse<Value> {
-        makeResponse(context, makeResult(serializer))
+        makeResponse(context, Result { try makeValue(serializer) })
     }
 
     /// What a serializer makes of the response, for those who want nothing else of it.
-    func makeResult<Value>(_ serializer: DataResponseSerializer<Value>) -> Result<Value, any Error> {
-        guard let serializeBody = serializer.serializeBody else {
-            let context = context
-            return serializer.serializeResponse(context.request, context.response, delegate.data, delegate.error)
-        }
+    ///
+    /// Throws rather than returns a result: generic code that is not specialised looks up that type for each request.
+    func makeValue<Value>(_ serializer: DataResponseSerializer<Value>) throws -> Value {
+        guard let serializeBody = serializer.serializeBody else { return try makeValueOfContext(serializer) }
         let (error, head) = delegate.state.withLock { ($0.error, $0.head) }
-        if let error { return .failure(error) }
-        return serializeBody(head, delegate.data)
+        if let error { throw error }
+        return try serializeBody(head, delegate.data)
+    }
+
+    /// The same for a serializer that needs Foundation's objects. Inlined it would bring its result, and the look-up, with it.
+    @inline(never)
+    private func makeValueOfContext<Value>(_ serializer: DataResponseSerializer<Value>) throws -> Value {
+        let context = context
+        return try serializer.serializeResponse(context.request, context.response, delegate.data, delegate.error).get()
     }
 
     private func makeResponse<Value>(_ context: ResponseContext, _ result: Result<Value, any Error>) -> DataResponse<Value> {

@@ -26,8 +26,11 @@ public struct DataTask<Value: Sendable>: Sendable {
     /// The value, or why there is none.
     public var result: Result<Value, any Error> {
         get async {
-            await request.waitForEnd()
-            return request.session.delivered(request.makeResult(serializer))
+            do {
+                return .success(try await value)
+            } catch {
+                return .failure(error)
+            }
         }
     }
 
@@ -37,7 +40,11 @@ public struct DataTask<Value: Sendable>: Sendable {
     public var value: Value {
         get async throws {
             await request.waitForEnd()
-            return try request.session.delivered(request.makeResult(serializer)).get()
+            do {
+                return try request.makeValue(serializer)
+            } catch {
+                throw request.session.delivered(error)
+            }
         }
     }
 

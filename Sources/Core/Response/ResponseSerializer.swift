@@ -33,7 +33,7 @@ public struct DataResponseSerializer<Value>: DataResponseSerializerProtocol {
     /// Makes the value; see ``DataResponseSerializerProtocol/serializeResponse``.
     public let serializeResponse: @Sendable (URLRequest?, HTTPURLResponse?, Data?, (any Error)?) -> Result<Value, any Error>
     /// The same for what needs no more than the head: Foundation's objects cost more than all the rest.
-    let serializeBody: (@Sendable (ResponseHead?, Data?) -> Result<Value, any Error>)?
+    let serializeBody: (@Sendable (ResponseHead?, Data?) throws -> Value)?
 
     /// Makes a serializer of a closure.
     @preconcurrency
@@ -43,11 +43,11 @@ public struct DataResponseSerializer<Value>: DataResponseSerializerProtocol {
     }
 
     /// Makes a serializer of what is done with a body when there is no error.
-    init(serializeBody: @escaping @Sendable (ResponseHead?, Data?) -> Result<Value, any Error>) {
+    init(serializeBody: @escaping @Sendable (ResponseHead?, Data?) throws -> Value) {
         self.serializeBody = serializeBody
         serializeResponse = { request, response, data, error in
             if let error { return .failure(error) }
-            return serializeBody(ResponseContext(request: request, response: response).head, data)
+            return Result { try serializeBody(ResponseContext(request: request, response: response).head, data) }
         }
     }
 }

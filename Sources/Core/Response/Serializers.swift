@@ -10,44 +10,46 @@ package enum Serializers {
         head?.statusCode == 204 || head?.statusCode == 205
     }
 
-    private static func failure<Value>(_ reason: CurlewError.ResponseSerializationFailureReason) -> Result<Value, any Error> {
-        .failure(CurlewError.responseSerializationFailed(reason: reason))
+    private static func failure(_ reason: CurlewError.ResponseSerializationFailureReason) -> CurlewError {
+        .responseSerializationFailed(reason: reason)
     }
 
     package static let data = DataResponseSerializer<Data> { head, data in
-        if isEmpty(head) { return .success(Data()) }
-        return data.map { .success($0) } ?? failure(.inputDataNil)
+        if isEmpty(head) { return Data() }
+        guard let data else { throw failure(.inputDataNil) }
+        return data
     }
 
     package static func string(_ encoding: String.Encoding?) -> DataResponseSerializer<String> {
         DataResponseSerializer { head, data in
-            if isEmpty(head) { return .success("") }
-            guard let data else { return failure(.inputDataNil) }
+            if isEmpty(head) { return "" }
+            guard let data else { throw failure(.inputDataNil) }
             let actual = encoding ?? head?.value(for: "Content-Type").flatMap { String.Encoding(contentType: $0) } ?? .isoLatin1
-            return String(data: data, encoding: actual).map { .success($0) } ?? failure(.stringSerializationFailed(encoding: actual))
+            guard let string = String(data: data, encoding: actual) else { throw failure(.stringSerializationFailed(encoding: actual)) }
+            return string
         }
     }
 
     package static func json(_ options: JSONSerialization.ReadingOptions) -> DataResponseSerializer<Any> {
         DataResponseSerializer { head, data in
-            if isEmpty(head) { return .success(NSNull()) }
-            guard let data, !data.isEmpty else { return failure(.inputDataNilOrZeroLength) }
+            if isEmpty(head) { return NSNull() }
+            guard let data, !data.isEmpty else { throw failure(.inputDataNilOrZeroLength) }
             do {
-                return .success(try JSONSerialization.jsonObject(with: data, options: options))
+                return try JSONSerialization.jsonObject(with: data, options: options)
             } catch {
-                return failure(.jsonSerializationFailed(error: error))
+                throw failure(.jsonSerializationFailed(error: error))
             }
         }
     }
 
     package static func propertyList(_ options: PropertyListSerialization.ReadOptions) -> DataResponseSerializer<Any> {
         DataResponseSerializer { head, data in
-            if isEmpty(head) { return .success(NSNull()) }
-            guard let data, !data.isEmpty else { return failure(.inputDataNilOrZeroLength) }
+            if isEmpty(head) { return NSNull() }
+            guard let data, !data.isEmpty else { throw failure(.inputDataNilOrZeroLength) }
             do {
-                return .success(try PropertyListSerialization.propertyList(from: data, options: options, format: nil))
+                return try PropertyListSerialization.propertyList(from: data, options: options, format: nil)
             } catch {
-                return failure(.propertyListSerializationFailed(error: error))
+                throw failure(.propertyListSerializationFailed(error: error))
             }
         }
     }
@@ -56,11 +58,11 @@ package enum Serializers {
         Value
     > {
         DataResponseSerializer { _, data in
-            guard let data, !data.isEmpty else { return failure(.inputDataNilOrZeroLength) }
+            guard let data, !data.isEmpty else { throw failure(.inputDataNilOrZeroLength) }
             do {
-                return .success(try decoder.decode(Value.self, from: data))
+                return try decoder.decode(Value.self, from: data)
             } catch {
-                return failure(.decodingFailed(error: error))
+                throw failure(.decodingFailed(error: error))
             }
         }
     }

@@ -72,7 +72,6 @@ open class SessionDelegate: @unchecked Sendable {  // everything mutable is behi
     private func validate(_ request: Request, isOnQueue: Bool) {
         while let validator = request.delegate.nextValidator() {
             guard isOnQueue || !validator.isCustom else {
-                // Added by another thread while the others ran here.
                 return request.session.queue.async {
                     request.delegate.run(validator, on: request)
                     self.validate(request, isOnQueue: true)
@@ -102,7 +101,11 @@ open class SessionDelegate: @unchecked Sendable {  // everything mutable is behi
 
     private func ask(_ retrier: any RequestRetrier, of manager: SessionManager, about request: Request, _ error: any Error) {
         retrying.withLock { $0[ObjectIdentifier(request)] = request }
-        guard let attempt = request.delegate.state.withLock({ $0.lifecycle.beginRetrying() }) else { return finish(request) }
+        let attempt = request.delegate.state.withLock { state in
+            state.hasWaited = true
+            return state.lifecycle.beginRetrying()
+        }
+        guard let attempt else { return finish(request) }
         // One of both sees the other: the session's end this request, or this line that end.
         if request.session.isInvalidated { return endRetrying(request, with: CurlewError.sessionInvalidated) }
         request.session.queue.async {
@@ -151,7 +154,8 @@ open class SessionDelegate: @unchecked Sendable {  // everything mutable is behi
             self[task] = request
             guard request.delegate.begin(task, attempt: attempt, isRetry: isRetry) else { return self[task] = nil }
             request.session.tellMonitors { $0.request(request, didCreate: task) }
-            forget(request, task: old)
+            forget(request)
+            if let old { self[old] = nil }
             if isRetry { task.resume() } else { resumeFirst(task, of: request, by: manager) }
         } catch let pending as PendingAdaptation {
             prepare(pending, of: request, attempt: attempt, isRetry: isRetry)
@@ -173,6 +177,7 @@ open class SessionDelegate: @unchecked Sendable {  // everything mutable is behi
     private func wait(for pending: PendingAdaptation, of request: Request) {
         retrying.withLock { $0[ObjectIdentifier(request)] = request }
         let attempt = request.delegate.state.withLock { state in
+            state.hasWaited = true
             // The wait is no failure.
             state.error = nil
             return state.lifecycle.beginRetrying()
@@ -228,7 +233,9 @@ open class SessionDelegate: @unchecked Sendable {  // everything mutable is behi
 
     /// Forgets the request before its handlers run: they may begin another attempt.
     private func release(_ request: Request) {
-        forget(request, task: request.task)
+        let (task, hasWaited) = request.delegate.state.withLock { ($0.task, $0.hasWaited) }
+        if let task { self[task] = nil }
+        if hasWaited { forget(request) }
         request.delegate.finish()
         if request.session.isMonitored { request.session.tellMonitors { $0.requestDidFinish(request) } }
     }
@@ -245,9 +252,9 @@ open class SessionDelegate: @unchecked Sendable {  // everything mutable is behi
         }
     }
 
-    private func forget(_ request: Request, task: SessionTask?) {
-        if let task { self[task] = nil }
-        retrying.withLock { if !$0.isEmpty { $0[ObjectIdentifier(request)] = nil } }
+    /// The request waits no more.
+    private func forget(_ request: Request) {
+        retrying.withLock { $0[ObjectIdentifier(request)] = nil }
     }
 
     // MARK: Ends without a transfer

@@ -215,14 +215,13 @@ class DataTaskDelegate: TaskDelegate, @unchecked Sendable {  // as its superclas
 
     /// The closure gets everything before the request ends.
     override var mustConcludeOnQueue: Bool {
-        let mustSettle = bodyState.withLock { state in
+        bodyState.withLock { state in
             switch state.body {
             case .kept: false
             case .streamed(let buffer): buffer.hasDrain
             case .file: true
             }
         }
-        return mustSettle || super.mustConcludeOnQueue
     }
 
     override func settle() {

@@ -250,7 +250,7 @@ final class DownloadTaskDelegate: TaskDelegate, @unchecked Sendable {  // as its
     }
 
     override var mustConcludeOnQueue: Bool {
-        fileState.withLock { !$0.isSettled } || super.mustConcludeOnQueue
+        fileState.withLock { !$0.isSettled }
     }
 
     /// Closes the file and, where a closure says so, brings it to its destination: that is asked whatever the response is.

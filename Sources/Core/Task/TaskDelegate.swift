@@ -26,6 +26,8 @@ open class TaskDelegate: @unchecked Sendable {  // the state is behind a lock
         var retryCount: UInt = 0
         /// Whether the request was told to start, be there a task or not yet.
         var isResumed = false
+        /// Whether the request has been among those that wait for a retrier or its delay.
+        var hasWaited = false
         var startTime: CFAbsoluteTime?
         var initialResponseTime: CFAbsoluteTime?
         var endTime: CFAbsoluteTime?
@@ -181,11 +183,15 @@ open class TaskDelegate: @unchecked Sendable {  // the state is behind a lock
     /// Forgets what the last attempt brought. For subclasses.
     func reset() {}
 
+    /// The request starts, or could not be made; the task, if there is one.
+    ///
     /// - Parameter byUser: whether somebody has said so, and not the manager by itself.
-    func noteStart(byUser: Bool = false) {
+    @discardableResult
+    func noteStart(byUser: Bool = false) -> SessionTask? {
         state.withLock { state in
             if byUser { state.isResumed = true }
             if state.startTime == nil { state.startTime = CFAbsoluteTime.now }
+            return state.task
         }
     }
 
@@ -299,8 +305,9 @@ open class TaskDelegate: @unchecked Sendable {  // the state is behind a lock
     func taskEnded(_ outcome: TransferOutcome) -> RequestLifecycle.Action {
         taskWillEnd(outcome)
         return state.withLock { state in
+            let wasStarted = state.task?.completed(state.head, outcome.metrics) ?? false
             // What was never started was no exchange.
-            if state.task?.completed(state.head, outcome.metrics) == true { state.transactions.append(outcome.metrics) }
+            if wasStarted { state.transactions.append(outcome.metrics) }
             state.endTime = CFAbsoluteTime.now
             state.hasSucceeded = outcome.error == nil
             if case .refuse(let error) = verdict, state.error == nil { state.error = error }
@@ -323,12 +330,9 @@ open class TaskDelegate: @unchecked Sendable {  // the state is behind a lock
 
     // MARK: The end
 
-    /// Whether the end of the request has to run on the session's queue: it may block, or run code of users.
-    var mustConcludeOnQueue: Bool {
-        state.withLock { state in
-            state.validators[state.nextValidator...].contains { $0.isCustom }
-        }
-    }
+    /// Whether the end of the request has to begin on the session's queue: it may block, or run code of users, validations apart. For
+    /// subclasses.
+    var mustConcludeOnQueue: Bool { false }
 
     /// Puts in order what was received, before it is validated. For subclasses; on the session's queue.
     func settle() {}
