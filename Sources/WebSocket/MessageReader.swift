@@ -156,9 +156,15 @@ struct MessageReader {
         let end = limits.message
         do {
             _ = try inflater.decompress(bytes) { piece in
-                if piece.count > end - partial.bytes.count { violation = tooLarge("A message", end) }
-                if violation == nil, partial.isText, !partial.validator.consume(piece) { violation = Self.notUTF8 }
-                if violation == nil { partial.bytes.append(contentsOf: piece) }
+                // In the order of the bytes: what is wrong first counts, however they come.
+                let fitting = UnsafeRawBufferPointer(rebasing: piece.prefix(end - partial.bytes.count))
+                if partial.isText, !partial.validator.consume(fitting) {
+                    violation = Self.notUTF8
+                } else if fitting.count < piece.count {
+                    violation = tooLarge("A message", end)
+                } else {
+                    partial.bytes.append(contentsOf: piece)
+                }
                 return violation == nil
             }
         } catch {

@@ -135,6 +135,18 @@ import Testing
         }
     }
 
+    @Test(
+        "of two things that are wrong with a compressed text the first one counts, however it is cut",
+        arguments: [(10, WebSocketCloseCode.invalidPayload), (300, .messageTooBig), (400, .messageTooBig)])
+    func firstViolation(place: Int, code: WebSocketCloseCode) throws {
+        let text = Data(repeating: 0x61, count: place) + [0xFF] + Data(repeating: 0x61, count: 1000)
+        let compressed = try #require(try MessageDeflater(DeflateAgreement(), WebSocketCompression()).compress(text))
+        for size in [1, compressed.count + 2] {
+            let bytes = WebSocketPeer.frame(.text, compressed, isCompressed: true)
+            #expect(events(bytes, by: size, limits: .init(frame: 140, message: 300), inflater: inflater()).code == code)
+        }
+    }
+
     // MARK: Compression
 
     private func inflater() -> MessageInflater { MessageInflater(DeflateAgreement()) }
