@@ -51,16 +51,23 @@ struct LoadRun {
 
     /// Makes the requests one behind the other, a few at a time.
     func soak() async throws {
+        // In another session, which is gone then: how many connections one has at a given moment is up to the machine.
+        _ = try await request(Self.few, "/bytes/10", configuration(width: Self.width))
+        ledger.begin()
+        await soakSession()
+        ledger.report()
+    }
+
+    private func soakSession() async {
         let manager = SessionManager(configuration: configuration(width: Self.width))
+        ledger.watch(manager, manager.session)
         let start = ContinuousClock.now
         var right = await requests(count / 10, manager)
         Probe.report("tenth", ProcessProbe.residentBytes)
-        ledger.begin()
         right += await requests(count - count / 10, manager)
         Probe.report("end", ProcessProbe.residentBytes)
         Probe.report("right", right)
         Probe.report("perSecond", Int(Double(count) / (start.duration(to: .now) / .seconds(1))))
-        ledger.report()
     }
 
     private func requests(_ count: Int, _ manager: SessionManager) async -> Int {
