@@ -16,17 +16,22 @@ enum DispatchStart {
     static func run() {
         let spare = (0..<descriptorCount).map { _ in open("/", O_RDONLY | O_CLOEXEC) }
         for descriptor in spare where descriptor >= 0 { close(descriptor) }
-        if spare.contains(where: { $0 < 0 }) { refuse() }
-        for number in traps { signal(number) { _ in DispatchStart.refuse() } }
+        if spare.contains(where: { $0 < 0 }) {
+            refuse("curlew: can't start: the system refuses file descriptors (ulimit -n), a dozen of which are needed\n")
+        }
+        for number in traps { signal(number) { _ in DispatchStart.refuseForDispatch() } }
         let timer = DispatchSemaphore(value: 0)
         DispatchQueue.global().asyncAfter(deadline: .now() + .microseconds(1)) { timer.signal() }
-        if timer.wait(timeout: .now() + limit) == .timedOut { refuse() }
+        if timer.wait(timeout: .now() + limit) == .timedOut { refuseForDispatch() }
         for number in traps { signal(number, SIG_DFL) }
     }
 
-    /// Also called as a signal handler: does only what one may do.
-    private static func refuse() {
-        let message: StaticString = "curlew: can't start: the system refuses file descriptors (ulimit -n), a dozen of which are needed\n"
+    /// Also called as a signal handler: it and what it calls do only what one may do.
+    private static func refuseForDispatch() {
+        refuse("curlew: can't start: the system refuses libdispatch what it needs: descriptors, threads or memory (ulimit -a)\n")
+    }
+
+    private static func refuse(_ message: StaticString) -> Never {
         _ = write(2, message.utf8Start, message.utf8CodeUnitCount)
         _exit(ExitStatus.other.rawValue)
     }

@@ -157,7 +157,7 @@ struct MessageReader {
         do {
             _ = try inflater.decompress(bytes) { piece in
                 // In the order of the bytes: what is wrong first counts, however they come.
-                let fitting = UnsafeRawBufferPointer(rebasing: piece.prefix(end - partial.bytes.count))
+                let fitting = UnsafeRawBufferPointer(rebasing: piece.prefix(max(end - partial.bytes.count, 0)))
                 if partial.isText, !partial.validator.consume(fitting) {
                     violation = Self.notUTF8
                 } else if fitting.count < piece.count {

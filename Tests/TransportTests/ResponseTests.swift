@@ -179,6 +179,14 @@ import Testing
         }
     }
 
+    @Test("a field that libcurl does not take is too large, whatever is allowed", arguments: [(90 << 10, true), (120 << 10, false)])
+    func fieldBeyondLibcurl(size: Int, fits: Bool) async throws {
+        let end = try await Self.run("HTTP/1.1 200 OK\r\nX: \(String(repeating: "x", count: size))\r\nContent-Length: 0\r\n\r\n") {
+            $0.options.maximumHeaderSize = 1 << 20
+        }
+        #expect(end.failure?.kind == (fits ? nil : .tooLarge), "\(String(describing: end.failure))")
+    }
+
     @Test(
         "responses without a body",
         arguments: [

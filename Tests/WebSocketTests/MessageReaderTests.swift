@@ -147,6 +147,11 @@ import Testing
         }
     }
 
+    @Test("a limit below zero lets no compressed message through") func negativeLimit() {
+        let bytes = Self.hellos[0].1
+        #expect(events(bytes, by: bytes.count, limits: .init(frame: 140, message: -1), inflater: inflater()).code == .messageTooBig)
+    }
+
     // MARK: Compression
 
     private func inflater() -> MessageInflater { MessageInflater(DeflateAgreement()) }
