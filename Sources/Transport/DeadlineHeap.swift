@@ -26,6 +26,7 @@ package struct DeadlineHeap<Element: DeadlineHolder> {
             element.heapIndex = elements.count
             elements.append(element)
         }
+        guard elements.count > 1 else { return }
         siftDown(siftUp(element.heapIndex))
     }
 

@@ -29,8 +29,9 @@ final class EventLoopThread {
     private let mailbox: Mailbox
     private let poller: any Poller
     private let proxies = ProxySettings(environment: ProcessInfo.processInfo.environment)
-    @exclusivity(unchecked) private var buffered: MultiHandle?
-    @exclusivity(unchecked) private var streaming: MultiHandle?
+    @exclusivity(unchecked) private var pools: ConnectionPools?
+    /// For transfers that may be paused for long: they must not hold up others on a shared connection.
+    @exclusivity(unchecked) private var poolsForPausing: ConnectionPools?
     @exclusivity(unchecked) private var transfers: [Int: Transfer] = [:]
     @exclusivity(unchecked) private var streams: [Int: StreamTransfer] = [:]
     @exclusivity(unchecked) private var timers = DeadlineHeap<Transfer>()
@@ -56,8 +57,8 @@ final class EventLoopThread {
         self.poller = poller
         share = curl_share_init()
         if let share { _ = ccurlew_share_tls_sessions(share) }
-        buffered = MultiHandle(loop: self, configuration: configuration, multiplexes: multiplexes)
-        guard buffered != nil else {
+        pools = ConnectionPools(loop: self, configuration: configuration, multiplexes: multiplexes)
+        guard pools != nil else {
             if let share { curl_share_cleanup(share) }
             return nil
         }
@@ -76,8 +77,8 @@ final class EventLoopThread {
             takeCommands(&commands)
             guard !isStopping else { break }
             readOn()
-            buffered?.timerAction(at: now)
-            streaming?.timerAction(at: now)
+            pools?.timerAction(at: now)
+            poolsForPausing?.timerAction(at: now)
             collectFinished()
             expireTimers()
             launchReady()
@@ -121,7 +122,7 @@ final class EventLoopThread {
 
     private func millisecondsUntilNextDeadline() -> Int32 {
         guard ready.isEmpty, unreadStreams.isEmpty else { return 0 }
-        let next = min(buffered?.timerDeadline ?? .max, streaming?.timerDeadline ?? .max, timers.earliest ?? .max)
+        let next = min(pools?.timerDeadline ?? .max, poolsForPausing?.timerDeadline ?? .max, timers.earliest ?? .max)
         guard next != .max else { return -1 }
         let current = MonotonicTime.now()
         guard next > current else { return 0 }
@@ -155,7 +156,7 @@ final class EventLoopThread {
             return start.observer.transfer(
                 start.id, didComplete: TransferOutcome(error: CurlewError.transferFailed(failure), metrics: TransferMetrics()))
         }
-        transfer.begin(start, isCounted: multiplexes || queue.hasLimit)
+        transfer.begin(start, isCounted: multiplexes || queue.hasLimit || pools?.count ?? 1 > 1)
         transfers[start.id] = transfer
         // Who may share a connection is counted by libcurl: how many a host needs is not known before TLS has negotiated. Those that wait
         // there do so on their connect timeout.
@@ -205,7 +206,6 @@ final class EventLoopThread {
             return finish(transfer, error: CurlewError.transferFailed(failure))
         }
         guard let multi = multi(for: transfer) else { return fail(transfer, .configuration, "libcurl has no memory for a handle") }
-        multi.reserveConnections(transfers.count + max(0, configuration.maximumIdleConnections))
         transfer.multi = multi
         let code = multi.add(transfer.handle)
         guard code == CURLM_OK else {
@@ -215,17 +215,24 @@ final class EventLoopThread {
         armTimer(transfer)
     }
 
-    /// Transfers that may be paused for long must not hold up others on a shared connection: they have a pool of their own.
     private func multi(for transfer: Transfer) -> MultiHandle? {
-        guard multiplexes, transfer.request.mayPause else { return buffered }
-        if streaming == nil { streaming = MultiHandle(loop: self, configuration: configuration, multiplexes: false) }
-        return streaming
+        guard !multiplexes || !transfer.request.mayPause else {
+            if poolsForPausing == nil { poolsForPausing = ConnectionPools(loop: self, configuration: configuration, multiplexes: false) }
+            return poolsForPausing?.pool(forHost: transfer.hostKey)
+        }
+        return transfer.isQueuedByUs ? pools?.pool(forHost: transfer.hostKey) : pools?.poolForSharing()
+    }
+
+    /// Takes a transfer from libcurl.
+    private func takeBack(_ transfer: Transfer) {
+        transfer.multi?.remove(transfer.handle, host: transfer.hostKey)
+        transfer.multi = nil
     }
 
     private func collectFinished() {
         resumptions.begin()
-        while let (member, code) = buffered?.nextFinished() { member.ended(code) }
-        while let (member, code) = streaming?.nextFinished() { member.ended(code) }
+        pools?.takeFinished { $0.ended($1) }
+        poolsForPausing?.takeFinished { $0.ended($1) }
         resumptions.end()
     }
 
@@ -234,8 +241,7 @@ final class EventLoopThread {
         if let question = transfer.question { return ask(question, for: transfer) }
         let verdict = transfer.verdict(code)
         guard verdict == .useFreshConnection else { return finish(transfer, error: transfer.error(verdict, code: code)) }
-        transfer.multi?.remove(transfer.handle)
-        transfer.multi = nil
+        takeBack(transfer)
         transfer.needsFreshConnection = true
         guard transfer.bodyBytesSent == 0 || transfer.rewind() else {
             return fail(transfer, .connectionLost, "The connection ended, and the body can't be sent again")
@@ -250,7 +256,7 @@ final class EventLoopThread {
     /// The one end of every transfer.
     private func finish(_ transfer: Transfer, error: (any Error)?) {
         transfers[transfer.id] = nil
-        if let multi = transfer.multi { multi.remove(transfer.handle) }
+        takeBack(transfer)
         if transfer.isQueuedByUs, !isStopping { leaveQueue(transfer) }
         if !transfer.isQueuedByUs, transfer.state.hasHead, transfer.handle.httpVersion != .http2 {
             hostsWithoutSharing.insert(transfer.hostKey)
@@ -276,8 +282,7 @@ final class EventLoopThread {
 
     /// Has somebody judge a host's certificates, off this thread, while the transfer keeps its place without a connection.
     private func ask(_ question: TrustQuestion, for transfer: Transfer) {
-        transfer.multi?.remove(transfer.handle)
-        transfer.multi = nil
+        takeBack(transfer)
         transfer.handle.reset()
         ask(question, for: transfer.id)
     }
@@ -295,8 +300,8 @@ final class EventLoopThread {
             if let transfer = transfers[id], transfer.question == question {
                 transfer.question = nil
                 if isTrusted { run(transfer) } else { fail(transfer, .serverCertificate, question.refusal) }
-            } else if let stream = streams[id], stream.question == question, let buffered {
-                if let error = stream.judged(isTrusted: isTrusted, on: buffered) { finish(stream, error: error) }
+            } else if let stream = streams[id], stream.question == question, let pools {
+                if let error = stream.judged(isTrusted: isTrusted, on: pools) { finish(stream, error: error) }
             }
         }
     }
@@ -354,13 +359,13 @@ final class EventLoopThread {
     // MARK: Streams
 
     private func openStream(_ request: StreamTransferRequest, id: Int, observer: any StreamTransferObserver) {
-        guard let buffered, let stream = StreamTransfer(request, id: id, observer: observer, loop: self) else {
+        guard let pools, let stream = StreamTransfer(request, id: id, observer: observer, loop: self) else {
             let failure = TransferFailure(kind: .configuration, url: request.url, phase: .queued, message: "libcurl has no memory")
             return observer.stream(
                 id, didComplete: TransferOutcome(error: CurlewError.transferFailed(failure), metrics: TransferMetrics()))
         }
         streams[id] = stream
-        if let error = stream.connect(on: buffered) { finish(stream, error: error) }
+        if let error = stream.connect(on: pools) { finish(stream, error: error) }
     }
 
     /// libcurl has set up a stream's connection, or given up on it.
@@ -428,8 +433,8 @@ final class EventLoopThread {
         // In this order: handles point to multis, connections call back to this loop when they close, and all of them use the share.
         pool = []
         timers = DeadlineHeap()
-        buffered?.close()
-        streaming?.close()
+        pools?.close()
+        poolsForPausing?.close()
         if let share { curl_share_cleanup(share) }
     }
 }

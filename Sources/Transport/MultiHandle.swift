@@ -44,19 +44,43 @@ class MultiMember {
 /// One of libcurl's multi handles: a pool of connections and the transfers on it, driven by socket events and a timer.
 ///
 /// Event-loop thread only.
-final class MultiHandle {
+final class MultiHandle: DeadlineHolder {
+    /// How many transfers it should get.
+    static let capacity = 64
+
     private let pointer: UnsafeMutableRawPointer
     // Owned by the loop, as the members are.
     private unowned(unsafe) let loop: EventLoopThread
+    // Owns this one.
+    private unowned(unsafe) var pools: ConnectionPools?
+    /// Its place among the pools.
+    let place: Int
+    @exclusivity(unchecked) var deadline: Nanoseconds = 0
+    @exclusivity(unchecked) var heapIndex = -1
+    @exclusivity(unchecked) private(set) var memberCount = 0
     @exclusivity(unchecked) private var connectionCacheSize = 0
     /// When libcurl wants to be called though no socket has anything.
     @exclusivity(unchecked) private(set) var timerDeadline: Nanoseconds?
+    /// When it is to be closed, if nobody uses it until then.
+    @exclusivity(unchecked) var closesAt: Nanoseconds?
+    /// Whether libcurl was called since the finished members were taken out.
+    @exclusivity(unchecked) var wasCalled = false
 
-    /// `nil` when libcurl has no memory, or refuses to be set up.
-    init?(loop: EventLoopThread, configuration: TransportConfiguration, multiplexes: Bool) {
+    /// `nil` when libcurl has no memory.
+    init?(loop: EventLoopThread, place: Int) {
         guard let pointer = curl_multi_init() else { return nil }
         self.pointer = pointer
         self.loop = loop
+        self.place = place
+    }
+
+    /// Has libcurl report to it; `false` when libcurl refuses, and this is closed.
+    ///
+    /// - Parameters:
+    ///   - multiplexes: whether transfers share HTTP/2 connections.
+    ///   - maximumConnectionsPerHost: left to libcurl where transfers share connections.
+    func setUp(for pools: ConnectionPools, multiplexes: Bool = false, maximumConnectionsPerHost: Int? = nil) -> Bool {
+        self.pools = pools
         let context = Unmanaged.passUnretained(self).toOpaque()
         var codes = [
             ccurlew_multi_set_socket_callback(pointer, socketCallback),
@@ -65,10 +89,14 @@ final class MultiHandle {
             ccurlew_multi_set_pointer(pointer, CURLMOPT_TIMERDATA, context),
             ccurlew_multi_set_long(pointer, CURLMOPT_PIPELINING, multiplexes ? Int(CURLPIPE_MULTIPLEX) : Int(CURLPIPE_NOTHING)),
         ]
-        if multiplexes, let limit = configuration.maximumConnectionsPerHost {
-            codes.append(ccurlew_multi_set_long(pointer, CURLMOPT_MAX_HOST_CONNECTIONS, limit))
+        if let maximumConnectionsPerHost {
+            codes.append(ccurlew_multi_set_long(pointer, CURLMOPT_MAX_HOST_CONNECTIONS, maximumConnectionsPerHost))
         }
-        guard codes.allSatisfy({ $0 == CURLM_OK }) else { return nil }
+        guard codes.allSatisfy({ $0 == CURLM_OK }) else {
+            close()
+            return false
+        }
+        return true
     }
 
     /// Closes all connections. Not left to `deinit`: libcurl calls back on the way.
@@ -76,12 +104,24 @@ final class MultiHandle {
         curl_multi_cleanup(pointer)
     }
 
+    /// Whether another transfer should be added.
+    var hasRoom: Bool { memberCount < Self.capacity }
+
     func add(_ handle: EasyHandle) -> CURLMcode {
-        curl_multi_add_handle(pointer, handle.raw)
+        let code = curl_multi_add_handle(pointer, handle.raw)
+        guard code == CURLM_OK else { return code }
+        memberCount += 1
+        closesAt = nil
+        return code
     }
 
-    func remove(_ handle: EasyHandle) {
+    /// Takes a member out.
+    ///
+    /// - Parameter host: a hash of the host to which it may have left a connection.
+    func remove(_ handle: EasyHandle, host: UInt64? = nil) {
         curl_multi_remove_handle(pointer, handle.raw)
+        memberCount -= 1
+        pools?.left(self, host: host)
     }
 
     /// Sees to it that `count` connections fit into the cache.
@@ -100,16 +140,23 @@ final class MultiHandle {
         if events.contains(.readable) { mask |= CURL_CSELECT_IN }
         if events.contains(.writable) { mask |= CURL_CSELECT_OUT }
         if events.contains(.failed) { mask |= CURL_CSELECT_ERR }
-        var running: Int32 = 0
-        curl_multi_socket_action(pointer, socket, mask, &running)
+        call(socket, mask)
     }
 
     /// Calls libcurl if its timer has run out.
     func timerAction(at now: Nanoseconds) {
         guard let deadline = timerDeadline, deadline <= now else { return }
         timerDeadline = nil
+        call(CURL_SOCKET_TIMEOUT, 0)
+    }
+
+    private func call(_ socket: Int32, _ mask: Int32) {
+        if !wasCalled {
+            wasCalled = true
+            pools?.willCall(self)
+        }
         var running: Int32 = 0
-        curl_multi_socket_action(pointer, CURL_SOCKET_TIMEOUT, 0, &running)
+        curl_multi_socket_action(pointer, socket, mask, &running)
     }
 
     /// The next member that libcurl is done with, and its result.
@@ -135,6 +182,7 @@ final class MultiHandle {
 
     fileprivate func timerChanged(_ milliseconds: Int) {
         timerDeadline = milliseconds < 0 ? nil : loop.now + Nanoseconds(milliseconds) * 1_000_000
+        pools?.setTimer(of: self)
     }
 }
 

@@ -47,7 +47,7 @@ final class StreamTransfer: MultiMember {
     // MARK: Opening
 
     /// Has libcurl connect; the error if it refuses.
-    func connect(on multi: MultiHandle) -> (any Error)? {
+    func connect(on pools: ConnectionPools) -> (any Error)? {
         // What follows one of these in a URL would not be part of the host.
         guard request.host.utf8.allSatisfy({ $0 > 0x20 && !"/?#@\\".utf8.contains($0) }) else {
             return failure(.invalidURL, "Not the name of a host: \(request.host.debugDescription)")
@@ -57,6 +57,7 @@ final class StreamTransfer: MultiMember {
         } catch {
             return failure(error.kind, error.message, code: error.code)
         }
+        let multi = pools.pool(forHost: nil)
         self.multi = multi
         guard multi.add(handle) == CURLM_OK else {
             self.multi = nil
@@ -118,11 +119,11 @@ final class StreamTransfer: MultiMember {
     }
 
     /// Somebody has judged the host's certificates; the error if that is the end.
-    func judged(isTrusted: Bool, on multi: MultiHandle) -> (any Error)? {
+    func judged(isTrusted: Bool, on pools: ConnectionPools) -> (any Error)? {
         guard let question else { return nil }
         guard isTrusted else { return failure(.serverCertificate, question.refusal) }
         self.question = nil
-        return connect(on: multi)
+        return connect(on: pools)
     }
 
     // MARK: Sending

@@ -7,7 +7,7 @@ public struct TransportConfiguration: Sendable, Hashable {
     /// 64 by default; `nil` for no limit.
     public var maximumConnectionsPerHost: Int? = 64
 
-    /// The most idle connections kept for later requests; 256 by default.
+    /// The most idle connections kept for later requests; 256 by default. A burst of requests leaves more for a while.
     public var maximumIdleConnections = 256
 
     /// Whether several transfers share one HTTP/2 connection.

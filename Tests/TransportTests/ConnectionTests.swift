@@ -212,6 +212,32 @@ import Testing
         #expect(ProcessProbe.settles { server.openConnections <= 4 })
     }
 
+    @Test("beside more transfers than libcurl gets at once, each succeeds, and a kept connection is used again")
+    func manyPools() async throws {
+        let gate = Gate()
+        let busy = try LoopbackServer { _, connection in
+            connection.wait(until: gate)
+            return .ok("done")
+        }
+        let quiet = try LoopbackServer.standard()
+        var configuration = TransportConfiguration()
+        configuration.maximumConnectionsPerHost = nil
+        let loop = EventLoop(configuration: configuration)
+        let count = 2 * MultiHandle.capacity + 20
+        let observers = (0..<count).map { _ in RecordingObserver() }
+        for (id, observer) in observers.enumerated() { loop.start(TransferRequest(url: busy.url("/")), id: id, observer: observer) }
+        #expect(await gate.arrivals(count))
+        for id in count..<count + 20 { #expect(await loop.run(TransferRequest(url: quiet.url("/get")), id: id).error == nil) }
+        gate.open()
+        for observer in observers { #expect(await observer.end().error == nil) }
+        for id in 2 * count..<2 * count + 20 {
+            #expect(await loop.run(TransferRequest(url: quiet.url("/get")), id: id).error == nil)
+            #expect(await loop.run(TransferRequest(url: busy.url("/")), id: id + count).error == nil)
+        }
+        #expect(quiet.connectionCount == 1)
+        #expect(busy.connectionCount == count)
+    }
+
     @Test("a proxy gets the request, except for the hosts that are excepted")
     func proxy() async throws {
         let proxy = try LoopbackServer { request, _ in .ok("via proxy: \(request.target)") }
