@@ -32,7 +32,7 @@ extension EasyHandle {
 
     private func configureAnew(for transfer: Transfer) throws(OptionError) {
         let request = transfer.request
-        try setConnection(for: transfer, options: request.prepared, proxy: transfer.proxy)
+        try setConnection(for: transfer, isSecure: transfer.isSecure, options: request.prepared, proxy: transfer.proxy)
         try setURL(request.url)
         try setCallbacks(for: transfer)
         try setMethod(for: transfer)
@@ -47,7 +47,8 @@ extension EasyHandle {
 
     /// Sets everything for a raw stream.
     func configure(for stream: StreamTransfer) throws(OptionError) {
-        try setConnection(for: stream, options: PreparedOptions(stream.request.options), proxy: stream.proxy)
+        let request = stream.request
+        try setConnection(for: stream, isSecure: request.isSecure, options: PreparedOptions(request.options), proxy: stream.proxy)
         try set(CURLOPT_URL, stream.request.url)
         try set(CURLOPT_CONNECT_ONLY, true)
         // What the peer says next is for the user of the stream: no HTTP/2, and nothing that invites the peer to it.
@@ -61,7 +62,9 @@ extension EasyHandle {
     }
 
     /// Sets what concerns connections, of whichever kind.
-    private func setConnection(for member: MultiMember, options: PreparedOptions, proxy: Proxy?) throws(OptionError) {
+    private func setConnection(
+        for member: MultiMember, isSecure: Bool, options: PreparedOptions, proxy: Proxy?
+    ) throws(OptionError) {
         try setErrorBuffer()
         try set(CURLOPT_PRIVATE, pointer: Unmanaged.passUnretained(member).toOpaque())
         try set(CURLOPT_NOSIGNAL, true)
@@ -85,7 +88,13 @@ extension EasyHandle {
             // Without the prefix libcurl would take a name for a host's where there is no such interface, and resolve it.
             try set(CURLOPT_INTERFACE, "if!" + interface)
         }
-        try setTLS(tls)
+        if isSecure {
+            try setTLS(tls)
+        } else {
+            // libcurl would copy their names for each transfer.
+            try set(CURLOPT_CAINFO, nil)
+            try set(CURLOPT_CAPATH, nil)
+        }
         try setProxy(proxy, tls)
     }
 
@@ -229,11 +238,16 @@ extension EasyHandle {
         }
     }
 
-    /// An empty string is no proxy, whatever the environment says: libcurl must not read it for each request.
+    /// Sets the proxy, or that there is none for any host, whatever the environment says: libcurl must not read it for each request.
     private func setProxy(_ proxy: Proxy?, _ tls: TLSOptions) throws(OptionError) {
-        try set(CURLOPT_PROXY, proxy?.url ?? "")
-        try set(CURLOPT_NOPROXY, proxy?.exceptions ?? "")
-        if proxy?.isSecure == true { try setProxyTLS(tls) }
+        try set(CURLOPT_PROXY, proxy?.url)
+        try set(CURLOPT_NOPROXY, proxy?.exceptions ?? "*")
+        if proxy?.isSecure == true {
+            try setProxyTLS(tls)
+        } else {
+            try set(CURLOPT_PROXY_CAINFO, nil)
+            try set(CURLOPT_PROXY_CAPATH, nil)
+        }
     }
 
     /// TLS to the proxy itself: the session's authorities and versions. It is always verified, whatever is accepted of hosts.
