@@ -17,14 +17,12 @@ public final class EventLoop: Transport {
         let id: Int
         let observer: any TransferObserver
         let time: Nanoseconds
-        let date: Date
 
-        init(request: TransferRequest, id: Int, observer: any TransferObserver, time: Nanoseconds, date: Date) {
+        init(request: TransferRequest, id: Int, observer: any TransferObserver, time: Nanoseconds) {
             self.request = request
             self.id = id
             self.observer = observer
             self.time = time
-            self.date = date
         }
     }
 
@@ -67,7 +65,7 @@ public final class EventLoop: Transport {
 
     /// Starts a transfer; see ``Transport/start(_:id:observer:)``.
     public func start(_ request: TransferRequest, id: Int, observer: any TransferObserver) {
-        mailbox.post(.start(Start(request: request, id: id, observer: observer, time: MonotonicTime.now(), date: Date())))
+        mailbox.post(.start(Start(request: request, id: id, observer: observer, time: MonotonicTime.now())))
     }
 
     /// Opens a stream; see ``Transport/openStream(_:id:observer:)``.

@@ -15,6 +15,8 @@ final class EventLoopThread {
     let multiplexes: Bool
     /// The time at which this turn began, or its wait ended.
     @exclusivity(unchecked) private(set) var now = MonotonicTime.now()
+    /// What the clock on the wall showed at a time in this turn.
+    @exclusivity(unchecked) private var wallClock = (turn: Nanoseconds(0), time: Nanoseconds(0), date: Date())
     /// What libcurl, and raw streams, want of the sockets.
     @exclusivity(unchecked) private var sockets = SocketTable()
     /// The connections in libcurl's pools.
@@ -342,6 +344,12 @@ final class EventLoopThread {
     func armTimer(_ transfer: Transfer) {
         guard let limit = transfer.nextLimit else { return }
         if transfer.heapIndex < 0 || limit.time < transfer.deadline { timers.set(transfer, to: limit.time) }
+    }
+
+    /// What the clock on the wall showed at an earlier time, unless somebody has set it since. It is looked at once a turn.
+    func date(of time: Nanoseconds) -> Date {
+        if wallClock.turn != now { wallClock = (now, MonotonicTime.now(), Date()) }
+        return wallClock.date - TimeInterval(wallClock.time - min(time, wallClock.time)) / 1_000_000_000
     }
 
     private func expireTimers() {

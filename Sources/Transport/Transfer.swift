@@ -62,8 +62,7 @@ final class Transfer: MultiMember, DeadlineHolder {
     /// What a transfer has that nobody uses at the moment.
     private static let idle = EventLoop.Start(
         request: TransferRequest(url: "", method: .get, headers: [:], body: nil, prepared: .standard), id: 0, observer: NoObserver(),
-        time: 0,
-        date: Date(timeIntervalSinceReferenceDate: 0))
+        time: 0)
 
     // Lent, not copied: it is large, and looked at often.
     var request: TransferRequest { _read { yield start.request } }
@@ -363,7 +362,7 @@ final class Transfer: MultiMember, DeadlineHolder {
     }
 
     private func metrics() -> TransferMetrics {
-        var metrics = TransferMetrics(startDate: start.date)
+        var metrics = TransferMetrics(startDate: loop.date(of: mailedAt))
         let now = MonotonicTime.now()
         metrics.nanoseconds.total = Int64(now - min(mailedAt, now))
         metrics.requestBodyBytes = bodyBytesSent

@@ -59,6 +59,32 @@ import Testing
         #expect(abs(timeline.requestStartTime - Date().timeIntervalSinceReferenceDate) < 60)
     }
 
+    @Test("the first byte and the last have their times in the timeline", arguments: [false, true])
+    func theFirstByteAndTheLast(isUpload: Bool) async throws {
+        let gate = Gate()
+        let server = try LoopbackServer { _, connection in
+            // Of an upload the first byte is one that was sent.
+            let pieces = ["HTTP/1.1 200 OK\r\nContent-Length: 8\r\n\r\nhalf", "half"]
+            if !isUpload { try connection.send(raw: pieces[0]) }
+            connection.wait(until: gate)
+            if isUpload { try connection.send(raw: pieces[0]) }
+            try connection.send(raw: pieces[1])
+            connection.close()
+            return nil
+        }
+        let request = isUpload ? manager.upload(Data(count: 1_000), to: server.url("/")) : manager.request(server.url("/"))
+        let response = Task { await request.serializingData().response }
+        #expect(await gate.arrivals())
+        let middle = Date().timeIntervalSinceReferenceDate
+        gate.open()
+        #expect(try await response.value.result.get() == Data("halfhalf".utf8))
+        let timeline = await response.value.timeline
+        #expect(timeline.requestStartTime <= timeline.initialResponseTime)
+        #expect(timeline.initialResponseTime <= middle)
+        #expect(timeline.requestCompletedTime >= middle)
+        #expect(timeline.serializationCompletedTime >= timeline.requestCompletedTime)
+    }
+
     @Test("a refused connection") func aRefusedConnection() async throws {
         let listener = try StuckListener(.refusing)
         let response = await manager.request("http://127.0.0.1:\(listener.port)/").serializingData().response

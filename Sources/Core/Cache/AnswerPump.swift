@@ -21,6 +21,7 @@ final class AnswerPump: Sendable {
         /// How often it was to go on: that may be said while the pause is still being answered.
         var resumptions = 0
         var end: (any Error)?
+        var headTime: Date?
         var isOver = false
     }
 
@@ -103,17 +104,23 @@ final class AnswerPump: Sendable {
 
     private func handOver(_ event: Event) {
         switch event {
-        case .head(let head): note { observer.transfer(id, didReceive: head) }
+        case .head(let head):
+            state.withLock { $0.headTime = Date() }
+            note { observer.transfer(id, didReceive: head) }
         case .bytes(let data):
             guard !data.isEmpty else { return }
             note { data.withUnsafeBytes { observer.transfer(id, didReceive: $0) } }
         case .complete(let outcome):
-            state.withLock { $0.isOver = true }
+            let headTime = state.withLock { state in
+                state.isOver = true
+                return state.headTime
+            }
             willComplete()
             var metrics = outcome.metrics
             // One that an exchange has measured says so itself.
             if metrics.total == .zero {
                 metrics.startDate = start
+                metrics.responseStart = headTime.map { .seconds(max($0.timeIntervalSince(start), 0)) }
                 metrics.total = .seconds(max(Date().timeIntervalSince(start), 0))
             }
             observer.transfer(id, didComplete: TransferOutcome(error: outcome.error, metrics: metrics))

@@ -206,7 +206,6 @@ open class TaskDelegate: @unchecked Sendable {  // the state is behind a lock
 
     private func receive(_ head: ResponseHead) -> ReceiveAction {
         let (task, isAuthenticated) = state.withLock { state in
-            state.noteByte()
             // Kept in any case: a redirect that is refused is a response, too.
             state.head = head
             return (state.task, state.authentication?.answer != nil)
@@ -283,6 +282,7 @@ open class TaskDelegate: @unchecked Sendable {  // the state is behind a lock
     func followed(after outcome: TransferOutcome) {
         state.withLock { state in
             state.transactions.append(outcome.metrics)
+            state.noteFirstByte(outcome.metrics)
             state.head = nil
         }
     }
@@ -308,7 +308,8 @@ open class TaskDelegate: @unchecked Sendable {  // the state is behind a lock
             let wasStarted = state.task?.completed(state.head, outcome.metrics) ?? false
             // What was never started was no exchange.
             if wasStarted { state.transactions.append(outcome.metrics) }
-            state.endTime = CFAbsoluteTime.now
+            state.noteFirstByte(outcome.metrics)
+            state.endTime = outcome.metrics.endDate?.timeIntervalSinceReferenceDate ?? CFAbsoluteTime.now
             state.hasSucceeded = outcome.error == nil
             if case .refuse(let error) = verdict, state.error == nil { state.error = error }
             if state.error == nil { state.error = outcome.error }
@@ -374,7 +375,8 @@ open class TaskDelegate: @unchecked Sendable {  // the state is behind a lock
     /// The times of the request, its serialization being over now.
     func timeline() -> Timeline {
         let (start, initial, end) = state.withLock { ($0.startTime, $0.initialResponseTime, $0.endTime) }
-        let now = CFAbsoluteTime.now
+        // Never before the end, which was measured by another clock.
+        let now = max(CFAbsoluteTime.now, end ?? 0)
         return Timeline(
             requestStartTime: start ?? end ?? now, initialResponseTime: initial ?? end ?? now, requestCompletedTime: end ?? now,
             serializationCompletedTime: now)
@@ -396,11 +398,9 @@ extension TaskDelegate: TransferObserver {
 
     /// Counts what was sent.
     public func transfer(_ id: Int, didSend count: Int64) {
-        let task = state.withLock { state in
-            state.noteByte()
-            return state.task
+        guard let tell = sessionDelegate.closures.withLock({ $0.taskDidSendBodyData }), let task = state.withLock({ $0.task }) else {
+            return acceptSent(count)
         }
-        guard let tell = sessionDelegate.closures.withLock({ $0.taskDidSendBodyData }), let task else { return acceptSent(count) }
         // It begins anew when the request is sent once more.
         let piece = count >= sent ? count - sent : count
         sent = count
@@ -416,8 +416,8 @@ extension TaskDelegate: TransferObserver {
 
 extension TaskDelegate.State {
     /// Notes the first byte of an attempt, sent or received.
-    fileprivate mutating func noteByte() {
-        if initialResponseTime == nil { initialResponseTime = CFAbsoluteTime.now }
+    fileprivate mutating func noteFirstByte(_ metrics: TransferMetrics) {
+        if initialResponseTime == nil { initialResponseTime = metrics.firstByteDate?.timeIntervalSinceReferenceDate }
     }
 }
 
