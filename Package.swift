@@ -83,7 +83,7 @@ let package = Package(
         // Tests, one target a layer.
         .target(name: "CurlewTestSupport", path: "Tests/Support"),
         .testTarget(name: "SupportTests", dependencies: ["CurlewTestSupport"]),
-        .testTarget(name: "HTTPTests", dependencies: ["CurlewHTTP"]),
+        .testTarget(name: "HTTPTests", dependencies: ["CurlewHTTP", "CurlewTestSupport"]),
         .testTarget(name: "CachingTests", dependencies: ["CurlewCaching", "CurlewHTTP", "CurlewTestSupport", "curlew-probe"]),
         .testTarget(name: "JSONTests", dependencies: ["CurlewJSON", "CurlewCore", "CurlewHTTP", "CurlewTestSupport"]),
         .testTarget(name: "EncodingTests", dependencies: ["CurlewEncoding", "CurlewHTTP"]),

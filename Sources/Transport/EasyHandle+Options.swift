@@ -261,12 +261,16 @@ extension EasyHandle {
     // MARK: Results
 
     /// Reads what libcurl has measured. Its times begin when it was given the transfer.
-    func readMetrics(into metrics: inout TransferMetrics, since start: Int64) {
+    ///
+    /// - Parameter addresses: those of the connection, where they are known already.
+    func readMetrics(into metrics: inout TransferMetrics, since start: Int64, addresses: KeptConnections.Connection?) {
         func time(_ info: CURLINFO) -> Int64? {
             let microseconds = ccurlew_get_offset(raw, info)
             return microseconds > 0 ? start + Int64(microseconds) * 1000 : nil
         }
-        metrics.reusedConnection = ccurlew_get_long(raw, CURLINFO_NUM_CONNECTS) == 0 && ccurlew_get_long(raw, CURLINFO_PRIMARY_PORT) > 0
+        metrics.remotePort = port(CURLINFO_PRIMARY_PORT)
+        metrics.localPort = port(CURLINFO_LOCAL_PORT)
+        metrics.reusedConnection = ccurlew_get_long(raw, CURLINFO_NUM_CONNECTS) == 0 && metrics.remotePort != nil
         if !metrics.reusedConnection {
             metrics.nanoseconds.nameLookup = time(CURLINFO_NAMELOOKUP_TIME_T)
             metrics.nanoseconds.connect = time(CURLINFO_CONNECT_TIME_T)
@@ -276,10 +280,8 @@ extension EasyHandle {
         metrics.nanoseconds.responseStart = time(CURLINFO_STARTTRANSFER_TIME_T)
         metrics.requestHeaderBytes = Int64(ccurlew_get_long(raw, CURLINFO_REQUEST_SIZE))
         metrics.responseHeaderBytes = Int64(ccurlew_get_long(raw, CURLINFO_HEADER_SIZE))
-        metrics.remoteAddress = ccurlew_get_string(raw, CURLINFO_PRIMARY_IP).flatMap { $0.pointee == 0 ? nil : String(cString: $0) }
-        metrics.localAddress = ccurlew_get_string(raw, CURLINFO_LOCAL_IP).flatMap { $0.pointee == 0 ? nil : String(cString: $0) }
-        metrics.remotePort = port(CURLINFO_PRIMARY_PORT)
-        metrics.localPort = port(CURLINFO_LOCAL_PORT)
+        metrics.remoteAddress = addresses?.remoteAddress ?? .address(ccurlew_get_string(raw, CURLINFO_PRIMARY_IP))
+        metrics.localAddress = addresses?.localAddress ?? .address(ccurlew_get_string(raw, CURLINFO_LOCAL_IP))
         metrics.httpVersion = httpVersion
     }
 
@@ -296,6 +298,13 @@ extension EasyHandle {
     private func port(_ info: CURLINFO) -> Int? {
         let port = ccurlew_get_long(raw, info)
         return port > 0 ? port : nil
+    }
+}
+
+extension String? {
+    /// An address as libcurl has it; `nil` for one that it does not know.
+    static func address(_ bytes: UnsafePointer<CChar>?) -> String? {
+        bytes.flatMap { $0.pointee == 0 ? nil : String(cString: $0) }
     }
 }
 

@@ -34,7 +34,7 @@ final class EventLoopThread {
     @exclusivity(unchecked) private var pools: ConnectionPools?
     /// For transfers that may be paused for long: they must not hold up others on a shared connection.
     @exclusivity(unchecked) private var poolsForPausing: ConnectionPools?
-    @exclusivity(unchecked) private var transfers: [Int: Transfer] = [:]
+    @exclusivity(unchecked) private var transfers = NumberMap<Transfer>()
     @exclusivity(unchecked) private var streams: [Int: StreamTransfer] = [:]
     @exclusivity(unchecked) private var timers = DeadlineHeap<Transfer>()
     @exclusivity(unchecked) private var queue: HostQueue<Transfer>

@@ -8,20 +8,32 @@ import CurlewHTTP
 /// that the host has closed: before 8.0 always, since then on those used a moment ago (seen with 8.23). At the moment the request is about
 /// to go out, it tells the connection's ends but not its socket.
 struct KeptConnections {
-    private var sockets: [UInt64: Int32] = [:]
-    private var keys: [Int32: UInt64] = [:]
-
-    /// The socket of a kept connection; −1 when it is not known.
-    func socket(of key: UInt64) -> Int32 {
-        sockets[key] ?? -1
+    /// A connection as its requests know it.
+    struct Connection {
+        /// −1 when it is not known.
+        var socket: Int32
+        /// The IP address of the host, or of the proxy. Made once, not for each request's metrics.
+        var remoteAddress: String?
+        /// The IP address of this end.
+        var localAddress: String?
     }
 
-    /// Notes which of the sockets just opened a new connection has, and returns it; −1 for none of them.
-    mutating func opened(_ key: UInt64, _ localPort: Int32, among justOpened: [Int32]) -> Int32 {
-        guard let socket = justOpened.last(where: { Self.localPort(of: $0) == localPort }) else { return -1 }
-        sockets[key] = socket
+    private var connections = NumberMap<Connection>()
+    private var keys: [Int32: Int] = [:]
+
+    /// A kept connection; `nil` when it is not known.
+    func connection(_ key: Int) -> Connection? {
+        connections[key]
+    }
+
+    /// Notes a new connection with that of the sockets just opened that it has; −1 for none of them.
+    mutating func opened(_ key: Int, _ connection: Connection, localPort: Int32, among justOpened: [Int32]) -> Connection {
+        guard let socket = justOpened.last(where: { Self.localPort(of: $0) == localPort }) else { return connection }
+        var connection = connection
+        connection.socket = socket
+        connections[key] = connection
         keys[socket] = key
-        return socket
+        return connection
     }
 
     /// Whether an idle connection is of no more use: there are bytes on it that nobody asked for, or it has ended.
@@ -36,18 +48,18 @@ struct KeptConnections {
 
     mutating func forget(_ socket: Int32) {
         guard let key = keys.removeValue(forKey: socket) else { return }
-        if sockets[key] == socket { sockets[key] = nil }
+        if connections[key]?.socket == socket { connections[key] = nil }
     }
 
     /// What a connection is known by: its ends.
-    static func key(_ localPort: Int32, _ remotePort: Int32, _ address: UnsafePointer<CChar>?) -> UInt64 {
+    static func key(_ localPort: Int32, _ remotePort: Int32, _ address: UnsafePointer<CChar>?) -> Int {
         var hash: UInt64 = 14_695_981_039_346_656_037
         var byte = address
         while let current = byte, current.pointee != 0 {
             hash = (hash ^ UInt64(UInt8(bitPattern: current.pointee))) &* 1_099_511_628_211
             byte = current + 1
         }
-        return (hash << 32) ^ UInt64(UInt32(bitPattern: localPort)) << 16 ^ UInt64(UInt32(bitPattern: remotePort))
+        return Int(bitPattern: UInt((hash << 32) ^ UInt64(UInt32(bitPattern: localPort)) << 16 ^ UInt64(UInt32(bitPattern: remotePort))))
     }
 
     private static func localPort(of socket: Int32) -> Int32? {

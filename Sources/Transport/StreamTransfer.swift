@@ -248,7 +248,7 @@ final class StreamTransfer: MultiMember {
 
     func complete(_ error: (any Error)?) {
         var metrics = TransferMetrics()
-        handle.readMetrics(into: &metrics, since: .zero)
+        handle.readMetrics(into: &metrics, since: .zero, addresses: nil)
         metrics.startDate = startDate
         metrics.total = .nanoseconds(Int64(MonotonicTime.now() - startedAt))
         metrics.requestBodyBytes = bytesSent

@@ -37,10 +37,11 @@ extension Transfer {
     }
 
     /// The connection stands and nothing of the request is sent: a last chance to refuse.
-    static let prereqCallback: ccurlew_prereq_callback = { context, remoteAddress, _, remotePort, localPort in
+    static let prereqCallback: ccurlew_prereq_callback = { context, remoteAddress, localAddress, remotePort, localPort in
         guard let context else { return CURL_PREREQFUNC_ABORT }
         return Unmanaged<Transfer>.fromOpaque(context)._withUnsafeGuaranteedRef {
-            let action = $0.requestStarts(localPort: localPort, remotePort: remotePort, remoteAddress: remoteAddress)
+            let action = $0.requestStarts(
+                localPort: localPort, remotePort: remotePort, localAddress: localAddress, remoteAddress: remoteAddress)
             return action == .send ? CURL_PREREQFUNC_OK : CURL_PREREQFUNC_ABORT
         }
     }

@@ -9,6 +9,8 @@ extension Transfer {
     struct Connection {
         /// Sockets that libcurl opened for this transfer and has not used yet.
         var openedSockets: [Int32] = []
+        /// Its addresses; `nil` before a request went out on it.
+        var addresses: KeptConnections.Connection?
         /// OpenSSL's object for it, to tell it by.
         var tlsSession: UnsafeRawPointer?
         var tlsVersion: String?
@@ -19,6 +21,7 @@ extension Transfer {
         /// Forgets all for the next request.
         mutating func forget() {
             forgetSockets()
+            addresses = nil
             tlsVersion = nil
             tlsCipher = nil
             lacksCertificate = false
@@ -30,11 +33,18 @@ extension Transfer {
     }
 
     /// The connection stands: whether the request may go out.
-    func requestStarts(localPort: Int32, remotePort: Int32, remoteAddress: UnsafePointer<CChar>?) -> TransferState.RequestAction {
+    func requestStarts(
+        localPort: Int32, remotePort: Int32, localAddress: UnsafePointer<CChar>?, remoteAddress: UnsafePointer<CChar>?
+    ) -> TransferState.RequestAction {
         let isKept = connection.openedSockets.isEmpty
         let key = KeptConnections.key(localPort, remotePort, remoteAddress)
-        let socket =
-            isKept ? loop.connections.socket(of: key) : loop.connections.opened(key, localPort, among: connection.openedSockets)
+        if isKept {
+            connection.addresses = loop.connections.connection(key)
+        } else {
+            let new = KeptConnections.Connection(socket: -1, remoteAddress: .address(remoteAddress), localAddress: .address(localAddress))
+            connection.addresses = loop.connections.opened(key, new, localPort: localPort, among: connection.openedSockets)
+        }
+        let socket = connection.addresses?.socket ?? -1
         connection.forgetSockets()
         guard mayUse(remoteAddress) else { return .refuseConnection }
         let isSpoilt = isKept && KeptConnections.isSpoilt(socket, isSecure: isSecure)

@@ -352,7 +352,9 @@ final class Transfer: MultiMember, DeadlineHolder {
 
     /// Tells the observer, which hears no more.
     func complete(_ error: (any Error)?) {
-        observer?.transfer(id, didComplete: TransferOutcome(error: error, metrics: metrics()))
+        var metrics = TransferMetrics(startDate: loop.date(of: mailedAt))
+        measure(&metrics)
+        observer?.transfer(id, didComplete: TransferOutcome(error: error, metrics: consume metrics))
         observer = nil
     }
 
@@ -361,20 +363,18 @@ final class Transfer: MultiMember, DeadlineHolder {
         state.setUp(reached: handle.setUpPhase(isSecure: isSecure))
     }
 
-    private func metrics() -> TransferMetrics {
-        var metrics = TransferMetrics(startDate: loop.date(of: mailedAt))
+    private func measure(_ metrics: inout TransferMetrics) {
         let now = MonotonicTime.now()
         metrics.nanoseconds.total = Int64(now - min(mailedAt, now))
         metrics.requestBodyBytes = bodyBytesSent
         metrics.responseBodyBytes = state.bodyBytes
-        guard launchedAt > 0 else { return metrics }
+        guard launchedAt > 0 else { return }
         let queued = Int64(launchedAt - min(mailedAt, launchedAt))
         metrics.nanoseconds.queue = queued
-        handle.readMetrics(into: &metrics, since: queued)
+        handle.readMetrics(into: &metrics, since: queued, addresses: connection.addresses)
         metrics.tlsVersion = connection.tlsVersion
         metrics.tlsCipher = connection.tlsCipher
         if state.statusCode == 0 { metrics.httpVersion = nil }
-        return metrics
     }
 }
 

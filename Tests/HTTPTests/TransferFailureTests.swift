@@ -25,7 +25,7 @@ import Testing
     func url(_ url: String, _ shown: String) {
         let failure = TransferFailure(kind: .connect, url: url, phase: .connecting, message: "refused")
         #expect(failure.url == shown)
-        #expect(failure.description.contains(shown))
+        #expect(failure.description.contains(", \(shown), "))
     }
 
     @Test("the description has message, kind, phase, URL, libcurl's code and the bytes received")

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import CurlewHTTP
 import CurlewJSON
+import CurlewTestSupport
 import Foundation
 import Testing
 
@@ -109,18 +110,5 @@ struct FastJSONDecoderTests {
         #expect(try FastJSONDecoder().decode([Double].self, from: Data("\(doubles)".utf8)) == doubles)
         let floats = (0..<2000).map { _ in Float(bitPattern: UInt32(truncatingIfNeeded: random.next())) }.filter(\.isFinite)
         #expect(try FastJSONDecoder().decode([Float].self, from: Data("\(floats)".utf8)) == floats)
-    }
-}
-
-/// A generator with a seed, so that a failure can be repeated.
-struct SplitMix: RandomNumberGenerator {
-    var state: UInt64
-
-    mutating func next() -> UInt64 {
-        state &+= 0x9E37_79B9_7F4A_7C15
-        var value = state
-        value = (value ^ value >> 30) &* 0xBF58_476D_1CE4_E5B9
-        value = (value ^ value >> 27) &* 0x94D0_49BB_1331_11EB
-        return value ^ value >> 31
     }
 }

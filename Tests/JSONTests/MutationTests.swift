@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import CurlewHTTP
 import CurlewJSON
+import CurlewTestSupport
 import Foundation
 import Testing
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import CurlewHTTP
+import CurlewTestSupport
 import Testing
 
 @testable import CurlewTransport
@@ -48,18 +49,5 @@ import Testing
         while let holder = heap.popExpired(at: 7) { popped.append(holder.deadline) }
         #expect(popped == [1, 3, 5, 7])
         #expect(heap.earliest == 9)
-    }
-}
-
-/// Random numbers that are the same on every run.
-struct SplitMix: RandomNumberGenerator {
-    var state: UInt64
-
-    mutating func next() -> UInt64 {
-        state &+= 0x9E37_79B9_7F4A_7C15
-        var value = state
-        value = (value ^ (value >> 30)) &* 0xBF58_476D_1CE4_E5B9
-        value = (value ^ (value >> 27)) &* 0x94D0_49BB_1331_11EB
-        return value ^ (value >> 31)
     }
 }

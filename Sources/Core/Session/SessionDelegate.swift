@@ -18,7 +18,7 @@ open class SessionDelegate: @unchecked Sendable {  // everything mutable is behi
         var retrier: (any RequestRetrier)?
     }
 
-    private let requests = Lock<[Int: Request]>([:])
+    private let requests = Lock(NumberMap<Request>())
     /// Those that wait for the retrier or its delay; they need not have a task.
     private let retrying = Lock<[ObjectIdentifier: Request]>([:])
     private let owner = Lock(Owner())

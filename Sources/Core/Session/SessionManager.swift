@@ -193,7 +193,8 @@ open class SessionManager: @unchecked Sendable {  // the settings are behind a l
 
     /// The task of an attempt: the original request, adapted.
     func makeTask(for request: Request) throws -> SessionTask {
-        let work = try request.original.get().original.work(in: session, adapter: request.adapter(before: adapter))
+        let adapter = request.interceptor == nil ? adapter : request.adapter(before: adapter)
+        let work = try request.original.get().original.work(in: session, adapter: adapter)
         return session.makeTask(work, delegate: request.delegate)
     }
 

@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0
+
+/// Random numbers that are the same on every run, so that a failure can be repeated: SplitMix64 (Steele, Lea and Flood, "Fast splittable
+/// pseudorandom number generators").
+public struct SplitMix: RandomNumberGenerator {
+    private var state: UInt64
+
+    /// Begins with a seed.
+    public init(state: UInt64) {
+        self.state = state
+    }
+
+    /// The next number.
+    public mutating func next() -> UInt64 {
+        state &+= 0x9E37_79B9_7F4A_7C15
+        var value = state
+        value = (value ^ value >> 30) &* 0xBF58_476D_1CE4_E5B9
+        value = (value ^ value >> 27) &* 0x94D0_49BB_1331_11EB
+        return value ^ value >> 31
+    }
+}
