@@ -28,6 +28,7 @@ final class Transfer: MultiMember, DeadlineHolder {
     // Set by `begin`, for one request.
     @exclusivity(unchecked) private(set) var id = 0
     @exclusivity(unchecked) private var start = Transfer.idle
+    @exclusivity(unchecked) private var startDate = Date(timeIntervalSinceReferenceDate: 0)
     @exclusivity(unchecked) private(set) var hostKey: UInt64 = 0
     @exclusivity(unchecked) private(set) var isSecure = false
     @exclusivity(unchecked) var state = TransferState(method: .get, mayRepeat: true, limits: TransferState.HeadLimits())
@@ -78,6 +79,7 @@ final class Transfer: MultiMember, DeadlineHolder {
     /// Takes up a request; whether its host matters to somebody.
     func begin(_ start: EventLoop.Start, isCounted: Bool) {
         self.start = start
+        startDate = loop.date(of: start.time)
         id = start.id
         observer = start.observer
         isSecure = Self.isSecure(request.url)
@@ -352,7 +354,7 @@ final class Transfer: MultiMember, DeadlineHolder {
 
     /// Tells the observer, which hears no more.
     func complete(_ error: (any Error)?) {
-        var metrics = TransferMetrics(startDate: loop.date(of: mailedAt))
+        var metrics = TransferMetrics(startDate: startDate)
         measure(&metrics)
         observer?.transfer(id, didComplete: TransferOutcome(error: error, metrics: consume metrics))
         observer = nil

@@ -106,16 +106,8 @@ public struct TransferMetrics: Sendable, Hashable {
 
     /// When the first byte was there, or could go out if it was the request's body's; `nil` when there was none.
     package var firstByteDate: Date? {
-        (requestBodyBytes > 0 ? nanoseconds.requestStart ?? nanoseconds.responseStart : nanoseconds.responseStart).map { date(of: $0) }
-    }
-
-    /// When the transfer was over; `nil` when that was not measured.
-    package var endDate: Date? {
-        nanoseconds.total > 0 ? date(of: nanoseconds.total) : nil
-    }
-
-    private func date(of nanoseconds: Int64) -> Date {
-        startDate + TimeInterval(nanoseconds) / 1_000_000_000
+        let sent = requestBodyBytes > 0 ? nanoseconds.requestStart : nil
+        return (sent ?? nanoseconds.responseStart).map { startDate + TimeInterval($0) / 1_000_000_000 }
     }
 }
 

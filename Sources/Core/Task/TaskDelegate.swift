@@ -309,7 +309,7 @@ open class TaskDelegate: @unchecked Sendable {  // the state is behind a lock
             // What was never started was no exchange.
             if wasStarted { state.transactions.append(outcome.metrics) }
             state.noteFirstByte(outcome.metrics)
-            state.endTime = outcome.metrics.endDate?.timeIntervalSinceReferenceDate ?? CFAbsoluteTime.now
+            state.endTime = CFAbsoluteTime.now
             state.hasSucceeded = outcome.error == nil
             if case .refuse(let error) = verdict, state.error == nil { state.error = error }
             if state.error == nil { state.error = outcome.error }
@@ -375,11 +375,13 @@ open class TaskDelegate: @unchecked Sendable {  // the state is behind a lock
     /// The times of the request, its serialization being over now.
     func timeline() -> Timeline {
         let (start, initial, end) = state.withLock { ($0.startTime, $0.initialResponseTime, $0.endTime) }
-        // Never before the end, which was measured by another clock.
-        let now = max(CFAbsoluteTime.now, end ?? 0)
+        let now = CFAbsoluteTime.now
+        let completed = end ?? now
+        let started = start ?? completed
+        // Measured by another clock, which does not go on while the machine sleeps.
+        let initially = min(max(initial ?? completed, started), completed)
         return Timeline(
-            requestStartTime: start ?? end ?? now, initialResponseTime: initial ?? end ?? now, requestCompletedTime: end ?? now,
-            serializationCompletedTime: now)
+            requestStartTime: started, initialResponseTime: initially, requestCompletedTime: completed, serializationCompletedTime: now)
     }
 }
 
