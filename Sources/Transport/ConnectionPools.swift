@@ -46,7 +46,6 @@ final class ConnectionPools {
 
     /// Closes all connections.
     func close() {
-        timers = DeadlineHeap()
         for multi in pools { multi?.close() }
     }
 

@@ -218,11 +218,10 @@ final class EventLoopThread {
     }
 
     private func multi(for transfer: Transfer) -> MultiHandle? {
-        guard !multiplexes || !transfer.request.mayPause else {
-            if poolsForPausing == nil { poolsForPausing = ConnectionPools(loop: self, configuration: configuration, multiplexes: false) }
-            return poolsForPausing?.pool(forHost: transfer.hostKey)
-        }
-        return transfer.isQueuedByUs ? pools?.pool(forHost: transfer.hostKey) : pools?.poolForSharing()
+        if !transfer.isQueuedByUs { return pools?.poolForSharing() }
+        guard multiplexes, transfer.request.mayPause else { return pools?.pool(forHost: transfer.hostKey) }
+        if poolsForPausing == nil { poolsForPausing = ConnectionPools(loop: self, configuration: configuration, multiplexes: false) }
+        return poolsForPausing?.pool(forHost: transfer.hostKey)
     }
 
     /// Takes a transfer from libcurl.
