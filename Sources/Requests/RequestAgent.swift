@@ -110,11 +110,11 @@ public final class RequestAgent: Sendable {
         let isNew = request.state.withLock { state in
             guard state.stage != .running, state.stage != .stopping else { return false }
             state.begin(run)
+            // Before anybody can stop it, who would take out what is not in yet.
+            record.withLock { $0.runs[number] = run }
             return true
         }
-        guard isNew else { return nil }
-        record.withLock { $0.runs[number] = run }
-        return run
+        return isNew ? run : nil
     }
 
     /// Lets go of a run.
