@@ -432,7 +432,8 @@ final class EventLoopThread {
         proxies.proxy(isSecure: isSecure, policy: policy)
     }
 
-    private func stopAll() {
+    /// Completes everything, and closes all connections. Nothing may be asked of the loop any more.
+    func stopAll() {
         for transfer in transfers.values { finish(transfer, error: CurlewError.sessionInvalidated) }
         for stream in streams.values { finish(stream, error: CurlewError.sessionInvalidated) }
         ready = []

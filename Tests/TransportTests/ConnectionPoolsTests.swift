@@ -24,6 +24,7 @@ import Testing
         deinit {
             for (handle, multi) in members { multi.remove(handle) }
             pools.close()
+            loop.stopAll()
         }
 
         /// Adds a transfer to a host, and tells where it went.
