@@ -2,7 +2,7 @@
 
 package typealias NumberMap = _NumberMap
 
-/// Values by numbers that the program gives out itself. Not part of the interface: public for the reason for which `_Lock` is.
+/// Values by numbers that no stranger chooses, such as those of tasks. Not part of the interface: public for the reason for which `_Lock` is.
 ///
 /// Most of what `Dictionary` costs is a hash that strangers can't foresee, and a request is looked up a handful of times. Open addressing
 /// with linear probing, at most half full; what stands behind a value that is removed moves up.

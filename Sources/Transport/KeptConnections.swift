@@ -2,7 +2,7 @@
 import CCurlew
 import CurlewHTTP
 
-/// Which socket belongs to which connection, as far as libcurl lets us know.
+/// Which socket belongs to which connection, as far as libcurl lets us know, and the addresses of its ends.
 ///
 /// libcurl takes bytes that a host sent unasked on an idle connection for the answer to the next request, and sends requests on connections
 /// that the host has closed: before 8.0 always, since then on those used a moment ago (seen with 8.23). At the moment the request is about

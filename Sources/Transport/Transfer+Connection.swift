@@ -9,7 +9,7 @@ extension Transfer {
     struct Connection {
         /// Sockets that libcurl opened for this transfer and has not used yet.
         var openedSockets: [Int32] = []
-        /// Its addresses; `nil` before a request went out on it.
+        /// What the loop knows of it; `nil` before a request is about to go out on it, and for one that the loop does not know.
         var addresses: KeptConnections.Connection?
         /// OpenSSL's object for it, to tell it by.
         var tlsSession: UnsafeRawPointer?
