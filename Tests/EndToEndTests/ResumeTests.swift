@@ -172,6 +172,8 @@ import Testing
         let request = manager.download(server.url, to: target).downloadProgress { progress.append($0.completedUnitCount) }
         expectWhole(await request.serializingData().response)
         #expect(server.ranges == [nil, 100_000, 100_001, 350_001, 350_001, 650_001].map { $0.map { "bytes=\($0)-" } })
+        // Who awaits does not wait for that queue.
+        callbackQueue.sync {}
         #expect(progress.elements == progress.elements.sorted())
         #expect(progress.elements.last == RangeServer.length)
     }
