@@ -111,6 +111,11 @@ extension EventLoop.Command {
         }
     }
 
+    /// Whether it starts a transfer.
+    var isStart: Bool {
+        if case .start = self { true } else { false }
+    }
+
     /// Whether it is worth a thread; the others are about what was started before.
     var startsSomething: Bool {
         switch self {

@@ -95,6 +95,8 @@ final class EventLoopThread {
         repeat {
             now = MonotonicTime.now()
             guard mailbox.take(&commands) else { return }
+            // A look at all sockets together spares each request one at its connection.
+            if commands.count(where: \.isStart) > 1 { takeEvents(waiting: 0) }
             let isSecondTime = hasRunTasks
             hasRunTasks = false
             for command in commands {
@@ -108,7 +110,12 @@ final class EventLoopThread {
     private func waitForEvents() {
         var milliseconds = millisecondsUntilNextDeadline()
         if milliseconds != 0, !mailbox.prepareToSleep() { milliseconds = 0 }
-        poller.wait(milliseconds: milliseconds) {
+        takeEvents(waiting: milliseconds)
+    }
+
+    private func takeEvents(waiting milliseconds: Int32) {
+        sockets.waitBegins()
+        let hasSeenAll = poller.wait(milliseconds: milliseconds) {
             if milliseconds != 0 { mailbox.awoke() }
             // What libcurl and the transfers note during the calls below counts from the end of the wait, not from its beginning.
             now = MonotonicTime.now()
@@ -119,6 +126,7 @@ final class EventLoopThread {
             case .nobody: break
             }
         }
+        sockets.waitEnded(hasSeenAll: hasSeenAll)
         collectFinished()
     }
 
@@ -418,6 +426,12 @@ final class EventLoopThread {
     /// What a stream wants of its socket from now on.
     func want(_ events: SocketEvents, of socket: Int32, for stream: StreamTransfer) {
         sockets.want(events, of: socket, for: .stream(stream), at: poller)
+    }
+
+    /// Whether a connection on which a request is about to go out is known to have nothing to be read.
+    func isQuiet(_ socket: Int32) -> Bool {
+        defer { sockets.used(socket) }
+        return sockets.isQuiet(socket)
     }
 
     /// A socket is about to be closed.

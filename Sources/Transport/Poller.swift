@@ -24,8 +24,8 @@ package protocol Poller: AnyObject {
     /// A closed descriptor: the system has forgotten it by itself or is about to.
     func forget(_ socket: Int32)
     /// Waits until something happens, for at most so many milliseconds, or without end when negative. Then calls `afterwards` once, and
-    /// `onEvent` for each socket that has something.
-    func wait(milliseconds: Int32, afterwards: () -> Void, onEvent: (Int32, SocketEvents) -> Void)
+    /// `onEvent` for each socket that has something; `false` if others may have something, too, which the next wait tells.
+    func wait(milliseconds: Int32, afterwards: () -> Void, onEvent: (Int32, SocketEvents) -> Void) -> Bool
     /// Ends a wait.
     var wakeUp: WakeUp { get }
 }
@@ -104,13 +104,14 @@ package final class EpollPoller: Poller {
 
     package func forget(_ socket: Int32) {}
 
-    package func wait(milliseconds: Int32, afterwards: () -> Void, onEvent: (Int32, SocketEvents) -> Void) {
+    package func wait(milliseconds: Int32, afterwards: () -> Void, onEvent: (Int32, SocketEvents) -> Void) -> Bool {
         let count = epoll_wait(descriptor, events.baseAddress, Int32(events.count), milliseconds)
         afterwards()
-        guard count > 0 else { return }
+        guard count > 0 else { return count == 0 }
         for event in events[..<Int(count)] {
             if event.data.fd != wakeUp.descriptor { onEvent(event.data.fd, Self.found(event.events)) }
         }
+        return count < events.count
     }
 
     private func control(_ operation: Int32, _ socket: Int32, _ wanted: SocketEvents) {
@@ -172,14 +173,15 @@ package final class PollPoller: Poller {
         index[last.fd] = place
     }
 
-    package func wait(milliseconds: Int32, afterwards: () -> Void, onEvent: (Int32, SocketEvents) -> Void) {
+    package func wait(milliseconds: Int32, afterwards: () -> Void, onEvent: (Int32, SocketEvents) -> Void) -> Bool {
         let count = poll(&entries, nfds_t(entries.count), milliseconds)
         afterwards()
-        guard count > 0 else { return }
+        guard count > 0 else { return count == 0 }
         if entries[0].revents != 0 { wakeUp.drain() }
         // What is called may change the entries: note what was found first.
         let found = entries.dropFirst().filter { $0.revents != 0 }
         for entry in found { onEvent(entry.fd, Self.found(Int32(entry.revents))) }
+        return true
     }
 
     private static func found(_ mask: Int32) -> SocketEvents {

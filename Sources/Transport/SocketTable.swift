@@ -22,10 +22,16 @@ struct SocketTable {
         var isDirty = false
         /// Whether it was opened for a connection, whose end will be told.
         var isConnection = false
+        /// Which wait it was used after last.
+        var lastUse = 0
     }
 
     private var entries: [Entry] = []
     private var dirty: [Int32] = []
+    /// How many waits have begun.
+    private var waits = 0
+    /// Whether every socket that had something at the last wait has been told of.
+    private var hasSeenAll = false
 
     /// A socket for a connection was opened; the poller can't know it yet.
     mutating func opened(_ socket: Int32) {
@@ -38,6 +44,7 @@ struct SocketTable {
         guard let index = index(of: socket) else { return }
         entries[index].owner = owner
         entries[index].wanted = events
+        entries[index].lastUse = waits
         if events.isEmpty, !entries[index].isConnection {
             if !entries[index].armed.isEmpty { poller.watch(socket, from: entries[index].armed, to: []) }
             entries[index].armed = []
@@ -76,6 +83,32 @@ struct SocketTable {
             entries[Int(socket)].armed = entry.wanted
         }
         dirty.removeAll(keepingCapacity: true)
+    }
+
+    /// The poller is about to wait.
+    mutating func waitBegins() {
+        waits += 1
+        hasSeenAll = false
+    }
+
+    /// The wait is over, and what was found has been told; whether that is all there was.
+    mutating func waitEnded(hasSeenAll: Bool) {
+        self.hasSeenAll = hasSeenAll
+    }
+
+    /// Whether an idle connection had nothing to be read at the last wait, and was idle by then.
+    ///
+    /// What comes between that wait and the next request might as well come just after it: to ask the system again would cost a small
+    /// request 3 % of its time.
+    func isQuiet(_ socket: Int32) -> Bool {
+        guard hasSeenAll, socket >= 0, Int(socket) < entries.count else { return false }
+        let entry = entries[Int(socket)]
+        return entry.lastUse < waits && entry.wanted.isEmpty && entry.armed == .readable
+    }
+
+    /// A request goes out on a socket.
+    mutating func used(_ socket: Int32) {
+        if socket >= 0, Int(socket) < entries.count { entries[Int(socket)].lastUse = waits }
     }
 
     private mutating func index(of socket: Int32) -> Int? {

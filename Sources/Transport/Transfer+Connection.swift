@@ -47,7 +47,9 @@ extension Transfer {
         let socket = connection.addresses?.socket ?? -1
         connection.forgetSockets()
         guard mayUse(remoteAddress) else { return .refuseConnection }
-        let isSpoilt = isKept && KeptConnections.isSpoilt(socket, isSecure: isSecure)
+        // A request that can't be sent again is worth a look at the last moment.
+        let mustLook = !loop.isQuiet(socket) || !state.mayRepeat
+        let isSpoilt = isKept && mustLook && KeptConnections.isSpoilt(socket, isSecure: isSecure)
         if !isSpoilt, isSecure, let requirement = request.prepared.options.tls.trust, !isTrusted(socket, requirement) {
             return .refuseConnection
         }

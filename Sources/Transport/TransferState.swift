@@ -78,7 +78,8 @@ struct TransferState {
     private static let usualHeadSize = 512
 
     private let method: HTTPMethod
-    private let mayRepeat: Bool
+    /// Whether the request may be sent again when a connection ends before a response.
+    let mayRepeat: Bool
     /// Whether libcurl authenticates the connection.
     private let isAuthenticated: Bool
     private let limits: HeadLimits

@@ -130,9 +130,9 @@ final class CountingPoller: Poller {
 
     func forget(_ socket: Int32) { poller.forget(socket) }
 
-    func wait(milliseconds: Int32, afterwards: () -> Void, onEvent: (Int32, SocketEvents) -> Void) {
+    func wait(milliseconds: Int32, afterwards: () -> Void, onEvent: (Int32, SocketEvents) -> Void) -> Bool {
         counts.addWait()
-        poller.wait(milliseconds: milliseconds, afterwards: afterwards, onEvent: onEvent)
+        return poller.wait(milliseconds: milliseconds, afterwards: afterwards, onEvent: onEvent)
     }
 }
 

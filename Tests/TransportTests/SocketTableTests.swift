@@ -21,7 +21,7 @@ import Testing
 
         func forget(_ socket: Int32) { watched[socket] = nil }
 
-        func wait(milliseconds: Int32, afterwards: () -> Void, onEvent: (Int32, SocketEvents) -> Void) {}
+        func wait(milliseconds: Int32, afterwards: () -> Void, onEvent: (Int32, SocketEvents) -> Void) -> Bool { true }
     }
 
     private let poller: FakePoller
@@ -68,6 +68,51 @@ import Testing
         table.want(.readable, of: 5, for: .nobody, at: poller)
         table.reconcile(with: poller)
         #expect(poller.log == ["5:1", "5:0", "5:1"])
+    }
+
+    /// A connection that has had its request.
+    private mutating func makeIdle(_ socket: Int32) {
+        table.opened(socket)
+        table.want(.readable, of: socket, for: .nobody, at: poller)
+        table.reconcile(with: poller)
+        table.want([], of: socket, for: .nobody, at: poller)
+        table.reconcile(with: poller)
+    }
+
+    @Test("an idle connection is known to be quiet after a wait that found nothing, for one request")
+    mutating func quiet() {
+        makeIdle(5)
+        #expect(!table.isQuiet(5))
+        table.waitBegins()
+        #expect(!table.isQuiet(5))
+        table.waitEnded(hasSeenAll: true)
+        #expect(table.isQuiet(5))
+        table.used(5)
+        #expect(!table.isQuiet(5))
+        table.waitBegins()
+        table.waitEnded(hasSeenAll: true)
+        #expect(table.isQuiet(5))
+    }
+
+    @Test("a connection is not known to be quiet that had something, is in use, is new, or may not have been looked at")
+    mutating func notQuiet() {
+        for socket in 5...8 as ClosedRange<Int32> { makeIdle(socket) }
+        table.waitBegins()
+        _ = table.owner(of: 5, at: poller)
+        table.waitEnded(hasSeenAll: true)
+        #expect(!table.isQuiet(5))
+        table.want(.readable, of: 6, for: .nobody, at: poller)
+        table.forget(7)
+        table.opened(7)
+        table.waitBegins()
+        table.waitEnded(hasSeenAll: true)
+        #expect(!table.isQuiet(6))
+        #expect(!table.isQuiet(7))
+        table.waitBegins()
+        table.waitEnded(hasSeenAll: false)
+        #expect(!table.isQuiet(8))
+        #expect(!table.isQuiet(-1))
+        #expect(!table.isQuiet(900))
     }
 
     @Test("a closed connection's number begins anew, within one turn too")
