@@ -262,14 +262,13 @@ extension EasyHandle {
 
     /// Reads what libcurl has measured. Its times begin when it was given the transfer.
     ///
-    /// - Parameter addresses: those of the connection, where they are known already.
-    func readMetrics(into metrics: inout TransferMetrics, since start: Int64, addresses: KeptConnections.Connection?) {
+    /// - Parameter connection: what is known of the connection already.
+    func readMetrics(into metrics: inout TransferMetrics, since start: Int64, connection: ConnectionInfo?) {
         func time(_ info: CURLINFO) -> Int64? {
             let microseconds = ccurlew_get_offset(raw, info)
             return microseconds > 0 ? start + Int64(microseconds) * 1000 : nil
         }
-        metrics.remotePort = port(CURLINFO_PRIMARY_PORT)
-        metrics.localPort = port(CURLINFO_LOCAL_PORT)
+        metrics.connection = connection ?? connectionInfo
         metrics.reusedConnection = ccurlew_get_long(raw, CURLINFO_NUM_CONNECTS) == 0 && metrics.remotePort != nil
         if !metrics.reusedConnection {
             metrics.nanoseconds.nameLookup = time(CURLINFO_NAMELOOKUP_TIME_T)
@@ -280,9 +279,15 @@ extension EasyHandle {
         metrics.nanoseconds.responseStart = time(CURLINFO_STARTTRANSFER_TIME_T)
         metrics.requestHeaderBytes = Int64(ccurlew_get_long(raw, CURLINFO_REQUEST_SIZE))
         metrics.responseHeaderBytes = Int64(ccurlew_get_long(raw, CURLINFO_HEADER_SIZE))
-        metrics.remoteAddress = addresses?.remoteAddress ?? .address(ccurlew_get_string(raw, CURLINFO_PRIMARY_IP))
-        metrics.localAddress = addresses?.localAddress ?? .address(ccurlew_get_string(raw, CURLINFO_LOCAL_IP))
         metrics.httpVersion = httpVersion
+    }
+
+    /// The ends of the connection used last, as far as libcurl knows them.
+    private var connectionInfo: ConnectionInfo {
+        ConnectionInfo(
+            ConnectionInfo.Values(
+                remoteAddress: .address(ccurlew_get_string(raw, CURLINFO_PRIMARY_IP)), remotePort: port(CURLINFO_PRIMARY_PORT),
+                localAddress: .address(ccurlew_get_string(raw, CURLINFO_LOCAL_IP)), localPort: port(CURLINFO_LOCAL_PORT)))
     }
 
     /// The version of HTTP in which the last response came.

@@ -2,7 +2,7 @@
 import CCurlew
 import CurlewHTTP
 
-/// Which socket belongs to which connection, as far as libcurl lets us know, and the addresses of its ends.
+/// Which socket belongs to which connection, as far as libcurl lets us know, and what metrics tell of it.
 ///
 /// libcurl takes bytes that a host sent unasked on an idle connection for the answer to the next request, and sends requests on connections
 /// that the host has closed: before 8.0 always, since then on those used a moment ago (seen with 8.23). At the moment the request is about
@@ -10,12 +10,9 @@ import CurlewHTTP
 struct KeptConnections {
     /// A connection as its requests know it.
     struct Connection {
-        /// −1 when it is not known.
-        var socket: Int32
-        /// The IP address of the host, or of the proxy. Made once, not for each request's metrics.
-        var remoteAddress: String?
-        /// The IP address of this end.
-        var localAddress: String?
+        let socket: Int32
+        /// Made once, not for each request's metrics.
+        let info: ConnectionInfo
     }
 
     private var connections = NumberMap<Connection>()
@@ -27,13 +24,11 @@ struct KeptConnections {
     }
 
     /// Notes a new connection with that of the sockets just opened that it has; −1 for none of them.
-    mutating func opened(_ key: Int, _ connection: Connection, localPort: Int32, among justOpened: [Int32]) -> Connection {
-        guard let socket = justOpened.last(where: { Self.localPort(of: $0) == localPort }) else { return connection }
-        var connection = connection
-        connection.socket = socket
-        connections[key] = connection
+    mutating func opened(_ key: Int, _ info: ConnectionInfo, among justOpened: [Int32]) -> Int32 {
+        guard let socket = justOpened.last(where: { Self.localPort(of: $0) == info.values.localPort }) else { return -1 }
+        connections[key] = Connection(socket: socket, info: info)
         keys[socket] = key
-        return connection
+        return socket
     }
 
     /// Whether an idle connection is of no more use: there are bytes on it that nobody asked for, or it has ended.
@@ -62,15 +57,15 @@ struct KeptConnections {
         return Int(bitPattern: UInt((hash << 32) ^ UInt64(UInt32(bitPattern: localPort)) << 16 ^ UInt64(UInt32(bitPattern: remotePort))))
     }
 
-    private static func localPort(of socket: Int32) -> Int32? {
+    private static func localPort(of socket: Int32) -> Int? {
         var address = sockaddr_storage()
         var length = socklen_t(MemoryLayout<sockaddr_storage>.size)
-        return withUnsafeMutableBytes(of: &address) { bytes -> Int32? in
+        return withUnsafeMutableBytes(of: &address) { bytes -> Int? in
             guard let base = bytes.baseAddress, getsockname(socket, base.assumingMemoryBound(to: sockaddr.self), &length) == 0 else {
                 return nil
             }
             // The port stands at the same place for IPv4 and IPv6, in network order.
-            return Int32(bytes.load(fromByteOffset: 2, as: UInt16.self).bigEndian)
+            return Int(bytes.load(fromByteOffset: 2, as: UInt16.self).bigEndian)
         }
     }
 }

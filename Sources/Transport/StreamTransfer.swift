@@ -248,7 +248,7 @@ final class StreamTransfer: MultiMember {
 
     func complete(_ error: (any Error)?) {
         var metrics = TransferMetrics()
-        handle.readMetrics(into: &metrics, since: .zero, addresses: nil)
+        handle.readMetrics(into: &metrics, since: .zero, connection: nil)
         metrics.startDate = startDate
         metrics.total = .nanoseconds(Int64(MonotonicTime.now() - startedAt))
         metrics.requestBodyBytes = bytesSent

@@ -9,21 +9,17 @@ extension Transfer {
     struct Connection {
         /// Sockets that libcurl opened for this transfer and has not used yet.
         var openedSockets: [Int32] = []
-        /// What the loop knows of it; `nil` before a request is about to go out on it, and for one that the loop does not know.
-        var addresses: KeptConnections.Connection?
+        /// What metrics tell of it; `nil` before a request is about to go out on it.
+        var info: ConnectionInfo?
         /// OpenSSL's object for it, to tell it by.
         var tlsSession: UnsafeRawPointer?
-        var tlsVersion: String?
-        var tlsCipher: String?
         /// Whether the host has asked for a certificate that we have not, on a new connection.
         var lacksCertificate = false
 
         /// Forgets all for the next request.
         mutating func forget() {
             forgetSockets()
-            addresses = nil
-            tlsVersion = nil
-            tlsCipher = nil
+            info = nil
             lacksCertificate = false
         }
 
@@ -38,13 +34,11 @@ extension Transfer {
     ) -> TransferState.RequestAction {
         let isKept = connection.openedSockets.isEmpty
         let key = KeptConnections.key(localPort, remotePort, remoteAddress)
-        if isKept {
-            connection.addresses = loop.connections.connection(key)
-        } else {
-            let new = KeptConnections.Connection(socket: -1, remoteAddress: .address(remoteAddress), localAddress: .address(localAddress))
-            connection.addresses = loop.connections.opened(key, new, localPort: localPort, among: connection.openedSockets)
+        let socket = noteConnection(key, isKept: isKept) {
+            ConnectionInfo.Values(
+                remoteAddress: .address(remoteAddress), remotePort: Int(remotePort), localAddress: .address(localAddress),
+                localPort: Int(localPort))
         }
-        let socket = connection.addresses?.socket ?? -1
         connection.forgetSockets()
         guard mayUse(remoteAddress) else { return .refuseConnection }
         // A request that can't be sent again is worth a look at the last moment.
@@ -59,13 +53,26 @@ extension Transfer {
         heldHead = nil
         lastActivity = loop.now
         if request.body == nil { requestEnded() } else { loop.armTimer(self) }
-        if isSecure, connection.tlsVersion == nil {
-            connection.tlsVersion = ccurlew_tls_version(handle.raw).map { String(cString: $0) }
-            connection.tlsCipher = ccurlew_tls_cipher(handle.raw).map { String(cString: $0) }
-            let hasNone = !isKept && request.options.tls.clientCertificate == nil
-            connection.lacksCertificate = hasNone && ccurlew_tls_asked_for_certificate(handle.raw)
+        if isSecure, !isKept, request.options.tls.clientCertificate == nil {
+            connection.lacksCertificate = ccurlew_tls_asked_for_certificate(handle.raw)
         }
         return .send
+    }
+
+    /// Notes what is known of the connection; its socket, −1 when that is not known.
+    private func noteConnection(_ key: Int, isKept: Bool, _ ends: () -> ConnectionInfo.Values) -> Int32 {
+        if isKept, let known = loop.connections.connection(key) {
+            connection.info = known.info
+            return known.socket
+        }
+        var values = ends()
+        if isSecure {
+            values.tlsVersion = ccurlew_tls_version(handle.raw).map { String(cString: $0) }
+            values.tlsCipher = ccurlew_tls_cipher(handle.raw).map { String(cString: $0) }
+        }
+        let info = ConnectionInfo(values)
+        connection.info = info
+        return loop.connections.opened(key, info, among: connection.openedSockets)
     }
 
     /// Whether a kept connection, which another session may have made, leads to an address that is allowed; if not, why is noted.

@@ -116,6 +116,7 @@ final class Transfer: MultiMember, DeadlineHolder {
         state.launched()
         connection.forgetSockets()
         connection.tlsSession = nil
+        connection.info = nil
         decodedBytes = 0
         refusedAddress = nil
         decoder = nil
@@ -373,9 +374,7 @@ final class Transfer: MultiMember, DeadlineHolder {
         guard launchedAt > 0 else { return }
         let queued = Int64(launchedAt - min(mailedAt, launchedAt))
         metrics.nanoseconds.queue = queued
-        handle.readMetrics(into: &metrics, since: queued, addresses: connection.addresses)
-        metrics.tlsVersion = connection.tlsVersion
-        metrics.tlsCipher = connection.tlsCipher
+        handle.readMetrics(into: &metrics, since: queued, connection: connection.info)
         if state.statusCode == 0 { metrics.httpVersion = nil }
     }
 }

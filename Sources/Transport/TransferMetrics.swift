@@ -30,6 +30,7 @@ public struct TransferMetrics: Sendable, Hashable {
     }
 
     var nanoseconds = Nanoseconds()
+    var connection = ConnectionInfo.unknown
 
     /// When the transfer was handed to the transport.
     public var startDate: Date
@@ -77,19 +78,37 @@ public struct TransferMetrics: Sendable, Hashable {
     /// Bytes of the response's body as received, before decoding.
     public var responseBodyBytes: Int64 = 0
     /// The IP address of the host, or of the proxy.
-    public var remoteAddress: String?
+    public var remoteAddress: String? {
+        get { connection.values.remoteAddress }
+        set { connection = ConnectionInfo(connection) { $0.remoteAddress = newValue } }
+    }
     /// The port of the host, or of the proxy.
-    public var remotePort: Int?
+    public var remotePort: Int? {
+        get { connection.values.remotePort }
+        set { connection = ConnectionInfo(connection) { $0.remotePort = newValue } }
+    }
     /// The IP address of this end.
-    public var localAddress: String?
+    public var localAddress: String? {
+        get { connection.values.localAddress }
+        set { connection = ConnectionInfo(connection) { $0.localAddress = newValue } }
+    }
     /// The port of this end.
-    public var localPort: Int?
+    public var localPort: Int? {
+        get { connection.values.localPort }
+        set { connection = ConnectionInfo(connection) { $0.localPort = newValue } }
+    }
     /// The version of HTTP; `nil` without a response.
     public var httpVersion: HTTPVersion?
     /// The version of TLS, as `TLSv1.3`; `nil` without TLS, or when libcurl does not run on OpenSSL.
-    public var tlsVersion: String?
+    public var tlsVersion: String? {
+        get { connection.values.tlsVersion }
+        set { connection = ConnectionInfo(connection) { $0.tlsVersion = newValue } }
+    }
     /// The TLS cipher suite by OpenSSL's name; `nil` as for ``tlsVersion``.
-    public var tlsCipher: String?
+    public var tlsCipher: String? {
+        get { connection.values.tlsCipher }
+        set { connection = ConnectionInfo(connection) { $0.tlsCipher = newValue } }
+    }
     /// Whether a connection of an earlier transfer was used.
     public var reusedConnection = false
     /// Whether the answer was taken from the session's cache; the other figures are those of the exchange that confirmed it, if one did.
@@ -108,6 +127,40 @@ public struct TransferMetrics: Sendable, Hashable {
     package var firstByteDate: Date? {
         let sent = requestBodyBytes > 0 ? nanoseconds.requestStart : nil
         return (sent ?? nanoseconds.responseStart).map { startDate + TimeInterval($0) / 1_000_000_000 }
+    }
+}
+
+/// What the metrics of all transfers on a connection have in common: an object, since metrics are copied for each of them.
+final class ConnectionInfo: Sendable, Hashable {
+    struct Values: Sendable, Hashable {
+        var remoteAddress: String?
+        var remotePort: Int?
+        var localAddress: String?
+        var localPort: Int?
+        var tlsVersion: String?
+        var tlsCipher: String?
+    }
+
+    /// Of none.
+    static let unknown = ConnectionInfo(Values())
+
+    let values: Values
+
+    init(_ values: Values) {
+        self.values = values
+    }
+
+    /// A copy in which something is changed.
+    init(_ other: ConnectionInfo, _ change: (inout Values) -> Void) {
+        var values = other.values
+        change(&values)
+        self.values = values
+    }
+
+    static func == (lhs: ConnectionInfo, rhs: ConnectionInfo) -> Bool { lhs.values == rhs.values }
+
+    func hash(into hasher: inout Hasher) {
+        hasher.combine(values)
     }
 }
 
