@@ -153,7 +153,9 @@ final class EventLoopThread {
         case .resumeSending(let id): changePauses(of: id, sendingIsPossible: true) { _ in }
         case .send(let bytes, let endOfStream, let id): streams[id]?.send(bytes, endOfStream: endOfStream)
         case .judged(let question, let isTrusted): judged(question, isTrusted: isTrusted)
-        case .run(let job): EventLoop.Command.perform(job, of: mailbox)
+        case .run(let job):
+            EventLoop.Command.perform(job, of: mailbox)
+            sockets.forgetWait()
         case .stop: isStopping = true
         case .rest: LiveThreads.rest(mailbox)
         }

@@ -30,7 +30,7 @@ struct SocketTable {
     private var dirty: [Int32] = []
     /// How many waits have begun.
     private var waits = 0
-    /// Whether every socket that had something at the last wait has been told of.
+    /// Whether the last wait was a moment ago, and every socket that had something has been told of.
     private var hasSeenAll = false
 
     /// A socket for a connection was opened; the poller can't know it yet.
@@ -94,6 +94,11 @@ struct SocketTable {
     /// The wait is over, and what was found has been told; whether that is all there was.
     mutating func waitEnded(hasSeenAll: Bool) {
         self.hasSeenAll = hasSeenAll
+    }
+
+    /// Time has passed since the last wait, nobody knows how much: what it found says nothing any more.
+    mutating func forgetWait() {
+        hasSeenAll = false
     }
 
     /// Whether an idle connection had nothing to be read at the last wait, and was idle by then.

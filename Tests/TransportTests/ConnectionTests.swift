@@ -6,11 +6,9 @@ import Testing
 @testable import CurlewTransport
 
 @Suite(.timeLimit(.minutes(1))) struct ConnectionTests {
-    @Test("an answer that nobody asked for is not the next request's", arguments: [HTTPMethod.get, .post])
-    func unasked(method: HTTPMethod) async throws {
-        let gate = Gate()
-        let hasSent = Gate()
-        let server = try LoopbackServer { request, connection in
+    /// Answers the first request twice, the second time when the gate opens.
+    private static func unaskedServer(_ gate: Gate, _ hasSent: Gate) throws -> LoopbackServer {
+        try LoopbackServer { request, connection in
             guard request.path == "/first" else { return .ok("good") }
             try connection.send(raw: "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok")
             connection.wait(until: gate)
@@ -18,6 +16,13 @@ import Testing
             hasSent.open()
             return nil
         }
+    }
+
+    @Test("an answer that nobody asked for is not the next request's", arguments: [HTTPMethod.get, .post])
+    func unasked(method: HTTPMethod) async throws {
+        let gate = Gate()
+        let hasSent = Gate()
+        let server = try Self.unaskedServer(gate, hasSent)
         let loop = EventLoop()
         #expect(await loop.run(TransferRequest(url: server.url("/first"))).body == Data("ok".utf8))
         gate.open()
@@ -28,6 +33,26 @@ import Testing
         #expect(end.outcome?.metrics.reusedConnection == false)
         #expect(server.connectionCount == 2)
         #expect(server.requests.count { $0.path == "/second" } == 1)
+    }
+
+    @Test("nor is one that came while a task kept the loop's thread busy")
+    func unaskedBesideTask() async throws {
+        let gate = Gate()
+        let hasSent = Gate()
+        let server = try Self.unaskedServer(gate, hasSent)
+        let other = try LoopbackServer { _, _ in .ok("other") }
+        let loop = EventLoop()
+        let blockUntilSent = { @Sendable in hasSent.wait() }
+        let end = await withTaskExecutorPreference(loop.taskExecutor) {
+            #expect(await loop.run(TransferRequest(url: server.url("/first"))).body == Data("ok".utf8))
+            // Here the loop looks at the first connection, which is idle.
+            #expect(await loop.run(TransferRequest(url: other.url("/")), id: 2).body == Data("other".utf8))
+            gate.open()
+            #expect(blockUntilSent())
+            return await loop.run(TransferRequest(url: server.url("/second")), id: 3)
+        }
+        #expect(end.body == Data("good".utf8))
+        #expect(end.outcome?.metrics.reusedConnection == false)
     }
 
     @Test("a kept connection that the server has closed is not used")

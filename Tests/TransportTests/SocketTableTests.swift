@@ -111,6 +111,11 @@ import Testing
         table.waitBegins()
         table.waitEnded(hasSeenAll: false)
         #expect(!table.isQuiet(8))
+        table.waitBegins()
+        table.waitEnded(hasSeenAll: true)
+        #expect(table.isQuiet(8))
+        table.forgetWait()
+        #expect(!table.isQuiet(8))
         #expect(!table.isQuiet(-1))
         #expect(!table.isQuiet(900))
     }
