@@ -7,6 +7,7 @@ import CurlewTestSupport
 /// A root signs an intermediate, which signs the others; `other-root` signs `other`. Keys are `NAME.key`, certificates `NAME.pem`, those to
 /// be sent `NAME.chain`.
 final class TLSAuthority: Sendable {
+    private static let directory = Result { try TemporaryDirectory() }
     private let directory: TemporaryDirectory
 
     static var isAvailable: Bool {
@@ -18,7 +19,9 @@ final class TLSAuthority: Sendable {
     static func shared() async throws -> TLSAuthority { try await made.value }
 
     private init() async throws {
-        directory = try TemporaryDirectory()
+        directory = try Self.directory.get()
+        // What lives as long as the process is never released.
+        atexit { try? FileManager.default.removeItem(at: TLSAuthority.directory.get().url) }
         let (status, output) = try await ChildProcess("sh", "-c", Self.script, "sh", directory.url.path).finish()
         guard status == 0 else { throw TestError("openssl made no certificates: \(output.suffix(5))") }
     }
