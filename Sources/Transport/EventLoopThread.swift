@@ -96,7 +96,7 @@ final class EventLoopThread {
             now = MonotonicTime.now()
             guard mailbox.take(&commands) else { return }
             // A look at all sockets together spares each request one at its connection.
-            if commands.count(where: \.isStart) > 1 { takeEvents(waiting: 0) }
+            if commands.count(where: \.isStart) > 1 { lookAtSockets() }
             let isSecondTime = hasRunTasks
             hasRunTasks = false
             for command in commands {
@@ -110,10 +110,6 @@ final class EventLoopThread {
     private func waitForEvents() {
         var milliseconds = millisecondsUntilNextDeadline()
         if milliseconds != 0, !mailbox.prepareToSleep() { milliseconds = 0 }
-        takeEvents(waiting: milliseconds)
-    }
-
-    private func takeEvents(waiting milliseconds: Int32) {
         sockets.waitBegins()
         let hasSeenAll = poller.wait(milliseconds: milliseconds) {
             if milliseconds != 0 { mailbox.awoke() }
@@ -128,6 +124,16 @@ final class EventLoopThread {
         }
         sockets.waitEnded(hasSeenAll: hasSeenAll)
         collectFinished()
+    }
+
+    /// Notes which sockets have something, and leaves it to the next wait: by then there is more of it, after requests have gone out.
+    private func lookAtSockets() {
+        sockets.waitBegins()
+        let hasSeenAll = poller.wait(milliseconds: 0) {
+        } onEvent: { socket, _ in
+            sockets.touched(socket)
+        }
+        sockets.waitEnded(hasSeenAll: hasSeenAll)
     }
 
     private func millisecondsUntilNextDeadline() -> Int32 {
@@ -432,7 +438,7 @@ final class EventLoopThread {
 
     /// Whether a connection on which a request is about to go out is known to have nothing to be read.
     func isQuiet(_ socket: Int32) -> Bool {
-        defer { sockets.used(socket) }
+        defer { sockets.touched(socket) }
         return sockets.isQuiet(socket)
     }
 

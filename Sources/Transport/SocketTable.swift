@@ -22,15 +22,15 @@ struct SocketTable {
         var isDirty = false
         /// Whether it was opened for a connection, whose end will be told.
         var isConnection = false
-        /// Which wait it was used after last.
-        var lastUse = 0
+        /// Which wait it was touched after last.
+        var lastTouch = 0
     }
 
     private var entries: [Entry] = []
     private var dirty: [Int32] = []
     /// How many waits have begun.
     private var waits = 0
-    /// Whether the last wait was a moment ago, and every socket that had something has been told of.
+    /// Whether the last wait was a moment ago, and every socket that had something has been told of or noted.
     private var hasSeenAll = false
 
     /// A socket for a connection was opened; the poller can't know it yet.
@@ -44,7 +44,7 @@ struct SocketTable {
         guard let index = index(of: socket) else { return }
         entries[index].owner = owner
         entries[index].wanted = events
-        entries[index].lastUse = waits
+        entries[index].lastTouch = waits
         if events.isEmpty, !entries[index].isConnection {
             if !entries[index].armed.isEmpty { poller.watch(socket, from: entries[index].armed, to: []) }
             entries[index].armed = []
@@ -85,13 +85,13 @@ struct SocketTable {
         dirty.removeAll(keepingCapacity: true)
     }
 
-    /// The poller is about to wait.
+    /// The poller is about to wait, or to look only.
     mutating func waitBegins() {
         waits += 1
         hasSeenAll = false
     }
 
-    /// The wait is over, and what was found has been told; whether that is all there was.
+    /// The wait is over, and what was found has been told or noted; whether that is all there was.
     mutating func waitEnded(hasSeenAll: Bool) {
         self.hasSeenAll = hasSeenAll
     }
@@ -108,12 +108,12 @@ struct SocketTable {
     func isQuiet(_ socket: Int32) -> Bool {
         guard hasSeenAll, socket >= 0, Int(socket) < entries.count else { return false }
         let entry = entries[Int(socket)]
-        return entry.lastUse < waits && entry.wanted.isEmpty && entry.armed == .readable
+        return entry.lastTouch < waits && entry.wanted.isEmpty && entry.armed == .readable
     }
 
-    /// A request goes out on a socket.
-    mutating func used(_ socket: Int32) {
-        if socket >= 0, Int(socket) < entries.count { entries[Int(socket)].lastUse = waits }
+    /// A request goes out on a socket, or something was found there.
+    mutating func touched(_ socket: Int32) {
+        if socket >= 0, Int(socket) < entries.count { entries[Int(socket)].lastTouch = waits }
     }
 
     private mutating func index(of socket: Int32) -> Int? {
