@@ -49,6 +49,8 @@ final class EventLoopThread {
 
     /// Handles kept for later requests; each holds some 20 KiB.
     private static let largestPool = 256
+    /// How many hosts are remembered to share no connections; forgotten ones are tried again.
+    private static let largestMemory = 1_024
 
     /// `nil` when libcurl, which has been initialised, has no memory.
     init?(configuration: TransportConfiguration, mailbox: Mailbox, poller: any Poller) {
@@ -276,6 +278,7 @@ final class EventLoopThread {
         takeBack(transfer)
         if transfer.isQueuedByUs, !isStopping { leaveQueue(transfer) }
         if !transfer.isQueuedByUs, transfer.state.hasHead, transfer.handle.httpVersion != .http2 {
+            if hostsWithoutSharing.count >= Self.largestMemory { hostsWithoutSharing.removeAll(keepingCapacity: true) }
             hostsWithoutSharing.insert(transfer.hostKey)
         }
         transfer.complete(error)
