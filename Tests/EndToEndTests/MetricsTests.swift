@@ -73,8 +73,10 @@ import Testing
             return nil
         }
         let request = isUpload ? manager.upload(Data(count: 1_000), to: server.url("/")) : manager.request(server.url("/"))
+        // That the server has sent a byte does not mean that it is here.
+        if !isUpload { request.downloadProgress(queue: .global()) { _ in gate.arrive() } }
         let response = Task { await request.serializingData().response }
-        #expect(await gate.arrivals())
+        #expect(await gate.arrivals(isUpload ? 1 : 2))
         let middle = Date().timeIntervalSinceReferenceDate
         gate.open()
         #expect(try await response.value.result.get() == Data("halfhalf".utf8))
