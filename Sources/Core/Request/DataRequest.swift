@@ -8,12 +8,9 @@ import Dispatch
 open class DataRequest: Request, @unchecked Sendable {  // as its superclass
     let dataDelegate: DataTaskDelegate
 
-    init(
-        session: Session, sessionDelegate: SessionDelegate, original: Result<RequestTask, any Error>, delegate: DataTaskDelegate,
-        interceptor: (any RequestInterceptor)? = nil
-    ) {
+    init(original: Result<RequestTask, any Error>, delegate: DataTaskDelegate, interceptor: (any RequestInterceptor)? = nil) {
         dataDelegate = delegate
-        super.init(session: session, sessionDelegate: sessionDelegate, original: original, delegate: delegate, interceptor: interceptor)
+        super.init(original: original, delegate: delegate, interceptor: interceptor)
     }
 
     override var hasBody: Bool { dataDelegate.bodyCount > 0 }

@@ -41,12 +41,9 @@ open class DownloadRequest: Request, @unchecked Sendable {  // as its superclass
 
     let downloadDelegate: DownloadTaskDelegate
 
-    init(
-        session: Session, sessionDelegate: SessionDelegate, original: Result<RequestTask, any Error>, delegate: DownloadTaskDelegate,
-        interceptor: (any RequestInterceptor)? = nil
-    ) {
+    init(original: Result<RequestTask, any Error>, delegate: DownloadTaskDelegate, interceptor: (any RequestInterceptor)? = nil) {
         downloadDelegate = delegate
-        super.init(session: session, sessionDelegate: sessionDelegate, original: original, delegate: delegate, interceptor: interceptor)
+        super.init(original: original, delegate: delegate, interceptor: interceptor)
     }
 
     /// What is needed to go on with a download that was cancelled or failed; `nil` as long as it runs, and where that is impossible.

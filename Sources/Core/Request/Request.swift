@@ -35,28 +35,25 @@ open class Request: @unchecked Sendable {  // the state is the delegate's, behin
         }
     }
 
-    /// The session in which the request runs.
-    public let session: Session
     /// Holds the request's state and handlers.
     public let delegate: TaskDelegate
     /// What it is made of, by kind, as in ``requestTask``; without a task.
     let original: Result<RequestTask, any Error>
-    let sessionDelegate: SessionDelegate
     /// Adapts this request, and is asked about its retries, before the session's.
     let interceptor: (any RequestInterceptor)?
 
-    init(
-        session: Session, sessionDelegate: SessionDelegate, original: Result<RequestTask, any Error>, delegate: TaskDelegate,
-        interceptor: (any RequestInterceptor)? = nil
-    ) {
-        self.session = session
-        self.sessionDelegate = sessionDelegate
+    init(original: Result<RequestTask, any Error>, delegate: TaskDelegate, interceptor: (any RequestInterceptor)? = nil) {
         self.original = original
         self.delegate = delegate
         self.interceptor = interceptor
     }
 
     // MARK: What it is
+
+    /// The session in which the request runs.
+    public var session: Session { delegate.session }
+
+    var sessionDelegate: SessionDelegate { delegate.sessionDelegate }
 
     /// The kind of the request, its original and the current attempt's task; what it could not be made for, if so.
     var requestTask: Result<RequestTask, any Error> {

@@ -10,11 +10,9 @@ import CurlewTransport
 open class StreamRequest: Request, @unchecked Sendable {  // as its superclass
     let streamDelegate: StreamTaskDelegate
 
-    init(
-        session: Session, sessionDelegate: SessionDelegate, original: Result<RequestTask, any Error>, delegate: StreamTaskDelegate
-    ) {
+    init(original: Result<RequestTask, any Error>, delegate: StreamTaskDelegate) {
         streamDelegate = delegate
-        super.init(session: session, sessionDelegate: sessionDelegate, original: original, delegate: delegate)
+        super.init(original: original, delegate: delegate)
     }
 
     /// The bytes that come in, piece by piece; ends when the peer closes its sending side, and throws when the connection breaks.

@@ -8,12 +8,9 @@ import Dispatch
 open class UploadRequest: DataRequest, @unchecked Sendable {  // as its superclass
     private let uploadDelegate: UploadTaskDelegate
 
-    init(
-        session: Session, sessionDelegate: SessionDelegate, original: Result<RequestTask, any Error>, delegate: UploadTaskDelegate,
-        interceptor: (any RequestInterceptor)? = nil
-    ) {
+    init(original: Result<RequestTask, any Error>, delegate: UploadTaskDelegate, interceptor: (any RequestInterceptor)? = nil) {
         uploadDelegate = delegate
-        super.init(session: session, sessionDelegate: sessionDelegate, original: original, delegate: delegate, interceptor: interceptor)
+        super.init(original: original, delegate: delegate, interceptor: interceptor)
     }
 
     /// How much of the body was handed to the network; the total is −1 for a stream, until it was sent.

@@ -72,7 +72,7 @@ extension SessionManager {
     ) -> DataRequest {
         perform(
             DataRequest(
-                session: session, sessionDelegate: delegate, original: original(Request.RequestTask.data, requestable),
+                original: original(Request.RequestTask.data, requestable),
                 delegate: DataTaskDelegate(session: session, sessionDelegate: delegate, waitsForReader: isStreamed),
                 interceptor: interceptor))
     }

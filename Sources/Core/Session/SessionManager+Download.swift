@@ -113,7 +113,6 @@ extension SessionManager {
     ) -> DownloadRequest {
         perform(
             DownloadRequest(
-                session: session, sessionDelegate: delegate,
                 original: original(Request.RequestTask.download) { Downloadable(request: try make(), resumption: resumption) },
                 delegate: DownloadTaskDelegate(
                     session: session, sessionDelegate: delegate, destination: destination, resumption: resumption),

@@ -20,7 +20,6 @@ extension SessionManager {
     private func makeStream(_ streamable: Streamable) -> StreamRequest {
         perform(
             StreamRequest(
-                session: session, sessionDelegate: delegate,
                 original: original(Request.RequestTask.stream) { try streamable.validated() },
                 delegate: StreamTaskDelegate(session: session, sessionDelegate: delegate)))
     }

@@ -69,7 +69,6 @@ extension SessionManager {
         let temporaryFile: TemporaryFile? = if case .temporaryFile(let file) = content { file } else { nil }
         return perform(
             UploadRequest(
-                session: session, sessionDelegate: delegate,
                 original: original(Request.RequestTask.upload) { Uploadable(request: try Requestable(urlRequest), content: content) },
                 delegate: UploadTaskDelegate(session: session, sessionDelegate: delegate, temporaryFile: temporaryFile),
                 interceptor: interceptor))
