@@ -97,6 +97,44 @@ private func codeOf(_ error: (any Error)?) -> CocoaError.Code? { (error as? Coco
         #expect(try contents(of: directory.url).isEmpty)
     }
 
+    @Test("what has come is in the file before long, also if no more comes")
+    func patience() async throws {
+        let file = try PartFile(in: directory.url)
+        for count in [1, 300_000, 5] {
+            let before = file.length
+            try Data(repeating: 7, count: count).withUnsafeBytes { try file.write($0) }
+            #expect(await eventually { file.length == before + Int64(count) })
+        }
+        file.discard()
+        #expect(try contents(of: directory.url).isEmpty)
+    }
+
+    #if os(Linux)
+    @Test("an error of bytes that had waited is thrown by the next write, once, and ends the writing")
+    func lateError() async throws {
+        let file = try PartFile(in: directory.url)
+        let descriptor = try #require(
+            try contents(of: URL(fileURLWithPath: "/proc/self/fd")).compactMap { Int32($0) }.first { descriptor in
+                let target = try? FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/fd/\(descriptor)")
+                return target == file.url.path
+            })
+        let full = open("/dev/full", O_WRONLY)
+        #expect(full >= 0 && dup2(full, descriptor) == descriptor)
+        close(full)
+        let byte = Data([7])
+        var error: (any Error)?
+        let hasThrown = await eventually {
+            do { try byte.withUnsafeBytes { try file.write($0) } } catch let thrown { error = thrown }
+            return error != nil
+        }
+        #expect(hasThrown && codeOf(error) == .fileWriteOutOfSpace)
+        #expect((error as? CocoaError)?.userInfo["NSFilePath"] as? String == file.url.path)
+        try byte.withUnsafeBytes { try file.write($0) }
+        try file.close()
+        #expect(try Data(contentsOf: file.url).isEmpty)
+    }
+    #endif
+
     @Test("new files have the rights that new files have")
     func permissions() throws {
         let file = try write("text", for: "file")

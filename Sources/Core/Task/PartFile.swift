@@ -1,15 +1,32 @@
 // SPDX-License-Identifier: Apache-2.0
 import CurlewEncoding
 import CurlewHTTP
+import Dispatch
 
 /// A file on its way to be whole: written in large pieces, renamed when it is complete.
 ///
-/// One thread at a time uses it: the transport's while it is written, the session's queue before and after.
-final class PartFile: @unchecked Sendable {  // handed over with the task, never shared
-    /// Small pieces are put together up to this size, as each write costs a system call.
-    private static let pieceSize = 64 * 1024
-    /// A piece of this size is written as it is: copying it would cost more than the system call it saves.
-    private static let sizeWorthACall = 8 * 1024
+/// One thread at a time uses it: the transport's while it is written, the session's queue before and after. Beside it there is only the
+/// look for bytes that have waited too long.
+final class PartFile: @unchecked Sendable {  // what that look needs is behind a lock, the rest is handed over with the task
+    /// Bytes that were put together and are to be written.
+    private struct Waiting {
+        var count = 0
+        /// How often bytes were written.
+        var writes = 0
+        /// Whether somebody is going to look after them.
+        var isWatched = false
+        /// After an error nothing is written any more: what is there stays a beginning of what came.
+        var hasFailed = false
+        /// An error of which nobody has been told.
+        var error: (any Error)?
+    }
+
+    /// What libcurl hands over, 16 KiB at most, is put together up to this size. Written as it comes, a gigabyte costs twice as much on a
+    /// file system that has a disk below it.
+    private static let pieceSize = 256 * 1024
+    /// After how many milliseconds somebody looks for bytes that wait for others, as a process may be killed while a server pauses. They
+    /// wait twice as long at most.
+    private static let patience = 100
 
     let url: URL
     /// How many bytes were there when it was opened: behind them it is written.
@@ -18,9 +35,7 @@ final class PartFile: @unchecked Sendable {  // handed over with the task, never
     /// A second descriptor of a file that others may want, which keeps them off until it has moved.
     private var lock: Int32 = -1
     private let buffer: UnsafeMutableRawBufferPointer
-    private var count = 0
-    /// After an error nothing is written any more: what is there stays a beginning of what came.
-    private var hasFailed = false
+    private let waiting = Lock(Waiting())
 
     /// Makes a new file in a directory, hidden, named after the file it is going to be.
     ///
@@ -111,51 +126,102 @@ final class PartFile: @unchecked Sendable {  // handed over with the task, never
         guard ftruncate(descriptor, 0) == 0, lseek(descriptor, 0, SEEK_SET) == 0 else { throw FileError.writing(url.path, errno) }
     }
 
+    /// Adds bytes to the file, where they are at the latest when it is closed.
+    ///
+    /// - Throws: `CocoaError` with the path, also for bytes that were added before; once.
     func write(_ bytes: UnsafeRawBufferPointer) throws {
-        if bytes.count > buffer.count - count || bytes.count >= Self.sizeWorthACall { try flush() }
-        guard bytes.count < Self.sizeWorthACall else { return try writeAll(bytes) }
-        UnsafeMutableRawBufferPointer(rebasing: buffer[count...]).copyMemory(from: bytes)
-        count += bytes.count
+        let unwatched = try waiting.withLock { waiting -> Int? in
+            try tellError(&waiting)
+            try add(bytes, to: &waiting)
+            guard waiting.count > 0, !waiting.isWatched else { return nil }
+            waiting.isWatched = true
+            return waiting.writes
+        }
+        if let unwatched { watch(since: unwatched) }
+    }
+
+    private func add(_ bytes: UnsafeRawBufferPointer, to waiting: inout Waiting) throws {
+        if bytes.count > buffer.count - waiting.count { try flush(&waiting) }
+        guard bytes.count < buffer.count else { return try writeUnlessFailed(bytes, &waiting) }
+        UnsafeMutableRawBufferPointer(rebasing: buffer[waiting.count...]).copyMemory(from: bytes)
+        waiting.count += bytes.count
+    }
+
+    /// Looks after a while whether bytes wait that did so already when there had been so many writes.
+    private func watch(since writes: Int) {
+        DispatchQueue.global(qos: .utility).asyncAfter(deadline: .now() + .milliseconds(Self.patience)) { [weak self] in
+            guard let self, let later = self.look(since: writes) else { return }
+            self.watch(since: later)
+        }
+    }
+
+    /// Writes bytes that have waited for long. If they are newer than that, how many writes there were, to look again.
+    private func look(since writes: Int) -> Int? {
+        waiting.withLock { waiting in
+            if waiting.count > 0, waiting.writes != writes { return waiting.writes }
+            waiting.isWatched = false
+            guard descriptor >= 0 else { return nil }
+            do { try flush(&waiting) } catch { waiting.error = error }
+            return nil
+        }
+    }
+
+    private func tellError(_ waiting: inout Waiting) throws {
+        guard let error = waiting.error else { return }
+        waiting.error = nil
+        throw error
     }
 
     /// Writes what is left, and closes the file.
     func close() throws {
-        guard descriptor >= 0 else { return }
-        defer { descriptor = -1 }
-        do {
-            try flush()
-        } catch {
-            _ = systemClose(descriptor)
-            throw error
+        try waiting.withLock { waiting in
+            guard descriptor >= 0 else { return }
+            defer { descriptor = -1 }
+            do {
+                try tellError(&waiting)
+                try flush(&waiting)
+            } catch {
+                _ = systemClose(descriptor)
+                throw error
+            }
+            guard systemClose(descriptor) == 0 else { throw FileError.writing(url.path, errno) }
         }
-        guard systemClose(descriptor) == 0 else { throw FileError.writing(url.path, errno) }
     }
 
     /// Closes and removes the file.
     func discard() {
         // Before anybody else can have it.
         unlink(url.path)
-        if descriptor >= 0 { _ = systemClose(descriptor) }
-        descriptor = -1
+        waiting.withLock { _ in
+            if descriptor >= 0 { _ = systemClose(descriptor) }
+            descriptor = -1
+        }
         unlock()
     }
 
-    private func flush() throws {
-        guard count > 0 else { return }
-        defer { count = 0 }
-        try writeAll(UnsafeRawBufferPointer(rebasing: buffer[..<count]))
+    private func flush(_ waiting: inout Waiting) throws {
+        let bytes = UnsafeRawBufferPointer(rebasing: buffer[..<waiting.count])
+        waiting.count = 0
+        try writeUnlessFailed(bytes, &waiting)
+    }
+
+    private func writeUnlessFailed(_ bytes: UnsafeRawBufferPointer, _ waiting: inout Waiting) throws {
+        guard !bytes.isEmpty, !waiting.hasFailed else { return }
+        waiting.writes += 1
+        do {
+            try writeAll(bytes)
+        } catch {
+            waiting.hasFailed = true
+            throw error
+        }
     }
 
     private func writeAll(_ bytes: UnsafeRawBufferPointer) throws {
-        guard !hasFailed else { return }
         var rest = bytes
         while !rest.isEmpty {
             let written = systemWrite(descriptor, rest)
             if written < 0, errno == EINTR { continue }
-            guard written > 0 else {
-                hasFailed = true
-                throw FileError.writing(url.path, written < 0 ? errno : ENOSPC)
-            }
+            guard written > 0 else { throw FileError.writing(url.path, written < 0 ? errno : ENOSPC) }
             rest = UnsafeRawBufferPointer(rebasing: rest[written...])
         }
     }
