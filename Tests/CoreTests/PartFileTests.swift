@@ -122,9 +122,11 @@ private func codeOf(_ error: (any Error)?) -> CocoaError.Code? { (error as? Coco
         #expect(full >= 0 && dup2(full, descriptor) == descriptor)
         close(full)
         let byte = Data([7])
+        try byte.withUnsafeBytes { try file.write($0) }
         var error: (any Error)?
         let hasThrown = await eventually {
-            do { try byte.withUnsafeBytes { try file.write($0) } } catch let thrown { error = thrown }
+            // Adds nothing: more bytes would be written, and fail, without having waited.
+            do { try Data().withUnsafeBytes { try file.write($0) } } catch let thrown { error = thrown }
             return error != nil
         }
         #expect(hasThrown && codeOf(error) == .fileWriteOutOfSpace)
