@@ -14,6 +14,9 @@ public final class FileBody: BodySource {
         var onReadable: (@Sendable () -> Void)?
     }
 
+    /// Of a page of memory, or a part of one where they are larger.
+    private static let pageSize = 4096
+
     package let path: String
     private let size: Int64
     private let state = Lock(State())
@@ -51,11 +54,11 @@ public final class FileBody: BodySource {
     public func read(into buffer: UnsafeMutableRawBufferPointer) -> BodyRead {
         state.withLock { state in
             if let failure = state.failure { return .failed(failure) }
-            let wanted = min(Int64(buffer.count), size - state.offset)
+            let wanted = wanted(for: buffer, at: state.offset)
             guard wanted > 0 else { return .end }
             guard let descriptor = state.descriptor else { return .later }
-            var count = pread(descriptor, buffer.baseAddress, Int(wanted), off_t(state.offset))
-            while count < 0, errno == EINTR { count = pread(descriptor, buffer.baseAddress, Int(wanted), off_t(state.offset)) }
+            var count = pread(descriptor, buffer.baseAddress, wanted, off_t(state.offset))
+            while count < 0, errno == EINTR { count = pread(descriptor, buffer.baseAddress, wanted, off_t(state.offset)) }
             guard count > 0 else {
                 let failure = FileError.reading(path, count < 0 ? errno : ENODATA)
                 state.failure = failure
@@ -66,6 +69,18 @@ public final class FileBody: BodySource {
             if state.offset == size { closeFile(&state) }
             return .bytes(count)
         }
+    }
+
+    /// How many bytes to read. The first read of a large file is somewhat shorter, so that the next ones put pages of the file onto
+    /// pages of memory.
+    ///
+    /// libcurl's buffer begins 16 bytes into a page, as all large blocks of glibc's do. To copy pages to there takes the kernel twice as
+    /// long on some processors (AMD Zen 3), which is half of what an upload costs.
+    private func wanted(for buffer: UnsafeMutableRawBufferPointer, at offset: Int64) -> Int {
+        let left = size - offset
+        guard left > buffer.count, buffer.count >= 16 * Self.pageSize else { return Int(min(left, Int64(buffer.count))) }
+        let end = Int(truncatingIfNeeded: offset) &+ buffer.count
+        return buffer.count - (end &- Int(bitPattern: buffer.baseAddress)) & (Self.pageSize - 1)
     }
 
     /// Goes back to the first byte; possible unless reading has failed.

@@ -32,6 +32,27 @@ import Testing
         }
     }
 
+    @Test("a large file is read so that its pages come onto pages of memory", arguments: [0, 16, 1000])
+    func pages(skew: Int) async throws {
+        let (page, count) = (4096, 262_144)
+        let directory = try TemporaryDirectory()
+        let whole = GeneratedBody().data(count: 1_000_000)
+        let body = try FileBody(path: try directory.write(whole, to: "body").path)
+        await withCheckedContinuation { opened in body.prepare { opened.resume() } }
+        let memory = UnsafeMutableRawBufferPointer.allocate(byteCount: count + page, alignment: page)
+        defer { memory.deallocate() }
+        let buffer = UnsafeMutableRawBufferPointer(rebasing: memory[skew..<skew + count])
+
+        var (read, counts) = (Data(), [Int]())
+        while case .bytes(let count) = body.read(into: buffer) {
+            read.append(contentsOf: buffer[..<count])
+            counts.append(count)
+        }
+        #expect(read == whole)
+        let first = skew == 0 ? count : count - page + skew
+        #expect(counts == [first, count, count, whole.count - first - 2 * count])
+    }
+
     @Test("a body of bytes is sent again from its start")
     func dataAgain() async throws {
         let server = try LoopbackServer.standard()
