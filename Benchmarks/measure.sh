@@ -79,19 +79,19 @@ transfer() {
         printf "{\"wall_seconds\": %s, \"process_cpu_seconds\": %.3f, %s}", w, u + s, own }')"
 }
 
-# collected COMMAND...: prints the user-mode instructions of a run.
-#
-# callgrind counts `rep movsb` once a byte: glibc is asked to copy without it, or a copied GiB would be 10⁹ instructions.
+# collected COMMAND...: prints the user-mode instructions of a run, as a processor counts them.
 collected() {
-    local log
+    local log all
     log=$(mktemp "$work/callgrind.XXXXXX")
-    GLIBC_TUNABLES=glibc.cpu.x86_rep_movsb_threshold=0x40000000:glibc.cpu.x86_rep_stosb_threshold=0x40000000 \
-        timeout --foreground 300 valgrind --tool=callgrind --collect-atstart=yes --cache-sim=no --branch-sim=no \
-        --fair-sched=yes --callgrind-out-file=/dev/null --log-file="$log" "$@" >/dev/null 2>"$log.errors" || {
+    timeout --foreground 300 valgrind --tool=callgrind --collect-atstart=yes --cache-sim=no --branch-sim=no \
+        --fair-sched=yes --dump-instr=yes --compress-pos=no --compress-strings=no \
+        --callgrind-out-file="$log.profile" --log-file="$log" "$@" >/dev/null 2>"$log.errors" || {
         cat "$log" "$log.errors" >&2
         return 1
     }
-    awk '/Collected/ { print $4 }' "$log"
+    all=$(awk '/Collected/ { print $4 }' "$log")
+    echo $((all - $(python3 Benchmarks/repeats.py "$log.profile")))
+    rm -f "$log.profile"
 }
 
 # Both runs at the same time: their counts do not depend on it. Sets `low` and `high`.
