@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// URLs are shown without user name and password: these texts land in logs.
+// These texts land in logs: URLs are shown as by `Redaction`, and what peers and causes say with its control characters escaped.
 
 // MARK: - LocalizedError
 
@@ -13,9 +13,11 @@ extension CurlewError: LocalizedError {
 
 extension CurlewError: CustomStringConvertible {
     /// What went wrong, where and why, in a sentence.
-    public var description: String {
+    public var description: String { Redaction.escaped(sentence) }
+
+    private var sentence: String {
         switch self {
-        case .invalidURL(let url): "URL is not valid: \(url.descriptionWithoutUserInfo)"
+        case .invalidURL(let url): "URL is not valid: \(url.redactedDescription)"
         case .urlRequestValidationFailed(let reason): reason.description
         case .parameterEncodingFailed(let reason): reason.description
         case .multipartEncodingFailed(let reason): reason.description
@@ -32,11 +34,13 @@ extension CurlewError: CustomStringConvertible {
 
 extension CurlewError.URLRequestValidationFailureReason: CustomStringConvertible {
     /// The reason in a sentence.
-    public var description: String {
+    public var description: String { Redaction.escaped(sentence) }
+
+    private var sentence: String {
         switch self {
         case .missingURL: "The request has no URL."
-        case .missingHost(let url): "The URL has no host: \(url.descriptionWithoutUserInfo)"
-        case .unsupportedScheme(let url): "The URL's scheme is neither http nor https: \(url.descriptionWithoutUserInfo)"
+        case .missingHost(let url): "The URL has no host: \(url.redactedDescription)"
+        case .unsupportedScheme(let url): "The URL's scheme is neither http nor https: \(url.redactedDescription)"
         case .invalidMethod(let method): "The method is not a token: \(method.debugDescription)"
         case .invalidHeader(let name): "The header \(name.debugDescription) has an invalid name or value."
         case .bodyNotAllowed(let method): "A \(method) request has no body."
@@ -48,7 +52,9 @@ extension CurlewError.URLRequestValidationFailureReason: CustomStringConvertible
 
 extension CurlewError.ParameterEncodingFailureReason: CustomStringConvertible {
     /// The reason in a sentence.
-    public var description: String {
+    public var description: String { Redaction.escaped(sentence) }
+
+    private var sentence: String {
         switch self {
         case .missingURL: "Parameters could not be encoded into the query of a request without a URL."
         case .jsonEncodingFailed(let error): "Parameters could not be encoded as JSON: \(error)"
@@ -60,10 +66,12 @@ extension CurlewError.ParameterEncodingFailureReason: CustomStringConvertible {
 
 extension CurlewError.MultipartEncodingFailureReason: CustomStringConvertible {
     /// The reason in a sentence.
-    public var description: String {
+    public var description: String { Redaction.escaped(sentence) }
+
+    private var sentence: String {
         switch self {
-        case .bodyPartURLInvalid(let url): "The part's URL is not that of a file: \(url.descriptionWithoutUserInfo)"
-        case .bodyPartFilenameInvalid(let url): "The URL gives no file name with an extension: \(url.descriptionWithoutUserInfo)"
+        case .bodyPartURLInvalid(let url): "The part's URL is not that of a file: \(url.redactedDescription)"
+        case .bodyPartFilenameInvalid(let url): "The URL gives no file name with an extension: \(url.redactedDescription)"
         case .bodyPartFileNotReachable(let url): "The part's file can't be reached: \(url.path)"
         case .bodyPartFileNotReachableWithError(let url, let error): "The part's file can't be reached: \(url.path): \(error)"
         case .bodyPartFileIsDirectory(let url): "The part's file is a directory: \(url.path)"
@@ -72,7 +80,7 @@ extension CurlewError.MultipartEncodingFailureReason: CustomStringConvertible {
         case .bodyPartInputStreamCreationFailed(let url): "The part's file can't be opened: \(url.path)"
         case .outputStreamCreationFailed(let url): "The file can't be made: \(url.path)"
         case .outputStreamFileAlreadyExists(let url): "The file is there already: \(url.path)"
-        case .outputStreamURLInvalid(let url): "The URL to write to is not that of a file: \(url.descriptionWithoutUserInfo)"
+        case .outputStreamURLInvalid(let url): "The URL to write to is not that of a file: \(url.redactedDescription)"
         case .outputStreamWriteFailed(let error): "The multipart body could not be written: \(error)"
         case .inputStreamReadFailed(let error): "A part could not be read: \(error)"
         case .bodyPartLengthMismatch(let announced, let actual):
@@ -86,11 +94,14 @@ extension CurlewError.MultipartEncodingFailureReason: CustomStringConvertible {
 
 extension CurlewError.RedirectFailureReason: CustomStringConvertible {
     /// The reason in a sentence.
-    public var description: String {
+    public var description: String { Redaction.escaped(sentence) }
+
+    private var sentence: String {
         switch self {
         case .tooMany(let limit): "More than \(limit) redirects."
-        case .insecureDowngrade(let url): "The redirect leads from https to http: \(url.descriptionWithoutUserInfo)"
-        case .invalidLocation(let location): "The redirect's Location is no http or https URL: \(location.withoutUserInfo.debugDescription)"
+        case .insecureDowngrade(let url): "The redirect leads from https to http: \(url.redactedDescription)"
+        case .invalidLocation(let location):
+            "The redirect's Location is no http or https URL: \(Redaction.current.url(location).debugDescription)"
         case .bodyNotRepeatable: "The redirect asks for the body again, and the body can be sent only once."
         }
     }
@@ -98,7 +109,9 @@ extension CurlewError.RedirectFailureReason: CustomStringConvertible {
 
 extension CurlewError.ResumeDataFailureReason: CustomStringConvertible {
     /// The reason in a sentence.
-    public var description: String {
+    public var description: String { Redaction.escaped(sentence) }
+
+    private var sentence: String {
         switch self {
         case .notResumeData: "The data is no resume data."
         case .unsupportedVersion(let version): "The resume data has an unknown version: \(version)."
@@ -109,7 +122,9 @@ extension CurlewError.ResumeDataFailureReason: CustomStringConvertible {
 
 extension CurlewError.ResponseValidationFailureReason: CustomStringConvertible {
     /// The reason in a sentence.
-    public var description: String {
+    public var description: String { Redaction.escaped(sentence) }
+
+    private var sentence: String {
         switch self {
         case .dataFileNil: "The response could not be validated: there is no file."
         case .dataFileReadFailed(let url): "The response could not be validated: the file can't be read: \(url.path)"
@@ -124,7 +139,9 @@ extension CurlewError.ResponseValidationFailureReason: CustomStringConvertible {
 
 extension CurlewError.ResponseSerializationFailureReason: CustomStringConvertible {
     /// The reason in a sentence.
-    public var description: String {
+    public var description: String { Redaction.escaped(sentence) }
+
+    private var sentence: String {
         switch self {
         case .inputDataNil: "The response could not be serialized: there is no body."
         case .inputDataNilOrZeroLength: "The response could not be serialized: its body is missing or empty."
@@ -139,12 +156,16 @@ extension CurlewError.ResponseSerializationFailureReason: CustomStringConvertibl
 }
 
 extension URLConvertible {
-    /// The value's description, without user name and password.
-    fileprivate var descriptionWithoutUserInfo: String {
-        guard var components = self as? URLComponents else { return "\(self)".withoutUserInfo }
+    /// The value's description, without secrets.
+    fileprivate var redactedDescription: String {
+        guard var components = self as? URLComponents else { return "\(self)".redactedURL }
         // Components that give no URL describe themselves part by part.
         components.user = nil
         components.password = nil
-        return "\(components)"
+        components.queryItems = components.queryItems?.map { item in
+            item.value != nil && Redaction.current.hides(queryItem: item.name)
+                ? URLQueryItem(name: item.name, value: Redaction.placeholder) : item
+        }
+        return "\(components)".redactedURL
     }
 }

@@ -142,24 +142,27 @@ extension HTTPHeaders: ExpressibleByArrayLiteral {
     }
 }
 
-// MARK: - CustomStringConvertible
+// MARK: - Descriptions
 
-extension HTTPHeaders: CustomStringConvertible {
-    /// The fields, one a line, as on the wire; the values of `Authorization`, `Proxy-Authorization`, `Cookie` and `Set-Cookie` are
-    /// left out, so that no secret lands in a log.
+extension HTTPHeaders: CustomStringConvertible, CustomReflectable {
+    /// The fields, one a line, as on the wire; each as its own description, so without secrets.
     public var description: String {
-        fields.map(\.description).joined(separator: "\n")
+        let redaction = Redaction.current
+        return fields.map(redaction.line).joined(separator: "\n")
     }
+
+    /// The fields, without secrets.
+    public var customMirror: Mirror { Mirror(self, unlabeledChildren: fields, displayStyle: .collection) }
 }
 
-extension HTTPHeader: CustomStringConvertible {
-    /// The field as on the wire; of `Authorization`, `Proxy-Authorization`, `Cookie` and `Set-Cookie` without the value, and of URLs in others
-    /// without user name and password.
-    public var description: String { "\(name): \(isSecret ? "<hidden>" : value.withoutUserInfo)" }
+extension HTTPHeader: CustomStringConvertible, CustomReflectable {
+    /// The field as on the wire, redacted (``Redaction``): credentials, cookies and marked fields without the value, URLs in others without
+    /// user name and password. Control characters are escaped.
+    public var description: String { Redaction.current.line(self) }
 
-    /// Whether the value is a credential, and so belongs into no log.
-    package var isSecret: Bool {
-        ["authorization", "proxy-authorization", "cookie", "set-cookie"].contains { isNamed($0) }
+    /// Name and value, as in the description.
+    public var customMirror: Mirror {
+        .redacted(self, ["name": Redaction.escaped(name), "value": Redaction.current.value(of: self)])
     }
 }
 

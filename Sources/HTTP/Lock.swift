@@ -26,6 +26,13 @@ public struct _Lock<State>: @unchecked Sendable {  // every access to the state 
     }
 }
 
+// MARK: - CustomReflectable
+
+extension _Lock: CustomReflectable {
+    /// Nothing to look into: reflection would read the state without the lock, and secrets out of it.
+    public var customMirror: Mirror { .redacted(self) }
+}
+
 /// State and mutex in one allocation.
 ///
 /// Stored properties of classes are checked for exclusive access at each use, which the mutex makes sure of; so they are exempt.

@@ -85,13 +85,13 @@ public struct TransferFailure: Error, Sendable, Hashable {
 
     /// The class of the failure.
     public let kind: Kind
-    /// The URL of the hop that failed, without user name and password.
+    /// The URL of the hop that failed, without user name and password, secret query items redacted (``Redaction``).
     public let url: String
     /// How far the transfer had come.
     public let phase: Phase
     /// libcurl's error code; 0 when the failure was found by Curlew.
     public let code: Int
-    /// What went wrong, in a sentence.
+    /// What went wrong, in a sentence; libcurl may have put words of the peer into it, whose control characters are escaped.
     public let message: String
     /// Whether a byte of the request may have reached the host.
     public let requestWasSent: Bool
@@ -103,10 +103,10 @@ public struct TransferFailure: Error, Sendable, Hashable {
         kind: Kind, url: String, phase: Phase, code: Int = 0, message: String, requestWasSent: Bool = false, bytesReceived: Int64 = 0
     ) {
         self.kind = kind
-        self.url = url.withoutUserInfo
+        self.url = Redaction.current.url(url)
         self.phase = phase
         self.code = code
-        self.message = message
+        self.message = message.redactedURL
         self.requestWasSent = requestWasSent
         self.bytesReceived = bytesReceived
     }
@@ -123,25 +123,6 @@ extension TransferFailure: CustomStringConvertible {
     /// The failure in a line: kind, message, phase, URL and libcurl's code.
     public var description: String {
         let curl = code == 0 ? "" : ", libcurl code \(code)"
-        return "\(message) (\(kind.rawValue) while \(phase), \(url)\(curl), \(bytesReceived) body bytes received)"
-    }
-}
-
-// MARK: - User info
-
-extension String {
-    /// The text without what stands between `//` and `@` in the authorities of its URLs (RFC 3986, section 3.2.1): it may be a password.
-    package var withoutUserInfo: String {
-        var result = ""
-        var rest = self[...]
-        while let slashes = rest.firstRange(of: "//") {
-            result += rest[..<slashes.upperBound]
-            rest = rest[slashes.upperBound...]
-            // Elsewhere two slashes are part of a path.
-            guard result == "//" || result.hasSuffix("://") else { continue }
-            let authority = rest.prefix { $0 != "/" && $0 != "?" && $0 != "#" }
-            if let at = authority.lastIndex(of: "@") { rest = rest[rest.index(after: at)...] }
-        }
-        return result + rest
+        return Redaction.escaped("\(message) (\(kind.rawValue) while \(phase), \(url)\(curl), \(bytesReceived) body bytes received)")
     }
 }

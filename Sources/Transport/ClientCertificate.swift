@@ -78,5 +78,5 @@ extension ClientCertificate: CustomStringConvertible, CustomDebugStringConvertib
     public var debugDescription: String { description }
 
     /// Nothing to look into: what is inside is secret.
-    public var customMirror: Mirror { Mirror(self, children: []) }
+    public var customMirror: Mirror { .redacted(self) }
 }

@@ -11,9 +11,9 @@ public enum ConnectionAuthentication: Sendable, Hashable {
     case negotiate
 }
 
-// MARK: - CustomStringConvertible
+// MARK: - Descriptions
 
-extension ConnectionAuthentication: CustomStringConvertible {
+extension ConnectionAuthentication: CustomStringConvertible, CustomReflectable {
     /// The scheme, and the user's name if there is one.
     public var description: String {
         switch self {
@@ -21,4 +21,7 @@ extension ConnectionAuthentication: CustomStringConvertible {
         case .negotiate: "negotiate"
         }
     }
+
+    /// Nothing beyond the description.
+    public var customMirror: Mirror { .redacted(self) }
 }

@@ -63,8 +63,16 @@ final class EasyHandle {
 
     /// What libcurl has to say about its last error.
     func message(for code: CURLcode) -> String {
-        if errorBuffer[0] != 0 { return String(cString: errorBuffer) }
+        if errorBuffer[0] != 0 { return Self.withoutProxyUser(String(cString: errorBuffer)) }
         return String(cString: curl_easy_strerror(code))
+    }
+
+    /// libcurl quotes a proxy that it can't parse, password included, and a proxy need not be a URL.
+    private static func withoutProxyUser(_ message: String) -> String {
+        guard message.contains("proxy"), let quote = message.firstIndex(of: "'"), let at = message.lastIndex(of: "@"), quote < at else {
+            return message
+        }
+        return String(message[...quote] + message[message.index(after: at)...])
     }
 
     // MARK: Options, one function for each kind of argument

@@ -39,3 +39,17 @@ struct ProxySettings {
         }
     }
 }
+
+// MARK: - CustomReflectable
+
+extension Proxy: CustomReflectable {
+    /// The policy that it could come from: it leaves out user name and password.
+    var customMirror: Mirror { .redacted(self, ["policy": ProxyPolicy.url(url, except: [exceptions])]) }
+}
+
+extension ProxySettings: CustomReflectable {
+    /// As for ``Proxy``.
+    var customMirror: Mirror {
+        .redacted(self, ["policy": ProxyPolicy.schemes(http: http, https: https, except: [exceptions])])
+    }
+}

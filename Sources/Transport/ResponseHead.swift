@@ -170,9 +170,14 @@ private func string(_ bytes: ArraySlice<UInt8>) -> String {
     String(validating: bytes, as: UTF8.self) ?? String(String.UnicodeScalarView(bytes.map { Unicode.Scalar($0) }))
 }
 
-// MARK: - CustomStringConvertible
+// MARK: - Descriptions
 
-extension ResponseHead: CustomStringConvertible {
-    /// The status and the header fields, one a line; the values of `Set-Cookie` and of credentials are left out.
-    public var description: String { "\(httpVersion) \(statusCode)\n\(headers)" }
+extension ResponseHead: CustomStringConvertible, CustomReflectable {
+    /// The status and the header fields, one a line; redacted (``Redaction``), control characters escaped.
+    public var description: String { "\(Redaction.escaped(httpVersion)) \(statusCode)\n\(headers)" }
+
+    /// Version, status and header fields, as in the description.
+    public var customMirror: Mirror {
+        .redacted(self, ["httpVersion": Redaction.escaped(httpVersion), "statusCode": statusCode, "headers": headers])
+    }
 }

@@ -114,9 +114,9 @@ public enum ProxyPolicy: Sendable, Hashable {
     case schemes(http: String?, https: String?, except: [String] = [])
 }
 
-// MARK: - CustomStringConvertible
+// MARK: - Descriptions
 
-extension ProxyPolicy: CustomStringConvertible {
+extension ProxyPolicy: CustomStringConvertible, CustomReflectable {
     /// The policy, without user names and passwords.
     public var description: String {
         switch self {
@@ -128,8 +128,11 @@ extension ProxyPolicy: CustomStringConvertible {
         }
     }
 
+    /// Nothing beyond the description.
+    public var customMirror: Mirror { .redacted(self) }
+
     /// A proxy may be named without a scheme.
     private static func shown(_ url: String) -> String {
-        url.contains("//") ? url.withoutUserInfo : String("//\(url)".withoutUserInfo.dropFirst(2))
+        url.contains("//") ? url.redactedURL : String("//\(url)".redactedURL.dropFirst(2))
     }
 }

@@ -129,11 +129,18 @@ extension TransferRequest {
     }
 }
 
-// MARK: - CustomStringConvertible
+// MARK: - Descriptions
 
-extension TransferRequest: CustomStringConvertible {
-    /// Method and URL, without user name and password.
-    public var description: String { "\(method) \(url.withoutUserInfo)" }
+extension TransferRequest: CustomStringConvertible, CustomReflectable {
+    /// Method and URL, redacted (``Redaction``).
+    public var description: String { "\(method) \(url.redactedURL)" }
+
+    /// Method, URL and header fields, redacted, the length of the body, and the options.
+    public var customMirror: Mirror {
+        let length = body.map { $0.length.map { "\($0) bytes" } ?? "unknown length" } ?? "none"
+        return .redacted(
+            self, ["method": method, "url": url.redactedURL, "headers": headers, "body": length, "options": options])
+    }
 }
 
 /// A raw stream to a host: TCP, or TLS over it.

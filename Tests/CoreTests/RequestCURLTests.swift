@@ -8,7 +8,10 @@ import Testing
 @testable import CurlewCore
 
 @Suite(.timeLimit(.minutes(1))) struct RequestCURLTests {
-    private func lines(_ request: Request) -> [String] { request.debugDescription.components(separatedBy: " \\\n\t") }
+    /// The command's lines, secrets included.
+    private func lines(_ request: Request) -> [String] {
+        ("$ " + request.cURLDescription(redacting: false)).components(separatedBy: " \\\n\t")
+    }
 
     @Test("a plain request is its URL, in quotes and last")
     func plain() {
@@ -98,6 +101,39 @@ import Testing
         #expect(lines(signed)[1] == #"-H "Authorization: secret""#)
         let failed = manager.request("http://mock/", headers: ["A": "b"], interceptor: Adapter { _ in throw UserError() })
         #expect(lines(failed) == ["$ curl -v", #"-H "A: b""#, #""http://mock/""#])
+    }
+
+    @Test("by default it shows no secret")
+    func redacted() throws {
+        let manager = SessionManager(mock: MockTransport()) {
+            $0.redaction = Redaction(headers: ["X-Curl-Key"], queryItems: ["curl_key"])
+            $0.redirects.sensitiveHeaders = ["X-Curl-Sensitive"]
+        }
+        let headers: HTTPHeaders = [
+            .authorization(bearerToken: "s3cret"), HTTPHeader(name: "Cookie", value: "a=s3cret"),
+            HTTPHeader(name: "x-curl-key", value: "s3cret"), HTTPHeader(name: "X-Curl-Sensitive", value: "s3cret"),
+            HTTPHeader(name: "Proxy-Authorization", value: "Basic s3cret"), HTTPHeader(name: "Referer", value: "http://u:s3cret@h/"),
+        ]
+        let url = "http://user:s3cret@mock/?curl_key=s3cret&a=1"
+        let request = manager.request(url, method: .post, parameters: ["curl_key": "s3cret", "b": 2], headers: headers)
+        let lines = request.debugDescription.components(separatedBy: " \\\n\t")
+        #expect(
+            lines == [
+                "$ curl -v", "-X POST", #"-b "<hidden>""#, #"-H "Authorization: <hidden>""#, #"-H "x-curl-key: <hidden>""#,
+                #"-H "X-Curl-Sensitive: <hidden>""#, #"-H "Proxy-Authorization: <hidden>""#, #"-H "Referer: http://h/""#,
+                #"-H "Content-Type: application/x-www-form-urlencoded; charset=utf-8""#, #"-d "b=2&curl_key=<hidden>""#,
+                #""http://mock/?curl_key=<hidden>&a=1""#,
+            ])
+        #expect(request.cURLDescription(redacting: false).components(separatedBy: "s3cret").count == 10)
+        let credential = manager.request("http://mock/").authenticate(user: "me", password: "s3cret")
+        #expect(credential.cURLDescription().contains(#"-u "<hidden>" "#))
+    }
+
+    @Test("by default control characters are escaped, where the shell would take them as they are")
+    func controlCharacters() {
+        let request = SessionManager(mock: MockTransport()).upload(Data("a\n\u{1B}[2J".utf8), to: "http://mock/")
+        #expect(request.cURLDescription().contains(#"-d "a\\n\\u{1B}[2J""#))
+        #expect(request.cURLDescription(redacting: false).contains("-d \"a\n\u{1B}[2J\""))
     }
 
     @Test("what can't be a command is a sentence")

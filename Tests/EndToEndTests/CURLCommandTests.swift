@@ -4,7 +4,7 @@ import CurlewHTTP
 import CurlewTestSupport
 import Testing
 
-/// Runs the commands of `cURLDescription()` in a shell, and compares what comes to the server with what the request itself sends.
+/// Runs the commands of `cURLDescription(redacting: false)` in a shell, and compares what comes to the server with what the request itself sends.
 @Suite(.timeLimit(.minutes(2)), .enabled(if: ChildProcess.path(of: "curl") != nil, "needs the program curl")) struct CURLCommandTests {
     private static let awkward = #"it's "quoted" \ $HOME `id` $(id) ~ * ? # & ; | < > ( ) { } [ ] ! % a=b 'x' \\ \" \n é 日本 😃"#
 
@@ -34,7 +34,7 @@ import Testing
     private func compare(_ request: DataRequest) async throws {
         let response = await request.serializingData().response
         #expect(response.error == nil)
-        let shell = try ChildProcess("/bin/sh", "-c", request.cURLDescription() + " -s -S --max-time 20")
+        let shell = try ChildProcess("/bin/sh", "-c", request.cURLDescription(redacting: false) + " -s -S --max-time 20")
         let (status, _) = await shell.finish()
         #expect(status == 0)
         let sent = server.requests.map(Sent.init)

@@ -11,10 +11,13 @@ struct CurlCommand {
     private let request: TransferRequest
     /// User and password with a colon between them, where the request has a credential.
     private let credential: String?
+    /// What is left out; `nil` for a command that runs.
+    private let redaction: Redaction?
 
-    init(_ request: TransferRequest, credential: String?) {
+    init(_ request: TransferRequest, credential: String?, redaction: Redaction?) {
         self.request = request
         self.credential = credential
+        self.redaction = redaction
     }
 
     /// The command's parts, a line each.
@@ -23,13 +26,15 @@ struct CurlCommand {
         var lines = ["curl -v"]
         lines += methodOption(hasData: data != nil)
         // Asked for the scheme first, as the request asks.
-        if let credential, !has("Authorization") { lines += ["-u \(quoted(credential))", "--anyauth"] }
+        if let credential, !has("Authorization") { lines += ["-u \(quoted(secret(credential)))", "--anyauth"] }
         lines += cookieOption
         lines += headerOptions(hasData: data != nil)
         if let data { lines.append(data) }
         lines += urlOptions
-        return lines + [quoted(request.url)]
+        return lines + [quoted(redaction?.url(request.url) ?? request.url)]
     }
+
+    private func secret(_ text: String) -> String { redaction == nil ? text : Redaction.placeholder }
 
     private func has(_ name: String) -> Bool { request.headers.contains { $0.isNamed(name) } }
 
@@ -50,7 +55,7 @@ struct CurlCommand {
     private var cookieOption: [String] {
         let all = request.headers.values(for: "Cookie")
         // Without the sign of equality curl takes it for the name of a file.
-        return all.contains { $0.contains("=") } ? ["-b \(quoted(all.joined(separator: "; ")))"] : []
+        return all.contains { $0.contains("=") } ? ["-b \(quoted(secret(all.joined(separator: "; "))))"] : []
     }
 
     private func headerOptions(hasData: Bool) -> [String] {
@@ -61,7 +66,8 @@ struct CurlCommand {
         }.map { header in
             let isBlank = header.value.allSatisfy { $0 == " " || $0 == "\t" }
             // "Name:" leaves a field out that curl sends by itself.
-            return "-H \(quoted(isBlank ? "\(header.name);" : "\(header.name): \(header.value)"))"
+            let value = redaction?.value(of: header) ?? header.value
+            return "-H \(quoted(isBlank ? "\(header.name);" : "\(header.name): \(value)"))"
         }
         // What curl would add.
         if hasData, !has("Content-Type") { options.append("-H \(quoted("Content-Type:"))") }
@@ -77,7 +83,7 @@ struct CurlCommand {
             guard body.data.count <= Self.longestArgument, !body.data.contains(0), let text = String(validating: body.data, as: UTF8.self)
             else { return nil }
             // An @ in front is the name of a file to the short option.
-            return (text.hasPrefix("@") ? "--data-raw " : "-d ") + quoted(text)
+            return (text.hasPrefix("@") ? "--data-raw " : "-d ") + quoted(redaction?.form(text) ?? text)
         case let body as FileBody: return "--data-binary \(quoted("@" + body.path))"
         default: return nil
         }
@@ -94,7 +100,8 @@ struct CurlCommand {
 
     /// The text as one word of a POSIX shell: in double quotes, as one reads it best, or in single ones where an interactive shell
     /// would look into its history.
-    private func quoted(_ text: String) -> String {
+    private func quoted(_ word: String) -> String {
+        let text = redaction == nil ? word : Redaction.escaped(word)
         guard !text.contains("!") else { return "'" + text.replacing("'", with: #"'\''"#) + "'" }
         let escaped = text.unicodeScalars.map { #"\"$`"#.unicodeScalars.contains($0) ? "\\\($0)" : String($0) }
         return "\"" + escaped.joined() + "\""

@@ -3,21 +3,30 @@ import CurlewEncoding
 import CurlewHTTP
 import CurlewTransport
 
-// MARK: - CustomDebugStringConvertible
+// MARK: - Descriptions
 
-extension Request: CustomDebugStringConvertible {
-    /// The request as a cURL command behind a `$ `, one option a line; see ``cURLDescription()``.
+extension Request: CustomDebugStringConvertible, CustomReflectable {
+    /// The request as a cURL command behind a `$ `, one option a line, without its secrets; see ``cURLDescription(redacting:)``.
     public var debugDescription: String { "$ " + cURLDescription() }
 
-    /// The request as a command that sends the same when it is pasted into a POSIX shell; a fixed sentence if there is none.
+    /// The request as a command of the program curl, one option a line; a fixed sentence if there is none.
     ///
-    /// It carries what the request carries, secrets too: an `Authorization` header, cookies, a password. Without them it would not run; do
-    /// not log it where those may not be read. Of the body it has what is text up to 100,000 bytes, or a file's name; bodies out of streams
-    /// and binary ones are left out. curl adds `User-Agent` and `Accept` to a request without them, and follows no redirects.
-    public func cURLDescription() -> String {
+    /// Without redaction the command sends the same as the request when it is pasted into a POSIX shell, secrets included: do not log it
+    /// where those may not be read. Of the body it has what is text up to 100,000 bytes, or a file's name; bodies out of streams and
+    /// binary ones are left out. curl adds `User-Agent` and `Accept` to a request without them, and follows no redirects.
+    ///
+    /// - Parameter redacting: whether secrets read `<hidden>`, and control characters in quoted words are escaped; `true` by default. Secret
+    ///   are credentials, cookies, and the header fields, query items and items of forms that are marked (``Redaction``). JSON and other
+    ///   bodies are shown as they are.
+    public func cURLDescription(redacting: Bool = true) -> String {
         guard let transfer = transferToDescribe else { return "curl command could not be created" }
-        return CurlCommand(session.outgoing(transfer), credential: credentialToDescribe).lines.joined(separator: " \\\n\t")
+        let command = CurlCommand(
+            session.outgoing(transfer), credential: credentialToDescribe, redaction: redacting ? Redaction.current : nil)
+        return command.lines.joined(separator: " \\\n\t")
     }
+
+    /// The request in short and the response's status: what else is in it, such as a session's credentials, may be secret.
+    public var customMirror: Mirror { .redacted(self, ["request": description]) }
 
     /// What the task sends; what it would send, unadapted, where there is none.
     private var transferToDescribe: TransferRequest? {

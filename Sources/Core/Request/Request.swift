@@ -143,10 +143,10 @@ open class Request: @unchecked Sendable {  // the state is the delegate's, behin
 // MARK: - CustomStringConvertible
 
 extension Request: CustomStringConvertible {
-    /// Method, URL and, once there is one, the response's status.
+    /// Method, URL without its secrets (``Redaction``) and, once there is one, the response's status.
     public var description: String {
         guard let request else { return "No request could be made." }
-        var parts = [request.httpMethod ?? "GET", request.url?.absoluteString.withoutUserInfo ?? ""]
+        var parts = [request.httpMethod ?? "GET", request.url?.absoluteString.redactedURL ?? ""]
         if let status = delegate.state.withLock({ $0.head })?.statusCode { parts.append("(\(status))") }
         return parts.joined(separator: " ")
     }

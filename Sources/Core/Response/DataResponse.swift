@@ -111,7 +111,7 @@ extension DataResponse: Sendable where Value: Sendable {}
 // MARK: - CustomStringConvertible
 
 extension DataResponse: CustomStringConvertible, CustomDebugStringConvertible {
-    /// Whether it is a success, and its value or error.
+    /// Whether it is a success, and its value or error, in a line: control characters are escaped.
     public var description: String { result.summary }
 
     /// The request, the response, the result and the times, a line each. Bodies and credentials are left out.
@@ -121,11 +121,11 @@ extension DataResponse: CustomStringConvertible, CustomDebugStringConvertible {
 }
 
 extension Result {
-    /// Whether it is a success, and its value or error.
-    var summary: String {
+    /// Whether it is a success, and its value or error, with control characters escaped.
+    package var summary: String {
         switch self {
-        case .success(let value): "SUCCESS: \(value)"
-        case .failure(let error): "FAILURE: \(error)"
+        case .success(let value): Redaction.escaped("SUCCESS: \(value)")
+        case .failure(let error): Redaction.escaped("FAILURE: \(error)")
         }
     }
 }
@@ -133,7 +133,7 @@ extension Result {
 /// What the responses have in common when they describe themselves.
 enum ResponseSummary {
     static func lines(_ context: ResponseContext, body: String, result: String, timeline: Timeline) -> String {
-        let request = context.request.map { "\($0.httpMethod ?? "GET") \(($0.url?.absoluteString ?? "").withoutUserInfo)" } ?? "none"
+        let request = context.request.map { "\($0.httpMethod ?? "GET") \(($0.url?.absoluteString ?? "").redactedURL)" } ?? "none"
         let response = context.head.map { "\($0.statusCode)" } ?? "none"
         return [
             "[Request]: \(request)", "[Response]: \(response)", body, "[Result]: \(result)", "[Timeline]: \(timeline.debugDescription)",

@@ -156,7 +156,7 @@ extension DownloadResponse: Sendable where Value: Sendable {}
 // MARK: - CustomStringConvertible
 
 extension DownloadResponse: CustomStringConvertible, CustomDebugStringConvertible {
-    /// Whether it is a success, and its value or error.
+    /// Whether it is a success, and its value or error, in a line: control characters are escaped.
     public var description: String { result.summary }
 
     /// The request, the response, the files, the size of the resume data, the result and the times, a line each. Credentials are left out.

@@ -14,6 +14,8 @@ public struct RedirectPolicy: Sendable, Hashable {
     public var allowsInsecureDowngrade = false
 
     /// Names of header fields that don't go to another origin, beside `Authorization`, `Cookie`, `Proxy-Authorization` and `Host`.
+    ///
+    /// Their values are left out of texts too (``Redaction``).
     public var sensitiveHeaders: Set<String> = []
 
     /// Makes a policy with the defaults.

@@ -19,7 +19,17 @@ public struct SessionConfiguration: Sendable {
     public var headers: HTTPHeaders = [:]
 
     /// What is done with redirects.
-    public var redirects = RedirectPolicy()
+    public var redirects = RedirectPolicy() {
+        didSet { Redaction(headers: redirects.sensitiveHeaders).register() }
+    }
+
+    /// Which header fields and query items are secret, beside those that always are; none by default.
+    ///
+    /// The values are left out of descriptions, errors, logs and ``Request/cURLDescription(redacting:)``, of this session and of others,
+    /// from the moment they are set. The fields in ``RedirectPolicy/sensitiveHeaders`` count as well.
+    public var redaction = Redaction() {
+        didSet { redaction.register() }
+    }
 
     /// The largest body that a data or upload request takes into memory, in bytes after decoding; 64 MiB by default.
     ///
@@ -34,7 +44,10 @@ public struct SessionConfiguration: Sendable {
     public var postsNotifications = false
 
     /// Where cookies are kept (RFC 6265); `nil`, the default, neither sends nor keeps any.
-    public var cookieStorage: HTTPCookieStorage?
+    public var cookieStorage: HTTPCookieStorage? {
+        get { storages.cookies }
+        set { storages.cookies = newValue }
+    }
 
     /// Which cookies of responses are kept; by default those of the request's `mainDocumentURL` where it has one, else all.
     ///
@@ -49,7 +62,10 @@ public struct SessionConfiguration: Sendable {
     /// Requests with `Authorization` or `Range`, downloads and streamed bodies are not kept. On Linux Foundation's cache confuses URLs that
     /// differ in their query: answers to those are kept under keys of our own, which ``Session/cachedResponse(for:)`` finds and the
     /// cache's own method does not.
-    public var urlCache: URLCache?
+    public var urlCache: URLCache? {
+        get { storages.cache }
+        set { storages.cache = newValue }
+    }
 
     /// How the cache takes part in requests that don't say; `useProtocolCachePolicy` by default.
     public var cachePolicy = CachePolicy.useProtocolCachePolicy
@@ -70,7 +86,10 @@ public struct SessionConfiguration: Sendable {
     /// `nil`, the default, neither looks up nor keeps any.
     ///
     /// A request's own credential goes before.
-    public var credentialStorage: URLCredentialStorage?
+    public var credentialStorage: URLCredentialStorage? {
+        get { storages.credentials }
+        set { storages.credentials = newValue }
+    }
 
     /// Where closures run that are given no queue of their own; `.main` by default.
     ///
@@ -80,6 +99,8 @@ public struct SessionConfiguration: Sendable {
 
     /// Where downloads without a destination URL are written; the system's directory for temporary files by default.
     public var temporaryDirectory = FileManager.default.temporaryDirectory
+
+    private var storages = Storages()
 
     /// Knows the system's network interfaces; asked only when cellular ones are not allowed.
     var interfaces: any InterfaceProvider = SystemInterfaces()
@@ -97,5 +118,28 @@ public struct SessionConfiguration: Sendable {
     public subscript<Value>(dynamicMember member: WritableKeyPath<TransportConfiguration, Value>) -> Value {
         get { connections[keyPath: member] }
         set { connections[keyPath: member] = newValue }
+    }
+}
+
+// MARK: - Objects with secrets
+
+extension SessionConfiguration {
+    /// Foundation's objects, equal by their identity: reflection would find cookies, responses and passwords in them.
+    struct Storages: Hashable, Sendable, CustomReflectable {
+        var cookies: HTTPCookieStorage?
+        var cache: URLCache?
+        var credentials: URLCredentialStorage?
+
+        private var identifiers: [ObjectIdentifier?] {
+            [cookies.map { ObjectIdentifier($0) }, cache.map { ObjectIdentifier($0) }, credentials.map { ObjectIdentifier($0) }]
+        }
+
+        var customMirror: Mirror {
+            .redacted(self, ["cookies": cookies != nil, "cache": cache != nil, "credentials": credentials != nil])
+        }
+
+        static func == (lhs: Storages, rhs: Storages) -> Bool { lhs.identifiers == rhs.identifiers }
+
+        func hash(into hasher: inout Hasher) { hasher.combine(identifiers) }
     }
 }

@@ -39,6 +39,16 @@ struct ResumeRecord: Codable, Hashable, Sendable {
     let created: Date
 }
 
+// MARK: - Descriptions
+
+extension ResumeRecord: CustomStringConvertible, CustomReflectable {
+    /// What is resumed and where, without secrets.
+    var description: String { "\(method) \(url.redactedURL) from \(offset)" }
+
+    /// Nothing beyond the description.
+    var customMirror: Mirror { .redacted(self) }
+}
+
 // MARK: - Making one
 
 extension ResumeRecord {

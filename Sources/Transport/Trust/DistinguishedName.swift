@@ -65,7 +65,7 @@ extension String {
         return scalars.indices.map { index -> String in
             let scalar = scalars[index]
             let isAtEdge = index == 0 || index == scalars.count - 1
-            if scalar.value < 0x20 || scalar.value == 0x7F { return "\\" + String(hexOf: UInt8(scalar.value)) }
+            if scalar.isControlInText { return String(scalar).utf8.map { "\\" + String(hexOf: $0) }.joined() }
             if #",+"\<>;"#.unicodeScalars.contains(scalar) || (scalar == " " && isAtEdge) || (scalar == "#" && index == 0) {
                 return "\\\(scalar)"
             }

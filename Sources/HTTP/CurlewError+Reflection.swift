@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Payloads hold URLs, whose secrets reflection must not show, and words of peers. The name of the case stays the label, by which programs
+// tell cases apart; the other reasons have nothing to hide.
+
+extension Mirror {
+    /// What may be seen of an enum whose payload may be secret: its description, under the case's name as in Swift's own mirror.
+    package static func redacted<Subject>(_ subject: Subject, caseName: String?) -> Mirror {
+        let children = caseName.map { [(label: $0, value: "\(subject)" as Any)] } ?? []
+        return Mirror(subject, children: children, displayStyle: .enum)
+    }
+}
+
+extension CurlewError: CustomReflectable {
+    /// The description, under the name of the case.
+    public var customMirror: Mirror { .redacted(self, caseName: caseName) }
+
+    /// `nil` for a case without a payload.
+    package var caseName: String? {
+        switch self {
+        case .invalidURL: "invalidURL"
+        case .urlRequestValidationFailed: "urlRequestValidationFailed"
+        case .parameterEncodingFailed: "parameterEncodingFailed"
+        case .multipartEncodingFailed: "multipartEncodingFailed"
+        case .transferFailed: "transferFailed"
+        case .redirectFailed: "redirectFailed"
+        case .responseValidationFailed: "responseValidationFailed"
+        case .responseSerializationFailed: "responseSerializationFailed"
+        case .resumeDataInvalid: "resumeDataInvalid"
+        case .cancelled, .sessionInvalidated: nil
+        }
+    }
+}
+
+extension CurlewError.URLRequestValidationFailureReason: CustomReflectable {
+    /// The description, under the name of the case.
+    public var customMirror: Mirror { .redacted(self, caseName: caseName) }
+
+    /// `nil` for a case without a payload.
+    package var caseName: String? {
+        switch self {
+        case .missingHost: "missingHost"
+        case .unsupportedScheme: "unsupportedScheme"
+        case .invalidMethod: "invalidMethod"
+        case .invalidHeader: "invalidHeader"
+        case .bodyNotAllowed: "bodyNotAllowed"
+        case .invalidPort: "invalidPort"
+        case .bodyAlreadyEncoded: "bodyAlreadyEncoded"
+        case .missingURL: nil
+        }
+    }
+}
+
+extension CurlewError.MultipartEncodingFailureReason: CustomReflectable {
+    /// The description, under the name of the case.
+    public var customMirror: Mirror { .redacted(self, caseName: caseName) }
+
+    /// `nil` for a case without a payload.
+    package var caseName: String? {
+        switch self {
+        case .bodyPartURLInvalid: "bodyPartURLInvalid"
+        case .bodyPartFilenameInvalid: "bodyPartFilenameInvalid"
+        case .bodyPartFileNotReachable: "bodyPartFileNotReachable"
+        case .bodyPartFileNotReachableWithError: "bodyPartFileNotReachableWithError"
+        case .bodyPartFileIsDirectory: "bodyPartFileIsDirectory"
+        case .bodyPartFileSizeNotAvailable: "bodyPartFileSizeNotAvailable"
+        case .bodyPartFileSizeQueryFailedWithError: "bodyPartFileSizeQueryFailedWithError"
+        case .bodyPartInputStreamCreationFailed: "bodyPartInputStreamCreationFailed"
+        case .outputStreamCreationFailed: "outputStreamCreationFailed"
+        case .outputStreamFileAlreadyExists: "outputStreamFileAlreadyExists"
+        case .outputStreamURLInvalid: "outputStreamURLInvalid"
+        case .outputStreamWriteFailed: "outputStreamWriteFailed"
+        case .inputStreamReadFailed: "inputStreamReadFailed"
+        case .bodyPartLengthMismatch: "bodyPartLengthMismatch"
+        case .bodyPartHeaderInvalid: "bodyPartHeaderInvalid"
+        case .boundaryInvalid: "boundaryInvalid"
+        case .bodyPartStreamConsumed: nil
+        }
+    }
+}
+
+extension CurlewError.RedirectFailureReason: CustomReflectable {
+    /// The description, under the name of the case.
+    public var customMirror: Mirror { .redacted(self, caseName: caseName) }
+
+    /// `nil` for a case without a payload.
+    package var caseName: String? {
+        switch self {
+        case .tooMany: "tooMany"
+        case .insecureDowngrade: "insecureDowngrade"
+        case .invalidLocation: "invalidLocation"
+        case .bodyNotRepeatable: nil
+        }
+    }
+}
+
+extension CurlewError.ResponseValidationFailureReason: CustomReflectable {
+    /// The description, under the name of the case.
+    public var customMirror: Mirror { .redacted(self, caseName: caseName) }
+
+    /// `nil` for a case without a payload.
+    package var caseName: String? {
+        switch self {
+        case .dataFileReadFailed: "dataFileReadFailed"
+        case .missingContentType: "missingContentType"
+        case .unacceptableContentType: "unacceptableContentType"
+        case .unacceptableStatusCode: "unacceptableStatusCode"
+        case .dataFileNil: nil
+        }
+    }
+}

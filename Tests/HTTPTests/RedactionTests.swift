@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import CurlewHTTP
+import Testing
+
+@Suite struct RedactionTests {
+    private let redaction = Redaction(headers: ["X-Api-Key"], queryItems: ["key", "user[pin]", "two words"])
+
+    @Test("header fields that are secret, without regard to case", arguments: ["authorization", "COOKIE", "Set-Cookie", "x-api-KEY"])
+    func secretHeaders(_ name: String) {
+        #expect(redaction.hides(header: name))
+        #expect(redaction.line(HTTPHeader(name: name, value: "s3cret")) == "\(name): <hidden>")
+    }
+
+    @Test("other header fields keep their values, but for secrets in URLs")
+    func otherHeaders() {
+        #expect(redaction.line(HTTPHeader(name: "X-Api", value: "plain")) == "X-Api: plain")
+        let location = HTTPHeader(name: "Location", value: "https://u:p@h/?key=s3cret&a=1#access_token=s3cret")
+        #expect(redaction.line(location) == "Location: https://h/?key=<hidden>&a=1#access_token=<hidden>")
+        #expect(!Redaction().hides(header: "X-Api-Key"))
+    }
+
+    @Test(
+        "URLs",
+        arguments: [
+            ("https://u:p@h/path", "https://h/path"), ("//u:p@h?key=1", "//h?key=<hidden>"), ("/?a=1&key=2&b=3", "/?a=1&key=<hidden>&b=3"),
+            ("/?KEY=1&%6Bey=2&k%65y=3", "/?KEY=<hidden>&%6Bey=<hidden>&k%65y=<hidden>"),
+            ("/?key[]=1&key[a]=2", "/?key[]=<hidden>&key[a]=<hidden>"),
+            ("/?user[pin]=1&user[name]=n", "/?user[pin]=<hidden>&user[name]=n"),
+            ("/?two+words=1&two%20words=2", "/?two+words=<hidden>&two%20words=<hidden>"),
+            ("/?key=a=b?c;d e", "/?key=<hidden>"), ("/?key=", "/?key="), ("/?key", "/?key"), ("/?keys=1&a=key", "/?keys=1&a=key"),
+            ("/#access_token=1&state=2", "/#access_token=<hidden>&state=2"), ("/?a;key=1", "/?a;key=<hidden>"), ("/key=1", "/key=1"),
+            ("/?%zz=1&%=2", "/?%zz=1&%=2"), ("", ""), ("?access_token=é", "?access_token=<hidden>"),
+        ])
+    func urls(_ url: String, _ shown: String) {
+        #expect(redaction.url(url) == shown)
+    }
+
+    @Test("forms", arguments: [("key=1&a=2", "key=<hidden>&a=2"), ("a=1&access_token=x y", "a=1&access_token=<hidden>"), ("key", "key")])
+    func forms(_ form: String, _ shown: String) {
+        #expect(redaction.form(form) == shown)
+    }
+
+    @Test("parameters, at any depth")
+    func objects() {
+        let object: [String: Any] = ["key": 1, "list": [["access_token": "x"], "y"], "a": "b"]
+        let shown = redaction.object(object) as? [String: Any]
+        #expect(shown?["key"] as? String == "<hidden>" && shown?["a"] as? String == "b")
+        #expect("\(shown?["list"] ?? "")" == #"[["access_token": "<hidden>"], "y"]"#)
+    }
+
+    @Test("control characters are escaped, all other text is left as it is")
+    func controlCharacters() {
+        let ranges: [ClosedRange<UInt32>] = [0...0x1F, 0x7F...0x9F, 0x61C...0x61C, 0x200E...0x200F, 0x2028...0x202E, 0x2066...0x2069]
+        for scalar in ranges.joined().compactMap(Unicode.Scalar.init) {
+            let escaped = Redaction.escaped("a\(scalar)b")
+            #expect(
+                escaped.hasPrefix("a\\") && escaped.hasSuffix("b") && escaped.unicodeScalars.allSatisfy { $0.isASCII && $0.value >= 0x20 })
+        }
+        #expect(Redaction.escaped("\r\n\t\u{1B}\u{202E}") == #"\r\n\t\u{1B}\u{202E}"#)
+        for text in ["", #"C:\path"#, "é 日本 😃", "a\u{200D}b", "\u{A0}"] { #expect(Redaction.escaped(text) == text) }
+    }
+
+    @Test("what a session marks counts for texts that know no session")
+    func marks() {
+        Redaction(headers: ["X-Marks-Test"], queryItems: ["marks_test"]).register()
+        Redaction(headers: ["X-Marks-Test-2"]).register()
+        #expect(Redaction.current.headers.isSuperset(of: ["X-Marks-Test", "X-Marks-Test-2"]))
+        #expect(HTTPHeader(name: "x-marks-test", value: "s3cret").description == "x-marks-test: <hidden>")
+        let url = "http://h/?marks_test=s3cret"
+        let failure = TransferFailure(kind: .connect, url: url, phase: .connecting, message: "refused by \(url)")
+        for text in ["\(CurlewError.invalidURL(url: url))", "\(failure)", failure.url, failure.message] {
+            #expect(!text.contains("s3cret") && text.contains("marks_test=<hidden>"))
+        }
+    }
+
+    @Test("reflection shows no secrets, and no state behind a lock")
+    func reflection() {
+        let values: [Any] = [
+            HTTPHeader.authorization("s3cret"), [.authorization("s3cret")] as HTTPHeaders, Lock("s3cret"),
+            CurlewError.invalidURL(url: "http://u:s3cret@h"), CurlewError.redirectFailed(reason: .invalidLocation("//u:s3cret@h")),
+        ]
+        for value in values {
+            var text = ""
+            dump(value, to: &text)
+            #expect(!text.contains("s3cret"))
+        }
+    }
+
+    @Test("control characters of peers and causes reach no message of an error")
+    func errors() {
+        let odd = "a\r\nb\u{1B}\u{9B}\u{2028}\u{202E}"
+        let errors: [any Error] = [
+            TransferFailure(kind: .protocolViolation, url: "http://h/", phase: .waiting, message: odd),
+            CurlewError.responseValidationFailed(
+                reason: .unacceptableContentType(acceptableContentTypes: ["*/*"], responseContentType: odd)),
+            CurlewError.redirectFailed(reason: .invalidLocation(odd)),
+            CurlewError.responseSerializationFailed(reason: .decodingFailed(error: Cause(description: odd))),
+            CurlewError.urlRequestValidationFailed(reason: .bodyAlreadyEncoded(contentEncoding: odd)),
+        ]
+        for error in errors {
+            for text in ["\(error)", String(reflecting: error), error.localizedDescription] {
+                #expect(text.unicodeScalars.allSatisfy { !$0.isControlInText }, "\(text.debugDescription)")
+            }
+        }
+        #expect(TransferFailure(kind: .other, url: "", phase: .waiting, message: odd).message == #"a\r\nb\u{1B}\u{9B}\u{2028}\u{202E}"#)
+    }
+
+    private struct Cause: Error, CustomStringConvertible {
+        let description: String
+    }
+}
