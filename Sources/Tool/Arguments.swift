@@ -155,10 +155,5 @@ struct Arguments: Equatable {
 
 extension String {
     /// The text in quotes, with what is not printable escaped.
-    var quoted: String { printable.debugDescription }
-
-    /// The text in one line: control characters, which could steer a terminal, become `?`.
-    var printable: String {
-        String(String.UnicodeScalarView(unicodeScalars.map { $0.properties.generalCategory == .control ? "?" : $0 }))
-    }
+    var quoted: String { Redaction.escaped(debugDescription) }
 }

@@ -11,7 +11,7 @@ struct Outcome: Equatable {
 
     init(status: ExitStatus, message: String? = nil) {
         self.status = status
-        self.message = message?.printable
+        self.message = message.map(Redaction.escaped)
     }
 
     /// The outcome of a response that arrived whole.

@@ -37,9 +37,9 @@ struct Output: Sendable {
         if let failure { throw failure }
     }
 
-    /// Writes a line, or as much of it as can be written: there is nobody to be told of a standard error that fails.
+    /// Writes a line, its control characters escaped, or as much of it as can be written: a standard error that fails can't be reported.
     func note(_ line: String) {
-        try? write(Data("\(line)\n".utf8))
+        try? write(Data("\(Redaction.escaped(line))\n".utf8))
     }
 
     /// Somebody else has made the descriptor non-blocking.

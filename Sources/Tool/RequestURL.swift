@@ -10,11 +10,11 @@ enum RequestURL {
             return "\(escaped(name))=\(escaped(value))"
         }
         let url = adding(query, to: withScheme(text))
-        guard let parsed = try? url.asURL() else { throw UsageError("not a URL: \(shown(url).printable)") }
+        guard let parsed = try? url.asURL() else { throw UsageError("not a URL: \(shown(url))") }
         guard ["http", "https"].contains(parsed.scheme?.lowercased()) else {
-            throw UsageError("neither http nor https: \(shown(url).printable)")
+            throw UsageError("neither http nor https: \(shown(url))")
         }
-        guard parsed.host?.isEmpty == false else { throw UsageError("the URL has no host: \(shown(url).printable)") }
+        guard parsed.host?.isEmpty == false else { throw UsageError("the URL has no host: \(shown(url))") }
         return url
     }
 

@@ -125,7 +125,7 @@ struct Transfer {
         let response = request.response
         request.cancel()
         var outcome = Outcome(response)
-        let type = response?.value(forHTTPHeaderField: "Content-Type").map { " (\($0.printable))" } ?? ""
+        let type = response?.value(forHTTPHeaderField: "Content-Type").map { " (\($0))" } ?? ""
         let note = "the body is binary\(type) and not shown on a terminal: use --raw, --download FILE or a pipe"
         outcome.message = outcome.message.map { "\($0); \(note)" } ?? note
         return outcome
@@ -176,9 +176,9 @@ struct Transfer {
 
     private func showRequest() {
         let host = URL(string: plan.url).map { ($0.host ?? "") + ($0.port.map { ":\($0)" } ?? "") } ?? ""
-        var lines = ["\(plan.method) \(Redaction.target(plan.url))"]
-        if plan.headers["Host"] == nil { lines.append("Host: \(host.printable)") }
-        lines += plan.headers.map { Redaction.line($0.name, $0.value) }
+        var lines = ["\(plan.method) \(VerboseText.target(plan.url))"]
+        if plan.headers["Host"] == nil { lines.append("Host: \(host)") }
+        lines += plan.headers.map { VerboseText.line($0.name, $0.value) }
         if case .bytes(let data) = plan.body { lines.append("Content-Length: \(data.count)") }
         for line in lines { Output.error.note("> \(line)") }
         Output.error.note(">")
@@ -217,7 +217,7 @@ private struct HeadPrinter {
         guard isOnOutput, !isPrinted, let response else { return }
         isPrinted = true
         let lines = ["HTTP \(response.statusText)"] + response.sortedFields.map { "\($0.name): \($0.value)" }
-        let text = lines.map { (Output.standard.isTerminal ? $0.printable : $0) + "\n" }.joined() + "\n"
+        let text = lines.map { (Output.standard.isTerminal ? Redaction.escaped($0) : $0) + "\n" }.joined() + "\n"
         try Output.standard.write(Data(text.utf8))
     }
 
@@ -226,7 +226,7 @@ private struct HeadPrinter {
         guard isOnError, let response else { return }
         isOnError = false
         Output.error.note("< \(response.statusText)")
-        for (name, value) in response.sortedFields { Output.error.note("< \(Redaction.line(name, value))") }
+        for (name, value) in response.sortedFields { Output.error.note("< \(VerboseText.line(name, value))") }
         Output.error.note("<")
     }
 }

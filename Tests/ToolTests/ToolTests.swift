@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import Curlew
+import CurlewHTTP
 import CurlewTestSupport
 import Testing
 
@@ -79,6 +80,21 @@ private let json = #"{"name":"curlew","numbers":[1,2,3],"nested":{"key":"value"}
         #expect(result.error.contains("< Set-Cookie: <hidden>\n"))
         #expect(!result.error.contains("s3cret"))
         #expect(server.requests.first?.header("Authorization") == "Bearer s3cret")
+    }
+
+    @Test("control characters of a server do not reach standard error") func controlCharactersDoNotReachStandardError() async throws {
+        let odd = "x\u{1B}[2J\u{9B}\u{2028}\u{202E}y"
+        let server = try LoopbackServer { request, connection in
+            let head = request.path == "/redirect" ? "302 x\r\nLocation: ftp://\(odd)/\r\n" : "200 x\r\nTransfer-Encoding: \(odd)\r\n"
+            try connection.send(raw: "HTTP/1.1 \(head)X-Odd: \(odd)\r\n\r\n")
+            connection.close()
+            return nil
+        }
+        for path in ["/redirect", "/coding"] {
+            let result = try await ToolRun.run("-v", server.url(path))
+            #expect(result.error.contains(#"\u{1B}[2J"#))
+            #expect(result.error.unicodeScalars.allSatisfy { !$0.isControlInText || $0 == "\n" }, "\(result.error.debugDescription)")
+        }
     }
 
     @Test("compression is undone unless told otherwise") func compressionIsUndoneUnlessToldOtherwise() async throws {
