@@ -98,3 +98,31 @@ extension CurlewError.ResponseSerializationFailureReason {
         }
     }
 }
+
+// MARK: - Descriptions
+
+extension AFError: CustomStringConvertible, CustomReflectable {
+    /// What went wrong, where and why, in a sentence; URLs redacted, control characters escaped.
+    public var description: String { CurlewError(self).description }
+
+    /// The description, under the name of the case.
+    public var customMirror: Mirror { .redacted(self, caseName: CurlewError(self).caseName) }
+}
+
+extension AFError.ParameterEncodingFailureReason: CustomStringConvertible {
+    /// The reason in a sentence.
+    public var description: String { CurlewError.ParameterEncodingFailureReason(self).description }
+}
+
+extension AFError.MultipartEncodingFailureReason: CustomStringConvertible, CustomReflectable {
+    /// The reason in a sentence.
+    public var description: String { CurlewError.MultipartEncodingFailureReason(self).description }
+
+    /// The description, under the name of the case.
+    public var customMirror: Mirror { .redacted(self, caseName: CurlewError.MultipartEncodingFailureReason(self).caseName) }
+}
+
+extension AFError.ResponseSerializationFailureReason: CustomStringConvertible {
+    /// The reason in a sentence.
+    public var description: String { CurlewError.ResponseSerializationFailureReason(self).description }
+}

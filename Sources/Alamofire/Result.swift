@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+import CurlewCore
 
 /// The result of a request, with Alamofire's one parameter: Swift's `Result` whose failure may be any error.
 public typealias Result<Value> = Swift.Result<Value, any Error>
@@ -21,13 +22,8 @@ extension Swift.Result {
     /// `SUCCESS` or `FAILURE`.
     public var description: String { isSuccess ? "SUCCESS" : "FAILURE" }
 
-    /// `SUCCESS` with the value, or `FAILURE` with the error.
-    public var debugDescription: String {
-        switch self {
-        case .success(let value): "SUCCESS: \(value)"
-        case .failure(let error): "FAILURE: \(error)"
-        }
-    }
+    /// `SUCCESS` with the value, or `FAILURE` with the error, in a line: control characters are escaped.
+    public var debugDescription: String { summary }
 
     /// The value.
     ///

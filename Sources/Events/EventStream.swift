@@ -163,3 +163,13 @@ extension EventStreamConfiguration {
         ServerSentEventParser(lastEventID: lastEventID, maximumEventSize: maximumEventSize, retry: retry)
     }
 }
+
+// MARK: - CustomReflectable
+
+extension EventStream: CustomReflectable {
+    /// Method and URL of the request, redacted.
+    public var customMirror: Mirror {
+        let shown = request.map { "\($0.httpMethod ?? "GET") \(($0.url?.absoluteString ?? "").redactedURL)" }
+        return .redacted(self, ["request": shown])
+    }
+}

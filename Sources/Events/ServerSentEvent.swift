@@ -124,3 +124,15 @@ public enum EventStreamError: Error, Sendable {
     /// A line or an event's data could not be decoded; the cause is what the decoder threw. What follows may be read on.
     case decodingFailed(data: Data, error: any Error)
 }
+
+// MARK: - Descriptions
+
+extension EventStreamError: CustomStringConvertible {
+    /// What went wrong, in a sentence; control characters are escaped.
+    public var description: String {
+        switch self {
+        case .tooLarge(let limit): "An event or a line is larger than \(limit) bytes."
+        case .decodingFailed(let data, let error): Redaction.escaped("\(data.count) bytes of data were not decoded: \(error)")
+        }
+    }
+}

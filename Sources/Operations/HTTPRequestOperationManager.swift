@@ -267,3 +267,18 @@ extension HTTPRequestOperationManager {
         operationQueue.maxConcurrentOperationCount = archive.maxConcurrentOperationCount
     }
 }
+
+// MARK: - Descriptions
+
+extension HTTPRequestOperationManager: CustomReflectable {
+    /// The base URL, redacted.
+    public var customMirror: Mirror { .redacted(self, ["baseURL": (baseURL?.absoluteString ?? "none").redactedURL]) }
+}
+
+extension HTTPRequestOperationManager.Archive: CustomStringConvertible, CustomReflectable {
+    /// The base URL without its secrets (``/CurlewHTTP/Redaction``).
+    public var description: String { (baseURL?.absoluteString ?? "no base URL").redactedURL }
+
+    /// Nothing beyond the description.
+    public var customMirror: Mirror { .redacted(self) }
+}

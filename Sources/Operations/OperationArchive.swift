@@ -121,6 +121,16 @@ extension URLConnectionOperation {
     }
 }
 
+// MARK: - Descriptions
+
+extension OperationArchive: CustomStringConvertible, CustomReflectable {
+    /// Method, URL without its secrets (``/CurlewHTTP/Redaction``), and state.
+    public var description: String { "\(request.method) \((request.url?.absoluteString ?? "").redactedURL), \(state)" }
+
+    /// Nothing beyond the description: header fields and bodies hold secrets.
+    public var customMirror: Mirror { .redacted(self) }
+}
+
 // MARK: - Parts
 
 extension OperationArchive.Failure {

@@ -72,3 +72,10 @@ public final class OperationChallenge: Sendable {
         answer?(value)
     }
 }
+
+// MARK: - CustomReflectable
+
+extension OperationChallenge: CustomReflectable {
+    /// Kind and host; not the credential that is at hand.
+    public var customMirror: Mirror { .redacted(self, ["kind": kind, "host": Redaction.escaped(host)]) }
+}

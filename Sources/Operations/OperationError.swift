@@ -26,14 +26,35 @@ public enum OperationError: Error, Sendable {
 }
 
 extension OperationError: LocalizedError {
-    /// One sentence for people.
-    public var errorDescription: String? {
+    /// One sentence for people; URLs redacted, control characters escaped.
+    public var errorDescription: String? { description }
+}
+
+extension OperationError: CustomStringConvertible, CustomReflectable {
+    /// One sentence for people; URLs redacted, control characters escaped.
+    public var description: String { Redaction.escaped(sentence) }
+
+    /// The description, under the name of the case where it has a payload.
+    public var customMirror: Mirror {
+        let name: String? =
+            switch self {
+            case .outputStreamFailed: "outputStreamFailed"
+            case .pinningRequiresTLS: "pinningRequiresTLS"
+            case .invalidURL: "invalidURL"
+            case .invalidXML: "invalidXML"
+            case .unsupportedArchive: "unsupportedArchive"
+            default: nil
+            }
+        return .redacted(self, caseName: name)
+    }
+
+    private var sentence: String {
         switch self {
         case .outputStreamNotRestartable: "The body has to be written anew, and the output stream can't be taken back to its beginning"
         case .outputStreamFull: "The output stream takes no more bytes"
         case .outputStreamFailed(let error): "The output stream refused bytes" + (error.map { ": \($0.localizedDescription)" } ?? "")
         case .pinningRequiresTLS(let url): "The security policy has pins, and the scheme of the URL is \(url.scheme ?? "missing")"
-        case .invalidURL(let string): "The string makes no URL: \(string)"
+        case .invalidURL(let string): "The string makes no URL: \(string.redactedURL)"
         case .parametersNotSupported: "The request serializer can't write such parameters"
         case .imageNotRecognised: "The bytes are no image of a format that is known"
         case .invalidXML(let reason): "The XML is malformed: \(reason)"
@@ -44,6 +65,9 @@ extension OperationError: LocalizedError {
 }
 
 /// Keys in the `userInfo` of the errors that operations end with; the values are those that programs for AFNetworking know.
+///
+/// Request and response are whole; descriptions of the errors show them redacted (``/CurlewHTTP/Redaction``), and so is the URL under
+/// `NSURLErrorFailingURLErrorKey`.
 public enum OperationErrorKey {
     /// The `URLRequest` of the operation that failed.
     public static let request = "com.alamofire.serialization.request.error.response"
@@ -67,8 +91,8 @@ extension Error {
 
 extension URLError {
     static func operationError(_ code: URLError.Code, _ request: URLRequest, underlying: (any Error)? = nil) -> URLError {
-        var info: [String: Any] = [OperationErrorKey.request: request]
-        if let url = request.url {
+        var info: [String: Any] = [OperationErrorKey.request: request.shownInErrors]
+        if let url = request.url?.redacted {
             info[NSURLErrorFailingURLErrorKey] = url
         }
         if let underlying {
@@ -80,6 +104,6 @@ extension URLError {
 
     /// The same with the request under its key.
     func adding(_ request: URLRequest) -> URLError {
-        URLError(code, userInfo: userInfo.merging([OperationErrorKey.request: request]) { _, new in new })
+        URLError(code, userInfo: userInfo.merging([OperationErrorKey.request: request.shownInErrors]) { _, new in new })
     }
 }

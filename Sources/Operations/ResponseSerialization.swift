@@ -80,8 +80,10 @@ public struct ResponseAcceptance: Sendable, Hashable {
     private func makeError(
         _ code: URLError.Code, _ text: String, _ response: HTTPURLResponse, _ data: Data?, underlying: URLError?
     ) -> URLError {
-        var info: [String: Any] = [NSLocalizedDescriptionKey: text, OperationErrorKey.response: response]
-        if let url = response.url { info[NSURLErrorFailingURLErrorKey] = url }
+        var info: [String: Any] = [
+            NSLocalizedDescriptionKey: Redaction.escaped(text), OperationErrorKey.response: ErrorResponse(response) ?? response,
+        ]
+        if let url = response.url?.redacted { info[NSURLErrorFailingURLErrorKey] = url }
         if let data { info[OperationErrorKey.data] = data }
         if let underlying { info[NSUnderlyingErrorKey] = underlying }
         return URLError(code, userInfo: info)

@@ -147,13 +147,16 @@ extension RequestState {
     var isOver: Bool { stage == .delivering || stage == .ended }
 }
 
-// MARK: - CustomStringConvertible
+// MARK: - Descriptions
 
-extension BaseRequest: CustomStringConvertible {
-    /// URL, method and argument.
+extension BaseRequest: CustomStringConvertible, CustomReflectable {
+    /// URL, method and argument, redacted (``/CurlewHTTP/Redaction``); control characters are escaped.
     public var description: String {
-        let url = currentRequest?.url?.absoluteString ?? requestUrl()
-        let argument = requestArgument().map { "\($0)" } ?? "nil"
-        return "<\(type(of: self))>{ URL: \(url.withoutUserInfo) } { method: \(requestMethodString) } { arguments: \(argument) }"
+        let url = (currentRequest?.url?.absoluteString ?? requestUrl()).redactedURL
+        let argument = requestArgument().map { "\(Redaction.current.object($0))" } ?? "nil"
+        return Redaction.escaped("<\(type(of: self))>{ URL: \(url) } { method: \(requestMethodString) } { arguments: \(argument) }")
     }
+
+    /// Nothing beyond the description, in subclasses neither.
+    public var customMirror: Mirror { .redacted(self) }
 }

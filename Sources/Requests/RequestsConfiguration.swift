@@ -202,6 +202,6 @@ public final class RequestsConfiguration: Sendable {
 // MARK: - CustomStringConvertible
 
 extension RequestsConfiguration: CustomStringConvertible {
-    /// The base URL and the CDN's, without user names and passwords.
-    public var description: String { "{ baseURL: \(baseUrl.withoutUserInfo) } { cdnURL: \(cdnUrl.withoutUserInfo) }" }
+    /// The base URL and the CDN's, redacted (``/CurlewHTTP/Redaction``).
+    public var description: String { "{ baseURL: \(baseUrl.redactedURL) } { cdnURL: \(cdnUrl.redactedURL) }" }
 }

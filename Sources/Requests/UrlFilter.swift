@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import CurlewEncoding
+import CurlewHTTP
 
 /// Takes part in all requests of a configuration: changes where they go, what is sent, and judges what comes back.
 ///
@@ -47,6 +48,11 @@ public struct UrlArgumentsFilter: UrlFilter {
         let separator = !parts[0].contains("?") ? "?" : parts[0].hasSuffix("?") || parts[0].hasSuffix("&") ? "" : "&"
         return parts[0] + separator + query + (parts.count > 1 ? "#" + parts[1] : "")
     }
+}
+
+extension UrlArgumentsFilter: CustomReflectable {
+    /// The arguments, redacted.
+    public var customMirror: Mirror { .redacted(self, ["arguments": Redaction.current.object(arguments)]) }
 }
 
 /// Chooses the directory in which the answers of requests are cached.

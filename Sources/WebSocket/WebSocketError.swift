@@ -87,18 +87,39 @@ public struct WebSocketHandshake: Sendable, Hashable {
     public let isCompressed: Bool
 }
 
-// MARK: - CustomStringConvertible
+// MARK: - Descriptions
 
-extension WebSocketError: CustomStringConvertible {
-    /// What went wrong, in a sentence.
-    public var description: String {
+extension WebSocketError: CustomStringConvertible, CustomReflectable {
+    /// What went wrong, in a sentence; control characters in what the server has said are escaped.
+    public var description: String { Redaction.escaped(sentence) }
+
+    /// The description, under the name of the case.
+    public var customMirror: Mirror { .redacted(self, caseName: caseName) }
+
+    private var caseName: String {
+        switch self {
+        case .invalidRequest: "invalidRequest"
+        case .handshakeRefused: "handshakeRefused"
+        case .handshakeFailed: "handshakeFailed"
+        case .protocolViolation: "protocolViolation"
+        case .messageTooLarge: "messageTooLarge"
+        case .closed: "closed"
+        case .timedOut: "timedOut"
+        case .invalidClosure: "invalidClosure"
+        case .pingTooLarge: "pingTooLarge"
+        case .encodingFailed: "encodingFailed"
+        case .decodingFailed: "decodingFailed"
+        }
+    }
+
+    private var sentence: String {
         switch self {
         case .invalidRequest(let reason): "The request can't open a WebSocket: \(reason)"
         case .handshakeRefused(let refusal): "The server refused with status \(refusal.response.statusCode)"
         case .handshakeFailed(let reason): "The handshake failed: \(reason)"
         case .protocolViolation(let code, let message): "The server broke the protocol: \(message) (\(code.rawValue))"
         case .messageTooLarge(let message): message
-        case .closed(let closure): "Closed with \(closure.code.rawValue)\(closure.reason.isEmpty ? "" : ": \(closure.reason)")"
+        case .closed(let closure): "Closed with \(closure)"
         case .timedOut(let stage): "Not in time: \(stage)"
         case .invalidClosure(let closure): "\(closure.code.rawValue) with a reason of \(closure.reason.utf8.count) bytes can't be sent"
         case .pingTooLarge(let byteCount): "A ping has 125 bytes at most, not \(byteCount)"
@@ -106,4 +127,36 @@ extension WebSocketError: CustomStringConvertible {
         case .decodingFailed(_, let error): "The message was not decoded: \(error)"
         }
     }
+}
+
+extension WebSocketError.InvalidRequestReason: CustomStringConvertible, CustomReflectable {
+    /// The case, with what it is about: a URL redacted (``/CurlewHTTP/Redaction``), control characters escaped.
+    public var description: String {
+        switch self {
+        case .invalidURL(let url): "invalidURL(\(Redaction.escaped(Redaction.current.url(url).debugDescription)))"
+        case .unsupportedScheme(let scheme): "unsupportedScheme(\(Redaction.escaped(scheme.debugDescription)))"
+        case .notAGet: "notAGet"
+        case .invalidHeader(let name): "invalidHeader(name: \(Redaction.escaped(name.debugDescription)))"
+        case .invalidSubprotocol(let name): "invalidSubprotocol(\(Redaction.escaped(name.debugDescription)))"
+        }
+    }
+
+    /// Nothing beyond the description.
+    public var customMirror: Mirror { .redacted(self) }
+}
+
+extension WebSocketError.HandshakeFailureReason: CustomStringConvertible, CustomReflectable {
+    /// The case, with what the server has said, its control characters escaped.
+    public var description: String {
+        switch self {
+        case .invalidResponse: "invalidResponse"
+        case .notUpgraded: "notUpgraded"
+        case .wrongAccept: "wrongAccept"
+        case .unexpectedSubprotocol(let name): "unexpectedSubprotocol(\(Redaction.escaped(name.debugDescription)))"
+        case .invalidExtension(let text): "invalidExtension(\(Redaction.escaped(text.debugDescription)))"
+        }
+    }
+
+    /// Nothing beyond the description.
+    public var customMirror: Mirror { .redacted(self) }
 }

@@ -92,3 +92,13 @@ public struct WebSocketClosure: Sendable, Hashable {
     /// Whether nothing is wrong: the peer said 1000, 1001 or nothing.
     var isNormal: Bool { [.normalClosure, .goingAway, .noStatus].contains(code) }
 }
+
+// MARK: - Descriptions
+
+extension WebSocketClosure: CustomStringConvertible, CustomReflectable {
+    /// The code and, where there is one, the reason, its control characters escaped.
+    public var description: String { "\(code.rawValue)" + (reason.isEmpty ? "" : ": \(Redaction.escaped(reason))") }
+
+    /// Nothing beyond the description.
+    public var customMirror: Mirror { .redacted(self) }
+}

@@ -38,6 +38,25 @@ import Testing
         }
     }
 
+    @Test("descriptions are sentences, without secrets and control characters")
+    func texts() {
+        let url = URL(string: "ftp://user:s3cret@h/?access_token=s3cret") ?? file
+        let errors: [AFError] = [
+            .invalidURL(url: url), .multipartEncodingFailed(reason: .bodyPartURLInvalid(url: url)),
+            .responseValidationFailed(
+                reason: .unacceptableContentType(acceptableContentTypes: ["*/*"], responseContentType: "x\r\n\u{9B}\u{202E}")),
+            .parameterEncodingFailed(reason: .jsonEncodingFailed(error: TestError("\u{1B}"))),
+        ]
+        for error in errors {
+            var text = "\(error) \(String(reflecting: error)) \(error.localizedDescription)"
+            #expect(!text.unicodeScalars.contains { ["\r", "\n", "\u{1B}", "\u{9B}", "\u{202E}"].contains($0) })
+            dump(error, to: &text)
+            #expect(!text.contains("s3cret"))
+            #expect("\(error)" == error.errorDescription)
+        }
+        #expect("\(AFError.MultipartEncodingFailureReason.bodyPartURLInvalid(url: url))".contains("access_token=<hidden>"))
+    }
+
     @Test("five families, each with its question; a switch needs no default")
     func families() {
         let errors: [AFError] = [

@@ -30,6 +30,17 @@ import Testing
         }
     }
 
+    @Test("no text of a stream shows a secret, and none of an error control characters") func texts() {
+        let stream = manager.eventStream("http://u:s3cret@h/?access_token=s3cret", headers: [.authorization(bearerToken: "s3cret")])
+        var text = "\(stream) \(String(reflecting: stream)) "
+        dump(stream, to: &text)
+        #expect(!text.contains("s3cret"), "\(text)")
+        let cause = TransferFailure(kind: .other, url: "", phase: .waiting, message: "\u{9B}")
+        let error = EventStreamError.decodingFailed(data: Data("\r\n".utf8), error: cause)
+        text = "\(error)"
+        #expect(text.unicodeScalars.allSatisfy { !$0.isControlInText } && text.contains(#"\u{9B}"#))
+    }
+
     private func configuration(_ clock: InstantClock) -> EventStreamConfiguration {
         var configuration = EventStreamConfiguration()
         configuration.clock = clock

@@ -32,6 +32,36 @@ import Testing
         #expect(server.requests.last?.header("Range") == "bytes=\(HalfServer.half)-")
     }
 
+    @Test("no text of an operation, its archive, its serializer, its manager and its error shows a secret")
+    func texts() async throws {
+        let url = try #require(URL(string: "http://user:s3cret@127.0.0.1:1/?access_token=s3cret"))
+        var request = URLRequest(url: url)
+        request.setValue("Bearer s3cret", forHTTPHeaderField: "Authorization")
+        request.httpMethod = "POST"
+        request.httpBody = Data("access_token=s3cret".utf8)
+        let operation = HTTPRequestOperation(request: request)
+        operation.session = makeSession()
+        operation.credential = URLCredential(user: "user", password: "s3cret", persistence: .forSession)
+        operation.start()
+        await operation.waitForEnd()
+        let serializer = HTTPRequestSerializer()
+        serializer.setAuthorizationHeader(username: "user", password: "s3cret")
+        let manager = HTTPRequestOperationManager(baseURL: url)
+        let error = try #require(operation.error)
+        for value in [operation, operation.archive(), serializer, manager, manager.archive(), error, error as NSError] as [Any] {
+            var text = "\(value) \(String(reflecting: value)) "
+            dump(value, to: &text)
+            let forms = ["s3cret", "dXNlcjpzM2NyZXQ=", Array("s3cret".utf8).map { "\($0)" }.joined(separator: ", ")]
+            #expect(!forms.contains { text.contains($0) }, "\(type(of: value)): \(text)")
+        }
+        #expect((error as? URLError)?.userInfo[OperationErrorKey.request] as? URLRequest == request)
+    }
+
+    @Test("a URL that is none is shown without secrets")
+    func invalidURL() {
+        #expect("\(OperationError.invalidURL("http://u:s3cret@h h/?access_token=s3cret"))".hasSuffix(": http://h h/?access_token=<hidden>"))
+    }
+
     @Test("a file that was cut meanwhile is gone on from where it ends, and one that is gone from zero", arguments: [nil, 1000])
     func changedFile(length: Int?) async throws {
         let server = try HalfServer()

@@ -32,6 +32,21 @@ import Testing
         #expect(try plain.serialize(response(nil, status: 300), body).error != nil)
     }
 
+    @Test("a refusal's texts show neither secrets of the response nor control characters")
+    func texts() throws {
+        let url = try #require(URL(string: "http://user:s3cret@h/?access_token=s3cret"))
+        let fields = ["Content-Type": "text/\u{1B}[2J\u{9B}", "Set-Cookie": "a=s3cret"]
+        let response = try #require(HTTPURLResponse(url: url, statusCode: 404, httpVersion: "HTTP/1.1", headerFields: fields))
+        let error = try #require(JSONResponseSerializer().serialize(response, Data("{}".utf8)).error as? URLError)
+        var reflection = ""
+        dump(error, to: &reflection)
+        for text in ["\(error)", String(reflecting: error), "\(error as NSError)", error.localizedDescription, reflection] {
+            #expect(!text.contains("s3cret") && text.unicodeScalars.allSatisfy { !$0.isControlInText || $0 == "\n" })
+        }
+        let kept = error.userInfo[OperationErrorKey.response] as? HTTPURLResponse
+        #expect(kept?.value(forHTTPHeaderField: "Set-Cookie") == "a=s3cret" && kept?.url == url)
+    }
+
     @Test("the body of a refused response is read, too")
     func bodyOfFailure() throws {
         let result = JSONResponseSerializer().serialize(try response("application/json", status: 422), Data(#"{"why":"x"}"#.utf8))

@@ -236,6 +236,20 @@ struct LifecycleTests {
         #expect(stage.configuration.description == "{ baseURL: \(stage.configuration.baseUrl) } { cdnURL: http://cdn/ }")
     }
 
+    @Test func `no text of a request shows a secret`() throws {
+        let stage = try Stage.standard()
+        Redaction(queryItems: ["lifecycle_pin"]).register()
+        let request = SampleRequest(stage, "http://user:s3cret@h/x?lifecycle_pin=s3cret")
+        request.argument = ["lifecycle_pin": "s3cret", "b": "1\u{9B}"]
+        #expect(request.description.contains(#""lifecycle_pin": "<hidden>""#) && !request.description.contains("\u{9B}"))
+        let filter = UrlArgumentsFilter(arguments: ["lifecycle_pin": "s3cret"])
+        for value in [request, filter, stage.configuration] as [Any] {
+            var text = "\(value) \(String(reflecting: value)) "
+            dump(value, to: &text)
+            #expect(!text.contains("s3cret"), "\(text)")
+        }
+    }
+
     // MARK: Awaited
 
     @Test func `a response is awaited, with what it brought`() async throws {

@@ -49,6 +49,26 @@ struct ServiceLogTests {
         #expect(told.last?.hasSuffix("{\n  \"a\" : \"x\",\n  \"b\" : 1\n}") == true)
     }
 
+    @Test func whatIsMarkedIsNotTold() async {
+        defer { server.stop() }
+        Redaction(headers: ["X-Log-Key"], queryItems: ["log_pin"]).register()
+        let request = TestRequest(
+            method: .post, routes: "x", query: ["log_pin": "s3cret"], header: ["X-Log-Key": "s3cret"],
+            body: HTTPData.JSON(["log_pin": "s3cret", "k": "\u{9B}"]))
+        let told = await told(request)
+        #expect(told.count == 2 && told.allSatisfy { !$0.contains("s3cret") && !$0.contains("\u{9B}") })
+        #expect(told.first?.hasPrefix("Scheduled POST /x?log_pin=<hidden>\n") == true)
+        #expect(told.first?.contains(#""log_pin" : "<hidden>""#) == true)
+        let query: HTTPQuery = ["log_pin": "s3cret", "a": 1]
+        let any = AnyServiceRequest(url: "http://u:s3cret@h", query: query, body: HTTPData.URLEncoded(["log_pin": "s3cret"]))
+        for value in [query, any, AnyHTTPService(at: "http://u:s3cret@h", header: ["X-Log-Key": "s3cret"]), any.body] as [Any] {
+            var text = "\(value) \(String(reflecting: value)) "
+            dump(value, to: &text)
+            #expect(!text.contains("s3cret"), "\(text)")
+        }
+        #expect("\(query)" == "log_pin=<hidden>&a=1")
+    }
+
     @Test func failuresAreTold() async {
         defer { server.stop() }
         #expect(

@@ -95,6 +95,26 @@ import Testing
         #expect("\(found)".lowercased() == reason.lowercased())
     }
 
+    @Test("no text of an error has secrets, or control characters of the server") func texts() {
+        let odd = "a\r\n\u{1B}\u{9B}\u{202E}"
+        let closure = WebSocketClosure(code: .protocolError, reason: odd)
+        let errors: [WebSocketError] = [
+            .closed(closure), .handshakeFailed(reason: .unexpectedSubprotocol(odd)), .handshakeFailed(reason: .invalidExtension(odd)),
+            .protocolViolation(code: .protocolError, message: odd),
+            .invalidRequest(reason: .invalidURL("ws://u:s3cret@h/?access_token=s3cret#\(odd)")),
+            .invalidRequest(reason: .invalidHeader(name: odd)),
+        ]
+        for value in errors as [Any] + [closure, WebSocketError.HandshakeFailureReason.invalidExtension(odd)] {
+            var reflection = ""
+            dump(value, to: &reflection)
+            // The line breaks of a dump are its own: the server's would be behind a quotation mark, escaped.
+            let lines = reflection.split(separator: "\n").map(String.init)
+            for text in ["\(value)", String(reflecting: value)] + lines {
+                #expect(!text.contains("s3cret") && text.unicodeScalars.allSatisfy { !$0.isControlInText })
+            }
+        }
+    }
+
     @Test("only a GET without a body opens a WebSocket") func notAGet() {
         #expect(throws: WebSocketError.self) { try request { $0.httpMethod = "POST" } }
         #expect(throws: WebSocketError.self) { try request { $0.httpBody = Data([1]) } }

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+import CurlewHTTP
 
 extension HTTPData {
     /// A value as JSON (RFC 8259).
@@ -22,7 +23,7 @@ extension HTTPData {
             request.setValue(MIMEType.json.rawValue, forHTTPHeaderField: "Content-Type")
         }
 
-        /// The JSON, indented, its names sorted, cut after 1000 characters.
+        /// The JSON, indented, its names sorted, redacted (``/CurlewHTTP/Redaction``), cut after 1000 characters.
         public var description: String {
             (try? encoder.encode(value)).map { BodyText.describe($0) } ?? "<a value that is not encoded>"
         }
@@ -33,17 +34,20 @@ extension HTTPData {
 enum BodyText {
     static let limit = 1000
 
-    /// JSON indented, other text as it is, both cut after 1000 characters; else the number of bytes.
+    /// JSON indented, other text in a line, both redacted and cut after 1000 characters; else the number of bytes.
     static func describe(_ data: Data) -> String {
         // Beyond this, formatting costs more than anybody reads.
         guard data.count <= 1 << 20 else { return "<\(data.count) bytes>" }
         if let object = try? JSONSerialization.jsonObject(with: data),
-            let pretty = try? JSONSerialization.data(withJSONObject: object, options: [.prettyPrinted, .sortedKeys])
+            let pretty = try? JSONSerialization.data(
+                withJSONObject: Redaction.current.object(object), options: [.prettyPrinted, .sortedKeys])
         {
-            return cut(String(decoding: pretty, as: UTF8.self))
+            // The only line feeds are those between members and elements.
+            let lines = String(decoding: pretty, as: UTF8.self).split(separator: "\n", omittingEmptySubsequences: false)
+            return cut(lines.map { Redaction.escaped(String($0)) }.joined(separator: "\n"))
         }
         guard let text = String(data: data, encoding: .utf8) else { return "<\(data.count) bytes>" }
-        return cut(text)
+        return cut(Redaction.escaped(Redaction.current.form(text)))
     }
 
     private static func cut(_ text: String) -> String {

@@ -48,3 +48,10 @@ extension HTTPData {
         public var description: String { "<form, \(encoded.utf8.count) bytes>" }
     }
 }
+
+// MARK: - CustomReflectable
+
+extension HTTPData.URLEncoded: CustomReflectable {
+    /// Nothing beyond the description.
+    public var customMirror: Mirror { .redacted(self) }
+}

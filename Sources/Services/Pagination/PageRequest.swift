@@ -51,3 +51,18 @@ public enum PageLocation: Sendable, Hashable {
     /// At a URL of its own.
     case url(URL)
 }
+
+// MARK: - Descriptions
+
+extension PageLocation: CustomStringConvertible, CustomReflectable {
+    /// The query or the URL, redacted (``/CurlewHTTP/Redaction``).
+    public var description: String {
+        switch self {
+        case .query(let query): query.description
+        case .url(let url): url.absoluteString.redactedURL
+        }
+    }
+
+    /// Nothing beyond the description.
+    public var customMirror: Mirror { .redacted(self) }
+}

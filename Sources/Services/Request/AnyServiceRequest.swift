@@ -54,3 +54,17 @@ public struct AnyServiceRequest: ServiceRequest {
         schedule(with: AnyHTTPService(at: url ?? "", usesSecureProtocol: nil))
     }
 }
+
+// MARK: - CustomReflectable
+
+extension AnyServiceRequest: CustomReflectable {
+    /// What the request is made of, redacted.
+    public var customMirror: Mirror {
+        .redacted(
+            self,
+            [
+                "method": method, "url": url.map { "\($0)".redactedURL } ?? "the service's", "routes": routes, "query": query,
+                "header": header, "body": body.description,
+            ])
+    }
+}

@@ -77,11 +77,22 @@ extension HTTPQuery: ExpressibleByDictionaryLiteral {
     }
 }
 
-// MARK: - CustomStringConvertible
+// MARK: - Descriptions
 
-extension HTTPQuery: CustomStringConvertible {
-    /// The items as they stand in a URL.
-    public var description: String { encoded }
+extension HTTPQuery: CustomStringConvertible, CustomReflectable {
+    /// The items as they stand in a URL, redacted (``/CurlewHTTP/Redaction``).
+    public var description: String { Redaction.current.form(encoded) }
+
+    /// The items, redacted.
+    public var customMirror: Mirror { Mirror(self, unlabeledChildren: items, displayStyle: .collection) }
+}
+
+extension HTTPQuery.Item: CustomStringConvertible, CustomReflectable {
+    /// The item as it stands in a URL, redacted (``/CurlewHTTP/Redaction``).
+    public var description: String { HTTPQuery([self]).description }
+
+    /// Nothing beyond the description.
+    public var customMirror: Mirror { .redacted(self) }
 }
 
 // MARK: - Builder

@@ -3,8 +3,8 @@ import CurlewHTTP
 
 /// Tells what services send and get, while a program is being made.
 ///
-/// Of a debug build only: in others, nothing of it is compiled, and nothing is told. Credentials in header fields are left out, bodies are
-/// cut after 1000 characters. Nobody is told before there is a handler; with the package's trait `Logging`, messages without one go to
+/// Of a debug build only: in others, nothing of it is compiled, and nothing is told. URLs, header fields and bodies that are JSON or text
+/// are redacted (``/CurlewHTTP/Redaction``), control characters escaped, bodies cut after 1000 characters. Nobody is told before there is a handler; with the package's trait `Logging`, messages without one go to
 /// swift-log, as `debug` messages of the logger `curlew.services`.
 public enum ServiceLog {
     /// Is told. Called in the task that runs the request, several at once.
@@ -56,10 +56,7 @@ extension ServiceLog {
     }
 
     private static func line(_ urlRequest: URLRequest) -> String {
-        var components = urlRequest.url.flatMap { URLComponents(url: $0, resolvingAgainstBaseURL: true) }
-        components?.user = nil
-        components?.password = nil
-        return "\(urlRequest.httpMethod ?? "GET") \(components?.string ?? "")"
+        "\(urlRequest.httpMethod ?? "GET") \((urlRequest.url?.absoluteString ?? "").redactedURL)"
     }
 
     private static func lines(_ title: String, _ headers: HTTPHeaders, _ body: String) -> String {

@@ -101,3 +101,10 @@ public struct AnyHTTPService: HTTPService {
     /// Header fields which have to be waited for.
     public var asyncHeader: HTTPHeaders { get async throws { try await makeAsyncHeader() } }
 }
+
+// MARK: - CustomReflectable
+
+extension AnyHTTPService: CustomReflectable {
+    /// URL and header fields, redacted.
+    public var customMirror: Mirror { .redacted(self, ["apiURL": "\(apiURL)".redactedURL, "header": header]) }
+}

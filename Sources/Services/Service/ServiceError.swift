@@ -88,11 +88,13 @@ extension ServiceError {
     }
 }
 
-// MARK: - CustomStringConvertible
+// MARK: - Descriptions
 
 extension ServiceError: CustomStringConvertible {
-    /// What happened, in a sentence; without the response's body.
-    public var description: String {
+    /// What happened, in a sentence; without the response's body, control characters escaped.
+    public var description: String { Redaction.escaped(sentence) }
+
+    private var sentence: String {
         switch self {
         case .invalidRequest(let message): "The request is invalid: \(message)"
         case .encodingFailed(let error): "The body was not encoded: \(error)"
