@@ -16,12 +16,12 @@ public struct SecurityPolicy: Sendable, Hashable, Codable {
 
     /// What is compared.
     public var pinningMode: PinningMode
-    /// The certificates, or those whose keys are compared; *any* of them is enough.
+    /// The certificates, or those whose keys are compared; *any* of them is enough. Ignored in the mode `none`.
     public var pinnedCertificates: [Certificate]
     /// Whether a chain that is not valid is accepted; `false` by default. In the mode `certificate` it makes no difference.
     ///
-    /// Without pins it is refused unless ``validatesDomainName`` is switched off as well: a certificate that anybody could make says
-    /// nothing about a host.
+    /// Where nothing is compared, in the mode `none` or without pins, every server is refused unless ``validatesDomainName`` is switched
+    /// off as well: a certificate that anyone can make says nothing about a host. Switched off, the mode `none` accepts every server.
     public var allowInvalidCertificates = false
     /// Whether the certificate has to name the host; `true` by default.
     public var validatesDomainName = true
@@ -63,8 +63,10 @@ public struct SecurityPolicy: Sendable, Hashable, Codable {
         return policy.serverTrustPolicy.evaluate(serverTrust, forHost: domain ?? serverTrust.host)
     }
 
-    /// Whether it accepts any certificate that names the host, which anybody can make.
-    private var isContradictory: Bool { allowInvalidCertificates && validatesDomainName && pinnedCertificates.isEmpty }
+    /// Whether the policy asks for the host's name of a certificate that is neither valid nor compared with a pin: anyone can make one.
+    private var isContradictory: Bool {
+        allowInvalidCertificates && validatesDomainName && (pinningMode == .none || pinnedCertificates.isEmpty)
+    }
 
     /// The same in the terms of the core.
     public var serverTrustPolicy: ServerTrustPolicy {

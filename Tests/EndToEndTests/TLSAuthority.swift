@@ -70,7 +70,7 @@ final class TLSAuthority: Sendable {
             export CA="$2.d"
             mkdir -p "$CA"
             touch "$CA/db"
-            openssl ecparam -name prime256v1 -genkey -noout -out "$1.key"
+            [ -e "$1.key" ] || openssl ecparam -name prime256v1 -genkey -noout -out "$1.key"
             openssl req -new -key "$1.key" -subj "/CN=$1" -out "$1.csr"
             if [ "$1" = "$2" ]; then self=-selfsign; else self="-cert $2.pem"; fi
             openssl ca -batch -notext -config ca.conf $self -keyfile "$2.key" -in "$1.csr" -out "$1.pem" -extensions "$3" \\
@@ -87,6 +87,10 @@ final class TLSAuthority: Sendable {
         # Its common name is that of the host, and it has no other.
         sign localhost intermediate nameless
         sign self self server
+        sign self-elsewhere self-elsewhere elsewhere
+        # The key of `good` in a certificate of another authority.
+        cp good.key resigned.key
+        sign resigned other-root server
         sign other other-root server
         sign client other-root client
         sign stranger root client
