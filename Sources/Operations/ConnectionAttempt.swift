@@ -179,8 +179,8 @@ final class ConnectionAttempt: @unchecked Sendable {  // the variables are used 
         operation.queue.async { [self] in
             let question = OperationChallenge(kind: .serverTrust(trust), challenge: nil, host: host) { [operation] answer in
                 switch answer {
-                case .acceptServerTrust, .use: done(true)
-                case .performDefault: done(operation.securityPolicy.evaluate(trust, forDomain: host))
+                case .acceptServerTrust: done(true)
+                case .use, .performDefault: done(operation.securityPolicy.evaluate(trust, forDomain: host))
                 case .continueWithout, .reject, .cancel: done(false)
                 }
             }

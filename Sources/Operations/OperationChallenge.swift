@@ -46,7 +46,7 @@ public final class OperationChallenge: Sendable {
         give(.cancel)
     }
 
-    /// Answers with a credential.
+    /// Answers with a credential. It says nothing about a server whose trust is in question: the operation's policy judges that.
     public func use(_ credential: URLCredential) { give(.use(credential)) }
 
     /// Accepts the server, whatever it has shown. Whoever accepts without looking lets anybody in between read and change everything.

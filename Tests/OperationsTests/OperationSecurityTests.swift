@@ -106,7 +106,7 @@ import Testing
     // MARK: Challenges
 
     enum Answer: CaseIterable {
-        case accept, performDefault, refuse, forget
+        case accept, performDefault, credential, refuse, forget
     }
 
     @Test("a challenge closure decides alone whether a server is trusted", arguments: Answer.allCases)
@@ -120,6 +120,8 @@ import Testing
             switch answer {
             case .accept: challenge.acceptServerTrust()
             case .performDefault: challenge.performDefaultHandling()
+            // A name and a password say nothing about the server.
+            case .credential: challenge.use(URLCredential(user: "curlew", password: "x", persistence: .none))
             case .refuse: challenge.cancel()
             case .forget: break
             }
