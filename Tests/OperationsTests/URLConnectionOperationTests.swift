@@ -325,7 +325,7 @@ import Testing
         let calls = operation.calls.elements.filter { !$0.hasPrefix("didSendBodyData") }
         #expect(
             calls == [
-                "shouldUseCredentialStorage", "willSend 0", "needNewBodyStream", "willSend 307", "challenge", "needNewBodyStream",
+                "shouldUseCredentialStorage", "willSend 0", "willSend 307", "needNewBodyStream", "challenge", "needNewBodyStream",
                 "didReceiveResponse 200", "didReceiveData", "didFinishLoading",
             ])
         #expect(operation.calls.elements.contains("didSendBodyData -1"))
@@ -381,6 +381,29 @@ import Testing
         refused.setRedirectResponseBlock { _, _, _ in nil }
         await #expect(throws: URLError.self) { try await refused.run() }
         #expect(refused.urlErrorCode == .cancelled)
+    }
+
+    @Test("the redirect closure decides whether the stream of an upload follows", arguments: [nil, "GET", "PUT"] as [String?])
+    func redirectedStream(_ method: String?) async throws {
+        let server = try LoopbackServer { request, _ in
+            request.path == "/old" ? .redirect(to: "/new", status: 307) : .ok(Data("\(request.method) ".utf8) + request.body)
+        }
+        let operation = try URLConnectionOperation.make(server.url("/old")) { request in
+            request.httpMethod = "PUT"
+            request.httpBodyStream = InputStream(data: Data("secret".utf8))
+        }
+        operation.setRedirectResponseBlock { _, request, response in
+            guard response != nil, let method else { return response == nil ? request : nil }
+            var request = request
+            request.httpMethod = method
+            return request
+        }
+        await operation.runToEnd()
+        // The stream can't be sent twice: that fails the redirect which asks for it, and no other.
+        #expect((operation.error == nil) == (method != "PUT"))
+        #expect(server.requests.map(\.body) == [Data("secret".utf8)] + (method == "GET" ? [Data()] : []))
+        if method == nil { #expect(operation.response?.statusCode == 307) }
+        if method == "GET" { #expect(operation.responseData == Data("GET ".utf8)) }
     }
 
     @Test("progress is told of both ways; what nobody knows is −1")

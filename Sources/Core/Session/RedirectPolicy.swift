@@ -23,10 +23,18 @@ public struct RedirectPolicy: Sendable, Hashable {
 }
 
 extension RedirectPolicy {
+    /// The header fields that describe a body and are removed with it (RFC 9110, section 15.4).
+    static let contentHeaders = ["Content-Type", "Content-Encoding", "Content-Language", "Content-Location", "Content-Length", "Digest"]
+
     /// The next request, if the response asks for one; `nil` to deliver the response.
     ///
-    /// - Parameter hops: how many redirects have been followed.
-    func next(after request: TransferRequest, _ head: ResponseHead, hops: Int) throws(CurlewError) -> TransferRequest? {
+    /// - Parameters:
+    ///   - hops: how many redirects have been followed.
+    ///   - rewindsBody: whether a body that is sent again is rewound here, and the redirect fails where it can't be. `false` leaves that to
+    ///     the caller, where a closure may still drop the body.
+    func next(
+        after request: TransferRequest, _ head: ResponseHead, hops: Int, rewindsBody: Bool = true
+    ) throws(CurlewError) -> TransferRequest? {
         // An empty Location leads nowhere; nobody follows it.
         guard limit > 0, head.isRedirect, let location = head.bytes(of: "Location"), !location.isEmpty else { return nil }
         guard hops < limit else { throw .redirectFailed(reason: .tooMany(limit: limit)) }
@@ -38,22 +46,18 @@ extension RedirectPolicy {
         }
         var next = request
         next.url = target.absoluteString
-        try changeMethod(of: &next, for: head.statusCode)
+        changeMethod(of: &next, for: head.statusCode)
+        if rewindsBody, next.body?.rewind() == false { throw .redirectFailed(reason: .bodyNotRepeatable) }
         if Origin(from) != Origin(target) { removeCredentials(from: &next) }
         return next
     }
 
-    private func changeMethod(of request: inout TransferRequest, for status: Int) throws(CurlewError) {
+    private func changeMethod(of request: inout TransferRequest, for status: Int) {
         let becomesGet = status == 303 ? request.method != .head && request.method != .get : status < 303 && request.method == .post
-        if becomesGet {
-            request.method = .get
-            request.body = nil
-            for name in ["Content-Type", "Content-Encoding", "Content-Language", "Content-Location", "Content-Length", "Digest"] {
-                request.headers.remove(name: name)
-            }
-        } else if let body = request.body, !body.rewind() {
-            throw .redirectFailed(reason: .bodyNotRepeatable)
-        }
+        guard becomesGet else { return }
+        request.method = .get
+        request.body = nil
+        for name in Self.contentHeaders { request.headers.remove(name: name) }
     }
 
     private func removeCredentials(from request: inout TransferRequest) {

@@ -81,8 +81,16 @@ extension SessionDelegate {
         set { closures.withLock { $0.sessionDidFinishEventsForBackgroundURLSession = newValue } }
     }
 
-    /// Decides about each redirect that the session's ``RedirectPolicy`` allows: gives the request to follow it with, or `nil` to have
+    /// Decides about each redirect that the session's ``RedirectPolicy`` allows: returns the request to follow it with, or `nil` to have
     /// the redirect itself as the response.
+    ///
+    /// The proposed request shows bytes as its `httpBody`. A body that is a file or a stream can't be shown; it follows only if the policy
+    /// keeps it (307, 308, and 301 or 302 of any method but POST) and the returned request has the proposed method and origin, and no body
+    /// of its own. To have it sent with another method or to another origin, return a request with that body. Bytes that are left in
+    /// `httpBody` follow wherever the returned request leads, but not with GET, HEAD or TRACE in place of another method. Where the body
+    /// does not follow, the fields that describe it are removed as far as they are as proposed; where another body takes its place, its
+    /// `Content-Length` is. A stream that was returned here can't be sent again: ``taskNeedNewBodyStream`` is not asked for it. A retry
+    /// begins with the original request and its body.
     @preconcurrency public var taskWillPerformHTTPRedirection:
         (@Sendable (Session, SessionTask, HTTPURLResponse, URLRequest) -> URLRequest?)?
     {
@@ -120,8 +128,11 @@ extension SessionDelegate {
         set { closures.withLock { $0.taskDidReceiveChallengeWithCompletion = newValue } }
     }
 
-    /// Gives a new stream where the body of an upload has to be sent again: after a redirect, a challenge, or for a retry. `nil` fails
-    /// the request.
+    /// Returns a new stream where the stream that is a request's body has to be sent again: after a redirect, a challenge, or for a retry.
+    /// `nil` fails the request.
+    ///
+    /// Called after ``taskWillPerformHTTPRedirection``, and only if the body follows the redirect. Not called for a stream that an adapter
+    /// or a redirect closure put in the body's place.
     @preconcurrency public var taskNeedNewBodyStream: (@Sendable (Session, SessionTask) -> InputStream?)? {
         get { closures.withLock { $0.taskNeedNewBodyStream } }
         set { closures.withLock { $0.taskNeedNewBodyStream = newValue } }

@@ -64,11 +64,12 @@ extension SessionDelegate {
         }
     }
 
-    fileprivate func redirect(_ transfer: TransferRequest, _ head: ResponseHead, of task: SessionTask, in session: Session)
-        -> RedirectProposal
-    {
+    fileprivate func redirect(
+        _ transfer: TransferRequest, _ head: ResponseHead, of task: SessionTask, in session: Session, rewindsBody: Bool = true
+    ) -> RedirectProposal {
         do throws(CurlewError) {
-            let next = try session.configuration.redirects.next(after: transfer, head, hops: task.redirectCount)
+            let next = try session.configuration.redirects.next(
+                after: transfer, head, hops: task.redirectCount, rewindsBody: rewindsBody)
             return next.map { .follow($0) } ?? .none
         } catch {
             return .refuse(error)
@@ -92,18 +93,7 @@ private struct Judgement: Sendable {
     // MARK: Redirect
 
     func followRedirect() {
-        let proposal = proposal
-        guard case .refuse(.redirectFailed(reason: .bodyNotRepeatable)) = proposal else { return ask(about: proposal) }
-        delegate.renewBody(of: transfer, task, in: session) { isRenewed in
-            ask(about: isRenewed ? self.proposal : proposal)
-        }
-    }
-
-    private var proposal: SessionDelegate.RedirectProposal {
-        delegate.redirect(transfer, head, of: task, in: session)
-    }
-
-    private func ask(about proposal: SessionDelegate.RedirectProposal) {
+        let proposal = delegate.redirect(transfer, head, of: task, in: session, rewindsBody: false)
         switch proposal {
         case .none: answerChallenge()
         case .refuse: decided(proposal.verdict)
@@ -116,7 +106,7 @@ private struct Judgement: Sendable {
             ($0.taskWillPerformHTTPRedirection, $0.taskWillPerformHTTPRedirectionWithCompletion)
         }
         guard now != nil || later != nil, let response, let proposed = next.urlRequest else {
-            return decided(.goOn(NextTransfer(request: next, reason: .redirect)))
+            return follow(next)
         }
         if let later {
             later(session, task, response, proposed) { chosen in
@@ -131,10 +121,17 @@ private struct Judgement: Sendable {
         // Nobody wants to go there: the redirect is the response.
         guard let chosen else { return dispose() }
         do {
-            let request = chosen == proposed ? next : try next.changed(to: chosen, from: proposed, in: session)
-            decided(.goOn(NextTransfer(request: request, reason: .redirect)))
+            follow(chosen.isUnchanged(from: proposed) ? next : try next.changed(to: chosen, from: proposed, in: session))
         } catch {
             decided(.refuse(error))
+        }
+    }
+
+    /// Follows the redirect, if what is left of the body can be sent again.
+    private func follow(_ next: TransferRequest) {
+        delegate.renewBody(of: next, task, in: session) { isRenewed in
+            guard isRenewed else { return decided(.refuse(CurlewError.redirectFailed(reason: .bodyNotRepeatable))) }
+            decided(.goOn(NextTransfer(request: next, reason: .redirect)))
         }
     }
 
@@ -186,17 +183,53 @@ private struct Judgement: Sendable {
 }
 
 extension TransferRequest {
-    /// The transfer with what a user has changed in it.
+    /// The transfer with what a redirect closure has changed in it. Its body follows where ``keepsBody(of:in:)`` says so.
     fileprivate func changed(to chosen: URLRequest, from proposed: URLRequest, in session: Session) throws -> TransferRequest {
-        let isSameBody = chosen.httpBody == proposed.httpBody && chosen.httpBodyStream == nil
+        var chosen = chosen
+        let keepsBody = chosen.keepsBody(of: proposed)
+        // Bytes that are left from the proposed request; a stream or bytes of the closure's own stay. Foundation on Linux traps when a
+        // copied request without a URL is changed; such a request fails below.
+        if !keepsBody, body != nil, chosen.url != nil, chosen.hasBody(of: proposed) { chosen.httpBody = nil }
         var result = try TransferRequest(
-            chosen, given: GivenHeaders(headers, in: proposed), body: isSameBody ? body : nil, in: session)
+            chosen, given: GivenHeaders(headers, in: proposed), body: keepsBody ? body : nil, in: session)
+        if !keepsBody, body != nil { result.removeContentHeaders(leftFrom: proposed, in: chosen) }
         let interface = result.options.interface
         result.options = options
         result.options.interface = interface ?? options.interface
         result.mayPause = mayPause
         result.expectsLargeBody = expectsLargeBody
         return result
+    }
+
+    /// Removes what describes the body that is not sent any more: all of it where there is no body now, the length where there is another.
+    private mutating func removeContentHeaders(leftFrom proposed: URLRequest, in chosen: URLRequest) {
+        for name in body == nil ? RedirectPolicy.contentHeaders : ["Content-Length"]
+        where chosen.value(forHTTPHeaderField: name) == proposed.value(forHTTPHeaderField: name) {
+            headers.remove(name: name)
+        }
+    }
+}
+
+extension URLRequest {
+    /// Whether a redirect closure's request is followed with the body of the proposed one.
+    ///
+    /// Bytes are a part of the request that the closure returned, and follow it, but for methods that have no use for a body. A file or a
+    /// stream is not: the closure can't have seen it, and it follows only with the method and to the origin that were proposed.
+    fileprivate func keepsBody(of proposed: URLRequest) -> Bool {
+        guard hasBody(of: proposed) else { return false }
+        let keepsMethod = httpMethod == proposed.httpMethod
+        if proposed.httpBody != nil { return keepsMethod || !["GET", "HEAD", "TRACE"].contains((httpMethod ?? "GET").uppercased()) }
+        return keepsMethod && url.flatMap { Origin($0) } == proposed.url.flatMap { Origin($0) }
+    }
+
+    /// Whether a closure returned the request as it was proposed. Foundation on Linux compares neither bodies nor header fields.
+    fileprivate func isUnchanged(from proposed: URLRequest) -> Bool {
+        self == proposed && allHTTPHeaderFields == proposed.allHTTPHeaderFields && hasBody(of: proposed)
+    }
+
+    /// Whether the body was left as it was proposed: the same bytes, or none that can be seen.
+    fileprivate func hasBody(of proposed: URLRequest) -> Bool {
+        httpBodyStream == nil && httpBody == proposed.httpBody
     }
 }
 
@@ -208,11 +241,12 @@ extension URLSession.ResponseDisposition {
 // MARK: - Bodies
 
 extension SessionDelegate {
-    /// Makes the body of a transfer ready for being sent again: a stream by one that users give. On the session's queue, where `done` is
-    /// called, too.
+    /// Makes the body of a transfer ready for being sent again: the request's own stream by one that the closure gives. On the session's
+    /// queue, where `done` is called, too.
     func renewBody(of transfer: TransferRequest, _ task: SessionTask, in session: Session, done: @escaping @Sendable (Bool) -> Void) {
         guard let body = transfer.body, !body.rewind() else { return done(true) }
-        guard let body = body as? StreamBody else { return done(false) }
+        // A stream of an adapter or a redirect closure took the upload's place: the closure would give the upload's bytes for it.
+        guard let body = body as? StreamBody, body === self[task]?.streamBody else { return done(false) }
         renew(body, for: task, in: session, done: done)
     }
 

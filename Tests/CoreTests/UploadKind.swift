@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+import CurlewEncoding
+import CurlewHTTP
+import CurlewTestSupport
+import Testing
+
+@testable import CurlewCore
+
+/// The kinds of request that have a body.
+enum UploadKind: CaseIterable, Sendable {
+    case data, file, stream
+    /// A form in memory, and one in a file.
+    case smallForm, largeForm
+    /// A data request with a body of bytes, and with one of a stream.
+    case requestWithData, requestWithStream
+
+    /// Whether adapters and redirect closures see the bytes.
+    var showsBytes: Bool { [.data, .smallForm, .requestWithData].contains(self) }
+
+    /// Whether the body is a stream, which can be sent once.
+    var isStream: Bool { self == .stream || self == .requestWithStream }
+
+    static let form = "--B\r\nContent-Disposition: form-data; name=\"name\"\r\n\r\nsecret\r\n--B--\r\n"
+
+    /// What is sent.
+    var body: Data { Data((self == .smallForm || self == .largeForm ? Self.form : "secret").utf8) }
+
+    /// Makes a request of the kind, with a `Content-Type`.
+    func start(
+        _ manager: SessionManager, in directory: TemporaryDirectory, to url: String = "http://mock/", method: HTTPMethod = .post
+    ) async throws -> DataRequest {
+        var request = try URLRequest(url: url, method: method, headers: ["Content-Type": "text/secret"])
+        switch self {
+        case .data: return manager.upload(body, with: request)
+        case .file: return manager.upload(try directory.write(body, to: "secret"), with: request)
+        case .stream: return manager.upload(InputStream(data: body), with: request)
+        case .smallForm, .largeForm: return try await uploadForm(manager, request)
+        case .requestWithData: request.httpBody = body
+        case .requestWithStream: request.httpBodyStream = InputStream(data: body)
+        }
+        return manager.request(request)
+    }
+
+    private func uploadForm(_ manager: SessionManager, _ urlRequest: URLRequest) async throws -> DataRequest {
+        let results = Inbox<SessionManager.MultipartFormDataEncodingResult>()
+        manager.upload(
+            multipartFormData: { form in
+                form.boundary = "B"
+                form.append(Data("secret".utf8), withName: "name")
+            }, usingThreshold: self == .smallForm ? 1_000 : 0, with: urlRequest
+        ) { results.put($0) }
+        switch await results[0] {
+        case .success(let request, _, _): return request
+        case .failure(let error): throw error
+        }
+    }
+}
+
+/// All pairs of two lists.
+func pairs<First, Second>(_ first: [First], _ second: [Second]) -> [(First, Second)] {
+    first.flatMap { one in second.map { (one, $0) } }
+}
