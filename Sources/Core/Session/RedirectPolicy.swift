@@ -61,8 +61,11 @@ extension RedirectPolicy {
     }
 
     private func removeCredentials(from request: inout TransferRequest) {
-        for name in ["Authorization", "Cookie", "Proxy-Authorization", "Host"] + sensitiveHeaders { request.headers.remove(name: name) }
+        for name in credentialHeaders { request.headers.remove(name: name) }
     }
+
+    /// The names of the header fields that don't go to another origin.
+    var credentialHeaders: [String] { ["Authorization", "Cookie", "Proxy-Authorization", "Host"] + sensitiveHeaders }
 
     /// The absolute URL that a `Location` stands for; one without a fragment keeps the old one (RFC 9110, section 10.2.2).
     ///

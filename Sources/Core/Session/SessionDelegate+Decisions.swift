@@ -193,12 +193,24 @@ extension TransferRequest {
         var result = try TransferRequest(
             chosen, given: GivenHeaders(headers, in: proposed), body: keepsBody ? body : nil, in: session)
         if !keepsBody, body != nil { result.removeContentHeaders(leftFrom: proposed, in: chosen) }
+        removeSessionHeaders(from: &result, missingIn: chosen, in: session)
         let interface = result.options.interface
         result.options = options
         result.options.interface = interface ?? options.interface
         result.mayPause = mayPause
         result.expectsLargeBody = expectsLargeBody
         return result
+    }
+
+    /// Removes fields of the session that were added to the closure's request though the redirect goes without them: those that the policy
+    /// has removed, and credentials where the closure chose another origin.
+    private func removeSessionHeaders(from result: inout TransferRequest, missingIn chosen: URLRequest, in session: Session) {
+        let isElsewhere = Origin(url) != Origin(result.url)
+        let policy = session.configuration.redirects
+        for header in session.configuration.headers where chosen.value(forHTTPHeaderField: header.name) == nil {
+            let isCredential = policy.credentialHeaders.contains { header.isNamed($0) }
+            if headers[header.name] == nil || isElsewhere && isCredential { result.headers.remove(name: header.name) }
+        }
     }
 
     /// Removes what describes the body that is not sent any more: all of it where there is no body now, the length where there is another.
