@@ -99,13 +99,13 @@ import Testing
         #expect(flaky.requests.map { $0.headers(named: "Content-Encoding") } == Array(repeating: ["deflate"], count: 3))
     }
 
-    @Test("an adapter sees an upload's bytes, and one that forgets them does not lose them") func adapterSeesBody() async throws {
+    @Test("an adapter sees an upload's bytes, and one that removes them has none sent") func adapterSeesBody() async throws {
         let seen = Log<Data?>()
         manager.adapter = Adapter { request in
             seen.append(request.httpBody)
             request.httpBody = nil
         }
-        #expect(try await body(manager.upload(Data("body".utf8), to: server.url("/"))) == Data("body".utf8))
+        #expect(try await body(manager.upload(Data("body".utf8), to: server.url("/"))) == Data())
         #expect(seen.elements == [Data("body".utf8)])
     }
 }

@@ -132,11 +132,12 @@ struct Requestable: TaskConvertible {
 
     /// The transfer of the adapted request, with a body of its own or the given one.
     ///
-    /// Bytes given in `data` are shown to the adapter as the request's body, which it may change.
+    /// Bytes given in `data` are shown to the adapter as the request's body; what it returns is sent. A body that can't be shown is sent
+    /// unless the adapter sets one.
     func transfer(
         in session: Session, adapter: (any RequestAdapter)?, body: (any BodySource)? = nil, data: Data? = nil
     ) throws -> TransferRequest {
-        var body = body ?? data.map { DataBody($0) }
+        let body = body ?? data.map { DataBody($0) }
         if case .parts(let target, let method, var headers) = original {
             if adapter == nil { return try target.transfer(method, headers, body, in: session) }
             if let adapter = adapter?.headerAdapter {
@@ -145,13 +146,13 @@ struct Requestable: TaskConvertible {
             }
         }
         var request = try asURLRequest()
-        // Foundation on Linux traps when a copied request without a URL is changed; such a request can't be sent anyway.
-        if let data, adapter != nil, request.url != nil { request.httpBody = data }
-        let adapted = try adapter?.adapt(request) ?? request
-        if data != nil, adapter != nil, let bytes = adapted.httpBody { body = DataBody(bytes) }
-        let isOwnStream = streamBody != nil && adapted.httpBodyStream === request.httpBodyStream
-        return try TransferRequest(
-            adapted, given: given(in: request), body: body ?? (isOwnStream ? streamBody : nil), in: session)
+        guard let adapter else { return try TransferRequest(request, given: given(in: request), body: body ?? streamBody, in: session) }
+        // An upload's body takes the place of the request's own. Foundation on Linux traps when a copied request without a URL is changed.
+        let isShown = data != nil && request.url != nil
+        if isShown || body != nil && request.hasBody && request.url != nil { request.httpBody = data }
+        let adapted = try adapter.adapt(request)
+        let isKept = body == nil ? adapted.httpBodyStream === request.httpBodyStream : !isShown && !adapted.hasBody
+        return try TransferRequest(adapted, given: given(in: request), body: isKept ? body ?? streamBody : nil, in: session)
     }
 
     private func given(in request: URLRequest) -> GivenHeaders? {

@@ -121,6 +121,9 @@ extension URLRequest {
         return HTTPHeaders(Array(result) + Array(HTTPHeaders(fields)))
     }
 
+    /// Whether the request itself has a body, in memory or as a stream.
+    package var hasBody: Bool { httpBody != nil || httpBodyStream != nil }
+
     fileprivate var bodySource: (any BodySource)? {
         get throws {
             if let stream = httpBodyStream { return StreamBody(stream) }
