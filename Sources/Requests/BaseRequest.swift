@@ -72,6 +72,8 @@ open class BaseRequest: RunnableRequest, @unchecked Sendable {  // the state is 
     open func buildCustomUrlRequest() -> URLRequest? { nil }
     /// Changes the request at last, for each attempt: to sign it. Not called for a custom request.
     ///
+    /// A large form is not in the request; a body that is set here is sent in its place.
+    ///
     /// - Throws: what the request is to fail with.
     open func filterUrlRequest(_ urlRequest: inout URLRequest) throws {}
 

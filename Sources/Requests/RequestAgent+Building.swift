@@ -67,6 +67,8 @@ extension RequestAgent {
             try setArgument(of: request, &built.urlRequest)
         }
         try filter(&built.urlRequest, for: request)
+        // A filter's body takes the place of a form in a file, which it can't see.
+        if built.urlRequest.hasBody { built.bodyFile = nil }
         built.target = target(of: request, url: built.urlRequest.url)
         return built
     }

@@ -226,6 +226,15 @@ struct BuildingTests {
         #expect(await run(request) == .succeeded)
         #expect(try #require(request.responseJSONObject as? Int) > size)
         #expect(try FileManager.default.contentsOfDirectory(atPath: work.path).isEmpty)
+
+        // A filter's body is sent in place of the form, which the filter does not see.
+        let filtered = SampleRequest(stage)
+        filtered.method = .post
+        filtered.constructingBodyBlock = request.constructingBodyBlock
+        filtered.onSend = { $0.httpBody = Data("sealed".utf8) }
+        #expect(await run(filtered) == .succeeded)
+        #expect(filtered.responseJSONObject as? Int == 6)
+        #expect(try FileManager.default.contentsOfDirectory(atPath: work.path).isEmpty)
     }
 
     @Test func `the progress of an upload is told on the callback queue`() async throws {

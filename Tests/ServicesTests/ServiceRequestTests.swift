@@ -106,6 +106,34 @@ struct ServiceRequestTests {
         #expect(request.header("Content-Type")?.hasPrefix("multipart/form-data; boundary=") == true)
     }
 
+    @Test func aBodyThatPrepareSetsOrRemovesIsTheOneSent() async throws {
+        let directory = try TemporaryDirectory()
+        let file = HTTPData.File(.json, try directory.write(Data("{}".utf8), to: "a.json"))
+        let large = HTTPData.Multipart([.data("large", Data(count: 11_000_000))])
+        let small = HTTPData.Multipart([.text("small", "1")])
+        for body in [file, large, small] as [any HTTPBody] {
+            for isStream in [false, true] {
+                let request = TestRequest(
+                    method: .post, body: body,
+                    change: { request in
+                        var request = request
+                        if isStream { request.httpBodyStream = InputStream(data: Data("sealed".utf8)) }
+                        if !isStream { request.httpBody = Data("sealed".utf8) }
+                        return request
+                    })
+                #expect(try await received(request).body == Data("sealed".utf8), "\(body), stream \(isStream)")
+            }
+        }
+        let removing = TestRequest(
+            method: .post, body: small,
+            change: { request in
+                var request = request
+                request.httpBody = nil
+                return request
+            })
+        #expect(try await received(removing).body.isEmpty)
+    }
+
     @Test func prepareIsTheLastStep() async throws {
         let request = TestRequest(
             method: .post, header: ["X-A": "1"], body: HTTPData.JSON(1),

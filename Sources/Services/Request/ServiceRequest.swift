@@ -29,8 +29,8 @@ public protocol ServiceRequest: NetworkServiceRequest {
 
     /// Changes the request, as the last step before it is sent, for each attempt; by default not at all.
     ///
-    /// The body is better left alone: what is logged is ``body``. What it throws, other than a ``ServiceError``, is the cause of
-    /// ``ServiceError/unknown(_:)``.
+    /// A body that it sets is sent in place of ``body``, a file too, and one that it removes is not sent. The log still describes ``body``.
+    /// What it throws, other than a ``ServiceError``, is the cause of ``ServiceError/unknown(_:)``.
     func prepare(_ request: URLRequest) throws -> URLRequest
 
     // MARK: Expected response

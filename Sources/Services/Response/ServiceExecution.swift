@@ -19,6 +19,8 @@ struct ServiceExecution<Request: ServiceRequest, Service: HTTPService>: Sendable
     private struct Prepared {
         let urlRequest: URLRequest
         let body: any HTTPBody
+        /// Whether the body is a file, or a form that is put together in one, which the URL request does not have.
+        let isFromFile: Bool
     }
 
     let request: Request
@@ -81,15 +83,17 @@ struct ServiceExecution<Request: ServiceRequest, Service: HTTPService>: Sendable
         } catch {
             throw error as? ServiceError ?? .encodingFailed(error)
         }
-        urlRequest = try request.prepare(urlRequest)
-        try validate(urlRequest, body)
-        return Prepared(urlRequest: urlRequest, body: body)
+        let given = urlRequest
+        urlRequest = try request.prepare(given)
+        var isFromFile = body.fileURL != nil || body is HTTPData.Multipart && given.httpBody == nil
+        // A body that the request has set itself takes the file's place.
+        if isFromFile { isFromFile = urlRequest.httpBody == given.httpBody && urlRequest.httpBodyStream === given.httpBodyStream }
+        try validate(urlRequest, isFromFile: isFromFile)
+        return Prepared(urlRequest: urlRequest, body: body, isFromFile: isFromFile)
     }
 
-    private func validate(_ urlRequest: URLRequest, _ body: any HTTPBody) throws(ServiceError) {
-        let hasBody =
-            urlRequest.httpBody.map { !$0.isEmpty } ?? false || urlRequest.httpBodyStream != nil || body.fileURL != nil
-            || body is HTTPData.Multipart
+    private func validate(_ urlRequest: URLRequest, isFromFile: Bool) throws(ServiceError) {
+        let hasBody = urlRequest.httpBody.map { !$0.isEmpty } ?? false || urlRequest.httpBodyStream != nil || isFromFile
         guard hasBody, let method = urlRequest.httpMethod, ["GET", "DELETE", "HEAD"].contains(method) else { return }
         throw .invalidRequest(message: "A \(method) request has no body.")
     }
@@ -114,10 +118,9 @@ struct ServiceExecution<Request: ServiceRequest, Service: HTTPService>: Sendable
     }
 
     private func start(_ prepared: Prepared, by manager: SessionManager) async throws -> DataRequest {
+        guard prepared.isFromFile else { return manager.request(prepared.urlRequest) }
         if let fileURL = prepared.body.fileURL { return manager.upload(fileURL, with: prepared.urlRequest) }
-        if let form = prepared.body as? HTTPData.Multipart, prepared.urlRequest.httpBody == nil {
-            return try await manager.upload(form: form, with: prepared.urlRequest)
-        }
+        if let form = prepared.body as? HTTPData.Multipart { return try await manager.upload(form: form, with: prepared.urlRequest) }
         return manager.request(prepared.urlRequest)
     }
 
