@@ -29,6 +29,8 @@ final class EasyHandle {
     private var urlParts: OpaquePointer?
     /// What the handle is set up for, if that is an ordinary request.
     var usual: Usual?
+    /// Whether a transfer has run on the handle, which may have left something in it.
+    var wasUsed = false
 
     /// `nil` when libcurl has no memory.
     init?() {

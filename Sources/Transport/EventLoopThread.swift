@@ -230,6 +230,7 @@ final class EventLoopThread {
         let code = multi.add(transfer.handle)
         guard code == CURLM_OK else {
             transfer.multi = nil
+            _ = transfer.renewHandle()
             return fail(transfer, .configuration, "libcurl refused the transfer: \(String(cString: curl_multi_strerror(code)))")
         }
         armTimer(transfer)

@@ -4,7 +4,7 @@ import CurlewHTTP
 
 /// What libcurl runs in a multi handle: a transfer, or a raw stream while it connects. `CURLOPT_PRIVATE` points to it.
 class MultiMember {
-    let handle: EasyHandle
+    @exclusivity(unchecked) final private(set) var handle: EasyHandle
     // The loop owns its members and outlives them; counting each look at it would cost more than the look.
     unowned(unsafe) let loop: EventLoopThread
 
@@ -13,6 +13,13 @@ class MultiMember {
         guard let handle = EasyHandle() else { return nil }
         self.handle = handle
         self.loop = loop
+    }
+
+    /// Replaces the handle by a new one, on which no earlier transfer has left anything; `false` when libcurl has no memory.
+    final func renewHandle() -> Bool {
+        guard let fresh = EasyHandle() else { return false }
+        handle = fresh
+        return true
     }
 
     /// The addresses it may connect to.
@@ -110,6 +117,7 @@ final class MultiHandle: DeadlineHolder {
     func add(_ handle: EasyHandle) -> CURLMcode {
         let code = curl_multi_add_handle(pointer, handle.raw)
         guard code == CURLM_OK else { return code }
+        handle.wasUsed = true
         memberCount += 1
         closesAt = nil
         return code

@@ -121,7 +121,13 @@ final class Transfer: MultiMember, DeadlineHolder {
         refusedAddress = nil
         decoder = nil
         heldHead = nil
-        try handle.configure(for: self)
+        do {
+            try handle.configure(for: self)
+        } catch {
+            // libcurl keeps the receive buffer of a transfer that ended without a connection, and then refuses CURLOPT_BUFFERSIZE.
+            guard handle.wasUsed, renewHandle() else { throw error }
+            try handle.configure(for: self)
+        }
     }
 
     /// What the connection limit counts by: scheme, host and port, as a hash. Two hosts with the same one would share a limit, no more.
