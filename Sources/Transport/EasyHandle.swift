@@ -126,7 +126,8 @@ final class EasyHandle {
 
     private func parts(of url: String) -> OpaquePointer? {
         if urlParts == nil { urlParts = curl_url() }
-        guard let urlParts else { return nil }
+        // libcurl would take one without a scheme for relative to the URL before it, and send the request there.
+        guard let urlParts, url.hasHTTPScheme else { return nil }
         // Those that libcurl itself takes for `CURLOPT_URL`.
         let flags = UInt32(CURLU_PATH_AS_IS | CURLU_GUESS_SCHEME | CURLU_NON_SUPPORT_SCHEME)
         return curl_url_set(urlParts, CURLUPART_URL, url, flags) == CURLUE_OK ? urlParts : nil
@@ -145,6 +146,17 @@ final class EasyHandle {
 
     func check(_ code: CURLcode, _ option: CURLoption) throws(OptionError) {
         guard code == CURLE_OK else { throw OptionError(code, option) }
+    }
+}
+
+extension String {
+    /// Whether the text begins with `http://` or `https://`, in whatever case.
+    fileprivate var hasHTTPScheme: Bool {
+        var text = self
+        return text.withUTF8 { bytes in
+            guard bytes.count > 7, bytes.prefix(4).elementsEqual("http".utf8, by: { $0.asciiLowercased == $1 }) else { return false }
+            return bytes.dropFirst(bytes[4].asciiLowercased == UInt8(ascii: "s") ? 5 : 4).starts(with: "://".utf8)
+        }
     }
 }
 
