@@ -126,6 +126,22 @@ import Testing
         #expect(try Self.next("http://user:secret@a.example/", location: "//b.example/")?.url == "http://b.example/")
     }
 
+    @Test(
+        "a user name and password that a Location brings are dropped, at every origin",
+        arguments: [
+            ("http://eve:pw@b.example/", "http://b.example/"), ("//eve:pw@b.example/x", "http://b.example/x"),
+            ("http://@b.example/", "http://b.example/"), ("http://:@b.example/", "http://b.example/"),
+            ("http://eve@b.example", "http://b.example"),
+            ("http://a@b@b.example/x@y?u=http://v@w#@", "http://b.example/x@y?u=http://v@w#@"),
+            ("http://eve:pw@a.example/", "http://a.example/"), ("HTTP://EVE@a.example/", "HTTP://a.example/"),
+            ("/http://c@d/", "http://user:secret@a.example/http://c@d/"), ("next", "http://user:secret@a.example/dir/next"),
+            ("?u=//c@d/", "http://user:secret@a.example/dir/file?u=//c@d/"),
+        ], [301, 307])
+    func userInfoOfLocation(_ test: (location: String, url: String), _ status: Int) throws {
+        let next = try Self.next("http://user:secret@a.example/dir/file", status: status, location: test.location)
+        #expect(next?.url == test.url)
+    }
+
     @Test("https leads to http only when that is allowed")
     func downgrade() throws {
         let error = #expect(throws: CurlewError.self) { try Self.next("https://a.example/", location: "http://a.example/") }

@@ -56,6 +56,18 @@ import Testing
         #expect(server.requestCount == 1)
     }
 
+    @Test("no credentials of a Location go out", arguments: ["eve:pw@", "eve@", "@", ":@"], [301, 303, 307])
+    func noCredentialsOfALocationGoOut(_ userInfo: String, _ status: Int) async throws {
+        let other = try LoopbackServer.standard()
+        for target in [other, server] {
+            let location = target.url("/echo").replacing("http://", with: "http://\(userInfo)")
+            let origin = try LoopbackServer { _, _ in .redirect(to: location, status: status) }
+            let reply = try await manager.echo(origin.url("/"), method: .post)
+            #expect(reply.header("Authorization") == nil)
+            #expect(reply.header("Host") == "127.0.0.1:\(target.port)")
+        }
+    }
+
     @Test("credentials go along within the origin") func credentialsGoAlongWithinTheOrigin() async throws {
         let headers: HTTPHeaders = ["Authorization": "Bearer a", "Cookie": "b=1", "X-Other": "c"]
         let reply = try await manager.echo(server.url("/redirect-to?url=/echo"), headers: headers)

@@ -152,6 +152,8 @@ struct FuzzTarget: Sendable {
 
     // MARK: Bodies
 
+        let isOwnUser = url?.user == "user" && url?.password == "pw" && next.url.hasPrefix("https://user:pw@origin.test:444/")
+        try require(url?.user == nil || isOwnUser, "a user of the Location's: \(next.url)")
     private static func multipart(_ input: [UInt8]) throws {
         let parts = input.split(separator: 0, maxSplits: 2, omittingEmptySubsequences: false)
         guard parts.count == 3 else { return }

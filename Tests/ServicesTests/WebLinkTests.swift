@@ -55,7 +55,10 @@ struct WebLinkTests {
         #expect(header.links.map(\.target) == ["a", "b", "c"])
     }
 
-    @Test(arguments: [("?page=2", "https://h/x/y?page=2"), ("/z", "https://h/z"), ("//g/", "https://g/"), ("http://i/", "http://i/")])
+    @Test(arguments: [
+        ("?page=2", "https://h/x/y?page=2"), ("/z", "https://h/z"), ("//g/", "https://g/"), ("http://i/", "http://i/"),
+        ("//eve:pw@g/", "https://g/"), ("https://eve@h/z", "https://h/z"), ("http://@i/", "http://i/"), ("/a@b", "https://h/a@b"),
+    ])
     func targetsAreRelativeToTheirResponse(_ target: String, _ expected: String) throws {
         let base = try "https://h/x/y?page=1".asURL()
         #expect(WebLink.parse(["<\(target)>"]).first?.url(relativeTo: base)?.absoluteString == expected)

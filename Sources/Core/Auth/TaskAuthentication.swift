@@ -114,7 +114,7 @@ struct TaskAuthentication: Sendable {
             result.authentication = authentication
         }
         // libcurl would take what stands there for the credentials to use.
-        result.removeUserInfo()
+        result.url = result.url.droppingUserInfo
         return result
     }
 }
@@ -131,11 +131,6 @@ extension TransferRequest {
     private var authority: Substring? {
         guard let start = url.firstRange(of: "://")?.upperBound else { return nil }
         return url[start...].prefix { $0 != "/" && $0 != "?" && $0 != "#" }
-    }
-
-    fileprivate mutating func removeUserInfo() {
-        guard let authority, let at = authority.lastIndex(of: "@") else { return }
-        url.removeSubrange(authority.startIndex...at)
     }
 
     /// Name and password of the URL (RFC 3986, section 3.2.1), which libcurl sends at once as Basic, asked or not.

@@ -69,14 +69,15 @@ extension RedirectPolicy {
 
     /// The absolute URL that a `Location` stands for; one without a fragment keeps the old one (RFC 9110, section 10.2.2).
     ///
-    /// Unlike URLs of our own users it is repaired: bytes that a URL can't hold are percent-encoded one by one.
+    /// Unlike URLs of our own users it is repaired: bytes that a URL can't hold are percent-encoded one by one. A user name and password in
+    /// it are dropped: libcurl would send them as Basic, so that a server could choose the account under which a request is made.
     private static func resolve(_ bytes: [UInt8], against base: URL) -> URL? {
         let repaired = bytes.indices.map { index in
             let byte = bytes[index]
             let isSound = byte == UInt8(ascii: "%") ? isEscape(bytes[index...].prefix(3)) : isURLByte(byte)
             return isSound ? String(UnicodeScalar(byte)) : "%" + (byte < 16 ? "0" : "") + String(byte, radix: 16, uppercase: true)
         }.joined()
-        guard let url = URL(string: repaired, relativeTo: base)?.absoluteURL, let scheme = url.scheme?.lowercased(),
+        guard let url = URL(string: repaired.droppingUserInfo, relativeTo: base)?.absoluteURL, let scheme = url.scheme?.lowercased(),
             scheme == "http" || scheme == "https", url.host?.isEmpty == false
         else { return nil }
         guard url.fragment == nil, let fragment = base.fragment else { return url }

@@ -31,8 +31,11 @@ public struct WebLink: Hashable, Sendable {
     public func hasRelation(_ type: String) -> Bool { relations.contains(type.lowercased()) }
 
     /// The URL where it leads; `nil` when it gives none.
+    ///
+    /// Without a user name and password that the target itself has: a server must not choose the account under which the next request is
+    /// made. Those of `base` stay where the target is relative to it.
     public func url(relativeTo base: URL) -> URL? {
-        URL(string: target, relativeTo: base)?.absoluteURL
+        URL(string: target.droppingUserInfo, relativeTo: base)?.absoluteURL
     }
 
     /// The links of the values of `Link` fields, in their order.
