@@ -46,27 +46,6 @@ struct TransferState {
         case complete
     }
 
-    private struct Framing {
-        var contentLength: Int64?
-        var hasTransferCoding = false
-        var hasContentCoding = false
-
-        mutating func note(_ line: UnsafeRawBufferPointer) {
-            // Any other letter begins none of these names; the bit tells capitals from small letters.
-            switch line[0] | 0x20 {
-            case UInt8(ascii: "c"):
-                if line.hasFieldName("content-length") {
-                    contentLength = line.number(behind: "content-length")
-                } else if line.hasFieldName("content-encoding") {
-                    hasContentCoding = true
-                }
-            case UInt8(ascii: "t"):
-                if line.hasFieldName("transfer-encoding") { hasTransferCoding = true }
-            default: break
-            }
-        }
-    }
-
     /// What a response's head may be at most, as in the options of the same names.
     struct HeadLimits {
         var size = 0
@@ -95,7 +74,7 @@ struct TransferState {
     private var wantsFreshConnection = false
     private(set) var statusCode = 0
     /// What of the head decides how the body is to be read; noted line by line, so that nobody searches the head for it.
-    private var framing = Framing()
+    private var framing = BodyFraming()
     /// Body bytes as they came, before decoding.
     private(set) var bodyBytes: Int64 = 0
     /// Why we ended the transfer ourselves.
@@ -119,14 +98,16 @@ struct TransferState {
 
     /// The announced length of the body; `nil` where there is none, or a transfer coding frames it (RFC 9112, section 6.3).
     var announcedLength: Int64? {
-        guard method != .head, statusCode != 204, statusCode != 304, statusCode != 101 else { return nil }
-        return framing.hasTransferCoding ? nil : framing.contentLength
+        guard mayHaveBody, statusCode != 101 else { return nil }
+        return framing.isChunked ? nil : framing.contentLength
     }
 
     /// Whether the body ends where the connection does (RFC 9112, section 6.3, rule 8).
     var isFramedByEnd: Bool {
-        head == .complete && method != .head && statusCode != 204 && statusCode != 304 && statusCode >= 200
-            && !framing.hasTransferCoding && framing.contentLength == nil
+    /// Whether the request's method and the response's status allow a body, whatever the head's fields say (RFC 9112, section 6.3, rule 1).
+    private var mayHaveBody: Bool { method != .head && statusCode != 204 && statusCode != 304 }
+
+        head == .complete && mayHaveBody && statusCode >= 200 && !framing.isChunked && framing.contentLength == nil
     }
 
     /// The transfer was handed to libcurl.
@@ -163,7 +144,7 @@ struct TransferState {
         head = .open
         headSize = 0
         fieldCount = 0
-        framing = Framing()
+        framing = BodyFraming()
         statusCode = 0
         bodyBytes = 0
     }
@@ -196,7 +177,7 @@ struct TransferState {
         if beginsHead {
             headBytes.removeAll(keepingCapacity: true)
             headBytes.reserveCapacity(Self.usualHeadSize)
-            framing = Framing()
+            framing = BodyFraming()
         }
         guard line.first == UInt8(ascii: "\r") || line.first == UInt8(ascii: "\n") else {
             framing.note(line)
@@ -240,6 +221,7 @@ struct TransferState {
         phase = .receivingBody
         return .deliver(complete)
     }
+        if mayHaveBody, let defect = framing.defect(in: complete) { return fail(.protocolViolation, defect) }
 
     /// Bytes of the body came, not yet decoded.
     mutating func received(bodyBytes count: Int) {
@@ -292,28 +274,5 @@ extension UnsafeRawBufferPointer {
     fileprivate var startsWithStatusLine: Bool {
         count > 5 && self[0] == UInt8(ascii: "H") && self[1] == UInt8(ascii: "T") && self[2] == UInt8(ascii: "T")
             && self[3] == UInt8(ascii: "P") && self[4] == UInt8(ascii: "/")
-    }
-
-    /// Whether the line is a field of that name, which is given in lower case.
-    fileprivate func hasFieldName(_ name: StaticString) -> Bool {
-        let length = name.utf8CodeUnitCount
-        guard count > length, self[length] == UInt8(ascii: ":") else { return false }
-        return (0..<length).allSatisfy { self[$0].asciiLowercased == name.utf8Start[$0] }
-    }
-
-    /// The number behind a field's name, which may have white space around it; `nil` for anything else.
-    fileprivate func number(behind name: StaticString) -> Int64? {
-        var start = name.utf8CodeUnitCount + 1
-        var end = count
-        while start < end, self[start] <= UInt8(ascii: " ") { start += 1 }
-        while end > start, self[end - 1] <= UInt8(ascii: " ") { end -= 1 }
-        // Nineteen digits may be more than fit; who announces that much is not believed.
-        guard (1...18).contains(end - start) else { return nil }
-        var number: Int64 = 0
-        for byte in self[start..<end] {
-            guard (UInt8(ascii: "0")...UInt8(ascii: "9")).contains(byte) else { return nil }
-            number = number * 10 + Int64(byte - UInt8(ascii: "0"))
-        }
-        return number
     }
 }

@@ -74,7 +74,14 @@ struct FuzzTarget: Sendable {
         var heads = 0
         for line in input.split(separator: 10, omittingEmptySubsequences: false) {
             let action = (line + [10]).withUnsafeBytes { state.received(line: $0) }
-            if case .deliver = action { heads += 1 }
+            if case .deliver(let head) = action {
+                heads += 1
+                let codings = head.headers.values(for: "Transfer-Encoding").joined(separator: ",").lowercased()
+                let names = codings.split(separator: ",").map { $0.filter { $0 != " " && $0 != "\t" } }
+                let known = names.filter { !$0.isEmpty && $0 != "identity" }
+                let hasBody = head.statusCode != 204 && head.statusCode != 304
+                try require(!hasBody || known.isEmpty || known == ["chunked"], "framed by \(codings.debugDescription)")
+            }
             if case .fail = action { break }
         }
         try require(heads <= 1, "\(heads) final heads")
@@ -145,6 +152,8 @@ struct FuzzTarget: Sendable {
         try require(!next.url.utf8.contains { $0 <= 0x20 || $0 >= 0x7F }, "unescaped: \(next.url.debugDescription)")
         let url = URL(string: next.url)
         try require(url?.host?.isEmpty == false, "no host: \(next.url)")
+        let isOwnUser = url?.user == "user" && url?.password == "pw" && next.url.hasPrefix("https://user:pw@origin.test:444/")
+        try require(url?.user == nil || isOwnUser, "a user of the Location's: \(next.url)")
         if url?.host?.lowercased() != "origin.test" || url?.port != 444 {
             try require(next.headers["Authorization"] == nil && next.headers["Cookie"] == nil, "credentials go to \(next.url)")
         }
@@ -152,8 +161,6 @@ struct FuzzTarget: Sendable {
 
     // MARK: Bodies
 
-        let isOwnUser = url?.user == "user" && url?.password == "pw" && next.url.hasPrefix("https://user:pw@origin.test:444/")
-        try require(url?.user == nil || isOwnUser, "a user of the Location's: \(next.url)")
     private static func multipart(_ input: [UInt8]) throws {
         let parts = input.split(separator: 0, maxSplits: 2, omittingEmptySubsequences: false)
         guard parts.count == 3 else { return }
