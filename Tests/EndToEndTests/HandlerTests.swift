@@ -151,6 +151,86 @@ import Testing
         #expect(fitting.value?.count == 100_000)
     }
 
+    enum Consumption: CaseIterable, Sendable {
+        case data, post, upload, handler, download, destination, stream, bodyStream, closure, lateClosure, delegate, head
+    }
+
+    /// Bodies of 300,000 bytes with a limit of 100,000: those that are to be kept in memory are refused before a byte is received.
+    @Test("an announced length over the limit is refused at the head, where the body would be kept", arguments: Consumption.allCases)
+    func anAnnouncedLengthOverTheLimitIsRefusedAtTheHead(_ consumption: Consumption) async throws {
+        let manager = makeManager { $0.maximumBodySize = 100_000 }
+        let url = server.url("/bytes/300000")
+        let directory = try TemporaryDirectory()
+        switch consumption {
+        case .data, .post, .upload:
+            let request =
+                switch consumption {
+                case .data: manager.request(url)
+                case .post: manager.request(url, method: .post, parameters: ["a": 1])
+                default: manager.upload(Data("abc".utf8), to: url)
+                }
+            let response = await request.serializingData().response
+            let failure = try #require(response.error?.transferFailure)
+            #expect(failure.kind == .tooLarge && failure.bytesReceived == 0, "\(failure)")
+            #expect(failure.message.contains("300000") && failure.message.contains("100000"))
+            #expect(response.response?.statusCode == 200)
+        case .handler:
+            let response = await withCheckedContinuation { continuation in
+                manager.request(url).response { continuation.resume(returning: $0) }
+            }
+            let failure = try #require(response.error?.transferFailure)
+            #expect(failure.kind == .tooLarge && failure.bytesReceived == 0, "\(failure)")
+        case .download:
+            let response = await manager.download(url).serializingData().response
+            #expect(response.value?.count == 300_000)
+        case .destination:
+            let response = await manager.download(url, to: directory.file("body")).serializingURL().response
+            #expect(try response.value.map { try Data(contentsOf: $0).count } == 300_000)
+        case .stream:
+            var count = 0
+            for try await piece in manager.streamRequest(url).bodyStream() { count += piece.count }
+            #expect(count == 300_000)
+        case .bodyStream:
+            var count = 0
+            for try await piece in manager.request(url).validate().bodyStream() { count += piece.count }
+            #expect(count == 300_000)
+        case .closure, .lateClosure, .delegate:
+            let count = Lock(0)
+            if consumption == .delegate { manager.delegate.dataTaskDidReceiveData = { _, _, data in count.withLock { $0 += data.count } } }
+            let error = await withCheckedContinuation { continuation in
+                let request = manager.request(url)
+                if consumption == .closure { request.stream { data in count.withLock { $0 += data.count } } }
+                request.response { continuation.resume(returning: $0.error) }
+                if consumption == .lateClosure { request.stream { data in count.withLock { $0 += data.count } } }
+            }
+            #expect(error == nil && count.withLock { $0 } == 300_000)
+        case .head:
+            let response = await manager.request(url, method: .head).serializingData().response
+            #expect(response.error == nil && response.response?.expectedContentLength == 300_000)
+        }
+    }
+
+    @Test("responses that are followed up may announce any length")
+    func responsesThatAreFollowedUpMayAnnounceAnyLength() async throws {
+        let manager = makeManager { $0.maximumBodySize = 10 }
+        let server = try LoopbackServer { request, _ in
+            guard request.path == "/" else { return .ok("short") }
+            return ServerResponse(status: 302, headers: [ServerField("Location", "/next")], body: .data(Data(count: 1000)))
+        }
+        #expect(try await manager.request(server.url("/")).serializingString().value == "short")
+    }
+
+    @Test("a coded body may be announced 64 KiB longer than the limit", arguments: [(65_000, true), (66_000, false)])
+    func aCodedBodyMayBeAnnounced64KiBLongerThanTheLimit(_ excess: Int, _ isReceived: Bool) async throws {
+        let manager = makeManager { $0.maximumBodySize = 100_000 }
+        let server = try LoopbackServer { _, _ in
+            ServerResponse(status: 200, headers: [ServerField("Content-Encoding", "gzip")], body: .data(Data(count: 100_000 + excess)))
+        }
+        let failure = try #require(await manager.request(server.url("/")).serializingData().response.error?.transferFailure)
+        // What comes is no gzip.
+        #expect(failure.kind == (isReceived ? .decoding : .tooLarge), "\(failure)")
+    }
+
     private struct Sample: Decodable, Sendable {
         let name: String
         let numbers: [Int]

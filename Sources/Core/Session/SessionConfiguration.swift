@@ -33,7 +33,8 @@ public struct SessionConfiguration: Sendable {
 
     /// The largest body that a data or upload request takes into memory, in bytes after decoding; 64 MiB by default.
     ///
-    /// A larger one fails with ``TransferFailure/Kind/tooLarge``. Downloads and streamed bodies have no limit.
+    /// A larger one fails with ``TransferFailure/Kind/tooLarge``, before a byte of it is received if its length is announced (for a body
+    /// with a content coding: with 64 KiB to spare). Downloads and streamed bodies have no limit.
     public var maximumBodySize = 64 * 1024 * 1024
 
     /// Are told what happens to the session's requests; none by default.

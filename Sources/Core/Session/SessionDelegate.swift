@@ -11,7 +11,7 @@ import Dispatch
 /// The end of every request is here: validate, ask the retrier, ``TaskDelegate/finish()``.
 open class SessionDelegate: @unchecked Sendable {  // everything mutable is behind locks
     /// How long a request whose transfer is over waits for somebody who wants its result.
-    private static let waitForHandler = DispatchTimeInterval.milliseconds(100)
+    static let waitForHandler = DispatchTimeInterval.milliseconds(100)
 
     private struct Owner {
         weak var manager: SessionManager?

@@ -25,6 +25,9 @@ class DataTaskDelegate: TaskDelegate, @unchecked Sendable {  // as its superclas
         var isWanted = false
         /// Whether the session's delegate gets the body instead of the request.
         var isTaken = false
+
+        /// Whether the body is kept in memory.
+        var isKept: Bool { if case .kept = body { true } else { false } }
     }
 
     /// Whether no body is received before somebody wants it.
@@ -75,13 +78,53 @@ class DataTaskDelegate: TaskDelegate, @unchecked Sendable {  // as its superclas
             state.total = head.expectedBodyLength ?? -1
             state.progress?.setTotal(state.total)
         }
-        guard waitsForReader else { return .proceed }
+        guard waitsForReader else { return mayKeep(head) ? .proceed : refuse(head) }
         let isRead = bodyState.withLock { state in
             if case .streamed = state.body { return true }
             state.isHeldAtHead = !state.isWanted
             return state.isWanted
         }
         return isRead ? judge(head, hasBody: false) : .pause
+    }
+
+    /// Whether the body may be kept in memory by its announced length.
+    private func mayKeep(_ head: ResponseHead) -> Bool {
+        let limit = session.configuration.maximumBodySize
+        guard head.announcedLength(over: limit) != nil, bodyState.withLock({ $0.isKept }) else { return true }
+        guard head.statusCode != 204, head.statusCode != 304 else { return true }
+        return state.withLock { $0.task }?.currentTransfer?.method == .head
+    }
+
+    /// Fails the request before a byte of its body is received: at once if its end is awaited, else when whatever is chained to it has had
+    /// the time to ask for the body in pieces.
+    private func refuse(_ head: ResponseHead) -> ReceiveAction {
+        guard let task = state.withLock({ $0.isAwaited ? nil : $0.task }) else {
+            failForLength(of: head)
+            return .cancel
+        }
+        bodyState.withLock { $0.isHeldAtHead = true }
+        session.queue.asyncAfter(deadline: .now() + SessionDelegate.waitForHandler) { [weak self] in
+            if self?.state.withLock({ $0.task }) === task { self?.refuseHeld() }
+        }
+        return .pause
+    }
+
+    /// Refuses the body that waits at its head, unless it is read in pieces by now.
+    private func refuseHeld() {
+        let isHeld = bodyState.withLock { state in
+            guard state.isHeldAtHead, state.isKept else { return false }
+            state.isHeldAtHead = false
+            return true
+        }
+        guard isHeld, case let (task?, head?) = state.withLock({ ($0.task, $0.head) }) else { return }
+        failForLength(of: head)
+        task.cancel()
+    }
+
+    private func failForLength(of head: ResponseHead) {
+        let limit = session.configuration.maximumBodySize
+        let length = head.announcedLength(over: limit) ?? 0
+        failForSize("The body's announced length of \(length) bytes exceeds the limit of \(limit) bytes", received: 0)
     }
 
     /// A body that somebody reads can't be read again; a closure is called again.
@@ -103,6 +146,10 @@ class DataTaskDelegate: TaskDelegate, @unchecked Sendable {  // as its superclas
         guard waitsForReader else { return }
         bodyState.withLock { $0.isWanted = true }
         releaseHead()
+    }
+
+    override func endIsAwaited() {
+        if !waitsForReader { refuseHeld() }
     }
 
     /// Lets the body come, now that somebody wants it.
@@ -135,7 +182,7 @@ class DataTaskDelegate: TaskDelegate, @unchecked Sendable {  // as its superclas
                 return (.proceed, state.count, state.progress)
             }
         }
-        if action == .cancel, error == nil { failForSize(limit, received: count) }
+        if action == .cancel, error == nil { failForSize("The body exceeds the limit of \(limit) bytes", received: count) }
         progress?.update(completed: count)
         return action
     }
@@ -150,13 +197,12 @@ class DataTaskDelegate: TaskDelegate, @unchecked Sendable {  // as its superclas
         }
     }
 
-    private func failForSize(_ limit: Int, received: Int64) {
+    private func failForSize(_ message: String, received: Int64) {
         let url = state.withLock { $0.task }?.currentTransfer?.url ?? ""
         fail(
             CurlewError.transferFailed(
                 TransferFailure(
-                    kind: .tooLarge, url: url, phase: .receivingBody, message: "The body exceeds the limit of \(limit) bytes",
-                    requestWasSent: true, bytesReceived: received)))
+                    kind: .tooLarge, url: url, phase: .receivingBody, message: message, requestWasSent: true, bytesReceived: received)))
     }
 
     // MARK: Streaming
@@ -227,6 +273,20 @@ class DataTaskDelegate: TaskDelegate, @unchecked Sendable {  // as its superclas
     override func settle() {
         buffer?.drainNow()
         if let file { deliver(file) }
+    }
+}
+
+extension ResponseHead {
+    /// How much longer than decoded a coded body may be: what can't be compressed grows a little.
+    private static let largestCodingOverhead: Int64 = 64 * 1024
+
+    /// The announced length of the body, if it does not fit into a limit; `nil` if it may.
+    fileprivate func announcedLength(over limit: Int) -> Int64? {
+        if let expectedBodyLength { return expectedBodyLength > limit ? expectedBodyLength : nil }
+        guard contains("content-encoding"), let length = value(for: "Content-Length").flatMap({ Int64($0) }), length > 0,
+            length - Self.largestCodingOverhead > limit
+        else { return nil }
+        return length
     }
 }
 

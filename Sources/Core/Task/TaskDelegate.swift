@@ -35,6 +35,9 @@ open class TaskDelegate: @unchecked Sendable {  // the state is behind a lock
         fileprivate var waiter: Waiter?
         /// Those that came after the first one, who mostly is alone.
         fileprivate var otherWaiters: [Waiter] = []
+
+        /// Whether a task waits for the end of the request.
+        var isAwaited: Bool { waiter != nil }
     }
 
     /// Who waits for the end of the request, to be called once on whatever thread brings it.
@@ -115,11 +118,15 @@ open class TaskDelegate: @unchecked Sendable {  // the state is behind a lock
         }
         if isOver { waiter.call() }
         resultIsWanted()
+        endIsAwaited()
         return action
     }
 
     /// Somebody waits for the end of the request. For subclasses.
     func resultIsWanted() {}
+
+    /// A task waits for the end of the request, so that nothing more is chained to it. For subclasses.
+    func endIsAwaited() {}
 
     private func attach(_ state: inout State) -> RequestLifecycle.Action {
         let action = state.lifecycle.handlerAttached(isUnvalidated: state.nextValidator < state.validators.count)
