@@ -154,8 +154,9 @@ extension EasyHandle {
             lines.append(isBlank ? "\(header.name);" : "\(header.name): \(header.value)")
         }
         if request.prepared.options.decodesContent, !saysAcceptEncoding { lines.append("Accept-Encoding: \(Self.acceptedCodings)") }
-        // libcurl adds "Expect: 100-continue" to large bodies and waits a second; many servers answer 417. An empty value removes it.
-        if request.body != nil, !saysExpect { lines.append("Expect:") }
+        // libcurl adds "Expect: 100-continue" to large bodies and waits a second; many servers answer 417. An empty value removes it. In
+        // front of the user's own one it keeps libcurl, which looks at the first only, from sending the request again after a 417.
+        if saysExpect { lines.insert("Expect:", at: 0) } else if request.body != nil { lines.append("Expect:") }
         // It calls an empty body a form otherwise.
         if request.body == nil, request.method.saysWhenEmpty, !saysContentType { lines.append("Content-Type:") }
         return lines

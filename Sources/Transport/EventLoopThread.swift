@@ -361,8 +361,13 @@ final class EventLoopThread {
     ///
     /// A limit that moved further away, or is no more, is not written down: the transfer is looked at too early, and put back.
     func armTimer(_ transfer: Transfer) {
-        guard let limit = transfer.nextLimit else { return }
-        if transfer.heapIndex < 0 || limit.time < transfer.deadline { timers.set(transfer, to: limit.time) }
+        guard let time = transfer.nextLook else { return }
+        if transfer.heapIndex < 0 || time < transfer.deadline { timers.set(transfer, to: time) }
+    }
+
+    /// Has a transfer asked for its body again, in another turn: not within a call of libcurl's.
+    func resumeSendingLater(_ transfer: Transfer) {
+        mailbox.post(.resumeSending(transfer.id))
     }
 
     /// What the clock on the wall showed at an earlier time, unless somebody has set it since. It is looked at once a turn.
@@ -374,12 +379,12 @@ final class EventLoopThread {
     private func expireTimers() {
         while let transfer = timers.popExpired(at: now) {
             transfer.noteProgress()
-            guard let limit = transfer.nextLimit else { continue }
-            if limit.time > now {
-                timers.set(transfer, to: limit.time)
-            } else {
+            if let limit = transfer.nextLimit, limit.time <= now {
                 fail(transfer, limit.failureKind, limit.message)
+                continue
             }
+            if case .awaited(let deadline) = transfer.expectation, deadline <= now { transfer.resumeSending() }
+            if let time = transfer.nextLook { timers.set(transfer, to: time) }
         }
     }
 

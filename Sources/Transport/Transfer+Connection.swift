@@ -51,6 +51,7 @@ extension Transfer {
         let action = state.requestStarts(isSpoilt: isSpoilt, isKept: isKept)
         guard action == .send else { return action }
         heldHead = nil
+        expectation = request.expectsContinue ? .stated : .none
         lastActivity = loop.now
         if request.body == nil { requestEnded() } else { loop.armTimer(self) }
         if isSecure, !isKept, request.options.tls.clientCertificate == nil {

@@ -61,6 +61,13 @@ struct NextLimit {
 }
 
 extension Transfer {
+    /// When the loop has to look at this transfer; `nil` for never.
+    var nextLook: Nanoseconds? {
+        let limit = nextLimit?.time
+        guard case .awaited(let deadline) = expectation else { return limit }
+        return min(limit ?? .max, deadline)
+    }
+
     /// The next time limit of this transfer; `nil` for none. The connect timeout is libcurl's.
     var nextLimit: NextLimit? {
         guard isInUse else { return nil }

@@ -56,6 +56,7 @@ final class Transfer: MultiMember, DeadlineHolder {
     private var decodedBytes: Int64 = 0
     @exclusivity(unchecked) private(set) var bodyBytesSent: Int64 = 0
     @exclusivity(unchecked) var bodyBytesSeenOff: Int64 = 0
+    @exclusivity(unchecked) var expectation = Expectation.none
 
     /// From here on a decoded body is compared with what was received.
     private static let largestUnsuspectedBody = 16 << 20
@@ -106,6 +107,7 @@ final class Transfer: MultiMember, DeadlineHolder {
         question = nil
         isQueuedByUs = true
         bodyLength = nil
+        expectation = .none
         connection.forget()
         bodyBytesSent = 0
         bodyBytesSeenOff = 0
@@ -169,7 +171,7 @@ final class Transfer: MultiMember, DeadlineHolder {
     /// Fills libcurl's buffer with the next bytes of the request's body.
     func send(into buffer: UnsafeMutableRawBufferPointer) -> Int {
         guard let body = request.body else { return 0 }
-        guard !pauses.isSuspended else { return stopSending() }
+        guard !pauses.isSuspended, !mustAwaitContinue() else { return stopSending() }
         switch body.read(into: buffer) {
         case .bytes(let count):
             guard bodyBytesSent + Int64(count) <= bodyLength ?? .max else { return failBody("more") }
@@ -222,9 +224,12 @@ final class Transfer: MultiMember, DeadlineHolder {
         lastActivity = loop.now
         requestSentAt = nil
         switch state.received(line: line) {
-        case .proceed: return true
+        case .proceed:
+            if state.isBodyWanted, expectation.isOpen { resumeSending() }
+            return true
         case .fail, .retry: return false
         case .deliver(let head):
+            resumeSending()
             guard request.authentication != nil, head.statusCode == 401 else { return deliver(head) }
             heldHead = head
             return true

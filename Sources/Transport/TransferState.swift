@@ -72,6 +72,8 @@ struct TransferState {
     private var freshConnections = 0
     private var isOnKeptConnection = false
     private var wantsFreshConnection = false
+    /// Whether the server has asked for the request's body, which may wait for that (RFC 9110, section 10.1.1).
+    private(set) var isBodyWanted = false
     private(set) var statusCode = 0
     /// What of the head decides how the body is to be read; noted line by line, so that nobody searches the head for it.
     private var framing = BodyFraming()
@@ -102,11 +104,11 @@ struct TransferState {
         return framing.isChunked ? nil : framing.contentLength
     }
 
-    /// Whether the body ends where the connection does (RFC 9112, section 6.3, rule 8).
-    var isFramedByEnd: Bool {
     /// Whether the request's method and the response's status allow a body, whatever the head's fields say (RFC 9112, section 6.3, rule 1).
     private var mayHaveBody: Bool { method != .head && statusCode != 204 && statusCode != 304 }
 
+    /// Whether the body ends where the connection does (RFC 9112, section 6.3, rule 8).
+    var isFramedByEnd: Bool {
         head == .complete && mayHaveBody && statusCode >= 200 && !framing.isChunked && framing.contentLength == nil
     }
 
@@ -135,6 +137,7 @@ struct TransferState {
             return .refuseDuplicate
         }
         requestsStarted += 1
+        isBodyWanted = false
         isOnKeptConnection = isKept
         phase = .sending
         return .send
@@ -207,6 +210,7 @@ struct TransferState {
         statusCode = complete.statusCode
         if (100..<200).contains(statusCode), statusCode != 101 {
             interimResponses += 1
+            if statusCode == 100 { isBodyWanted = true }
             guard interimResponses <= limits.interimResponses else {
                 return fail(.protocolViolation, "More than \(limits.interimResponses) interim responses")
             }
@@ -217,11 +221,11 @@ struct TransferState {
             wantsFreshConnection = true
             return .retry
         }
+        if mayHaveBody, let defect = framing.defect(in: complete) { return fail(.protocolViolation, defect) }
         head = .complete
         phase = .receivingBody
         return .deliver(complete)
     }
-        if mayHaveBody, let defect = framing.defect(in: complete) { return fail(.protocolViolation, defect) }
 
     /// Bytes of the body came, not yet decoded.
     mutating func received(bodyBytes count: Int) {

@@ -64,6 +64,26 @@ import Testing
         }
     }
 
+    @Test(
+        "a response that refuses the body ends the transfer while the body has nothing to give",
+        arguments: [401, 403, 413, 417, 500], ["/", "/close"])
+    func refusedWhileWaiting(_ status: Int, _ path: String) async throws {
+        let server = try LoopbackServer { _ in
+            .unread
+        } route: { request, connection in
+            let close = request.path == "/" ? "" : "Connection: close\r\n"
+            try connection.send(raw: "HTTP/1.1 \(status) No\r\n\(close)Content-Length: 2\r\n\r\nno")
+            connection.waitUntilClosed()
+            return nil
+        }
+        for (id, steps) in [[], [FedBody.Step.bytes(Data("some".utf8))]].enumerated() {
+            let body = FedBody(steps + [.later])
+            let end = await EventLoop().run(TransferRequest(url: server.url(path), method: .put, body: body), id: id)
+            #expect(end.error == nil, "\(String(describing: end.error))")
+            #expect(end.head?.statusCode == status && end.body == Data("no".utf8))
+        }
+    }
+
     @Test("a file that became shorter fails the transfer")
     func shrunkFile() async throws {
         let server = try LoopbackServer.standard()
