@@ -62,7 +62,8 @@ struct HostileCase: Decodable {
         var configuration = Driver.makeConfiguration()
         if let proxy = first.proxy { configuration.proxy = .url(proxy) }
         if first.http2 == true { configuration.httpVersion = .http2PriorKnowledge }
-        if let limit = steps.compactMap(\.maxBody).min() { configuration.maximumBodySize = limit }
+        // A case that names no limit is one without: an announced length of 8 EiB is then that of a body which is cut.
+        configuration.maximumBodySize = steps.compactMap(\.maxBody).min() ?? .max
         if steps.contains(where: { $0.cookies == true }) {
             configuration.cookieStorage = URLSessionConfiguration.ephemeral.httpCookieStorage
         }
