@@ -150,7 +150,7 @@ final class EasyHandle {
 }
 
 extension String {
-    /// Whether the text begins with `http://` or `https://`, in whatever case.
+    /// Whether the text begins with `http://` or `https://`, case-insensitively.
     fileprivate var hasHTTPScheme: Bool {
         var text = self
         return text.withUTF8 { bytes in

@@ -33,10 +33,10 @@ extension Transfer {
         }
     }
 
-    /// Lets the body be sent, whatever has held it up: consent, time, or a final response.
+    /// Ends the wait for consent and resumes a paused upload.
     ///
-    /// After a response that refuses the body libcurl doesn't ask for it any more, but waits for the end of a pause all the same. A body that
-    /// has nothing to give yet would hold up the end of such a transfer for as long as it likes.
+    /// Called on a 100, on time-out, and on a final response. After a response that refuses the body libcurl no longer reads it, but does not
+    /// complete the transfer while the upload is paused: a body without bytes to give would delay the completion indefinitely.
     func resumeSending() {
         expectation = .none
         if pauses.sendingStopped { loop.resumeSendingLater(self) }

@@ -104,7 +104,7 @@ struct TransferState {
         return framing.isChunked ? nil : framing.contentLength
     }
 
-    /// Whether the request's method and the response's status allow a body, whatever the head's fields say (RFC 9112, section 6.3, rule 1).
+    /// Whether the request's method and the response's status allow a body; the head's fields don't count (RFC 9112, section 6.3, rule 1).
     private var mayHaveBody: Bool { method != .head && statusCode != 204 && statusCode != 304 }
 
     /// Whether the body ends where the connection does (RFC 9112, section 6.3, rule 8).

@@ -95,8 +95,8 @@ class DataTaskDelegate: TaskDelegate, @unchecked Sendable {  // as its superclas
         return state.withLock { $0.task }?.currentTransfer?.method == .head
     }
 
-    /// Fails the request before a byte of its body is received: at once if its end is awaited, else when whatever is chained to it has had
-    /// the time to ask for the body in pieces.
+    /// Fails the request before a byte of its body is received: at once if a task awaits it, else after ``SessionDelegate/waitForHandler``,
+    /// as a `stream` closure chained to it may still ask for the body in pieces.
     private func refuse(_ head: ResponseHead) -> ReceiveAction {
         guard let task = state.withLock({ $0.isAwaited ? nil : $0.task }) else {
             failForLength(of: head)
