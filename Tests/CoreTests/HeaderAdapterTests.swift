@@ -85,4 +85,19 @@ import Testing
         _ = await manager.request("http://mock/", interceptor: own).serializingData().response
         #expect(await mock.started[0].request.headers["Token"] == "GET http://mock/")
     }
+
+    /// Adapts header fields and decides about retries: the one method that it needs is enough.
+    private struct Both: RequestInterceptor, HeaderAdapter {
+        func adapt(_ headers: inout HTTPHeaders, of method: HTTPMethod, to url: String) { headers["Token"] = "both" }
+    }
+
+    @Test("an interceptor may be a header adapter", arguments: [true, false])
+    func interceptor(isWhole: Bool) async throws {
+        let mock = MockTransport.answering(200)
+        let manager = SessionManager(mock: mock)
+        if isWhole { manager.adapter = Adapter { $0 } }
+        _ = await manager.request("http://mock/", interceptor: Both()).serializingData().response
+        #expect(await mock.started[0].request.headers["Token"] == "both")
+        #expect(Both().headerAdapter != nil)
+    }
 }

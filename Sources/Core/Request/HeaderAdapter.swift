@@ -27,7 +27,9 @@ import CurlewHTTP
 
 extension HeaderAdapter {
     /// Has ``adapt(_:of:to:)`` change the fields of a `URLRequest`.
-    public func adapt(_ urlRequest: URLRequest) throws -> URLRequest {
+    public func adapt(_ urlRequest: URLRequest) throws -> URLRequest { try adaptFields(of: urlRequest) }
+
+    fileprivate func adaptFields(of urlRequest: URLRequest) throws -> URLRequest {
         // Foundation on Linux traps when a copied request without a URL is changed; it fails later for that.
         guard let url = urlRequest.url else { return urlRequest }
         let fields = urlRequest.allHTTPHeaderFields ?? [:]
@@ -46,6 +48,11 @@ extension HeaderAdapter {
 
     /// Itself.
     public var headerAdapter: (any HeaderAdapter)? { self }
+}
+
+extension HeaderAdapter where Self: RequestInterceptor {
+    /// Has ``HeaderAdapter/adapt(_:of:to:)`` change the fields of a `URLRequest`: an interceptor may be a header adapter, too.
+    public func adapt(_ urlRequest: URLRequest) throws -> URLRequest { try adaptFields(of: urlRequest) }
 }
 
 extension RequestAdapter {
