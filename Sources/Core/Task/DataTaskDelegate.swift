@@ -53,8 +53,10 @@ class DataTaskDelegate: TaskDelegate, @unchecked Sendable {  // as its superclas
 
     /// Tells how much of the body has come.
     var downloadProgress: ProgressReporter {
-        bodyState.withLock { state in
-            let progress = state.progress ?? ProgressReporter(completed: state.count, total: state.total)
+        let isHeadRequest = isHeadRequest
+        return bodyState.withLock { state in
+            let total = state.total > 0 && isHeadRequest ? 0 : state.total
+            let progress = state.progress ?? ProgressReporter(completed: state.count, total: total)
             state.progress = progress
             return progress
         }
@@ -80,6 +82,7 @@ class DataTaskDelegate: TaskDelegate, @unchecked Sendable {  // as its superclas
         }
         guard waitsForReader else { return mayKeep(head) ? .proceed : refuse(head) }
         let isRead = bodyState.withLock { state in
+        progress?.setTotal(length > 0 && isHeadRequest ? 0 : length)
             if case .streamed = state.body { return true }
             state.isHeldAtHead = !state.isWanted
             return state.isWanted
@@ -92,11 +95,14 @@ class DataTaskDelegate: TaskDelegate, @unchecked Sendable {  // as its superclas
         let limit = session.configuration.maximumBodySize
         guard head.announcedLength(over: limit) != nil, bodyState.withLock({ $0.isKept }) else { return true }
         guard head.statusCode != 204, head.statusCode != 304 else { return true }
-        return state.withLock { $0.task }?.currentTransfer?.method == .head
+        return isHeadRequest
     }
 
     /// Fails the request before a byte of its body is received: at once if a task awaits it, else after ``SessionDelegate/waitForHandler``,
     /// as a `stream` closure chained to it may still ask for the body in pieces.
+    /// Whether no body comes, whatever length is announced (RFC 9110, section 9.3.2).
+    private var isHeadRequest: Bool { state.withLock { $0.task }?.currentTransfer?.method == .head }
+
     private func refuse(_ head: ResponseHead) -> ReceiveAction {
         guard let task = state.withLock({ $0.isAwaited ? nil : $0.task }) else {
             failForLength(of: head)

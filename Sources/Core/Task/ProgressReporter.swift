@@ -67,6 +67,18 @@ final class ProgressReporter: Sendable {
         }
     }
 
+    /// The same bytes are sent once more, for another attempt or another exchange: tells of that, as they seem to go back otherwise.
+    func restart(total: Int64 = -1) {
+        let (hadBegun, isWatched) = state.withLock { state in
+            defer {
+                state.completed = 0
+                state.total = total
+            }
+            return (state.completed > 0, state.progress != nil || state.handler != nil)
+        }
+        if hadBegun, isWatched { tell() }
+    }
+
     func setHandler(_ handler: @escaping Request.ProgressHandler, queue: DispatchQueue) {
         let call = state.withLock { state -> (@Sendable () -> Void)? in
             state.handler = handler

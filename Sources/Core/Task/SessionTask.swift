@@ -37,6 +37,8 @@ public final class SessionTask: Sendable {
         var isStarted = false
         /// Whether the transport knows the stream.
         var isOpened = false
+        /// Whether the transport was ever told of the task.
+        var isHandedOver = false
         /// What is under way if it is no longer the original.
         var current: Work?
         var hops = 0
@@ -83,8 +85,12 @@ public final class SessionTask: Sendable {
         return remains?.received ?? delegate?.byteCounts.received ?? 0
     }
 
-    /// How many bytes the response's body will have, as its head announces; −1 (`NSURLSessionTransferSizeUnknown`) when that is not known.
-    public var countOfBytesExpectedToReceive: Int64 { head?.expectedBodyLength ?? -1 }
+    /// How many bytes the response's body will have, as its head announces; −1 (`NSURLSessionTransferSizeUnknown`) when that is not known. 0
+    /// for `HEAD`, whatever is announced (RFC 9110, section 9.3.2).
+    public var countOfBytesExpectedToReceive: Int64 {
+        let length = head?.expectedBodyLength ?? -1
+        return length > 0 && currentTransfer?.method == .head ? 0 : length
+    }
 
     /// How many bytes of the request's body were handed to the network.
     public var countOfBytesSent: Int64 {
@@ -162,6 +168,7 @@ public final class SessionTask: Sendable {
         switch work {
         case .transfer(let request):
             if let body = request.body as? UnreadableBody { return completeUnstarted(with: body.error) }
+            progress.withLock { $0.isHandedOver = true }
             transport.start(delegate.session.outgoing(request), id: taskIdentifier, observer: delegate)
         // Streams are given this delegate, and no other.
         case .stream(let request): if let delegate = delegate as? StreamTaskDelegate { openStream(request, observer: delegate) }
@@ -181,6 +188,7 @@ public final class SessionTask: Sendable {
     }
 
     private func openStream(_ request: StreamTransferRequest, observer: StreamTaskDelegate) {
+        progress.withLock { $0.isHandedOver = true }
         transport.openStream(observer.session.outgoing(request), id: taskIdentifier, observer: observer)
         // Inside the lock, so that what is written meanwhile comes behind.
         progress.withLock { progress in
@@ -249,14 +257,14 @@ public final class SessionTask: Sendable {
 
     /// The task is over; `false` when the transport never knew it.
     func completed(_ head: ResponseHead?, _ metrics: TransferMetrics) -> Bool {
-        let (delegate, isStarted) = progress.withLock { progress in
+        let (delegate, isHandedOver) = progress.withLock { progress in
             progress.state = .completed
             progress.remains = Remains(head: head, received: metrics.responseBodyBytes, sent: metrics.requestBodyBytes)
             defer { progress.delegate = nil }
-            return (progress.delegate, progress.isStarted)
+            return (progress.delegate, progress.isHandedOver)
         }
         // Outlives the lock: its end may be the end of much else.
-        return withExtendedLifetime(delegate) { isStarted }
+        return withExtendedLifetime(delegate) { isHandedOver }
     }
 }
 

@@ -317,8 +317,13 @@ open class TaskDelegate: @unchecked Sendable {  // the state is behind a lock
             if wasStarted { state.transactions.append(outcome.metrics) }
             state.noteFirstByte(outcome.metrics)
             state.endTime = CFAbsoluteTime.now
+        sent = 0
+        exchangeFollows()
             state.hasSucceeded = outcome.error == nil
             if case .refuse(let error) = verdict, state.error == nil { state.error = error }
+    /// The task goes on with another transfer. For subclasses.
+    func exchangeFollows() {}
+
             if state.error == nil { state.error = outcome.error }
             return state.lifecycle.taskEnded()
         }

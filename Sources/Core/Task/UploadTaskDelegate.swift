@@ -18,7 +18,13 @@ final class UploadTaskDelegate: DataTaskDelegate, @unchecked Sendable {  // as i
 
     override func reset() {
         super.reset()
-        uploadProgress.reset()
+        uploadProgress.restart()
+    }
+
+    /// A body that is sent once more begins at nothing. Where the next exchange has none, what was sent before stays.
+    override func exchangeFollows() {
+        guard let body = state.withLock({ $0.task })?.currentTransfer?.body else { return }
+        uploadProgress.restart(total: body.length ?? -1)
     }
 
     override func acceptSent(_ count: Int64) {
