@@ -75,10 +75,12 @@ class DataTaskDelegate: TaskDelegate, @unchecked Sendable {  // as its superclas
     }
 
     override func accept(_ head: ResponseHead) -> ReceiveAction {
-        if let take = sessionDelegate.closures.withLock({ $0.dataTaskDidReceiveData }) { give(to: take) }
-        bodyState.withLock { state in
-            state.total = head.expectedBodyLength ?? -1
-            state.progress?.setTotal(state.total)
+        // A body that goes to a file is nobody else's.
+        if let take = sessionDelegate.closures.withLock({ $0.dataTaskDidReceiveData }), file == nil { give(to: take) }
+        let length = head.expectedBodyLength ?? -1
+        let progress = bodyState.withLock { state in
+            state.total = length
+            return state.progress
         }
         guard waitsForReader else { return mayKeep(head) ? .proceed : refuse(head) }
         let isRead = bodyState.withLock { state in
@@ -222,9 +224,12 @@ class DataTaskDelegate: TaskDelegate, @unchecked Sendable {  // as its superclas
     /// A buffer that gets the body from now on, what has come first. What another one has got stays there.
     func makeBuffer() -> BodyBuffer {
         let buffer = BodyBuffer { [weak self] in self?.state.withLock { $0.task }?.resumeReceiving() }
+    ///
+    /// A body that goes to a file stays there: the buffer gets nothing.
         bodyState.withLock { state in
             if case .kept(let data) = state.body, !data.isEmpty { _ = data.withUnsafeBytes { buffer.append($0) } }
             state.body = .streamed(buffer)
+            if case .file = state.body { return }
         }
         releaseHead()
         return buffer

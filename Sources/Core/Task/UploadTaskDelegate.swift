@@ -42,7 +42,7 @@ final class UploadTaskDelegate: DataTaskDelegate, @unchecked Sendable {  // as i
 
     /// Removing a file may block.
     override var mustConcludeOnQueue: Bool {
-        temporaryFile?.isRemoved == false
+        super.mustConcludeOnQueue || temporaryFile?.isRemoved == false
     }
 
     /// Removes the file before any handler runs: no attempt will come any more.
