@@ -32,6 +32,8 @@ final class MockTransport: Transport {
     private let isSynchronous: Bool
     /// Called with a transfer's number before the transport knows it.
     let onStart = Lock<@Sendable (Int) -> Void>({ _ in })
+    /// Whether cancelled transfers end only when the test lets them go on, with ``Exchange/pumpLater()``: another thread is busy.
+    let holdsCancellations = Lock(false)
     private let script: @Sendable (TransferRequest) -> [Step]
 
     /// - Parameters:
@@ -68,8 +70,10 @@ final class MockTransport: Transport {
     }
 
     func cancel(_ id: Int) {
-        exchange(id)?.end(with: CurlewError.cancelled)
-        exchange(id)?.pumpLater()
+        if !holdsCancellations.withLock({ $0 }) {
+            exchange(id)?.end(with: CurlewError.cancelled)
+            exchange(id)?.pumpLater()
+        }
         stream(id)?.complete(CurlewError.cancelled)
     }
 

@@ -23,6 +23,7 @@ struct ChallengeHandling: Sendable {
     let request: Request
     let origin: Origin
     let challenges: [AnswerableChallenge]
+    let isAwaited: @Sendable () -> Bool
     let done: @Sendable (Outcome) -> Void
 
     private var session: Session { request.session }
@@ -32,12 +33,13 @@ struct ChallengeHandling: Sendable {
     /// `nil` when there is nothing to answer.
     init?(
         _ head: ResponseHead, to transfer: TransferRequest, of task: SessionTask, _ request: Request,
-        done: @escaping @Sendable (Outcome) -> Void
+        isAwaited: @escaping @Sendable () -> Bool, done: @escaping @Sendable (Outcome) -> Void
     ) {
         guard head.statusCode == 401, let origin = Origin(transfer.url) else { return nil }
         challenges = AnswerableChallenge.ranked(AuthenticationChallenge.challenges(in: head.headers.values(for: "WWW-Authenticate")))
         guard !challenges.isEmpty else { return nil }
-        (self.head, self.transfer, self.task, self.request, self.origin, self.done) = (head, transfer, task, request, origin, done)
+        (self.head, self.transfer, self.task, self.request, self.origin) = (head, transfer, task, request, origin)
+        (self.isAwaited, self.done) = (isAwaited, done)
     }
 
     /// Begins as soon as it is clear what the user has chained to the request: the server may have been faster.
@@ -47,9 +49,10 @@ struct ChallengeHandling: Sendable {
         }
     }
 
-    /// Whether the response still matters: the user may have given up, or a retry have begun, while somebody was thinking.
+    /// Whether the response still matters: the user may have given up, the transfer have failed, or a retry have begun, while somebody was
+    /// thinking.
     private var isWanted: Bool {
-        request.task === task && (task.state == .running || task.state == .suspended)
+        isAwaited() && (task.state == .running || task.state == .suspended)
     }
 
     /// Takes up the first of the challenges that are left.

@@ -11,6 +11,8 @@ final class RequestAuthentication: Sendable {
         var answer: TaskAuthentication?
         /// A challenge that waits for somebody who wants the request's result: until then a credential may be chained to it.
         var waiting: (@Sendable () -> Void)?
+        /// Counts those that have waited, so that one's time limit is not the next one's.
+        var number = 0
     }
 
     private let state = Lock(State())
@@ -27,9 +29,18 @@ final class RequestAuthentication: Sendable {
         set { state.withLock { $0.answer = newValue } }
     }
 
-    /// Keeps a challenge waiting.
-    func wait(_ challenge: @escaping @Sendable () -> Void) {
-        state.withLock { $0.waiting = challenge }
+    /// Keeps a challenge waiting; the number of its wait.
+    func wait(_ challenge: @escaping @Sendable () -> Void) -> Int {
+        state.withLock { state in
+            state.waiting = challenge
+            state.number += 1
+            return state.number
+        }
+    }
+
+    /// The time of a wait is over; the challenge that may go on, if it has not done so.
+    func waitEnded(_ number: Int) -> (@Sendable () -> Void)? {
+        state.withLock { $0.number == number } ? waitEnded() : nil
     }
 
     /// Nothing more is to be waited for; the challenge that may go on, if one waits.
@@ -77,13 +88,12 @@ extension TaskDelegate {
     /// credential, or else in a moment.
     func whenListenedTo(_ body: @escaping @Sendable () -> Void) {
         let authentication = authentication
-        let mustWait = state.withLock { state in
-            guard !state.lifecycle.hasHandler, authentication.credential == nil else { return false }
-            authentication.wait(body)
-            return true
+        let wait = state.withLock { state -> Int? in
+            guard !state.lifecycle.hasHandler, authentication.credential == nil else { return nil }
+            return authentication.wait(body)
         }
-        guard mustWait else { return body() }
-        session.queue.asyncAfter(deadline: .now() + Self.waitForListener) { authentication.waitEnded()?() }
+        guard let wait else { return body() }
+        session.queue.asyncAfter(deadline: .now() + Self.waitForListener) { authentication.waitEnded(wait)?() }
         // It may have come before there was anything to wake up.
         if authentication.credential != nil { authentication.waitEnded()?() }
     }

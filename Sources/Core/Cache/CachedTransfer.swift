@@ -161,11 +161,11 @@ final class CachedTransfer: TakenTransfer, TransferObserver {
             state.withLock { $0.stage = .over }
             willComplete()
         }
-        let (end, isSuspended) = state.withLock { state in
+        let end = state.withLock { state in
             state.stage = .giving(pump)
-            return (state.end, state.isSuspended)
+            return state.end
         }
-        if isSuspended { pump.setSuspended(true) }
+        tellSuspension { pump.setSuspended($0) }
         if let end { pump.end(with: end) }
         let headers = HTTPHeaders(Array(entry.answer.headers) + cookies.map { HTTPHeader(name: "Set-Cookie", value: $0) })
         var metrics = metrics
@@ -189,8 +189,18 @@ final class CachedTransfer: TakenTransfer, TransferObserver {
         guard isWanted else { return queue.async { self.completeIfEnded() } }
         base.start(request, id: id, observer: self)
         // It has not heard what another thread said before it knew the transfer.
-        let (end, isSuspended) = state.withLock { ($0.end, $0.isSuspended) }
-        if end != nil { base.cancel(id) } else if isSuspended { base.setSuspended(true, of: id) }
+        guard state.withLock({ $0.end }) == nil else { return base.cancel(id) }
+        tellSuspension { base.setSuspended($0, of: id) }
+    }
+
+    /// Has somebody hear of a suspension that was said before he knew the transfer; and of another thread's resumption meanwhile, which may
+    /// have come before: the last word counts.
+    private func tellSuspension(_ tell: (Bool) -> Void) {
+        var told = false
+        while case let isSuspended = state.withLock({ $0.isSuspended }), isSuspended != told {
+            tell(isSuspended)
+            told = isSuspended
+        }
     }
 
     func transfer(_ id: Int, didReceive head: ResponseHead) -> ReceiveAction {

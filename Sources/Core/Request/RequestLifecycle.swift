@@ -43,6 +43,8 @@ struct RequestLifecycle {
     /// Whether the user has cancelled the request, which then is not tried again.
     private(set) var isCancelled = false
     private var hasAnswer = false
+    /// Whether the next attempt is being made ready; who cancels then is heard when that is done.
+    private var isBeginning = false
 
     /// The task is over.
     mutating func taskEnded() -> Action {
@@ -90,16 +92,25 @@ struct RequestLifecycle {
         stage == .retrying && self.attempt == attempt
     }
 
-    /// A new task takes the old one's place; `false` when the request was ended meanwhile.
+    /// What the last attempt has brought is about to be put back; `false` when the request was ended meanwhile.
+    mutating func beginAttempt(_ attempt: Int) -> Bool {
+        guard isRetrying(attempt), !isCancelled else { return false }
+        isBeginning = true
+        return true
+    }
+
+    /// A new task takes the old one's place, after ``beginAttempt(_:)``; `false` when the user wants no more, and the request is to be
+    /// ended.
     mutating func retried(_ attempt: Int) -> Bool {
-        guard isRetrying(attempt) else { return false }
+        isBeginning = false
+        guard isRetrying(attempt), !isCancelled else { return false }
         stage = .running
         return true
     }
 
-    /// Nothing will be tried again; `false` unless a retry was considered.
+    /// Nothing will be tried again; `false` unless a retry was considered and has not begun.
     mutating func retryingEnded() -> Bool {
-        guard stage == .retrying else { return false }
+        guard stage == .retrying, !isBeginning else { return false }
         stage = .concluding
         return true
     }

@@ -16,6 +16,8 @@ public final class StreamBody: BodySource {
         var isAtEnd = false
         var failure: (any Error)?
         var onReadable: (@Sendable () -> Void)?
+        /// Counts those who were asked for another stream, so that a late answer is known to be late.
+        var renewal = 0
     }
 
     /// Only touched on the queue.
@@ -70,15 +72,32 @@ public final class StreamBody: BodySource {
         state.withLock { !$0.isStarted }
     }
 
-    /// Begins anew with another stream, which has to give the same bytes; `false` without one.
-    func restart(with stream: InputStream?) -> Bool {
-        guard let stream else { return false }
-        let old = state.withLock { state in
-            defer { state = State(stream: StreamBox(value: stream)) }
-            return state.stream
+    /// Somebody is asked for another stream; the number by which the answer is known to be in time.
+    func beginRenewal() -> Int {
+        state.withLock { state in
+            state.renewal += 1
+            return state.renewal
         }
-        queue.async { old.value.close() }
-        return true
+    }
+
+    /// Another attempt begins, for which nobody was asked: answers to earlier questions have no effect any more.
+    func endRenewal() {
+        state.withLock { $0.renewal += 1 }
+    }
+
+    /// Begins anew with another stream, which has to give the same bytes; `false` without one, `nil` when the answer is late, or another
+    /// one than the first.
+    func restart(with stream: InputStream?, _ renewal: Int) -> Bool? {
+        let old = state.withLock { state -> StreamBox?? in
+            guard state.renewal == renewal else { return .none }
+            let old = state.stream
+            if let stream { state = State(stream: StreamBox(value: stream)) }
+            state.renewal = renewal + 1
+            return .some(stream == nil ? nil : old)
+        }
+        guard let old else { return nil }
+        if let old { queue.async { old.value.close() } }
+        return stream != nil
     }
 
     private func readAhead() {

@@ -39,11 +39,17 @@ extension SessionDelegate {
     }
 
     /// Decides on the session's queue; `decided` is called there, once at the most: never when somebody who was asked never answers.
-    func judge(_ head: ResponseHead, of task: SessionTask, in session: Session, decided: @escaping @Sendable (ResponseVerdict) -> Void) {
+    ///
+    /// - Parameter isAwaited: whether the decision matters still. An answer that comes when it does not has no effect at all.
+    func judge(
+        _ head: ResponseHead, of task: SessionTask, in session: Session, isAwaited: @escaping @Sendable () -> Bool,
+        decided: @escaping @Sendable (ResponseVerdict) -> Void
+    ) {
         session.queue.async {
             guard let transfer = task.currentTransfer, let request = self[task] else { return decided(.accept) }
             let judgement = Judgement(
-                head: head, transfer: transfer, task: task, request: request, session: session, delegate: self, decided: decided)
+                head: head, transfer: transfer, task: task, request: request, session: session, delegate: self, isAwaited: isAwaited,
+                decided: decided)
             session.cookies?.store(head, of: transfer)
             request.delegate.noteAuthentication(head, from: transfer.url)
             judgement.followRedirect()
@@ -85,7 +91,13 @@ private struct Judgement: Sendable {
     let request: Request
     let session: Session
     let delegate: SessionDelegate
+    let isAwaited: @Sendable () -> Bool
     let decided: @Sendable (ResponseVerdict) -> Void
+
+    /// Takes an answer that may come later, from any thread, on the session's queue; drops one that comes too late.
+    private func later(_ answer: @escaping @Sendable () -> Void) {
+        session.queue.async { if isAwaited() { answer() } }
+    }
 
     /// The response as Foundation's users know it.
     private var response: HTTPURLResponse? { ResponseContext(transfer: transfer, head: head).response }
@@ -102,15 +114,15 @@ private struct Judgement: Sendable {
     }
 
     private func ask(about next: TransferRequest) {
-        let (now, later) = delegate.closures.withLock {
+        let (now, closure) = delegate.closures.withLock {
             ($0.taskWillPerformHTTPRedirection, $0.taskWillPerformHTTPRedirectionWithCompletion)
         }
-        guard now != nil || later != nil, let response, let proposed = next.urlRequest else {
+        guard now != nil || closure != nil, let response, let proposed = next.urlRequest else {
             return follow(next)
         }
-        if let later {
-            later(session, task, response, proposed) { chosen in
-                session.queue.async { follow(chosen, insteadOf: proposed, next) }
+        if let closure {
+            closure(session, task, response, proposed) { chosen in
+                self.later { follow(chosen, insteadOf: proposed, next) }
             }
         } else if let now {
             follow(now(session, task, response, proposed), insteadOf: proposed, next)
@@ -138,7 +150,7 @@ private struct Judgement: Sendable {
     // MARK: Challenge
 
     private func answerChallenge() {
-        let handling = ChallengeHandling(head, to: transfer, of: task, request) { outcome in
+        let handling = ChallengeHandling(head, to: transfer, of: task, request, isAwaited: isAwaited) { outcome in
             switch outcome {
             case .deliver: dispose()
             case .repetition: decided(.goOn(NextTransfer(request: transfer, reason: .repetition)))
@@ -152,11 +164,11 @@ private struct Judgement: Sendable {
     // MARK: Disposition
 
     private func dispose() {
-        let (now, later) = delegate.closures.withLock { ($0.dataTaskDidReceiveResponse, $0.dataTaskDidReceiveResponseWithCompletion) }
-        guard now != nil || later != nil, request is DataRequest, let response else { return decided(.accept) }
-        if let later {
-            later(session, task, response) { disposition in
-                session.queue.async { apply(disposition) }
+        let (now, closure) = delegate.closures.withLock { ($0.dataTaskDidReceiveResponse, $0.dataTaskDidReceiveResponseWithCompletion) }
+        guard now != nil || closure != nil, request is DataRequest, let response else { return decided(.accept) }
+        if let closure {
+            closure(session, task, response) { disposition in
+                later { apply(disposition) }
             }
         } else if let now {
             apply(now(session, task, response))
@@ -166,18 +178,8 @@ private struct Judgement: Sendable {
     private func apply(_ disposition: URLSession.ResponseDisposition) {
         switch disposition {
         case .cancel: decided(.refuse(CurlewError.cancelled))
-        case URLSession.ResponseDisposition.download: becomeDownload()
+        case URLSession.ResponseDisposition.download: decided(.becomeDownload)
         default: decided(.accept)
-        }
-    }
-
-    private func becomeDownload() {
-        do {
-            try (request as? DataRequest)?.dataDelegate.receiveIntoFile()
-            delegate.closures.withLock { $0.dataTaskDidBecomeDownloadTask }?(session, task, task)
-            decided(.accept)
-        } catch {
-            decided(.refuse(error))
         }
     }
 }
@@ -276,9 +278,13 @@ extension SessionDelegate {
 
     private func renew(_ body: StreamBody, for task: SessionTask, in session: Session, done: @escaping @Sendable (Bool) -> Void) {
         let (now, later) = closures.withLock { ($0.taskNeedNewBodyStream, $0.taskNeedNewBodyStreamWithCompletion) }
-        guard let later else { return done(body.restart(with: now?(session, task))) }
+        let renewal = body.beginRenewal()
+        guard let later else {
+            if let isRenewed = body.restart(with: now?(session, task), renewal) { done(isRenewed) }
+            return
+        }
         later(session, task) { stream in
-            let isRenewed = body.restart(with: stream)
+            guard let isRenewed = body.restart(with: stream, renewal) else { return }
             session.queue.async { done(isRenewed) }
         }
     }

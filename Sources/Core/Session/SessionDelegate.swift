@@ -152,7 +152,12 @@ open class SessionDelegate: @unchecked Sendable {  // everything mutable is behi
             let task = try manager.makeTask(for: request)
             // Before anybody can cancel the task: its end has to find the request.
             self[task] = request
-            guard request.delegate.begin(task, attempt: attempt, isRetry: isRetry) else { return self[task] = nil }
+            guard request.delegate.begin(task, attempt: attempt, isRetry: isRetry) else {
+                self[task] = nil
+                // Cancelled while the attempt was made ready: nobody else ends it.
+                return endRetrying(request, with: CurlewError.cancelled)
+            }
+            request.streamBody?.endRenewal()
             request.session.tellMonitors { $0.request(request, didCreate: task) }
             forget(request)
             if let old { self[old] = nil }

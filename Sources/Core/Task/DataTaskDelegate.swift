@@ -141,6 +141,8 @@ class DataTaskDelegate: TaskDelegate, @unchecked Sendable {  // as its superclas
     /// Whether the head of a streamed response is acceptable, as far as that can be said without running code of users: pieces of a body
     /// that is refused are not handed on. Its content type counts as soon as there is a body.
     private func judge(_ head: ResponseHead, hasBody: Bool) -> ReceiveAction {
+        // Whoever cancels gets no verdict about the response instead.
+        guard state.withLock({ $0.task })?.state != .canceling else { return .cancel }
         let error = state.withLock { state in
             state.validators.lazy.filter { hasBody || !$0.needsBody }.compactMap { $0.failure(of: head) }.first
         }
@@ -243,9 +245,11 @@ class DataTaskDelegate: TaskDelegate, @unchecked Sendable {  // as its superclas
     }
 
     /// Has the body written to a file in the session's temporary directory. Before it comes; on the session's queue.
-    func receiveIntoFile() throws {
+    override func becomeDownload() throws {
         let file = try PartFile(in: session.configuration.temporaryDirectory)
         bodyState.withLock { $0.body = .file(file) }
+        guard let task = state.withLock({ $0.task }) else { return }
+        sessionDelegate.closures.withLock { $0.dataTaskDidBecomeDownloadTask }?(session, task, task)
     }
 
     private var file: PartFile? {

@@ -6,6 +6,8 @@ import CurlewTransport
 enum ResponseVerdict: Sendable {
     /// It is the answer: its body goes to the request.
     case accept
+    /// It is the answer, whose body goes to a file that the session's delegate takes.
+    case becomeDownload
     /// Something else is sent first, in the same task; the body is read and dropped.
     indirect case goOn(NextTransfer)
     /// The request fails.
@@ -69,6 +71,15 @@ struct PendingDecision {
         case .open:
             stage = outcome.error == nil ? .ended(outcome) : .none
             return outcome.error != nil
+        }
+    }
+
+    /// Whether anybody waits for this decision. An answer to a question of another one must have no effect at all.
+    func isAwaited(_ number: Int) -> Bool {
+        guard number == self.number else { return false }
+        return switch stage {
+        case .open, .ended: true
+        case .none, .applying: false
         }
     }
 

@@ -163,7 +163,12 @@ open class TaskDelegate: @unchecked Sendable {  // the state is behind a lock
 
     /// The task of a retry begins; `false` when the request was ended meanwhile.
     func begin(_ task: SessionTask, attempt: Int, isRetry: Bool = true) -> Bool {
-        let isWanted = state.withLock { state in
+        // Whoever cancels or ends the session meanwhile must not run handlers on what is being put back.
+        guard state.withLock({ $0.lifecycle.beginAttempt(attempt) }) else { return false }
+        forgetVerdict()
+        sent = 0
+        reset()
+        return state.withLock { state in
             guard state.lifecycle.retried(attempt) else { return false }
             state.task = task
             state.authentication?.answer = nil
@@ -178,10 +183,6 @@ open class TaskDelegate: @unchecked Sendable {  // the state is behind a lock
             state.endTime = nil
             return true
         }
-        guard isWanted else { return false }
-        forgetVerdict()
-        reset()
-        return true
     }
 
     /// Holds back what the user has not got yet; `false` when a retry would not give what a first attempt gives. For subclasses.
@@ -221,7 +222,10 @@ open class TaskDelegate: @unchecked Sendable {  // the state is behind a lock
         guard let task, isAuthenticated || sessionDelegate.mustJudge(head, in: session) else { return accept(head) }
         if !isAuthenticated, let verdict = sessionDelegate.judgeAtOnce(head, of: task, in: session) { return apply(verdict, to: head) }
         let number = state.withLock { $0.decision.begin() }
-        sessionDelegate.judge(head, of: task, in: session) { [weak self] verdict in self?.decided(verdict, about: head, number) }
+        let isAwaited: @Sendable () -> Bool = { [weak self] in self?.state.withLock { $0.decision.isAwaited(number) } ?? false }
+        sessionDelegate.judge(head, of: task, in: session, isAwaited: isAwaited) { [weak self] verdict in
+            self?.decided(verdict, about: head, number)
+        }
         return .pause
     }
 
@@ -240,7 +244,17 @@ open class TaskDelegate: @unchecked Sendable {  // the state is behind a lock
     /// A decision was taken on the session's queue, while the transfer waited; or had ended already, with nothing left to come.
     private func decided(_ verdict: ResponseVerdict, about head: ResponseHead, _ number: Int) {
         guard state.withLock({ $0.decision.decided(number) }) else { return }
-        let action = apply(verdict, to: head)
+        // Who cancels while somebody thinks gets no verdict about the response instead.
+        let isCancelled = state.withLock { $0.task }?.state == .canceling
+        let action = apply(isCancelled ? .refuse(CurlewError.cancelled) : verdict, to: head)
+        case .becomeDownload:
+            do {
+                try becomeDownload()
+                return accept(head)
+            } catch {
+                fail(error)
+                return .cancel
+            }
         let (consequence, task) = state.withLock { ($0.decision.applied(), $0.task) }
         guard let task else { return }
         switch (consequence, action) {
@@ -342,6 +356,9 @@ open class TaskDelegate: @unchecked Sendable {  // the state is behind a lock
     func acceptSent(_ count: Int64) {}
 
     // MARK: The end
+
+    /// The body of the response that counts goes to a file for the session's delegate. On the session's queue. For subclasses.
+    func becomeDownload() throws {}
 
     /// Whether the end of the request has to begin on the session's queue: it may block, or run code of users, validations apart. For
     /// subclasses.

@@ -1,0 +1,276 @@
+// SPDX-License-Identifier: Apache-2.0
+import CurlewEncoding
+import CurlewHTTP
+import CurlewTestSupport
+import CurlewTransport
+import Dispatch
+import Testing
+
+@testable import CurlewCore
+
+/// Answers that come when what they were asked for is over must have no effect at all.
+@Suite(.timeLimit(.minutes(1))) struct LateAnswerTests {
+    private let temporary: TemporaryDirectory
+
+    init() throws {
+        temporary = try TemporaryDirectory()
+    }
+
+    private func manager(_ mock: MockTransport) -> SessionManager {
+        SessionManager(mock: mock) { [temporary] in $0.temporaryDirectory = temporary.url }
+    }
+
+    private static func stream(_ text: String) -> InputStream { InputStream(data: Data(text.utf8)) }
+
+    /// Retries every failure at once.
+    private static let retrier = Retrying { _, _, completion in completion(true, 0) }
+
+    // MARK: Streams
+
+    @Test("a stream given for a redirect of an attempt that is over does not replace that of the next", arguments: [true, false])
+    func lateStream(isTwice: Bool) async {
+        let mock = MockTransport()
+        let manager = manager(mock)
+        manager.retrier = Self.retrier
+        let asked = Inbox<@Sendable (InputStream?) -> Void>()
+        manager.delegate.taskNeedNewBodyStreamWithCompletion = { _, _, completion in asked.put(completion) }
+        let request = manager.upload(Self.stream("first"), to: "http://mock/")
+        let first = await mock.started[0]
+        first.perform(.sendBody, .head(307, ["Location": "/next"]))
+        let late = await asked[0]
+        first.end(with: CurlewError.failure(.connectionLost))
+        first.pumpLater()
+        let current = await asked[1]
+        current(Self.stream("second"))
+        let second = await mock.started[1]
+        if isTwice { current(Self.stream("again")) } else { late(Self.stream("late")) }
+        manager.settle()
+        second.perform(.sendBody)
+        #expect(second.sentBody == Data("second".utf8))
+        second.respond(200, [:], "answer")
+        #expect(await request.serializingString().response.value == "answer")
+        #expect(mock.started.count == 2)
+    }
+
+    @Test("a redirect of an attempt that is over asks nobody for a stream")
+    func lateRedirect() async {
+        let mock = MockTransport()
+        let manager = manager(mock)
+        manager.retrier = Self.retrier
+        let redirects = Inbox<@Sendable (URLRequest?) -> Void>()
+        let proposals = Inbox<URLRequest>()
+        manager.delegate.taskWillPerformHTTPRedirectionWithCompletion = { _, _, _, proposed, completion in
+            proposals.put(proposed)
+            redirects.put(completion)
+        }
+        let asked = Inbox<Void>()
+        manager.delegate.taskNeedNewBodyStream = { _, _ in
+            asked.put(())
+            return Self.stream("second")
+        }
+        let request = manager.upload(Self.stream("first"), to: "http://mock/")
+        let first = await mock.started[0]
+        first.perform(.sendBody, .head(307, ["Location": "/next"]))
+        let late = await redirects[0]
+        first.end(with: CurlewError.failure(.connectionLost))
+        first.pumpLater()
+        let second = await mock.started[1]
+        second.perform(.sendBody)
+        late(await proposals[0])
+        manager.settle()
+        #expect(asked.count == 1)
+        #expect(second.sentBody == Data("second".utf8))
+        second.respond(200, [:], "answer")
+        #expect(await request.serializingString().response.value == "answer")
+    }
+
+    @Test("credentials for an attempt that is over ask nobody for a stream")
+    func lateCredential() async {
+        let mock = MockTransport()
+        let manager = manager(mock)
+        manager.retrier = Self.retrier
+        let challenges = Inbox<@Sendable (URLSession.AuthChallengeDisposition, URLCredential?) -> Void>()
+        manager.delegate.taskDidReceiveChallengeWithCompletion = { _, _, _, completion in challenges.put(completion) }
+        let asked = Inbox<Void>()
+        manager.delegate.taskNeedNewBodyStream = { _, _ in
+            asked.put(())
+            return Self.stream("second")
+        }
+        let request = manager.upload(Self.stream("first"), to: "http://mock/").responseString { _ in }
+        let first = await mock.started[0]
+        first.perform(.sendBody, .head(401, ["WWW-Authenticate": "Basic realm=\"r\""]))
+        let late = await challenges[0]
+        first.end(with: CurlewError.failure(.connectionLost))
+        first.pumpLater()
+        let second = await mock.started[1]
+        second.perform(.sendBody)
+        late(.useCredential, URLCredential(user: "u", password: "p", persistence: .none))
+        manager.settle()
+        #expect(asked.count == 1)
+        second.respond(200, [:], "answer")
+        #expect(second.sentBody == Data("second".utf8))
+        #expect(await request.serializingString().response.value == "answer")
+    }
+
+    // MARK: Dispositions
+
+    @Test("a late wish to become a download takes no body and leaves no file", arguments: [true, false])
+    func lateDisposition(isRetried: Bool) async throws {
+        let mock = MockTransport()
+        let manager = manager(mock)
+        if isRetried { manager.retrier = Self.retrier }
+        let asked = Inbox<@Sendable (URLSession.ResponseDisposition) -> Void>()
+        manager.delegate.dataTaskDidReceiveResponseWithCompletion = { _, _, _, completion in asked.put(completion) }
+        let became = Inbox<Void>()
+        manager.delegate.dataTaskDidBecomeDownloadTask = { _, _, _ in became.put(()) }
+        let request = manager.request("http://mock/")
+        let first = await mock.started[0]
+        first.perform(.head(200))
+        let late = await asked[0]
+        if isRetried { first.end(with: CurlewError.failure(.connectionLost)) } else { request.cancel() }
+        first.pumpLater()
+        if isRetried {
+            let second = await mock.started[1]
+            second.perform(.head(200))
+            (await asked[1])(.allow)
+            manager.settle()
+            late(try #require(.download))
+            manager.settle()
+            second.perform(.bytes(Data("answer".utf8)), .complete())
+        } else {
+            late(try #require(.download))
+            manager.settle()
+        }
+        let response = await request.serializingString().response
+        #expect(isRetried ? response.value == "answer" : isCancelled(response.error))
+        #expect(became.count == 0)
+        #expect(try FileManager.default.contentsOfDirectory(atPath: temporary.url.path).isEmpty)
+    }
+
+    // MARK: Cancellation
+
+    @Test("a request that is cancelled while a challenge is decided is cancelled, and not refused")
+    func cancelledWhileChallenged() async {
+        let mock = MockTransport()
+        let manager = manager(mock)
+        let challenges = Inbox<@Sendable (URLSession.AuthChallengeDisposition, URLCredential?) -> Void>()
+        manager.delegate.taskDidReceiveChallengeWithCompletion = { _, _, _, completion in challenges.put(completion) }
+        let request = manager.streamRequest("http://mock/").validate()
+        let ended = Inbox<DataResponse<Data>>()
+        request.responseData { ended.put($0) }
+        let exchange = await mock.started[0]
+        exchange.perform(.head(401, ["WWW-Authenticate": "Basic realm=\"r\""]))
+        let answer = await challenges[0]
+        mock.holdsCancellations.withLock { $0 = true }
+        request.cancel()
+        answer(.performDefaultHandling, nil)
+        manager.settle()
+        mock.holdsCancellations.withLock { $0 = false }
+        exchange.end(with: CurlewError.cancelled)
+        exchange.pumpLater()
+        #expect(isCancelled(await ended[0].error))
+    }
+
+    @Test("a streamed response that is cancelled at its head is cancelled, and not refused")
+    func cancelledAtHead() async {
+        let mock = MockTransport()
+        let manager = manager(mock)
+        let request = manager.streamRequest("http://mock/").validate()
+        let exchange = await mock.started[0]
+        exchange.perform(.head(500))
+        mock.holdsCancellations.withLock { $0 = true }
+        request.cancel()
+        let ended = Inbox<DataResponse<Data>>()
+        request.responseData { ended.put($0) }
+        mock.holdsCancellations.withLock { $0 = false }
+        exchange.end(with: CurlewError.cancelled)
+        exchange.pumpLater()
+        #expect(isCancelled(await ended[0].error))
+    }
+
+    /// Cancels its request while it puts back what the last attempt has brought.
+    private final class CancellingDelegate: DataTaskDelegate, @unchecked Sendable {  // as its superclass
+        let request = Lock<Request?>(nil)
+        let isResetting = Lock(false)
+        let hasEndedInBetween = Lock(false)
+
+        override func reset() {
+            isResetting.withLock { $0 = true }
+            request.withLock { $0 }?.cancel()
+            super.reset()
+            isResetting.withLock { $0 = false }
+        }
+
+        override func finish() {
+            if isResetting.withLock({ $0 }) { hasEndedInBetween.withLock { $0 = true } }
+            super.finish()
+        }
+    }
+
+    @Test("a request that is cancelled while its next attempt is made ready ends behind that, and starts nothing")
+    func cancelledAtBeginning() async throws {
+        let mock = MockTransport.answering(500, [:], "page")
+        let manager = manager(mock)
+        manager.retrier = Self.retrier
+        let delegate = CancellingDelegate(session: manager.session, sessionDelegate: manager.delegate)
+        let requestable = try Requestable("http://mock/", .get, nil)
+        let request = DataRequest(original: .success(.data(requestable, nil)), delegate: delegate)
+        delegate.request.withLock { $0 = request }
+        let response = await manager.perform(request).validate().serializingString().response
+        delegate.request.withLock { $0 = nil }
+        #expect(isCancelled(response.error))
+        #expect(response.data == Data())
+        #expect(!delegate.hasEndedInBetween.withLock { $0 })
+        #expect(mock.started.count == 1)
+    }
+
+    @Test("the time limit of one challenge's wait is not that of the next one's")
+    func waits() {
+        let authentication = RequestAuthentication()
+        let first = authentication.wait {}
+        let second = authentication.wait {}
+        #expect(authentication.waitEnded(first) == nil)
+        #expect(authentication.waitEnded(second) != nil)
+        #expect(authentication.waitEnded(second) == nil)
+    }
+
+    // MARK: Suspension
+
+    /// Hears of a suspension only after another thread has taken it back.
+    private final class OvertakenTransport: Transport {
+        let told = Inbox<Bool>()
+        let overtake = Lock<@Sendable () -> Void>({})
+
+        func start(_ request: TransferRequest, id: Int, observer: any TransferObserver) {}
+        func cancel(_ id: Int) {}
+        func resumeReceiving(_ id: Int) {}
+        func openStream(_ request: StreamTransferRequest, id: Int, observer: any StreamTransferObserver) {}
+        func send(_ bytes: Data, endOfStream: Bool, on id: Int) {}
+        func shutDown() {}
+
+        func setSuspended(_ suspended: Bool, of id: Int) {
+            if suspended { overtake.withLock { $0 }() }
+            told.put(suspended)
+        }
+    }
+
+    @Test("a transfer that the cache lets through goes on when it was resumed while its suspension was told")
+    func overtakenResumption() throws {
+        let base = OvertakenTransport()
+        let manager = manager(MockTransport())
+        let cache = URLCache(memoryCapacity: 1 << 20, diskCapacity: 0, diskPath: nil)
+        var request = try TransferRequest(plain: "http://mock/", method: .get, headers: [:], body: nil, in: manager.session)
+        request.cachePolicy = .reloadIgnoringLocalCacheData
+        let transfer = CachedTransfer(
+            id: 1, request: request, observer: DataTaskDelegate(session: manager.session, sessionDelegate: manager.delegate), base: base,
+            store: AnswerStore(cache: cache), queue: DispatchQueue(label: "test")
+        ) {}
+        let box = Lock<CachedTransfer?>(transfer)
+        base.overtake.withLock { $0 = { box.withLock { $0 }?.setSuspended(false) } }
+        transfer.setSuspended(true)
+        transfer.begin()
+        #expect(base.told.all.last == false)
+        #expect(base.told.all.contains(true))
+        box.withLock { $0 = nil }
+    }
+}
