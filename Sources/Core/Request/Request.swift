@@ -102,9 +102,13 @@ open class Request: @unchecked Sendable {  // the state is the delegate's, behin
         if session.isMonitored { session.tellMonitors { [self] in $0.requestDidResume(self) } }
     }
 
-    /// Stops the request for a while: nothing is sent or received.
+    /// Stops the request for a while: nothing is sent or received, until ``resume()``. Also while a retry is due or a credential is
+    /// refreshed: then the next attempt waits.
     open func suspend() {
-        task?.suspend()
+        delegate.state.withLock { state in
+            state.isSuspended = true
+            return state.task
+        }?.suspend()
         if session.isMonitored { session.tellMonitors { [self] in $0.requestDidSuspend(self) } }
     }
 

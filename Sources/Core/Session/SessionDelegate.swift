@@ -161,7 +161,7 @@ open class SessionDelegate: @unchecked Sendable {  // everything mutable is behi
             request.session.tellMonitors { $0.request(request, didCreate: task) }
             forget(request)
             if let old { self[old] = nil }
-            if isRetry { task.resume() } else { resumeFirst(task, of: request, by: manager) }
+            if isRetry { resume(task, of: request) } else { resumeFirst(task, of: request, by: manager) }
         } catch let pending as PendingAdaptation {
             prepare(pending, of: request, attempt: attempt, isRetry: isRetry)
         } catch {
@@ -171,8 +171,11 @@ open class SessionDelegate: @unchecked Sendable {  // everything mutable is behi
 
     /// Starts the first task of a request that had to wait for it, as the manager would have done at once.
     private func resumeFirst(_ task: SessionTask, of request: Request, by manager: SessionManager) {
-        if manager.startRequestsImmediately || request.delegate.state.withLock({ $0.isResumed }) {
-            request.resume()
+        let (isResumed, isSuspended) = request.delegate.state.withLock { ($0.isResumed, $0.isSuspended) }
+        if (manager.startRequestsImmediately || isResumed) && !isSuspended {
+            request.delegate.noteStart()
+            resume(task, of: request)
+            if request.session.isMonitored { request.session.tellMonitors { $0.requestDidResume(request) } }
         } else if request.session.isInvalidated, task.claimUnstarted() {
             task.completeUnstarted(with: CurlewError.sessionInvalidated)
         }

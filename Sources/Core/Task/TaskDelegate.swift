@@ -26,6 +26,10 @@ open class TaskDelegate: @unchecked Sendable {  // the state is behind a lock
         var retryCount: UInt = 0
         /// Whether the request was told to start, be there a task or not yet.
         var isResumed = false
+        /// Whether the request was told to stop for a while: that counts for the task of the next attempt, too.
+        var isSuspended = false
+        /// Whether monitors and the session's delegate know of the end: a validation that came late does not end the request again.
+        var endIsTold = false
         /// Whether the request has been among those that wait for a retrier or its delay.
         var hasWaited = false
         var startTime: CFAbsoluteTime?
@@ -197,7 +201,10 @@ open class TaskDelegate: @unchecked Sendable {  // the state is behind a lock
     @discardableResult
     func noteStart(byUser: Bool = false) -> SessionTask? {
         state.withLock { state in
-            if byUser { state.isResumed = true }
+            if byUser {
+                state.isResumed = true
+                state.isSuspended = false
+            }
             if state.startTime == nil { state.startTime = CFAbsoluteTime.now }
             return state.task
         }
