@@ -221,4 +221,29 @@ import Testing
         await #expect(throws: CurlewError.self) { try await request.end() }
         #expect(mock.opened.count == 1)
     }
+
+    @Test("an adapter that throws after a wait is a failure about which the retrier is asked", arguments: [true, false])
+    func adapterAfterWait(isRetried: Bool) async {
+        let mock = MockTransport.answering(200, [:], "answer")
+        let manager = SessionManager(mock: mock)
+        let calls = Lock(0)
+        manager.adapter = Adapting { request in
+            switch calls.withLock({ calls -> Int in
+                calls += 1
+                return calls
+            }) {
+            case 1: throw PendingAdaptation { _, done in done(.success(())) }
+            case 2: throw UserError()
+            default: return request
+            }
+        }
+        let asked = Inbox<UserError?>()
+        manager.retrier = Retrying { _, error, completion in
+            asked.put(error as? UserError)
+            completion(isRetried, 0)
+        }
+        let response = await manager.request("http://mock/").serializingString().response
+        #expect(asked.all == [UserError()])
+        #expect(isRetried ? response.value == "answer" : response.error as? UserError == UserError())
+    }
 }

@@ -165,7 +165,16 @@ open class SessionDelegate: @unchecked Sendable {  // everything mutable is behi
         } catch let pending as PendingAdaptation {
             prepare(pending, of: request, attempt: attempt, isRetry: isRetry)
         } catch {
-            endRetrying(request, with: error)
+            notAdapted(request, because: error, attempt: attempt, isRetry: isRetry)
+        }
+    }
+
+    /// Starts a task unless the user has suspended the request while there was none; the last word counts.
+    private func resume(_ task: SessionTask, of request: Request) {
+        while !request.delegate.state.withLock({ $0.isSuspended }) {
+            task.resume()
+            guard request.delegate.state.withLock({ $0.isSuspended }) else { return }
+            task.suspend()
         }
     }
 
@@ -206,9 +215,13 @@ open class SessionDelegate: @unchecked Sendable {  // everything mutable is behi
         }
     }
 
-    /// A failure before the first attempt is an adapter's like any other, about which the retriers are asked; in a retry it is the end.
     private func prepared(_ result: Result<Void, any Error>, _ request: Request, attempt: Int, isRetry: Bool) {
         guard case .failure(let error) = result else { return retry(request, attempt: attempt, isRetry: isRetry) }
+        notAdapted(request, because: error, attempt: attempt, isRetry: isRetry)
+    }
+
+    /// A failure before the first attempt is an adapter's like any other, about which the retriers are asked; in a retry it is the end.
+    private func notAdapted(_ request: Request, because error: any Error, attempt: Int, isRetry: Bool) {
         guard !isRetry else { return endRetrying(request, with: error) }
         let isWaiting = request.delegate.state.withLock { state in
             guard state.lifecycle.isRetrying(attempt), state.lifecycle.retryingEnded() else { return false }
