@@ -19,7 +19,7 @@ extension Request {
     }
 
     fileprivate func addValidator(_ validator: Validator) {
-        delegate.state.withLock { $0.validators.append(validator) }
+        delegate.state.withLock { $0.add(validator) }
     }
 
     fileprivate func addStatusValidator<S: Sequence>(_ statusCodes: S) where S.Element == Int {

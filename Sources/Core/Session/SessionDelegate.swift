@@ -80,7 +80,7 @@ open class SessionDelegate: @unchecked Sendable {  // everything mutable is behi
             request.delegate.run(validator, on: request)
         }
         request.delegate.deliver()
-        if request.session.isMonitored { tellMonitorsOfEnd(of: request) }
+        if request.session.isMonitored, !request.delegate.endIsTold { tellMonitorsOfEnd(of: request) }
         guard request.delegate.ownError != nil, let error = request.delegate.error else { return finish(request) }
         if let pending = error as? PendingAdaptation { return wait(for: pending, of: request) }
         considerRetry(of: request, after: error)
@@ -244,8 +244,9 @@ open class SessionDelegate: @unchecked Sendable {  // everything mutable is behi
 
     /// Tells those who want to know, and ends the request.
     private func finish(_ request: Request) {
-        guard let tell = closures.withLock({ $0.taskDidComplete }) else { return release(request) }
-        guard let task = request.task else { return release(request) }
+        guard let tell = closures.withLock({ $0.taskDidComplete }), let task = request.task, !request.delegate.endIsTold else {
+            return release(request)
+        }
         request.session.queue.async {
             tell(request.session, task, request.delegate.error)
             self.release(request)
@@ -254,11 +255,11 @@ open class SessionDelegate: @unchecked Sendable {  // everything mutable is behi
 
     /// Forgets the request before its handlers run: they may begin another attempt.
     private func release(_ request: Request) {
-        let (task, hasWaited) = request.delegate.state.withLock { ($0.task, $0.hasWaited) }
+        let (task, hasWaited, endIsTold) = request.delegate.state.withLock { ($0.task, $0.hasWaited, $0.endIsTold) }
         if let task { self[task] = nil }
         if hasWaited { forget(request) }
         request.delegate.finish()
-        if request.session.isMonitored { request.session.tellMonitors { $0.requestDidFinish(request) } }
+        if request.session.isMonitored, !endIsTold { request.session.tellMonitors { $0.requestDidFinish(request) } }
     }
 
     private func tellMonitorsOfEnd(of request: Request) {

@@ -146,12 +146,15 @@ open class TaskDelegate: @unchecked Sendable {  // the state is behind a lock
         let (waiter, others) = state.withLock { state -> (Waiter?, [Waiter]) in
             guard state.lifecycle.finish() else { return (nil, []) }
             if state.endTime == nil { state.endTime = CFAbsoluteTime.now }
+            state.endIsTold = true
             defer {
                 state.waiter = nil
                 if !state.otherWaiters.isEmpty { state.otherWaiters = [] }
             }
             // Inside the lock, where a late validation holds them back again.
             state.handlers.release()
+            // Nothing is validated any more, and what a validation captures may hold the request.
+            if state.lifecycle.hasHandler { state.forgetValidators() }
             return (state.waiter, state.otherWaiters)
         }
         waiter?.call()
@@ -185,6 +188,7 @@ open class TaskDelegate: @unchecked Sendable {  // the state is behind a lock
             state.startTime = CFAbsoluteTime.now
             state.initialResponseTime = nil
             state.endTime = nil
+            state.endIsTold = false
             return true
         }
     }
@@ -461,5 +465,16 @@ extension TaskDelegate.State {
 
 extension CFAbsoluteTime {
     /// The time now, in seconds since the first instant of 2001, UTC.
+    /// Adds a validation, unless the end of the request can't change any more.
+    mutating func add(_ validator: Validator) {
+        guard lifecycle.stage != .finished || !lifecycle.hasHandler else { return }
+        validators.append(validator)
+    }
+
+    fileprivate mutating func forgetValidators() {
+        validators = []
+        nextValidator = 0
+    }
+
     static var now: CFAbsoluteTime { Date().timeIntervalSinceReferenceDate }
 }
