@@ -21,7 +21,10 @@ public struct TransferOptions: Sendable, Hashable {
 
     /// The longest time for the whole transfer, waiting for a connection included.
     ///
-    /// `nil` by default. Redirects are part of the whole; each retry begins anew.
+    /// `nil` by default. Redirects and answered challenges are part of the whole; each retry begins anew. It counts what the transfers
+    /// take, and so the time in which one waits for a closure that decides about its response or its server, or for a suspension to end.
+    /// What comes between and around them does not count: an adapter, a validation or a retrier, the delay before a retry, and a closure
+    /// that decides about a response when all of it has come.
     public var totalTimeout: Duration?
 
     /// The longest wait for a free connection to the host when ``maximumConnectionsPerHost`` are busy.

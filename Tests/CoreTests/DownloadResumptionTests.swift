@@ -51,16 +51,95 @@ private func contents(of directory: URL) throws -> [String] {
         #expect(try contents(of: temporary.url).isEmpty)
     }
 
-    @Test("the part file goes with the last response, unless its resume data was taken", arguments: [true, false])
-    func ownership(_ isTaken: Bool) async throws {
-        let manager = manager(.answering(inTurn: [Self.cut]))
+    /// A download whose file has a hidden name while it is written, or, where the file system can, none.
+    private func download(
+        _ manager: SessionManager, isNamed: Bool, to url: URL? = nil, options: DownloadRequest.DownloadOptions = []
+    ) -> DownloadRequest {
+        manager.startRequestsImmediately = false
+        let request = url.map { manager.download("http://mock/", to: $0, options: options) } ?? manager.download("http://mock/")
+        request.downloadDelegate.namesFiles = isNamed
+        request.resume()
+        return request
+    }
+
+    @Test("a failed download has a file when its resume data is read, and none before", arguments: [true, false], [true, false])
+    func ownership(_ isTaken: Bool, isNamed: Bool) async throws {
+        let mock = MockTransport.answering(inTurn: [Self.cut, Self.rest])
+        let manager = manager(mock)
+        let left = Inbox<Int>()
+        var data: Data?
         do {
-            let response = await manager.download("http://mock/").serializingData().response
-            #expect(try contents(of: temporary.url).count == 1)
-            if isTaken { #expect(response.resumeData != nil) }
+            let request = download(manager, isNamed: isNamed)
+            request.response { [temporary] _ in left.put((try? contents(of: temporary.url).count) ?? -1) }
+            let response = await request.serializingData().response
+            #expect(await left[0] == 0)
+            #expect(try contents(of: temporary.url).isEmpty)
             #expect(response.debugDescription.contains("[ResumeData]: "))
+            if isTaken {
+                let taken = try #require(response.resumeData)
+                data = taken
+                let names = try contents(of: temporary.url)
+                #expect(try names.map { try String(contentsOf: temporary.file($0), encoding: .utf8) } == ["half"])
+                #expect(response.resumeData == taken && request.resumeData == taken)
+            }
         }
-        #expect(await eventually { (try? contents(of: temporary.url).count) == (isTaken ? 1 : 0) })
+        guard let data else { return #expect(await eventually { (try? contents(of: temporary.url).isEmpty) == true }) }
+        manager.startRequestsImmediately = true
+        #expect(await manager.download(resumingWith: data).serializingString().response.value == "halfrest")
+    }
+
+    @Test(
+        "a retry goes on with a file that has no name, and with one that the retrier has given a name",
+        arguments: [true, false], [true, false])
+    func retried(isTaken: Bool, isNamed: Bool) async throws {
+        let mock = MockTransport.answering(inTurn: [Self.cut, Self.rest])
+        let manager = manager(mock)
+        let taken = Inbox<Data?>()
+        manager.retrier = Retrying { request, _, completion in
+            if isTaken { taken.put((request as? DownloadRequest)?.resumeData) }
+            completion(true, 0)
+        }
+        let request = download(manager, isNamed: isNamed, to: directory.file("file"))
+        #expect(await request.serializingString().response.value == "halfrest")
+        #expect(await mock.started[1].request.headers["Range"] == "bytes=4-")
+        #expect(try contents(of: directory.url) == ["file"])
+        #expect(!isTaken || taken.all.compactMap { $0 }.count == 1)
+        #expect(request.resumeData == nil)
+    }
+
+    @Test(
+        "an error page in between leaves what there is to go on from, and its file is no part of that",
+        arguments: ["known", "asked", "none"], [true, false])
+    func pageBetween(_ kind: String, isNamed: Bool) async throws {
+        let mock = MockTransport.answering(inTurn: [Self.cut, .response(503, [:], "page"), Self.rest])
+        let manager = manager(mock)
+        manager.retrier = Retrying { _, _, completion in completion(true, 0) }
+        manager.startRequestsImmediately = false
+        let target = directory.file("file")
+        let request =
+            switch kind {
+            case "known": manager.download("http://mock/", to: target)
+            case "asked": manager.download("http://mock/") { _, _ in (target, []) }
+            default: manager.download("http://mock/")
+            }
+        request.downloadDelegate.namesFiles = isNamed
+        request.resume()
+        let response = await request.validate().serializingString().response
+        #expect(response.value == "halfrest")
+        #expect(await mock.started[2].request.headers["Range"] == "bytes=4-")
+        #expect(try contents(of: directory.url) == (kind == "none" ? [] : ["file"]))
+        #expect(try contents(of: temporary.url).count == (kind == "none" ? 1 : 0))
+    }
+
+    @Test("an error page that nobody refuses is the end, and nothing else is left", arguments: [true, false])
+    func pageAtEnd(isNamed: Bool) async throws {
+        let mock = MockTransport.answering(inTurn: [Self.cut, .response(503, [:], "page")])
+        let manager = manager(mock)
+        manager.retrier = Retrying { _, _, completion in completion(true, 0) }
+        let response = await download(manager, isNamed: isNamed, to: directory.file("file")).serializingString().response
+        #expect(response.value == "page")
+        #expect(response.resumeData == nil)
+        #expect(try contents(of: directory.url) == ["file"])
     }
 
     @Test("without a validator, of a coded body and of other methods there is no resume data")
@@ -223,6 +302,7 @@ private func contents(of directory: URL) throws -> [String] {
         #expect((response.resumeData != nil) == isWanted)
         #expect((request.resumeData != nil) == isWanted)
         #expect((request.delegate.data != nil) == isWanted)
+        // The data was read.
         #expect(try contents(of: temporary.url).count == (isWanted ? 1 : 0))
         request.cancel(createResumeData: false)
         #expect(try contents(of: temporary.url).count == (isWanted ? 1 : 0))
@@ -323,7 +403,9 @@ private func contents(of directory: URL) throws -> [String] {
             exchange.perform(.head(200, Self.head), .bytes(Data("\(index)\(index)\(index)\(index)".utf8)))
             #expect(await eventually { exchange.actions.count == 2 })
         }
-        #expect(try contents(of: directory.url).count == 3)
+        // The other one's file has no name, where the file system can do that.
+        let isNamed = try PartFile(in: temporary.url).isNamed
+        #expect(try contents(of: directory.url).count == (isNamed ? 3 : 2))
         for index in 0..<2 {
             await mocks[index].started[0].perform(.bytes(Data("rest".utf8)), .complete())
             let text = "\(index)\(index)\(index)\(index)rest"

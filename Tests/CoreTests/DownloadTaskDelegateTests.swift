@@ -105,6 +105,59 @@ private func codeOf(_ error: (any Error)?) -> CocoaError.Code? { (error as? Coco
         #expect(codeOf(response.error) == (making ? nil : .fileNoSuchFile))
     }
 
+    @Test("a file has no name before it is whole, where the file system can do that", arguments: ["known", "asked", "none"])
+    func unnamed(_ kind: String) async throws {
+        let mock = MockTransport()
+        let manager = manager(mock)
+        let canBeUnnamed = try !PartFile(in: temporary.url).isNamed
+        let target = directory.file("file")
+        let request =
+            switch kind {
+            case "known": manager.download("http://mock/", to: target)
+            case "asked": manager.download("http://mock/") { _, _ in (target, []) }
+            default: manager.download("http://mock/")
+            }
+        let exchange = await mock.started[0]
+        exchange.perform(.head(200), .bytes(Data("text".utf8)))
+        #expect(await eventually { exchange.actions.count == 2 })
+        let names = try contents(of: kind == "known" ? directory.url : temporary.url)
+        // What the system needs for the look above is gone by then.
+        #expect(names.filter { $0.hasSuffix(".part") }.count == (canBeUnnamed ? 0 : 1) || !canBeUnnamed)
+        exchange.perform(.complete())
+        #expect(await request.serializingString().response.value == "text")
+        #expect(try contents(of: directory.url) == (kind == "none" ? [] : ["file"]))
+    }
+
+    @Test("a validation of one's own finds the file where it was written", arguments: [true, false])
+    func validated(_ isAccepted: Bool) async throws {
+        let manager = manager(.answering(200, [:], "text"))
+        let seen = Inbox<String?>()
+        let request = manager.download("http://mock/", to: directory.file("file")).validate { _, _, file, _ in
+            seen.put(file.flatMap { try? String(contentsOf: $0, encoding: .utf8) })
+            return isAccepted ? .success : .failure(UserError())
+        }
+        #expect(await request.serializingString().response.value == (isAccepted ? "text" : nil))
+        #expect(seen.all == ["text"])
+        #expect(try contents(of: directory.url) == (isAccepted ? ["file"] : []))
+    }
+
+    @Test("a refused file goes when its request ends while a retry is due", arguments: ["cancel", "invalidate"], [true, false])
+    func refusedWhileWaiting(_ end: String, isAsked: Bool) async throws {
+        let manager = manager(.answering(500, [:], "page"))
+        let asked = Inbox<RequestRetryCompletion>()
+        manager.retrier = Retrying { _, _, completion in asked.put(completion) }
+        let left = Inbox<[String]>()
+        let request = isAsked ? manager.download("http://mock/") { file, _ in (file, []) } : manager.download("http://mock/")
+        request.validate().response { [temporary] _ in left.put((try? contents(of: temporary.url)) ?? ["none"]) }
+        (await asked[0])(true, 3600)
+        #expect(try contents(of: temporary.url).count == 1)
+        if end == "cancel" { request.cancel() } else { manager.invalidateAndCancel() }
+        #expect(await left[0] == [])
+        let response = await request.serializingURL().response
+        #expect(end == "cancel" ? isCancelled(response.error) : isInvalidated(response.error))
+        #expect(response.temporaryURL == nil)
+    }
+
     @Test("failed and cancelled downloads leave no file", arguments: [true, false], [true, false])
     func failures(_ isCancelled: Bool, _ isKnown: Bool) async throws {
         let mock = MockTransport()

@@ -18,8 +18,8 @@ private func codeOf(_ error: (any Error)?) -> CocoaError.Code? { (error as? Coco
 
     init() throws { directory = try TemporaryDirectory() }
 
-    private func write(_ text: String, for name: String) throws -> PartFile {
-        let file = try PartFile(in: directory.url, for: name)
+    private func write(_ text: String, for name: String, isNamed: Bool = true) throws -> PartFile {
+        let file = try PartFile(in: directory.url, for: name, isNamed: isNamed)
         try Data(text.utf8).withUnsafeBytes { try file.write($0) }
         try file.close()
         return file
@@ -29,21 +29,58 @@ private func codeOf(_ error: (any Error)?) -> CocoaError.Code? { (error as? Coco
         "a file is hidden until it is whole, whatever its name",
         arguments: [
             "file.txt", "with spaces", "naïve-日本語.txt", String(repeating: "n", count: 255), String(repeating: "é", count: 127), ".dot",
-        ])
-    func names(_ name: String) throws {
-        let file = try write("text", for: name)
+        ], [true, false])
+    func names(_ name: String, isNamed: Bool) throws {
+        let file = try write("text", for: name, isNamed: isNamed)
         let parts = try contents(of: directory.url)
-        #expect(parts.count == 1 && parts.allSatisfy { $0.hasPrefix(".") && $0.hasSuffix(".part") })
+        #expect(parts.count == (file.isNamed ? 1 : 0) && parts.allSatisfy { $0.hasPrefix(".") && $0.hasSuffix(".part") })
         let target = directory.file(name)
         try file.move(to: target, replacing: false, creatingDirectories: false)
         #expect(try contents(of: directory.url) == [name])
         #expect(try String(contentsOf: target, encoding: .utf8) == "text")
     }
 
-    @Test("what is there stays unless it is to be replaced")
-    func existing() throws {
+    @Test("a file without a name gets a hidden one that is free, and can lose it again", arguments: [true, false])
+    func hiddenName(isNamed: Bool) throws {
+        let file = try write("text", for: "file", isNamed: isNamed)
+        // Somebody else's is not replaced.
+        if !file.isNamed { try Data("other".utf8).write(to: file.url) }
+        let others = try contents(of: directory.url).filter { $0 != file.url.lastPathComponent || !file.isNamed }
+        try file.giveName()
+        #expect(try contents(of: directory.url).count == others.count + 1)
+        #expect(try String(contentsOf: file.url, encoding: .utf8) == "text")
+        #expect(PartFile.isName(file.url.lastPathComponent))
+        file.takeName()
+        #expect(try contents(of: directory.url) == others)
+        #expect(file.length == 4)
+        file.goOn()
+        #expect(file.offset == 4)
+        try Data("more".utf8).withUnsafeBytes { try file.write($0) }
+        try file.close()
+        // What has lost its name is copied.
+        try file.giveName()
+        #expect(try String(contentsOf: file.url, encoding: .utf8) == "textmore")
+        file.discard()
+        #expect(try contents(of: directory.url) == others)
+    }
+
+    @Test("a file without a name that can't get one says so, and leaves nothing")
+    func noName() throws {
+        let place = directory.file("place")
+        try FileManager.default.createDirectory(at: place, withIntermediateDirectories: false)
+        let file = try PartFile(in: place, for: "file")
+        file.takeName()
+        try FileManager.default.removeItem(at: place)
+        let error = #expect(throws: CocoaError.self) { try file.giveName() }
+        #expect(codeOf(error) == .fileNoSuchFile)
+        #expect(!file.isNamed)
+        file.discard()
+    }
+
+    @Test("what is there stays unless it is to be replaced", arguments: [true, false])
+    func existing(isNamed: Bool) throws {
         let target = try directory.write(Data("old".utf8), to: "file")
-        let file = try write("new", for: "file")
+        let file = try write("new", for: "file", isNamed: isNamed)
         let error = #expect(throws: CocoaError.self) { try file.move(to: target, replacing: false, creatingDirectories: false) }
         #expect(codeOf(error) == .fileWriteFileExists)
         #expect(try String(contentsOf: target, encoding: .utf8) == "old")
@@ -52,11 +89,11 @@ private func codeOf(_ error: (any Error)?) -> CocoaError.Code? { (error as? Coco
         #expect(try contents(of: directory.url) == ["file"])
     }
 
-    @Test("a directory at the destination is an error and stays", arguments: [false, true])
-    func existingDirectory(isReplaced: Bool) throws {
+    @Test("a directory at the destination is an error and stays", arguments: [false, true], [false, true])
+    func existingDirectory(isReplaced: Bool, isNamed: Bool) throws {
         let target = directory.file("sub")
         try FileManager.default.createDirectory(at: target, withIntermediateDirectories: true)
-        let file = try write("new", for: "sub")
+        let file = try write("new", for: "sub", isNamed: isNamed)
         let error = #expect(throws: CocoaError.self) {
             try file.move(to: target, replacing: isReplaced, creatingDirectories: false)
         }
@@ -64,10 +101,10 @@ private func codeOf(_ error: (any Error)?) -> CocoaError.Code? { (error as? Coco
         #expect(try contents(of: target).isEmpty)
     }
 
-    @Test("directories are made only when asked for")
-    func directories() throws {
+    @Test("directories are made only when asked for", arguments: [true, false])
+    func directories(isNamed: Bool) throws {
         let target = directory.url.appendingPathComponent("a/b/file")
-        let file = try write("new", for: "file")
+        let file = try write("new", for: "file", isNamed: isNamed)
         let error = #expect(throws: CocoaError.self) { try file.move(to: target, replacing: false, creatingDirectories: false) }
         #expect(codeOf(error) == .fileNoSuchFile)
         try file.move(to: target, replacing: false, creatingDirectories: true)
@@ -82,9 +119,9 @@ private func codeOf(_ error: (any Error)?) -> CocoaError.Code? { (error as? Coco
         #expect(error?.userInfo["NSFilePath"] as? String == directory.file(name).path)
     }
 
-    @Test("large pieces and small ones make one file")
-    func pieces() throws {
-        let file = try PartFile(in: directory.url)
+    @Test("large pieces and small ones make one file", arguments: [true, false])
+    func pieces(isNamed: Bool) throws {
+        let file = try PartFile(in: directory.url, isNamed: isNamed)
         var expected = Data()
         for count in [1, 300_000, 17, 262_144, 262_143, 5, 0] {
             let piece = Data(repeating: UInt8(truncatingIfNeeded: count), count: count)
@@ -92,6 +129,7 @@ private func codeOf(_ error: (any Error)?) -> CocoaError.Code? { (error as? Coco
             try piece.withUnsafeBytes { try file.write($0) }
         }
         try file.close()
+        try file.giveName()
         #expect(try Data(contentsOf: file.url) == expected)
         file.discard()
         #expect(try contents(of: directory.url).isEmpty)
@@ -112,7 +150,7 @@ private func codeOf(_ error: (any Error)?) -> CocoaError.Code? { (error as? Coco
     #if os(Linux)
     @Test("an error of bytes that had waited is thrown by the next write, once, and ends the writing")
     func lateError() async throws {
-        let file = try PartFile(in: directory.url)
+        let file = try PartFile(in: directory.url, isNamed: true)
         let descriptor = try #require(
             try contents(of: URL(fileURLWithPath: "/proc/self/fd")).compactMap { Int32($0) }.first { descriptor in
                 let target = try? FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/fd/\(descriptor)")
@@ -137,9 +175,11 @@ private func codeOf(_ error: (any Error)?) -> CocoaError.Code? { (error as? Coco
     }
     #endif
 
-    @Test("new files have the rights that new files have")
-    func permissions() throws {
-        let file = try write("text", for: "file")
+    @Test("new files have the rights that new files have, also one that had lost its name", arguments: [true, false], [true, false])
+    func permissions(isNamed: Bool, hasLostName: Bool) throws {
+        let file = try write("text", for: "file", isNamed: isNamed)
+        if hasLostName { file.takeName() }
+        try file.giveName()
         let ours = try FileManager.default.attributesOfItem(atPath: file.url.path)[.posixPermissions] as? Int
         #expect(FileManager.default.createFile(atPath: directory.file("other").path, contents: Data()))
         let other = try FileManager.default.attributesOfItem(atPath: directory.file("other").path)[.posixPermissions] as? Int
@@ -148,15 +188,15 @@ private func codeOf(_ error: (any Error)?) -> CocoaError.Code? { (error as? Coco
 
     @Test(
         "a file is copied to another file system", .enabled(if: FileManager.default.fileExists(atPath: "/dev/shm")),
-        arguments: [true, false])
-    func otherFileSystem(_ replacing: Bool) throws {
+        arguments: [true, false], [true, false])
+    func otherFileSystem(_ replacing: Bool, isNamed: Bool) throws {
         let elsewhere = URL(fileURLWithPath: "/dev/shm/curlew-\(UUID().uuidString)")
         try FileManager.default.createDirectory(at: elsewhere, withIntermediateDirectories: true)
         defer { try? FileManager.default.removeItem(at: elsewhere) }
         let text = String(repeating: "text", count: 200_000)
         let target = elsewhere.appendingPathComponent("file")
         try Data("old".utf8).write(to: target)
-        let file = try write(text, for: "file")
+        let file = try write(text, for: "file", isNamed: isNamed)
         if replacing {
             try file.move(to: target, replacing: true, creatingDirectories: false)
             #expect(try contents(of: directory.url).isEmpty)

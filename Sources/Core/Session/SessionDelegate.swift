@@ -239,7 +239,11 @@ open class SessionDelegate: @unchecked Sendable {  // everything mutable is behi
     /// Ends a request that will not be tried again, with another error than the one about which the retrier was asked.
     func end(_ request: Request, with error: any Error) {
         request.delegate.state.withLock { $0.error = error }
-        finish(request)
+        guard request.delegate.hasLeftovers else { return finish(request) }
+        request.session.queue.async {
+            request.delegate.removeLeftovers()
+            self.finish(request)
+        }
     }
 
     /// Tells those who want to know, and ends the request.

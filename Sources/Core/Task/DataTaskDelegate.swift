@@ -82,10 +82,10 @@ class DataTaskDelegate: TaskDelegate, @unchecked Sendable {  // as its superclas
             state.total = length
             return state.progress
         }
+        progress?.setTotal(length > 0 && isHeadRequest ? 0 : length)
         guard waitsForReader else { return mayKeep(head) ? .proceed : refuse(head) }
         let isRead = bodyState.withLock { state in
-        progress?.setTotal(length > 0 && isHeadRequest ? 0 : length)
-            if case .streamed = state.body { return true }
+            guard state.isKept else { return true }
             state.isHeldAtHead = !state.isWanted
             return state.isWanted
         }
@@ -100,11 +100,11 @@ class DataTaskDelegate: TaskDelegate, @unchecked Sendable {  // as its superclas
         return isHeadRequest
     }
 
-    /// Fails the request before a byte of its body is received: at once if a task awaits it, else after ``SessionDelegate/waitForHandler``,
-    /// as a `stream` closure chained to it may still ask for the body in pieces.
     /// Whether no body comes, whatever length is announced (RFC 9110, section 9.3.2).
     private var isHeadRequest: Bool { state.withLock { $0.task }?.currentTransfer?.method == .head }
 
+    /// Fails the request before a byte of its body is received: at once if a task awaits it, else after ``SessionDelegate/waitForHandler``,
+    /// as a `stream` closure chained to it may still ask for the body in pieces.
     private func refuse(_ head: ResponseHead) -> ReceiveAction {
         guard let task = state.withLock({ $0.isAwaited ? nil : $0.task }) else {
             failForLength(of: head)
@@ -224,14 +224,14 @@ class DataTaskDelegate: TaskDelegate, @unchecked Sendable {  // as its superclas
     }
 
     /// A buffer that gets the body from now on, what has come first. What another one has got stays there.
-    func makeBuffer() -> BodyBuffer {
-        let buffer = BodyBuffer { [weak self] in self?.state.withLock { $0.task }?.resumeReceiving() }
     ///
     /// A body that goes to a file stays there: the buffer gets nothing.
+    func makeBuffer() -> BodyBuffer {
+        let buffer = BodyBuffer { [weak self] in self?.state.withLock { $0.task }?.resumeReceiving() }
         bodyState.withLock { state in
+            if case .file = state.body { return }
             if case .kept(let data) = state.body, !data.isEmpty { _ = data.withUnsafeBytes { buffer.append($0) } }
             state.body = .streamed(buffer)
-            if case .file = state.body { return }
         }
         releaseHead()
         return buffer
@@ -261,6 +261,7 @@ class DataTaskDelegate: TaskDelegate, @unchecked Sendable {  // as its superclas
         defer { file.discard() }
         do {
             try file.close()
+            try file.giveName()
             guard error == nil, let take = sessionDelegate.closures.withLock({ $0.downloadTaskDidFinishDownloadingToURL }),
                 let task = state.withLock({ $0.task })
             else { return }

@@ -19,7 +19,7 @@ final class DownloadResumption: Sendable {
         var offset: Int64?
         /// Whether anything is to be left for later.
         var isWanted = true
-        /// Whether the part file is to be removed if nobody takes the resume data.
+        /// Whether nothing is to be left of the part file if nobody takes the resume data.
         var isOurs = false
         var kept: KeptPart?
     }
@@ -35,7 +35,7 @@ final class DownloadResumption: Sendable {
     ///   - destination: where the file goes, if what comes is to be found there by whoever asks again.
     init(record: ResumeRecord? = nil, destination: URL? = nil) {
         stableURL = destination.map { PartFile.stableURL(for: $0) }
-        state = Lock(State(record: record, kept: record.map { KeptPart($0, isRemoved: false) }))
+        state = Lock(State(record: record, kept: record.map { KeptPart($0) }))
     }
 
     deinit {
@@ -65,18 +65,21 @@ final class DownloadResumption: Sendable {
     func prepare(_ transfer: inout TransferRequest, _ request: ResumableRequest?) {
         // A range of the user's own is another part of the file than ours; other methods know none (RFC 9110, section 14.2).
         let isPossible = transfer.method == .get && transfer.body == nil && transfer.headers.value(for: "Range") == nil
-        state.withLock { state in
+        let own = state.withLock { state -> PartFile? in
             state.request = isPossible ? request : nil
             state.file = nil
             state.offset = nil
-            // The file goes on being what it was: who has it next removes it or not.
-            state.isOurs = state.kept?.spare() ?? false
+            let kept = state.kept?.reclaim()
             state.kept = nil
+            // The file goes on being what it was: ours, or somebody's who removes it.
+            state.isOurs = kept?.file != nil
+            if let kept { state.record = kept.record }
+            return kept?.file
         }
         guard isPossible, let request else { return }
         // What is coded can't be resumed.
         if stableURL != nil { transfer.headers.update(name: "Accept-Encoding", value: "identity") }
-        guard let (record, file) = open(request) else { return }
+        guard let (record, file) = open(request, own) else { return }
         // Where the file is written, whatever else is asked of the system meanwhile.
         let offset = file.offset
         state.withLock { state in
@@ -90,8 +93,12 @@ final class DownloadResumption: Sendable {
     }
 
     /// The part file, opened, with its record; `nil` if there is nothing to go on from, or somebody else does.
-    private func open(_ request: ResumableRequest) -> (ResumeRecord, PartFile)? {
+    private func open(_ request: ResumableRequest, _ own: PartFile?) -> (ResumeRecord, PartFile)? {
         let known = state.withLock { $0.record }
+        if let own, let known {
+            guard known.url == request.url, own.offset > 0, own.offset <= known.total ?? .max else { return nil }
+            return (known, own)
+        }
         guard let url = known.map({ URL(fileURLWithPath: $0.partFile) }) ?? stableURL, let file = PartFile(continuing: url) else {
             return nil
         }
@@ -145,13 +152,13 @@ final class DownloadResumption: Sendable {
     }
 
     /// A part file for the whole, in a directory: that of the destination, or that of the session. What was there before goes.
-    func makeFile(_ head: ResponseHead, in directory: URL, for name: String) throws -> PartFile {
+    func makeFile(_ head: ResponseHead, in directory: URL, for name: String, isNamed: Bool = false) throws -> PartFile {
         let (old, request) = state.withLock { state in
             defer { state.record = nil }
             return (state.file, state.request)
         }
         let record = request.flatMap { ResumeRecord($0, head) }
-        let file = try stableFile(old, record) ?? PartFile(in: directory, for: name)
+        let file = try stableFile(old, record) ?? PartFile(in: directory, for: name, isNamed: isNamed)
         if let old, old !== file { remove(old) }
         state.withLock { state in
             state.file = nil
@@ -202,10 +209,10 @@ final class DownloadResumption: Sendable {
         let isKept = state.withLock { state in
             guard state.isWanted, length > 0, state.record?.partFile == file.url.path else { return false }
             state.record?.offset = length
-            state.kept = state.record.map { KeptPart($0, isRemoved: state.isOurs) }
+            state.kept = state.record.map { KeptPart($0, file, isOurs: state.isOurs) }
             return true
         }
-        if isKept { file.unlock() } else { discard(file) }
+        if !isKept { discard(file) }
         return isKept
     }
 
@@ -220,9 +227,10 @@ final class DownloadResumption: Sendable {
         file.discard()
     }
 
-    /// A file lies where it belongs.
+    /// A file lies where it belongs. That of an answer that was no part of the download leaves what there is to go on from.
     func forget(_ file: PartFile) {
         let isStable = state.withLock { state in
+            guard state.record?.partFile == file.url.path else { return false }
             defer { state.record = nil }
             return state.record?.isStable == true
         }
@@ -231,56 +239,93 @@ final class DownloadResumption: Sendable {
     }
 
     /// The attempt is over: a part file that it has not touched stays for later, one of no use goes.
-    func endAttempt() {
+    ///
+    /// - Parameter isAccepted: whether the request has its answer, and will not ask for the rest any more.
+    func endAttempt(isAccepted: Bool) {
         let (file, isUseful) = state.withLock { state in
             defer { state.file = nil }
             // What is whole is nothing to go on from, nor is what was refused.
             if state.file == nil, state.kept == nil { state.record = nil }
-            return (state.file, state.isWanted && state.offset != nil)
+            // What others find by its name, or the user has, is not ours to remove because of another answer.
+            return (state.file, state.isWanted && state.offset != nil && !(isAccepted && state.isOurs))
         }
         guard let file else { return }
         guard isUseful else { return discard(file) }
         try? file.close()
+        state.withLock { state in
+            state.kept = isAccepted ? nil : state.record.map { KeptPart($0, file, isOurs: state.isOurs) }
+        }
         file.unlock()
-        state.withLock { state in state.kept = state.record.map { KeptPart($0, isRemoved: state.isOurs) } }
     }
 }
 
-/// What a failed download has left. Its part file is removed with the last reference, unless the resume data was taken: then it is the user's.
+/// What a failed download has left. Nothing is left of its part file with the last reference, unless the resume data was taken: then it has a
+/// name, and is the user's.
 final class KeptPart: Sendable {
-    private let record: ResumeRecord
-    private let isRemoved: Lock<Bool>
+    private struct State {
+        var record: ResumeRecord
+        /// The part file without a name, as long as nobody has taken the data.
+        var file: PartFile?
+        /// Whether the next attempt has taken the file.
+        var isReclaimed = false
+    }
 
-    init(_ record: ResumeRecord, isRemoved: Bool) {
-        self.record = record
-        self.isRemoved = Lock(isRemoved)
+    private let state: Lock<State>
+
+    /// Keeps a record of a file that is not ours to remove.
+    init(_ record: ResumeRecord) {
+        state = Lock(State(record: record))
+    }
+
+    /// Keeps a closed file with its record.
+    ///
+    /// - Parameter isOurs: whether nothing of the file is to be left in the end.
+    init(_ record: ResumeRecord, _ file: PartFile, isOurs: Bool) {
+        if isOurs { file.takeName() }
+        state = Lock(State(record: record, file: isOurs ? file : nil))
+        file.unlock()
     }
 
     deinit {
-        if isRemoved.withLock({ $0 }) { unlink(record.partFile) }
+        state.withLock { $0.file }?.discard()
     }
 
-    /// The resume data, from now on the user's.
+    /// The resume data, from now on the user's, as the part file is, which gets a name; `nil` where it can't have one, and when another attempt
+    /// goes on with it.
     func take() -> Data? {
-        spare()
-        return record.data
+        state.withLock { state in
+            guard !state.isReclaimed else { return nil }
+            if let file = state.file {
+                do { try file.giveName() } catch { return nil }
+                state.record.partFile = file.url.path
+                state.file = nil
+            }
+            return state.record.data
+        }
     }
 
     /// The size of the resume data.
-    var count: Int { record.data?.count ?? 0 }
+    var count: Int { state.withLock { $0.record }.data?.count ?? 0 }
 
-    /// The file is somebody else's from now on; whether it was to be removed.
-    @discardableResult
-    func spare() -> Bool {
-        isRemoved.withLock { isRemoved in
-            defer { isRemoved = false }
-            return isRemoved
+    /// Another attempt goes on: with the file, if it is ours still.
+    func reclaim() -> (record: ResumeRecord, file: PartFile?) {
+        state.withLock { state in
+            state.isReclaimed = true
+            defer { state.file = nil }
+            state.file?.goOn()
+            return (state.record, state.file)
         }
     }
 
     /// Removes the part file at once.
     func remove() {
-        spare()
+        let (record, file) = state.withLock { state in
+            state.isReclaimed = true
+            defer { state.file = nil }
+            return (state.record, state.file)
+        }
+        // Without a name it is not what lies where it would be.
+        if let file { return file.discard() }
         unlink(record.partFile)
         if record.isStable { unlink(record.partFile + ".json") }
     }

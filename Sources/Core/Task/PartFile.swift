@@ -3,7 +3,10 @@ import CurlewEncoding
 import CurlewHTTP
 import Dispatch
 
-/// A file on its way to be whole: written in large pieces, renamed when it is complete.
+/// A file on its way to be whole: written in large pieces, put in its place when it is complete.
+///
+/// Where the file system can (`O_TMPFILE`, Linux), it has no name until then, so that nothing is left of it however the process ends.
+/// Elsewhere its name is hidden.
 ///
 /// One thread at a time uses it: the transport's while it is written, the session's queue before and after. Beside it there is only the
 /// look for bytes that have waited too long.
@@ -28,31 +31,58 @@ final class PartFile: @unchecked Sendable {  // what that look needs is behind a
     /// wait twice as long at most.
     private static let patience = 100
 
-    let url: URL
+    /// Where it lies, or would if it had a name.
+    private(set) var url: URL
+    /// Whether it is found there.
+    private(set) var isNamed: Bool
+    /// Whether it can be linked to a name, as a file can that never had one. One that has lost its name is copied.
+    private var canBeLinked: Bool
     /// How many bytes were there when it was opened: behind them it is written.
-    let offset: Int64
+    private(set) var offset: Int64
     private var descriptor: Int32
     /// A second descriptor of a file that others may want, which keeps them off until it has moved.
     private var lock: Int32 = -1
     private let buffer: UnsafeMutableRawBufferPointer
     private let waiting = Lock(Waiting())
 
-    /// Makes a new file in a directory, hidden, named after the file it is going to be.
+    /// Makes a new file in a directory, without a name where that is possible, or else hidden, named after the file it is going to be.
     ///
-    /// - Parameter isPrivate: whether only its owner may read it, whatever the process's mask allows.
+    /// - Parameters:
+    ///   - isPrivate: whether only its owner may read it, whatever the process's mask allows.
+    ///   - isNamed: whether it has a name in any case.
     /// - Throws: `CocoaError` with the path, when the directory is not there or not to be written.
-    init(in directory: URL, for name: String = "download", isPrivate: Bool = false) throws {
-        // 255 bytes is what a name may have; the template needs 16 of them.
-        let stem = String(decoding: name.utf8.prefix(200), as: UTF8.self)
+    init(in directory: URL, for name: String = "download", isPrivate: Bool = false, isNamed: Bool = false) throws {
+        let stem = Self.stem(of: name)
+        let unnamed = isNamed ? nil : openUnnamedFile(in: directory.path, mode: isPrivate ? 0o600 : 0o666)
+        if let unnamed {
+            descriptor = unnamed
+            url = Self.randomURL(in: directory, stem)
+        } else {
+            (descriptor, url) = try Self.openNamed(in: directory, stem, isPrivate: isPrivate)
+        }
+        self.isNamed = unnamed == nil
+        canBeLinked = unnamed != nil
+        offset = 0
+        buffer = .allocate(byteCount: Self.pieceSize, alignment: 4096)
+    }
+
+    /// 255 bytes is what a name may have; what stands around this needs 16 of them.
+    private static func stem(of name: String) -> String { String(decoding: name.utf8.prefix(200), as: UTF8.self) }
+
+    private static func randomURL(in directory: URL, _ stem: String) -> URL {
+        let characters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
+        let middle = String((0..<6).compactMap { _ in characters.randomElement() })
+        return directory.appendingPathComponent(".\(stem).\(middle).part")
+    }
+
+    private static func openNamed(in directory: URL, _ stem: String, isPrivate: Bool) throws -> (Int32, URL) {
         var template = Array((directory.path + "/.\(stem).XXXXXX.part").utf8CString)
-        descriptor = mkstemps(&template, 5)
+        let descriptor = mkstemps(&template, 5)
         guard descriptor >= 0 else { throw FileError.writing(directory.path, errno) }
         _ = fcntl(descriptor, F_SETFD, FD_CLOEXEC)
         // mkstemps makes files for their owner alone; what is downloaded has the rights that new files have.
-        if !isPrivate { fchmod(descriptor, 0o666 & ~Self.fileModeMask) }
-        url = URL(fileURLWithPath: String(decoding: template.dropLast().map { UInt8(bitPattern: $0) }, as: UTF8.self))
-        offset = 0
-        buffer = .allocate(byteCount: Self.pieceSize, alignment: 4096)
+        if !isPrivate { fchmod(descriptor, 0o666 & ~fileModeMask) }
+        return (descriptor, URL(fileURLWithPath: String(decoding: template.dropLast().map { UInt8(bitPattern: $0) }, as: UTF8.self)))
     }
 
     /// Opens a file that an earlier download has left, to write behind what is there; `nil` if there is none, it is no plain file, or
@@ -73,6 +103,8 @@ final class PartFile: @unchecked Sendable {  // what that look needs is behind a
         }
         lock = fcntl(descriptor, F_DUPFD_CLOEXEC, 0)
         self.url = url
+        isNamed = true
+        canBeLinked = false
         self.descriptor = descriptor
         buffer = .allocate(byteCount: Self.pieceSize, alignment: 4096)
         if lock < 0 { return nil }
@@ -91,8 +123,7 @@ final class PartFile: @unchecked Sendable {  // what that look needs is behind a
 
     /// The part file of a destination, the same each time.
     static func stableURL(for destination: URL) -> URL {
-        let stem = String(decoding: destination.lastPathComponent.utf8.prefix(200), as: UTF8.self)
-        return destination.deletingLastPathComponent().appendingPathComponent(".\(stem).part")
+        destination.deletingLastPathComponent().appendingPathComponent(".\(stem(of: destination.lastPathComponent)).part")
     }
 
     deinit {
@@ -172,31 +203,105 @@ final class PartFile: @unchecked Sendable {  // what that look needs is behind a
         throw error
     }
 
-    /// Writes what is left, and closes the file.
+    /// Writes what is left, and closes the file; one without a name stays open, as it would be gone.
     func close() throws {
         try waiting.withLock { waiting in
             guard descriptor >= 0 else { return }
-            defer { descriptor = -1 }
+            defer { if isNamed { descriptor = -1 } }
             do {
                 try tellError(&waiting)
                 try flush(&waiting)
             } catch {
-                _ = systemClose(descriptor)
+                if isNamed { _ = systemClose(descriptor) }
                 throw error
             }
-            guard systemClose(descriptor) == 0 else { throw FileError.writing(url.path, errno) }
+            // Some file systems say only now what they could not write, also when another descriptor is left.
+            let closed = isNamed ? descriptor : fcntl(descriptor, F_DUPFD_CLOEXEC, 0)
+            guard closed < 0 || systemClose(closed) == 0 else { throw FileError.writing(url.path, errno) }
         }
     }
 
     /// Closes and removes the file.
     func discard() {
         // Before anybody else can have it.
-        unlink(url.path)
+        if isNamed { unlink(url.path) }
+        isNamed = false
+        letGo()
+        unlock()
+    }
+
+    private func letGo() {
         waiting.withLock { _ in
             if descriptor >= 0 { _ = systemClose(descriptor) }
             descriptor = -1
         }
-        unlock()
+    }
+
+    /// Makes a closed file without a name ready to be written on.
+    func goOn() {
+        waiting.withLock { waiting in
+            offset = Int64(lseek(descriptor, 0, SEEK_END))
+            waiting.count = 0
+            waiting.hasFailed = false
+            waiting.error = nil
+        }
+    }
+
+    // MARK: Names
+
+    /// Gives a closed file that has no name a hidden one, in the directory in which it was made, and closes it.
+    ///
+    /// - Throws: `CocoaError` with the path.
+    func giveName() throws {
+        guard !isNamed else { return }
+        let (directory, name) = (url.deletingLastPathComponent(), url.lastPathComponent)
+        let stem = name.dropFirst().dropLast(".XXXXXX.part".count)
+        var status = linkUnnamed(to: url.path)
+        while status == EEXIST {
+            url = Self.randomURL(in: directory, String(stem))
+            status = linkUnnamed(to: url.path)
+        }
+        if status != 0 { try copyToName(in: directory, String(stem)) }
+        isNamed = true
+        letGo()
+    }
+
+    /// Takes the file's name away, so that nothing is left of it unless it is given one again; it stays open.
+    func takeName() {
+        guard isNamed else { return }
+        let reopened = waiting.withLock { _ in
+            if descriptor < 0 { descriptor = open(url.path, O_RDWR | O_CLOEXEC | O_NOFOLLOW) }
+            return descriptor >= 0
+        }
+        guard reopened else { return }
+        unlink(url.path)
+        isNamed = false
+        canBeLinked = false
+    }
+
+    /// Links the file, which has no name, to one; 0, or why that failed. Never replaces what is there.
+    private func linkUnnamed(to path: String) -> Int32 {
+        canBeLinked ? linkUnnamedFile(descriptor, to: path) : ENOTSUP
+    }
+
+    /// Copies the file, which has lost its name, to a new one.
+    private func copyToName(in directory: URL, _ stem: String) throws {
+        let (copy, copyURL) = try Self.openNamed(in: directory, stem, isPrivate: true)
+        let old = descriptor
+        do {
+            var status = stat()
+            if fstat(old, &status) == 0 { fchmod(copy, status.st_mode & 0o7777) }
+            guard lseek(old, 0, SEEK_SET) == 0 else { throw FileError.reading(url.path, errno) }
+            descriptor = copy
+            try append(from: old, path: url.path)
+        } catch {
+            descriptor = old
+            _ = systemClose(copy)
+            unlink(copyURL.path)
+            throw error
+        }
+        _ = systemClose(old)
+        url = copyURL
     }
 
     private func flush(_ waiting: inout Waiting) throws {
@@ -228,17 +333,31 @@ final class PartFile: @unchecked Sendable {  // what that look needs is behind a
 
     // MARK: Moving
 
-    /// Gives the closed file its final name, at once or not at all; on another file system a copy of it.
+    /// Gives the closed file its final name, at once or not at all; on another file system a copy of it. Nothing of it is left elsewhere.
     func move(to destination: URL, replacing: Bool, creatingDirectories: Bool) throws {
         if creatingDirectories {
             try FileManager.default.createDirectory(at: destination.deletingLastPathComponent(), withIntermediateDirectories: true)
         }
         if replacing { try checkReplaceable(destination) }
         do {
-            try rename(url.path, to: destination.path, replacing: replacing)
+            try place(at: destination.path, replacing: replacing)
         } catch let error as CocoaError where error.posixCode == .EXDEV {
             try copy(to: destination, replacing: replacing)
         }
+        isNamed = false
+        letGo()
+    }
+
+    /// Puts the file where it belongs. Without a name it gets its final one at once, but where that replaces another file's: that takes a
+    /// name to be renamed from.
+    private func place(at target: String, replacing: Bool) throws {
+        if !isNamed, !replacing {
+            let status = linkUnnamed(to: target)
+            guard status != 0 else { return }
+            guard [EXDEV, EPERM, ENOTSUP, EMLINK, ENOSYS].contains(status) else { throw FileError.writing(target, status) }
+        }
+        try giveName()
+        try rename(url.path, to: target, replacing: replacing)
     }
 
     /// Only a file is replaced, or a link to one: a directory would go with all that is in it.
@@ -264,7 +383,7 @@ final class PartFile: @unchecked Sendable {  // what that look needs is behind a
             try copy.append(from: source, path: url.path)
             guard fsync(copy.descriptor) == 0 else { throw FileError.writing(copy.url.path, errno) }
             try copy.close()
-            try rename(copy.url.path, to: destination.path, replacing: replacing)
+            try copy.place(at: destination.path, replacing: replacing)
         } catch {
             copy.discard()
             throw error

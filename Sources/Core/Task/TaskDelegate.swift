@@ -245,6 +245,14 @@ open class TaskDelegate: @unchecked Sendable {  // the state is behind a lock
         self.verdict = verdict
         switch verdict {
         case .accept: return accept(head)
+        case .becomeDownload:
+            do {
+                try becomeDownload()
+                return accept(head)
+            } catch {
+                fail(error)
+                return .cancel
+            }
         case .goOn:
             isDiscarding = true
             return .proceed
@@ -258,14 +266,6 @@ open class TaskDelegate: @unchecked Sendable {  // the state is behind a lock
         // Who cancels while somebody thinks gets no verdict about the response instead.
         let isCancelled = state.withLock { $0.task }?.state == .canceling
         let action = apply(isCancelled ? .refuse(CurlewError.cancelled) : verdict, to: head)
-        case .becomeDownload:
-            do {
-                try becomeDownload()
-                return accept(head)
-            } catch {
-                fail(error)
-                return .cancel
-            }
         let (consequence, task) = state.withLock { ($0.decision.applied(), $0.task) }
         guard let task else { return }
         switch (consequence, action) {
@@ -317,7 +317,12 @@ open class TaskDelegate: @unchecked Sendable {  // the state is behind a lock
             state.noteFirstByte(outcome.metrics)
             state.head = nil
         }
+        sent = 0
+        exchangeFollows()
     }
+
+    /// The task goes on with another transfer. For subclasses.
+    func exchangeFollows() {}
 
     private func forgetVerdict() {
         verdict = .accept
@@ -342,13 +347,8 @@ open class TaskDelegate: @unchecked Sendable {  // the state is behind a lock
             if wasStarted { state.transactions.append(outcome.metrics) }
             state.noteFirstByte(outcome.metrics)
             state.endTime = CFAbsoluteTime.now
-        sent = 0
-        exchangeFollows()
             state.hasSucceeded = outcome.error == nil
             if case .refuse(let error) = verdict, state.error == nil { state.error = error }
-    /// The task goes on with another transfer. For subclasses.
-    func exchangeFollows() {}
-
             if state.error == nil { state.error = outcome.error }
             return state.lifecycle.taskEnded()
         }
@@ -356,6 +356,9 @@ open class TaskDelegate: @unchecked Sendable {  // the state is behind a lock
 
     /// The task is about to be over. For subclasses.
     func taskWillEnd(_ outcome: TransferOutcome) {}
+
+    /// The body of the response that counts goes to a file for the session's delegate. On the session's queue. For subclasses.
+    func becomeDownload() throws {}
 
     /// The head of the response that counts. For subclasses.
     func accept(_ head: ResponseHead) -> ReceiveAction { .proceed }
@@ -368,9 +371,6 @@ open class TaskDelegate: @unchecked Sendable {  // the state is behind a lock
 
     // MARK: The end
 
-    /// The body of the response that counts goes to a file for the session's delegate. On the session's queue. For subclasses.
-    func becomeDownload() throws {}
-
     /// Whether the end of the request has to begin on the session's queue: it may block, or run code of users, validations apart. For
     /// subclasses.
     var mustConcludeOnQueue: Bool { false }
@@ -380,6 +380,14 @@ open class TaskDelegate: @unchecked Sendable {  // the state is behind a lock
 
     /// Brings what was received to where it belongs, once it was validated, or puts it away. For subclasses.
     func deliver() {}
+
+    /// Whether a refused response has left something that is of no use when the request ends with another error. For subclasses.
+    var hasLeftovers: Bool { false }
+
+    /// Removes what a refused response has left. For subclasses; on the session's queue.
+    func removeLeftovers() {}
+
+    var endIsTold: Bool { state.withLock { $0.endIsTold } }
 
     /// The next validation to run; `nil` when all have.
     func nextValidator() -> Validator? {
@@ -457,14 +465,6 @@ extension TaskDelegate: TransferObserver {
 }
 
 extension TaskDelegate.State {
-    /// Notes the first byte of an attempt, sent or received.
-    fileprivate mutating func noteFirstByte(_ metrics: TransferMetrics) {
-        if initialResponseTime == nil { initialResponseTime = metrics.firstByteDate?.timeIntervalSinceReferenceDate }
-    }
-}
-
-extension CFAbsoluteTime {
-    /// The time now, in seconds since the first instant of 2001, UTC.
     /// Adds a validation, unless the end of the request can't change any more.
     mutating func add(_ validator: Validator) {
         guard lifecycle.stage != .finished || !lifecycle.hasHandler else { return }
@@ -476,5 +476,13 @@ extension CFAbsoluteTime {
         nextValidator = 0
     }
 
+    /// Notes the first byte of an attempt, sent or received.
+    fileprivate mutating func noteFirstByte(_ metrics: TransferMetrics) {
+        if initialResponseTime == nil { initialResponseTime = metrics.firstByteDate?.timeIntervalSinceReferenceDate }
+    }
+}
+
+extension CFAbsoluteTime {
+    /// The time now, in seconds since the first instant of 2001, UTC.
     static var now: CFAbsoluteTime { Date().timeIntervalSinceReferenceDate }
 }
