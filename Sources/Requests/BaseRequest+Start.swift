@@ -50,9 +50,28 @@ extension RequestState {
             resumableDownloadProgressBlock = nil
             constructingBodyBlock = nil
         }
-        return [
-            successCompletionBlock, failureCompletionBlock, uploadProgressBlock, resumableDownloadProgressBlock, constructingBodyBlock,
-        ]
+        return [successCompletionBlock, failureCompletionBlock, uploadProgressBlock]
+    }
+}
+
+// MARK: - One start at a time
+
+extension BaseRequest {
+    /// Claims the next start, until the agent runs it or a stop ends it; `nil` while another one is under way.
+    func claimStart() -> Int? {
+        state.withLock { state in
+            guard !state.isUnderWay else { return nil }
+            state.stage = .starting
+            state.isStopped = false
+            state.starts += 1
+            return state.starts
+        }
+    }
+
+    /// Tells the accessories of a start, and has the agent send the request, unless an accessory has stopped it.
+    func send(_ start: Int) {
+        toggleAccessoriesWillStart()
+        agent.addRequest(self, start: start)
     }
 }
 
@@ -123,7 +142,11 @@ extension BaseRequest {
 
     /// Starts the request; `waiter` is told of the end, after all callbacks. Of a request that runs, of that end.
     func start(_ waiter: @escaping @Sendable (RequestEnding) -> Void) {
-        state.withLock { $0.waiters.append(waiter) }
-        start()
+        let isUnderWay = state.withLock { state in
+            state.waiters.append(waiter)
+            return state.isUnderWay
+        }
+        // One that ends in the meantime is not to be sent again.
+        if !isUnderWay { start() }
     }
 }

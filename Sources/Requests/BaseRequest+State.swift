@@ -143,6 +143,8 @@ extension BaseRequest {
 extension RequestState {
     /// Whether it was started, and neither its callbacks have begun nor its stop is over.
     var isUnderWay: Bool { stage == .starting || stage == .running || stage == .stopping }
+    /// Whether a start that was claimed is still to be run.
+    func holds(_ start: Int) -> Bool { stage == .starting && starts == start }
     /// Whether the newest start has come to its end, or its callbacks run.
     var isOver: Bool { stage == .delivering || stage == .ended }
 }

@@ -149,16 +149,8 @@ open class BaseRequest: RunnableRequest, @unchecked Sendable {  // the state is 
 
     /// Tells the accessories, and has the agent send the request. A request that runs is left alone.
     open func start() {
-        let isMine = state.withLock { state in
-            guard !state.isUnderWay else { return false }
-            state.stage = .starting
-            return true
-        }
-        guard isMine else { return }
-        toggleAccessoriesWillStart()
-        // An accessory may have stopped it.
-        guard state.withLock({ $0.stage == .starting }) else { return }
-        agent.addRequest(self)
+        guard let start = claimStart() else { return }
+        send(start)
     }
 
     /// Ends the request: no callback follows, and the delegate is let go of. The accessories are told.

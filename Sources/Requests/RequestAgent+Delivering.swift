@@ -59,11 +59,12 @@ extension RequestAgent {
     private func deliver(_ run: RequestRun) {
         let request = run.request
         guard run.claimDelivery() else { return }
+        let stops = request.stops
         let ending = request.error == nil ? RequestEnding.succeeded : .failed
         configuration.log("\(ending) \(request)" + (request.error.map { ": \($0)" } ?? ""))
         request.networkAnswerWillBeDelivered()
         request.toggleAccessoriesWillStop()
-        request.callBack(ending, isStopped: { request.isCancelled })
+        request.callBack(ending, isStopped: { request.stops != stops })
         request.toggleAccessoriesDidStop()
         run.end(request.isCancelled ? .stopped : ending)
     }
@@ -83,26 +84,24 @@ extension BaseRequest {
     /// Hands over what the request has already, as from a cache: on the callback queue preprocessor, filter, delegate and block, with no
     /// word to accessories.
     ///
-    /// - Parameter isFinal: whether that is the end; if not, the network's answer follows, and blocks and waiters stay for it.
-    func deliverFromCache(isFinal: Bool = true) {
-        let agent = agent
-        guard isFinal else {
-            let stops = state.withLock { $0.stops }
-            return agent.configuration.callbackQueue.async { [self] in
-                let isStopped = { self.state.withLock { $0.stops != stops } }
-                if isStopped() { return }
-                requestCompletePreprocessor()
-                callBack(.succeeded, isStopped: isStopped)
-            }
-        }
-        guard let run = agent.makeRun(for: self) else { return }
-        agent.configuration.callbackQueue.async { [self] in
+    /// - Parameters:
+    ///   - start: the start that was claimed; `nil` for one of its own.
+    ///   - failure: why there is nothing to be handed over, which ends the request in the same way.
+    func deliverFromCache(_ start: Int? = nil, failure: (any Error)? = nil) {
+        guard let run = agent.makeRun(for: self, start: start) else { return }
+        if let failure { fail(failure) }
+        run.configuration.callbackQueue.async { [self] in
             guard run.claimDelivery() else { return }
-            requestCompletePreprocessor()
-            callBack(.succeeded, isStopped: { self.isCancelled })
-            run.end(isCancelled ? .stopped : .succeeded)
+            let stops = stops
+            let ending = failure == nil ? RequestEnding.succeeded : .failed
+            if failure == nil { requestCompletePreprocessor() } else { requestFailedPreprocessor() }
+            callBack(ending, isStopped: { self.stops != stops })
+            run.end(isCancelled ? .stopped : ending)
         }
     }
+
+    /// How often the request was stopped.
+    var stops: Int { state.withLock { $0.stops } }
 
     /// Sets why the request has failed; `nil` makes a success of it.
     func fail(_ error: (any Error)?) {

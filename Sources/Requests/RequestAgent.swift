@@ -58,7 +58,17 @@ public final class RequestAgent: Sendable {
 
     /// Sends a request, without telling its accessories that it starts: ``BaseRequest/start()`` does that. One that runs is left alone.
     public func addRequest(_ request: BaseRequest) {
-        guard let run = makeRun(for: request) else { return }
+        addRequest(request, start: nil)
+    }
+
+    /// The same for a start that was claimed, unless it was stopped by now.
+    func addRequest(_ request: BaseRequest, start: Int?) {
+        if let run = makeRun(for: request, start: start) { begin(run) }
+    }
+
+    /// Sends the first attempt of a run.
+    func begin(_ run: RequestRun) {
+        let request = run.request
         configuration.log("start \(request)")
         if request.isBuiltOnQueue {
             processingQueue.async { self.attempt(run) }
@@ -100,15 +110,15 @@ public final class RequestAgent: Sendable {
 
     // MARK: Runs
 
-    /// Enters a new start of a request; `nil` when it runs.
-    func makeRun(for request: BaseRequest) -> RequestRun? {
+    /// Enters a new start of a request; `nil` when it runs, or the start that was claimed was stopped.
+    func makeRun(for request: BaseRequest, start: Int? = nil) -> RequestRun? {
         let number = record.withLock { record in
             defer { record.nextNumber += 1 }
             return record.nextNumber
         }
         let run = RequestRun(number: number, request: request, agent: self)
         let isNew = request.state.withLock { state in
-            guard state.stage != .running, state.stage != .stopping else { return false }
+            guard start.map(state.holds) ?? (state.stage != .running && state.stage != .stopping) else { return false }
             state.begin(run)
             // Before anybody can stop it, who would take out what is not in yet.
             record.withLock { $0.runs[number] = run }

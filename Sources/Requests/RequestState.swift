@@ -56,9 +56,11 @@ struct RequestState {
 
     // Of the newest start.
     var stage = Stage.idle
+    /// Counts starts, so that one that was stopped before it ran knows of it.
+    var starts = 0
     var run: RequestRun?
     var isStopped = false
-    /// Counts stops, so that what is on its way to a queue knows of one.
+    /// Counts stops, so that callbacks know of one in their midst.
     var stops = 0
     var answer = RequestAnswer()
     var originalRequest: URLRequest?

@@ -74,3 +74,25 @@ struct CacheStage {
         }
     }
 }
+
+/// A store in which something else happens while it is read.
+final class BusyStorage: CacheStorage {
+    private let storage: MemoryCacheStorage
+    private let action = Lock<(@Sendable () -> Void)?>(nil)
+
+    init(_ storage: MemoryCacheStorage) { self.storage = storage }
+
+    /// What happens at the first reading of an entry.
+    func onceReading(_ action: @escaping @Sendable () -> Void) { self.action.withLock { $0 = action } }
+
+    var capacity: Int64 { storage.capacity }
+    var size: Int64 { storage.size }
+    func metadata(for key: CacheKey) -> Data? { storage.metadata(for: key) }
+    func store(_ entry: CacheEntry, for key: CacheKey) throws { try storage.store(entry, for: key) }
+    func removeEntry(for key: CacheKey) { storage.removeEntry(for: key) }
+    func removeAll() { storage.removeAll() }
+    func entry(for key: CacheKey) -> CacheEntry? {
+        action.withLock { $0.take() }?()
+        return storage.entry(for: key)
+    }
+}

@@ -4,6 +4,7 @@ import CurlewCore
 import CurlewEncoding
 import CurlewHTTP
 import CurlewTestSupport
+import Dispatch
 import Testing
 
 @testable import CurlewRequests
@@ -135,6 +136,66 @@ import Testing
         gate.open()
         await stage.stage.settle()
         #expect(noting.log.all.isEmpty && request.isCancelled)
+    }
+
+    @Test func `of several starts at once with a preloaded cache one calls back, and nothing is left`() async throws {
+        try await CachedSample(stage).response()
+        let stage = stage
+        for round in 1...20 {
+            let (gate, count) = (Gate(), Lock(0))
+            weak var observed: CachedSample?
+            do {
+                let request = CachedSample(stage)
+                observed = request
+                request.preloadCache = true
+                request.successCompletionBlock = { _ in count.withLock { $0 += 1 } }
+                // Nobody is told before all have started.
+                stage.stage.configuration.callbackQueue.async { _ = gate.wait() }
+                DispatchQueue.concurrentPerform(iterations: 4) { _ in request.start() }
+                gate.open()
+                #expect(await eventually { request.isFinished })
+            }
+            #expect(await eventually { observed == nil && stage.stage.agent.requests.isEmpty })
+            #expect(count.withLock { $0 } == 2)
+            #expect(stage.count == 1 + round)
+        }
+    }
+
+    @Test(arguments: [(CachedRequest.CacheUse.beforeNetwork, 2), (.whenValid, 1), (.ignored, 1)])
+    func `a start while another one reads the cache does nothing`(_ use: CachedRequest.CacheUse, _ calls: Int) async throws {
+        try await CachedSample(stage).response()
+        let (gate, count) = (Gate(), Lock(0))
+        stage.stage.configuration.callbackQueue.async { _ = gate.wait() }
+        let storage = BusyStorage(stage.storage)
+        let request = CachedSample(stage)
+        request.storage = storage
+        request.cacheUse = use
+        request.successCompletionBlock = { _ in count.withLock { $0 += 1 } }
+        storage.onceReading { [weak request] in DispatchQueue.global().sync { request?.start() } }
+        request.start()
+        gate.open()
+        #expect(await eventually { request.isFinished })
+        await stage.stage.settle()
+        #expect(count.withLock { $0 } == calls)
+        #expect(stage.count == (use == .whenValid ? 1 : 2) && stage.stage.agent.requests.isEmpty)
+    }
+
+    @Test(arguments: [false, true])
+    func `a start with a preloaded cache is cancelled with all others, before the network is asked`(_ isAlone: Bool) async throws {
+        try await CachedSample(stage).response()
+        let gate = Gate()
+        stage.stage.configuration.callbackQueue.async { _ = gate.wait() }
+        let request = CachedSample(stage)
+        request.preloadCache = true
+        request.startWithCompletion { _ in Issue.record("A cancelled request called back") }
+        #expect(request.isExecuting)
+        if isAlone { stage.stage.agent.cancelRequest(request) } else { stage.stage.agent.cancelAllRequests() }
+        gate.open()
+        await stage.stage.settle()
+        #expect(request.isCancelled && stage.count == 1)
+        // It may be started again.
+        #expect(await run(request) == .succeeded)
+        #expect(stage.count == 2)
     }
 
     @Test func `a failure is not cached`() async throws {

@@ -46,7 +46,7 @@ extension CachedRequest {
         (try? checkedMetadata(in: cacheStorage(), cacheKey)) != nil
     }
 
-    private func readCache() throws(RequestCacheError) -> RequestAnswer {
+    func readCache() throws(RequestCacheError) -> RequestAnswer {
         guard cacheTimeInSeconds() >= 0 else { throw .invalidCacheTime }
         let (storage, key) = (cacheStorage(), cacheKey)
         // Another process may put a new entry there between the two looks; once more is enough for all but the unluckiest.

@@ -27,9 +27,6 @@ open class CachedRequest: BaseRequest, @unchecked Sendable {  // what it adds is
         var use = CacheUse.whenValid
         /// What the getters say in place of what the network has brought.
         var answer: RequestAnswer?
-        /// Counts starts from the cache that the network follows; `nil` unless one waits for its cached answer to be handed over.
-        var preload: Int?
-        var preloads = 0
     }
 
     let cache = Lock(CacheState())
@@ -77,6 +74,12 @@ open class CachedRequest: BaseRequest, @unchecked Sendable {  // what it adds is
         set { setUse(.beforeNetwork, newValue) }
     }
 
+    /// What the four say together, of which a subclass may override any.
+    private var useOfStart: CacheUse {
+        if ignoreCache || !useCacheResponse { return .ignored }
+        return preloadCache ? .beforeNetwork : cacheUse
+    }
+
     private func setUse(_ use: CacheUse, _ isSet: Bool) {
         cache.withLock { cache in
             if isSet { cache.use = use } else if cache.use == use { cache.use = .whenValid }
@@ -90,84 +93,60 @@ open class CachedRequest: BaseRequest, @unchecked Sendable {  // what it adds is
 
     /// Hands over what is cached, or tells the accessories and asks the network, as ``cacheUse`` says. A request that runs is left alone.
     open override func start() {
-        let use = cacheUse
-        guard !isUnderWay, cache.withLock({ $0.preload }) == nil else { return }
-        guard use != .ignored, resumableDownloadPath == nil else { return startWithoutCache() }
+        guard let start = claimStart() else { return }
+        let use = useOfStart
+        guard use != .ignored, resumableDownloadPath == nil else { return sendWithoutCache(start) }
         do {
-            try loadCache()
+            show(try readCache(), for: start)
         } catch {
-            return use == .only ? deliverFailure(error) : startWithoutCache()
+            guard use == .only else { return sendWithoutCache(start) }
+            show(nil, for: start)
+            return deliverFromCache(start, failure: error)
         }
-        if use == .beforeNetwork { startBeforeNetwork() } else { deliverFromCache() }
+        if use == .beforeNetwork { startBeforeNetwork(start) } else { deliverFromCache(start) }
     }
 
     /// Asks the network, whatever is cached; what it says is cached.
     public func startWithoutCache() {
-        guard !isUnderWay else { return }
-        clearCache()
-        super.start()
+        if let start = claimStart() { sendWithoutCache(start) }
     }
 
-    /// Ends the request: no callback follows, also none with what is cached.
-    open override func stop() {
-        cache.withLock { $0.preload = nil }
-        super.stop()
+    private func sendWithoutCache(_ start: Int) {
+        show(nil, for: start)
+        send(start)
     }
 
-    /// Callbacks with what is cached, and the network's right behind.
-    private func startBeforeNetwork() {
-        let number = cache.withLock { cache in
-            cache.preloads += 1
-            cache.preload = cache.preloads
-            return cache.preloads
-        }
-        // Until the network is asked a stop finds a request that has not begun, not one that is over.
-        state.withLock {
-            $0.stage = .idle
-            $0.isStopped = false
-        }
+    /// Callbacks with what is cached, and the network's right behind. A stop finds a request that runs.
+    private func startBeforeNetwork(_ start: Int) {
         toggleAccessoriesWillStart()
-        // An accessory may have stopped it.
-        guard cache.withLock({ $0.preload == number }) else { return }
-        deliverFromCache(isFinal: false)
+        let agent = agent
+        guard let run = agent.makeRun(for: self, start: start) else { return }
         agent.configuration.callbackQueue.async { [self] in
-            let isWanted = cache.withLock { cache in
-                guard cache.preload == number else { return false }
-                cache.preload = nil
-                cache.answer = nil
-                return true
-            }
-            if isWanted { agent.addRequest(self) }
+            guard run.isRunning else { return }
+            requestCompletePreprocessor()
+            callBack(.succeeded, isStopped: { !run.isRunning })
+            guard run.isRunning else { return }
+            show(nil)
+            agent.begin(run)
         }
     }
 
-    /// The end of a start that may not ask the network; on the callback queue, with no word to accessories.
-    private func deliverFailure(_ error: any Error) {
-        clearCache()
-        guard let run = agent.makeRun(for: self) else { return }
-        fail(error)
-        agent.configuration.callbackQueue.async { [self] in
-            guard run.claimDelivery() else { return }
-            requestFailedPreprocessor()
-            callBack(.failed, isStopped: { self.isCancelled })
-            run.end(.failed)
-        }
-    }
-
-    private func clearCache() {
-        let old = cache.withLock { cache in
-            defer {
-                cache.answer = nil
-                cache.preload = nil
+    /// Has the getters say what is cached, or, with `nil`, what the network brings: for a start only as long as that was not stopped.
+    private func show(_ answer: RequestAnswer?, for start: Int? = nil) {
+        let old = state.withLock { state -> RequestAnswer? in
+            if let start, !state.holds(start) { return nil }
+            return cache.withLock { cache in
+                defer { cache.answer = answer }
+                return cache.answer
             }
-            return cache.answer
         }
+        // What it holds is released outside of the lock.
         withExtendedLifetime(old) {}
     }
 
     /// What was cached is the network's predecessor, not its answer.
     override func networkAnswerWillBeDelivered() {
-        clearCache()
+        show(nil)
         super.networkAnswerWillBeDelivered()
     }
 

@@ -139,8 +139,12 @@ public class RequestGroup: RunnableRequest, WaitableRequest, @unchecked Sendable
     }
 
     func start(_ waiter: @escaping @Sendable (RequestEnding) -> Void) {
-        group.withLock { $0.waiters.append(waiter) }
-        start()
+        let isUnderWay = group.withLock { state in
+            state.waiters.append(waiter)
+            return state.stage == .running || state.stage == .stopping
+        }
+        // One that ends in the meantime is not to be started again.
+        if !isUnderWay { start() }
     }
 
     // MARK: The end
