@@ -42,7 +42,7 @@ extension BaseRequest {
 }
 
 extension RequestState {
-    fileprivate mutating func takeBlocks() -> [Any?] {
+    mutating func takeBlocks() -> [Any?] {
         defer {
             successCompletionBlock = nil
             failureCompletionBlock = nil

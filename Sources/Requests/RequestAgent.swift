@@ -79,9 +79,9 @@ public final class RequestAgent: Sendable {
 
     /// Ends a request: no callback follows, and its blocks are let go of. Accessories are not told: ``BaseRequest/stop()`` does that.
     public func cancelRequest(_ request: BaseRequest) {
-        let (run, waiters) = request.state.withLock { state in
+        let (run, waiters, blocks) = request.state.withLock { state in
             defer { state.stopped() }
-            return state.isOver ? (nil, []) : (state.run, state.waiters)
+            return (state.isOver ? nil : state.run, state.isOver ? [] : state.waiters, state.takeBlocks())
         }
         if let run {
             forget(run)
@@ -89,7 +89,8 @@ public final class RequestAgent: Sendable {
             run.removeBodyFile()
             configuration.log("stop \(request)")
         }
-        request.clearCompletionBlock()
+        // What they hold is released outside of the lock.
+        withExtendedLifetime(blocks) {}
         for waiter in waiters { waiter(.stopped) }
     }
 

@@ -112,15 +112,16 @@ final class RequestRun: Sendable {
         agent.forget(self)
         attempt.withLock { $0.request = nil }
         removeBodyFile()
-        let (waiters, isNewest) = request.state.withLock { state in
+        let (waiters, blocks) = request.state.withLock { state in
             // The request may have been started anew by its own block: then blocks and waiters are the new start's.
-            guard state.run === self else { return ([@Sendable (RequestEnding) -> Void](), false) }
+            guard state.run === self, state.stage == .delivering else { return ([@Sendable (RequestEnding) -> Void](), [Any?]()) }
             state.run = nil
             state.stage = .ended
             defer { state.waiters = [] }
-            return (state.waiters, true)
+            return (state.waiters, state.takeBlocks())
         }
-        if isNewest { request.clearCompletionBlock() }
+        // What they hold is released outside of the lock.
+        withExtendedLifetime(blocks) {}
         for waiter in waiters { waiter(ending) }
     }
 }

@@ -30,6 +30,11 @@ public class RequestGroup: RunnableRequest, WaitableRequest, @unchecked Sendable
         var run = 0
         var isStopped = false
         var waiters: [@Sendable (RequestEnding) -> Void] = []
+
+        mutating func takeBlocks() -> [Block?] {
+            defer { (successBlock, failureBlock) = (nil, nil) }
+            return [successBlock, failureBlock]
+        }
     }
 
     private let group = Lock(State())
@@ -111,16 +116,17 @@ public class RequestGroup: RunnableRequest, WaitableRequest, @unchecked Sendable
         let isOver = old == .delivering || old == .ended
         if !isOver { toggleAccessoriesWillStop() }
         clearDelegate()
-        let (run, waiters) = group.withLock { state -> (Int, [@Sendable (RequestEnding) -> Void]) in
+        let (run, waiters, blocks) = group.withLock { state -> (Int, [@Sendable (RequestEnding) -> Void], [Block?]) in
             if state.stage != .ended { state.isStopped = true }
-            guard !isOver else { return (state.run, []) }
+            guard !isOver else { return (state.run, [], state.takeBlocks()) }
             state.stage = .ended
             defer { state.waiters = [] }
-            return (state.run, state.waiters)
+            return (state.run, state.waiters, state.takeBlocks())
         }
+        // What they hold is released outside of the lock.
+        withExtendedLifetime(blocks) {}
         RequestGroupAgent.shared.remove(self, run)
         stopRequests()
-        clearCompletionBlock()
         if !isOver { toggleAccessoriesDidStop() }
         for waiter in waiters { waiter(.stopped) }
     }
@@ -133,7 +139,7 @@ public class RequestGroup: RunnableRequest, WaitableRequest, @unchecked Sendable
     func setBlocks(success: Block?, failure: Block?) {
         let old = group.withLock { state in
             defer { (state.successBlock, state.failureBlock) = (success, failure) }
-            return [state.successBlock, state.failureBlock]
+            return state.takeBlocks()
         }
         withExtendedLifetime(old) {}
     }
@@ -170,16 +176,17 @@ public class RequestGroup: RunnableRequest, WaitableRequest, @unchecked Sendable
         // A stop by the delegate lets go of the block.
         group.withLock { ending == .succeeded ? $0.successBlock : $0.failureBlock }?(self)
         toggleAccessoriesDidStop()
-        let waiters = group.withLock { state -> [@Sendable (RequestEnding) -> Void]? in
+        let (waiters, blocks) = group.withLock { state -> ([@Sendable (RequestEnding) -> Void], [Block?]) in
             // Started anew by its own callback: the blocks and who waits are the new start's.
-            guard state.run == run else { return nil }
+            guard state.run == run else { return ([], []) }
             state.stage = .ended
             defer { state.waiters = [] }
-            return state.waiters
+            return (state.waiters, state.takeBlocks())
         }
-        if waiters != nil { clearCompletionBlock() }
+        // What they hold is released outside of the lock.
+        withExtendedLifetime(blocks) {}
         RequestGroupAgent.shared.remove(self, run)
-        for waiter in waiters ?? [] { waiter(ending) }
+        for waiter in waiters { waiter(ending) }
     }
 }
 
