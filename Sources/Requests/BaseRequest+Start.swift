@@ -28,15 +28,15 @@ extension BaseRequest {
 
     /// Sets both blocks.
     public func setCompletionBlock(success: CompletionBlock?, failure: CompletionBlock?) {
-        state.withLock {
-            $0.successCompletionBlock = success
-            $0.failureCompletionBlock = failure
-        }
+        successCompletionBlock = success
+        failureCompletionBlock = failure
     }
 
-    /// Lets go of all blocks of the request. Done by itself when the request is over.
+    /// Releases the blocks that tell of the end, and of the progress of an upload. Done by itself when the request is over.
+    ///
+    /// What describes the request is kept for its next start: ``constructingBodyBlock``, ``resumableDownloadProgressBlock``.
     public func clearCompletionBlock() {
-        // What they hold is let go of outside of the lock.
+        // What they hold is released outside of the lock.
         _ = state.withLock { $0.takeBlocks() }
     }
 }
@@ -47,8 +47,6 @@ extension RequestState {
             successCompletionBlock = nil
             failureCompletionBlock = nil
             uploadProgressBlock = nil
-            resumableDownloadProgressBlock = nil
-            constructingBodyBlock = nil
         }
         return [successCompletionBlock, failureCompletionBlock, uploadProgressBlock]
     }

@@ -21,8 +21,8 @@ extension RequestDelegate {
 /// A call of an API as an object: a subclass overrides what makes the call, and an instance is started, as often as one likes.
 ///
 /// What describes the request is asked anew at each start, on the thread that starts it, and for each retry, on the agent's queue. It
-/// calls back on the ``RequestsConfiguration/callbackQueue``. A running request is kept alive by its agent; the blocks are let go of when
-/// they have run, so that they may capture the request. All members may be used from any thread; what a subclass adds is its own matter,
+/// calls back on the ``RequestsConfiguration/callbackQueue``. A running request is kept alive by its agent; the blocks that tell of
+/// its end are released when they have run, so that they may capture the request. All members may be used from any thread; what a subclass adds is its own matter,
 /// which is why it says `@unchecked Sendable`.
 open class BaseRequest: RunnableRequest, @unchecked Sendable {  // the state is behind a lock
     /// Is given the request when it is over.
@@ -145,6 +145,103 @@ open class BaseRequest: RunnableRequest, @unchecked Sendable {  // the state is 
     /// The part of the argument by which a cached answer is found: without what changes each time. The argument itself by default.
     open func cacheFileNameFilter(forRequestArgument argument: Any?) -> Any? { argument }
 
+    // MARK: What the user sets
+
+    // A subclass may override these too: with a getter, and a setter that may be empty.
+
+    /// Sends the request; ``RequestAgent/shared`` by default. Not to be changed while the request runs.
+    open var agent: RequestAgent {
+        get { state.withLock { $0.agent } }
+        set { state.withLock { $0.agent = newValue } }
+    }
+
+    /// A number of the user's, 0 by default; ``RequestAgent/cancelRequests(tag:)`` finds requests by it.
+    open var tag: Int {
+        get { state.withLock { $0.tag } }
+        set { state.withLock { $0.tag = newValue } }
+    }
+
+    /// Values of the user's that belong to the request; `nil` by default.
+    open var userInfo: [String: any Sendable]? {
+        get { state.withLock { $0.userInfo } }
+        set { state.withLock { $0.userInfo = newValue } }
+    }
+
+    /// Is told of the end; not kept alive. ``stop()`` sets it to `nil`.
+    open var delegate: (any RequestDelegate)? {
+        get { state.withLock { $0.delegate } }
+        set { state.withLock { $0.delegate = newValue } }
+    }
+
+    /// Runs when the request has succeeded, behind the delegate; released then.
+    open var successCompletionBlock: CompletionBlock? {
+        get { state.withLock { $0.successCompletionBlock } }
+        set { state.withLock { $0.successCompletionBlock = newValue } }
+    }
+
+    /// Runs when the request has failed, behind the delegate; released then.
+    open var failureCompletionBlock: CompletionBlock? {
+        get { state.withLock { $0.failureCompletionBlock } }
+        set { state.withLock { $0.failureCompletionBlock = newValue } }
+    }
+
+    /// The accessories, in the order in which they are told; `nil` as long as none was added.
+    ///
+    /// An override adds to those that ``addAccessory(_:)`` has added, which are told behind the ones it returns.
+    open var requestAccessories: [any RequestAccessory]? {
+        get { state.withLock { $0.accessories } }
+        set { state.withLock { $0.accessories = newValue } }
+    }
+
+    /// Adds an accessory behind those that are there.
+    open func addAccessory(_ accessory: any RequestAccessory) {
+        state.withLock { $0.accessories = ($0.accessories ?? []) + [accessory] }
+    }
+
+    /// Fills a form (RFC 7578) that becomes the body, of any method but GET and HEAD; `nil` by default.
+    ///
+    /// The argument's pairs become parts in front. Such a request is built on the agent's queue: the block runs there, once for each
+    /// attempt, and so does what else describes the request. Like the argument, it is kept for further starts: a block that captures the
+    /// request captures it weakly, or is set to `nil` at the end.
+    open var constructingBodyBlock: ConstructingBlock? {
+        get { state.withLock { $0.constructingBodyBlock } }
+        set { state.withLock { $0.constructingBodyBlock = newValue } }
+    }
+
+    /// Is told how much of the body was sent, on the callback queue; released at the end.
+    open var uploadProgressBlock: ProgressBlock? {
+        get { state.withLock { $0.uploadProgressBlock } }
+        set { state.withLock { $0.uploadProgressBlock = newValue } }
+    }
+
+    /// Makes a download of a GET request: the path of the file, or of a directory that is there, in which the file is named as the last
+    /// part of the URL. `nil` by default.
+    ///
+    /// A file that is there is replaced when the download is whole, and not before. What has come is kept beside it after a stop, a
+    /// failure and the end of the process, whatever that was; a start for the same URL and path resumes from there if the server still has
+    /// the same (``DownloadRequest/DownloadOptions/resumePreviousDownload``). ``responseObject`` is the file's URL then.
+    open var resumableDownloadPath: String? {
+        get { state.withLock { $0.resumableDownloadPath } }
+        set { state.withLock { $0.resumableDownloadPath = newValue } }
+    }
+
+    /// Is told how much of a download has come, on the callback queue.
+    ///
+    /// Kept for further starts, which resume what was stopped: a block that captures the request captures it weakly, or is set to `nil` at
+    /// the end.
+    open var resumableDownloadProgressBlock: ProgressBlock? {
+        get { state.withLock { $0.resumableDownloadProgressBlock } }
+        set { state.withLock { $0.resumableDownloadProgressBlock = newValue } }
+    }
+
+    /// Whether the request goes before others that wait for a connection to the same host; ``RequestPriority/default`` by default.
+    ///
+    /// Another one is sent as the header field `Priority` (RFC 9218), unless the request has one, so that the server may know too.
+    open var requestPriority: RequestPriority {
+        get { state.withLock { $0.requestPriority } }
+        set { state.withLock { $0.requestPriority = newValue } }
+    }
+
     // MARK: Control
 
     /// Tells the accessories, and has the agent send the request. A request that runs is left alone.
@@ -165,7 +262,7 @@ open class BaseRequest: RunnableRequest, @unchecked Sendable {  // the state is 
         // By another thread, or the accessory that is told of it.
         if isBeingStopped { return }
         if !isOver { toggleAccessoriesWillStop() }
-        state.withLock { $0.delegate = nil }
+        delegate = nil
         agent.cancelRequest(self)
         if !isOver { toggleAccessoriesDidStop() }
     }

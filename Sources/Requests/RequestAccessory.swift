@@ -7,6 +7,8 @@ public protocol RunnableRequest: AnyObject, Sendable {
     var tag: Int { get set }
     /// The accessories, in the order in which they are told; `nil` as long as none was added.
     var requestAccessories: [any RequestAccessory]? { get set }
+    /// Adds an accessory behind those that are there; has a default.
+    func addAccessory(_ accessory: any RequestAccessory)
     /// Begins.
     func start()
     /// Ends it; no callback follows.
@@ -35,24 +37,32 @@ extension RequestAccessory {
 }
 
 extension RunnableRequest {
-    /// Adds an accessory behind those that are there.
+    /// Adds an accessory behind those that are there, in two steps: not for several threads at once.
     public func addAccessory(_ accessory: any RequestAccessory) {
         requestAccessories = (requestAccessories ?? []) + [accessory]
+    }
+}
+
+extension WaitableRequest {
+    /// Those that a subclass names, and those that were added.
+    private var accessories: [any RequestAccessory] {
+        let named = requestAccessories ?? []
+        return named + addedAccessories.filter { added in !named.contains { $0 === added } }
     }
 
     /// Tells the accessories that it is going to be started.
     func toggleAccessoriesWillStart() {
-        for accessory in requestAccessories ?? [] { accessory.requestWillStart(self) }
+        for accessory in accessories { accessory.requestWillStart(self) }
     }
 
     /// Tells the accessories that it is over, before callbacks run.
     func toggleAccessoriesWillStop() {
-        for accessory in requestAccessories ?? [] { accessory.requestWillStop(self) }
+        for accessory in accessories { accessory.requestWillStop(self) }
     }
 
     /// Tells the accessories that it is over, after callbacks have run.
     func toggleAccessoriesDidStop() {
-        for accessory in requestAccessories ?? [] { accessory.requestDidStop(self) }
+        for accessory in accessories { accessory.requestDidStop(self) }
     }
 }
 

@@ -35,13 +35,14 @@ struct LifecycleTests {
                 if all.count == 2 { continuation.resume(returning: all) }
             }
             (request.tag, failing.tag) = (1, 2)
+            request.uploadProgressBlock = { _ in }
             request.startWithCompletionBlock(success: { note("success", $0) }, failure: { note("failure", $0) })
             failing.startWithCompletion { note("completion", $0) }
         }
         #expect(Set(names) == ["success 1", "completion 2"])
         await stage.settle()
         #expect(request.successCompletionBlock == nil && request.failureCompletionBlock == nil)
-        #expect(request.uploadProgressBlock == nil && request.constructingBodyBlock == nil)
+        #expect(request.uploadProgressBlock == nil)
     }
 
     @Test func `the agent keeps a running request, and nobody an ended one`() async throws {

@@ -50,26 +50,26 @@ open class CachedRequest: BaseRequest, @unchecked Sendable {  // what it adds is
 
     // MARK: How it is used
 
-    /// What part the cache has in a start; ``CacheUse/whenValid`` by default.
-    public var cacheUse: CacheUse {
+    /// What part the cache has in a start; ``CacheUse/whenValid`` by default. A subclass may override it, or one of the three below.
+    open var cacheUse: CacheUse {
         get { cache.withLock { $0.use } }
         set { cache.withLock { $0.use = newValue } }
     }
 
     /// Whether a start does not read the cache: ``CacheUse/ignored``. `false` by default.
-    public var ignoreCache: Bool {
+    open var ignoreCache: Bool {
         get { cacheUse == .ignored }
         set { setUse(.ignored, newValue) }
     }
 
     /// Whether a start may read the cache; the opposite of ``ignoreCache``, so `true` by default.
-    public var useCacheResponse: Bool {
+    open var useCacheResponse: Bool {
         get { !ignoreCache }
         set { ignoreCache = !newValue }
     }
 
     /// Whether a start hands over what is cached, and then asks the network: ``CacheUse/beforeNetwork``. `false` by default.
-    public var preloadCache: Bool {
+    open var preloadCache: Bool {
         get { cacheUse == .beforeNetwork }
         set { setUse(.beforeNetwork, newValue) }
     }

@@ -70,6 +70,13 @@ public class RequestGroup: RunnableRequest, WaitableRequest, @unchecked Sendable
         set { group.withLock { $0.accessories = newValue } }
     }
 
+    /// Adds an accessory behind those that are there.
+    public func addAccessory(_ accessory: any RequestAccessory) {
+        group.withLock { $0.accessories = ($0.accessories ?? []) + [accessory] }
+    }
+
+    var addedAccessories: [any RequestAccessory] { requestAccessories ?? [] }
+
     /// Whose callback queue the group's callbacks run on; by default that of the first request, else ``RequestAgent/shared``.
     public var agent: RequestAgent {
         get { group.withLock { $0.agent } ?? firstAgent ?? .shared }
@@ -239,8 +246,12 @@ protocol WaitableRequest: RunnableRequest {
     func start(_ waiter: @escaping @Sendable (RequestEnding) -> Void)
     /// Why it has failed, if it has.
     var endingError: (any Error)? { get }
+    var agent: RequestAgent { get }
+    /// The accessories that were set and added, whatever a subclass names.
+    var addedAccessories: [any RequestAccessory] { get }
 }
 
 extension BaseRequest: WaitableRequest {
     var endingError: (any Error)? { error }
+    var addedAccessories: [any RequestAccessory] { state.withLock { $0.accessories } ?? [] }
 }
