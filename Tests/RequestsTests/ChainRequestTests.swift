@@ -146,7 +146,43 @@ import Testing
         chain.addRequest(stage.request("a")) { [stage] chain, _ in chain.addRequest(stage.request("b")) }
         for _ in 0..<2 { #expect(await run(chain) == .succeeded) }
         #expect(stage.asked == ["a", "b", "a", "b"])
-        #expect(chain.requestArray.count == 1)
+        // The one that was added on the way of the newest start, and not that of the start before.
+        #expect(chain.requestArray.map(\.answeredPath) == ["/a", "/b"])
+        #expect(chain.requestArray.last === chain.succeedRequest)
+        chain.addRequest(stage.request("c"))
+        #expect(await run(chain) == .succeeded)
+        #expect(stage.asked.suffix(3) == ["a", "c", "b"])
+    }
+
+    @Test func `a step that an accessory adds at the start takes part in it`() async throws {
+        let chain = make("a")
+        chain.addAccessory(RequestEventAccessory(willStart: { [stage] in ($0 as? ChainRequest)?.addRequest(stage.request("b")) }))
+        #expect(await run(chain) == .succeeded)
+        #expect(stage.asked == ["a", "b"])
+    }
+
+    @Test func `a success leaves the request that has failed before, and a failure the one that has succeeded`() async throws {
+        let stage = try Stage.standard()
+        let (flaky, good) = (SampleRequest(stage, "flaky/1"), SampleRequest(stage))
+        // The same batch twice: what it has failed with at first, it has not at last.
+        let batch = BatchRequest(requestArray: [good, flaky])
+        let chain = ChainRequest()
+        chain.stoppedOnFailure = false
+        chain.addBatch(batch)
+        chain.addBatch(batch)
+        #expect(await run(chain) == .succeeded)
+        #expect(batch.failedRequest == nil)
+        #expect(chain.failedRequest === flaky && chain.succeedRequest === flaky)
+
+        let other = ChainRequest()
+        let inner = ChainRequest()
+        let bad = SampleRequest(stage, "status/500")
+        inner.addRequest(bad)
+        other.addRequest(good)
+        other.addStep(.chain(inner))
+        #expect(await run(other) == .failed)
+        #expect(other.succeedRequest === good && other.failedRequest === bad)
+        #expect(other.failedStep?.request == nil)
     }
 
     @Test func `cancelling the task stops the chain`() async throws {

@@ -37,6 +37,24 @@ public enum ChainStep: Sendable {
     /// Why it has failed; `nil` if it has not.
     public var error: (any Error)? { runnable.endingError }
 
+    /// The request by which it has succeeded.
+    fileprivate var succeededRequest: BaseRequest? {
+        switch self {
+        case .request(let request): request
+        case .batch(let batch): batch.requestArray.last
+        case .chain(let chain): chain.succeedRequest
+        }
+    }
+
+    /// The request by which it has failed.
+    fileprivate var failedRequest: BaseRequest? {
+        switch self {
+        case .request(let request): request
+        case .batch(let batch): batch.failedRequest
+        case .chain(let chain): chain.failedRequest
+        }
+    }
+
     var runnable: any WaitableRequest {
         switch self {
         case .request(let request): request
@@ -65,18 +83,25 @@ public final class ChainRequest: RequestGroup, @unchecked Sendable {  // what it
     private struct Link {
         let step: ChainStep
         let callback: StepBlock?
+        /// Whether it was added on the way, to the newest start only.
+        var isPassing = false
     }
 
     private struct Progress {
-        /// What was added before the start: each start has it.
         var links: [Link] = []
         /// What is left of the newest start.
         var rest: [Link] = []
+        /// Whether the newest start takes further steps.
+        var isOpen = false
         var current: ChainStep?
         var hasBegun = false
         var last: ChainStep?
         var succeeded: ChainStep?
         var failed: ChainStep?
+        // Noted when the step ended, as a batch or chain may be a step once more.
+        var succeededRequest: BaseRequest?
+        var failedRequest: BaseRequest?
+        var failure: (any Error)?
         var requestInterval: Double = 0
         var stoppedOnFailure = true
         var stoppedOnSuccess = false
@@ -95,10 +120,10 @@ public final class ChainRequest: RequestGroup, @unchecked Sendable {  // what it
     ///
     /// - Parameter callback: runs on the callback queue when the step has succeeded, before the next one begins.
     public func addStep(_ step: ChainStep, callback: StepBlock? = nil) {
-        let isRunning = isExecuting
         progress.withLock { progress in
-            let link = Link(step: step, callback: callback)
-            if isRunning { progress.rest.append(link) } else { progress.links.append(link) }
+            guard progress.isOpen else { return progress.links.append(Link(step: step, callback: callback)) }
+            progress.rest.append(Link(step: step, callback: callback))
+            progress.links.append(Link(step: step, callback: nil, isPassing: true))
         }
     }
 
@@ -112,7 +137,8 @@ public final class ChainRequest: RequestGroup, @unchecked Sendable {  // what it
         addStep(.batch(batch)) { chain, _ in callback?(chain, batch) }
     }
 
-    /// The steps that were added before the start.
+    /// The steps in the order in which they were added, those included that were added on the way to the newest start, which the next one
+    /// does without. Those of the ``requestBuilder`` are not kept.
     public var steps: [ChainStep] { progress.withLock { $0.links.map(\.step) } }
     /// The requests among them.
     public var requestArray: [BaseRequest] { steps.compactMap(\.request) }
@@ -168,10 +194,10 @@ public final class ChainRequest: RequestGroup, @unchecked Sendable {  // what it
     public var succeedStep: ChainStep? { progress.withLock { $0.succeeded } }
     /// The step that has failed last; `nil` if none has.
     public var failedStep: ChainStep? { progress.withLock { $0.failed } }
-    /// The same, if it is a request.
-    public var succeedRequest: BaseRequest? { succeedStep?.request }
-    /// The same, if it is a request, or else the request that its batch has failed with.
-    public var failedRequest: BaseRequest? { failedStep.flatMap { $0.request ?? $0.batch?.failedRequest } }
+    /// The request that has succeeded last, of a batch the last one in its order; `nil` if none has. A failure after it leaves it.
+    public var succeedRequest: BaseRequest? { progress.withLock { $0.succeededRequest } }
+    /// The request that has failed last, of a batch the first that did; `nil` if none has. A success after it leaves it.
+    public var failedRequest: BaseRequest? { progress.withLock { $0.failedRequest } }
 
     // MARK: RequestGroup
 
@@ -183,7 +209,7 @@ public final class ChainRequest: RequestGroup, @unchecked Sendable {  // what it
         case nil: nil
         }
     }
-    override var endingError: (any Error)? { failedStep?.error }
+    override var endingError: (any Error)? { progress.withLock { $0.failure } }
     override func clearDelegate() { delegate = nil }
 
     override func tellDelegate(_ ending: RequestEnding) {
@@ -196,9 +222,11 @@ public final class ChainRequest: RequestGroup, @unchecked Sendable {  // what it
 
     override func begin(_ run: Int) {
         progress.withLock { progress in
+            progress.links.removeAll { $0.isPassing }
             progress.rest = progress.links
-            progress.hasBegun = false
+            (progress.isOpen, progress.hasBegun) = (true, false)
             (progress.current, progress.last, progress.succeeded, progress.failed) = (nil, nil, nil, nil)
+            (progress.succeededRequest, progress.failedRequest, progress.failure) = (nil, nil, nil)
         }
         onQueue(run) { self.next(run, after: .succeeded) }
     }
@@ -209,7 +237,10 @@ public final class ChainRequest: RequestGroup, @unchecked Sendable {  // what it
         if !hasRest, let step = builder?(self, last) { progress.withLock { $0.rest.append(Link(step: step, callback: nil)) } }
         guard isRunning(run) else { return }
         let (link, wait) = progress.withLock { progress -> (Link?, Double) in
-            guard !progress.rest.isEmpty else { return (nil, 0) }
+            guard !progress.rest.isEmpty else {
+                progress.isOpen = false
+                return (nil, 0)
+            }
             defer { progress.hasBegun = true }
             return (progress.rest.removeFirst(), progress.hasBegun ? progress.requestInterval : 0)
         }
@@ -227,14 +258,24 @@ public final class ChainRequest: RequestGroup, @unchecked Sendable {  // what it
 
     private func stepEnded(_ link: Link, _ ending: RequestEnding, _ run: Int) {
         let hasSucceeded = ending == .succeeded
+        let step = link.step
+        let request = hasSucceeded ? step.succeededRequest : step.failedRequest
+        let failure = hasSucceeded ? nil : step.error
         let isOver = progress.withLock { progress in
             progress.current = nil
-            progress.last = link.step
-            if hasSucceeded { progress.succeeded = link.step } else { progress.failed = link.step }
+            progress.last = step
+            if hasSucceeded {
+                progress.succeeded = step
+                progress.succeededRequest = request ?? progress.succeededRequest
+            } else {
+                (progress.failed, progress.failure) = (step, failure)
+                progress.failedRequest = request ?? progress.failedRequest
+            }
             return hasSucceeded ? progress.stoppedOnSuccess : progress.stoppedOnFailure
         }
-        if hasSucceeded { link.callback?(self, link.step) }
+        if hasSucceeded { link.callback?(self, step) }
         guard isRunning(run) else { return }
+        if isOver { progress.withLock { $0.isOpen = false } }
         if isOver { conclude(run, hasSucceeded ? .succeeded : .failed) } else { next(run, after: hasSucceeded ? .succeeded : .failed) }
     }
 
@@ -243,6 +284,7 @@ public final class ChainRequest: RequestGroup, @unchecked Sendable {  // what it
             defer {
                 progress.current = nil
                 progress.rest = []
+                progress.isOpen = false
             }
             return progress.current
         }
