@@ -5,16 +5,20 @@ import CurlewHTTP
 /// Gets new credentials for all requests that were refused for want of them: once, however many there are, and sends them again then.
 ///
 /// The requests are built anew, so that ``BaseRequest/requestHeaderFieldValueDictionary()`` or a ``UrlFilter`` puts the new credentials
-/// in. A request that was built before the last refresh ended is sent again without another one. Each start is sent again once: what is
-/// refused then has failed, or goes the way of its retries, whose number this does not count towards.
+/// in. What a refresh has brought holds for all requests that were built before it ended, also for those that are refused later: they are
+/// sent again, or fail, without another one. Each start is sent again once: what is refused then has failed, or goes the way of its
+/// retries, whose number this does not count towards.
 public final class TokenRefresher: Sendable {
-    /// Gets new credentials, and keeps them where requests find them. Throwing, or `false`, lets those fail that wait.
+    /// Gets new credentials, and stores them where requests find them. Throwing, or `false`, fails the requests that wait, and those that
+    /// are already on their way; one that is started later asks anew.
     public typealias Refresh = @Sendable (BaseRequest) async throws -> Bool
 
     private struct State {
         var isRefreshing = false
-        /// Counts refreshes, so that it is known which credentials a request may have carried.
+        /// Counts refreshes that have ended, so that it is known which credentials a request may have carried.
         var generation = 0
+        /// Whether the last one has brought new credentials.
+        var hasSucceeded = false
         var waiting: [@Sendable (Bool) -> Void] = []
     }
 
@@ -34,7 +38,7 @@ public final class TokenRefresher: Sendable {
         self.refresh = refresh
     }
 
-    /// The number of refreshes so far.
+    /// The number of refreshes that have ended.
     var generation: Int { state.withLock { $0.generation } }
 
     func isRefused(_ answer: RequestAnswer) -> Bool {
@@ -44,13 +48,13 @@ public final class TokenRefresher: Sendable {
     /// Calls `completion` with whether there are new credentials, when that is known.
     func refresh(for run: RequestRun, _ completion: @escaping @Sendable (Bool) -> Void) {
         let built = run.credentials
-        let (isRefreshed, begins) = state.withLock { state in
-            if built < state.generation, !state.isRefreshing { return (true, false) }
+        let (known, begins) = state.withLock { state -> (Bool?, Bool) in
+            if built < state.generation, !state.isRefreshing { return (state.hasSucceeded, false) }
             state.waiting.append(completion)
             defer { state.isRefreshing = true }
-            return (false, !state.isRefreshing)
+            return (nil, !state.isRefreshing)
         }
-        if isRefreshed { return completion(true) }
+        if let known { return completion(known) }
         guard begins else { return }
         let request = run.request
         Task {
@@ -62,7 +66,8 @@ public final class TokenRefresher: Sendable {
     private func finish(_ hasSucceeded: Bool) {
         let waiting = state.withLock { state in
             state.isRefreshing = false
-            if hasSucceeded { state.generation += 1 }
+            state.generation += 1
+            state.hasSucceeded = hasSucceeded
             defer { state.waiting = [] }
             return state.waiting
         }

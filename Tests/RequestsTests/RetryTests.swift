@@ -181,6 +181,28 @@ struct TokenRefresherTests {
         #expect(request.requestTotalCount == 1)
     }
 
+    @Test func `a refusal holds for all that were sent before it, and a later start asks anew`() async throws {
+        let refreshes = Lock(0)
+        let gate = Gate()
+        let stage = try Stage { request, connection in
+            if request.path == "/late" { connection.wait(until: gate) }
+            return .status(401)
+        }
+        stage.configuration.tokenRefresher = TokenRefresher { _ in
+            refreshes.withLock { $0 += 1 }
+            return false
+        }
+        let late = (0..<5).map { _ in SampleRequest(stage, "late") }
+        for request in late { request.start() }
+        #expect(await gate.arrivals(5))
+        #expect(await run(SampleRequest(stage)) == .failed)
+        gate.open()
+        for request in late { #expect(await eventually { request.isFailed }) }
+        #expect(refreshes.withLock { $0 } == 1 && stage.server.requests.count == 6)
+        #expect(await run(SampleRequest(stage)) == .failed)
+        #expect(refreshes.withLock { $0 } == 2)
+    }
+
     @Test func `a replay does not count towards the retries`() async throws {
         let tokens = Tokens()
         let failures = Lock(1)
