@@ -16,12 +16,12 @@ extension BaseRequest {
     public var originalRequest: URLRequest? { state.withLock { $0.originalRequest } }
     /// The status of the answer; 0 without one.
     public var responseStatusCode: Int { response?.statusCode ?? 0 }
-    /// The header fields of the answer; `nil` without one.
-    public var responseHeaders: [String: String]? {
+    /// The header fields of the response, found by any spelling of their names (RFC 9110, section 5.1), sorted by name; `nil` without a
+    /// response.
+    public var responseHeaders: HTTPHeaders? {
         response.map { response in
-            Dictionary(
-                response.allHeaderFields.compactMap { name, value in (name as? String).map { ($0, "\(value)") } }
-            ) { first, _ in first }
+            HTTPHeaders(
+                response.allHeaderFields.map { HTTPHeader(name: "\($0.base)", value: "\($1)") }.sorted { $0.name < $1.name })
         }
     }
     /// When the server has answered, by its clock: the header field `Date` (RFC 9110, section 6.6.1).
