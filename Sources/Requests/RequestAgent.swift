@@ -170,7 +170,7 @@ public final class RequestAgent: Sendable {
         let (manager, old) = record.withLock { record -> (SessionManager, SessionManager?) in
             if let manager = record.manager, record.managerVersion == version { return (manager, nil) }
             let manager = SessionManager(
-                configuration: sessionConfiguration ?? RequestAgent.defaultSession, serverTrustPolicyManager: policy)
+                configuration: sessionConfiguration ?? RequestsConfiguration.defaultSessionConfiguration, serverTrustPolicyManager: policy)
             let old = record.manager
             record.manager = manager
             record.managerVersion = version
@@ -179,12 +179,6 @@ public final class RequestAgent: Sendable {
         // Its end, if no request needs it any more, is none of the lock's business.
         _ = old
         return manager
-    }
-
-    private static var defaultSession: SessionConfiguration {
-        var configuration = SessionConfiguration()
-        configuration.headers = SessionManager.defaultHTTPHeaders
-        return configuration
     }
 }
 

@@ -67,9 +67,10 @@ public final class RequestsConfiguration: Sendable {
 
     // MARK: How they travel
 
-    /// How the session of the agent works; `nil`, the default, for the defaults with ``SessionManager/defaultHTTPHeaders``.
+    /// How the session of the agent works; `nil`, the default, for ``defaultSessionConfiguration``.
     ///
-    /// After a change the next request gets a new session; those on their way keep theirs.
+    /// One of the user's has no cookies and no default header fields but its own: to change a detail, change a copy of the default. After a
+    /// change the next request gets a new session; those on their way keep theirs.
     public var sessionConfiguration: SessionConfiguration? {
         get { values.withLock { $0.sessionConfiguration } }
         set {
@@ -78,6 +79,23 @@ public final class RequestsConfiguration: Sendable {
                 $0.sessionVersion += 1
             }
         }
+    }
+
+    /// What sessions are made of where ``sessionConfiguration`` is `nil`: the defaults, with ``SessionManager/defaultHTTPHeaders`` and with
+    /// cookies in `HTTPCookieStorage.shared`, as Foundation's sessions have them.
+    ///
+    /// Without cookies:
+    ///
+    /// ```swift
+    /// var session = RequestsConfiguration.defaultSessionConfiguration
+    /// session.cookieStorage = nil
+    /// RequestsConfiguration.shared.sessionConfiguration = session
+    /// ```
+    public static var defaultSessionConfiguration: SessionConfiguration {
+        var configuration = SessionConfiguration()
+        configuration.headers = SessionManager.defaultHTTPHeaders
+        configuration.cookieStorage = .shared
+        return configuration
     }
 
     /// Knows what hosts have to show before anything is sent to them; `nil`, the default, asks for what the system trusts.

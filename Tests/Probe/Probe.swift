@@ -18,6 +18,7 @@ import Dispatch
 ///     curlew-probe cache DIRECTORY NAME  stores, reads and removes many entries, as others do in the same directory; prints how many were "wrong"
 ///     curlew-probe fill DIRECTORY NAME [LIMIT]   stores entries until it is killed, or fails, as no file may be larger than that
 ///     curlew-probe request URL FILE      downloads by a request of CurlewRequests, to be killed and gone on with
+///     curlew-probe cookies URL           asks three times by requests of CurlewRequests, the last time without cookies
 ///     curlew-probe operate URL           runs an operation that wants time to end when the process is asked to
 ///     curlew-probe websocket URL COUNT   sends messages to a WebSocket that sends them back
 ///     curlew-probe reachability HOST     tells of "network" and "host" until it is killed: 0 not reachable, 1 by Ethernet, 2 by modem
@@ -47,6 +48,7 @@ enum Probe {
                 if arguments.count == 5 { ProcessProbe.limitFileSizes(to: Int(arguments[4]) ?? 0) }
                 try CacheProbe(directory: arguments[2], capacity: 40_000).fill(name: arguments[3])
             case ("request", 4): try await ProbeDownload(arguments[2], to: arguments[3]).response()
+            case ("cookies", 3): try await ProbeDownload.askThrice(arguments[2])
             case ("operate", 3...): try await operate(arguments[2])
             case ("websocket", 4): try await WebSocketEcho(url: arguments[2], count: Int(arguments[3]) ?? 0).run()
             case ("reachability", 3): try await reachability(of: arguments[2])

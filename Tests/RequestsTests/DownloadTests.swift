@@ -157,11 +157,4 @@ struct DownloadTests {
         #expect(request.responseJSONObject != nil)
         #expect(try FileManager.default.contentsOfDirectory(atPath: directory.url.path).isEmpty)
     }
-
-    /// The program beside the tests.
-    private func probe() throws -> URL {
-        let directories = [Bundle.main.bundleURL, URL(fileURLWithPath: CommandLine.arguments[0]).deletingLastPathComponent()]
-        let places = (directories + directories.map { $0.deletingLastPathComponent() }).map { $0.appendingPathComponent("curlew-probe") }
-        return try #require(places.first { FileManager.default.isExecutableFile(atPath: $0.path) })
-    }
 }

@@ -199,6 +199,21 @@ struct LifecycleTests {
         #expect(stage.server.requests.prefix(4).map(\.path) == ["/first", "/high", "/default", "/low"])
     }
 
+    @Test func `cookies are kept in Foundation's shared storage, unless the session has none`() async throws {
+        #expect(RequestsConfiguration.defaultSessionConfiguration.cookieStorage === HTTPCookieStorage.shared)
+        let directory = try TemporaryDirectory()
+        let stage = try Stage { _, _ in .status(204, headers: [ServerField("Set-Cookie", "a=1; Path=/")]) }
+        // In a process of its own, with a storage of its own.
+        let child = Process()
+        child.executableURL = try probe()
+        child.arguments = ["cookies", stage.server.url("/")]
+        child.environment = ProcessInfo.processInfo.environment.merging(["XDG_DATA_HOME": directory.url.path]) { $1 }
+        try child.run()
+        child.waitUntilExit()
+        #expect(child.terminationStatus == 0)
+        #expect(stage.server.requests.map { $0.header("Cookie") } == [nil, "a=1", nil])
+    }
+
     // MARK: Watching
 
     @Test func `metrics are given for each attempt`() async throws {

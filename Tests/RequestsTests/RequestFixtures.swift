@@ -178,6 +178,13 @@ func run(_ request: BaseRequest) async -> RequestEnding {
     }
 }
 
+/// The program for processes of their own, beside the tests.
+func probe() throws -> URL {
+    let directories = [Bundle.main.bundleURL, URL(fileURLWithPath: CommandLine.arguments[0]).deletingLastPathComponent()]
+    let places = (directories + directories.map { $0.deletingLastPathComponent() }).map { $0.appendingPathComponent("curlew-probe") }
+    return try #require(places.first { FileManager.default.isExecutableFile(atPath: $0.path) })
+}
+
 /// An error of the user's.
 struct UserError: Error, Equatable {
     var number = 0
