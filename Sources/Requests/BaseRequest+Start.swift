@@ -123,18 +123,32 @@ extension BaseRequest {
         }
     }
 
-    /// Starts the request, waits for its end, and decodes what it brought.
+    /// Starts the request, waits for its end, and decodes what it brought: the body, or the JSON object that was set in its place.
     ///
-    /// - Throws: as ``response()``; what the decoder throws.
+    /// - Throws: as ``response()``; ``CurlewError/responseSerializationFailed(reason:)`` for what can't be decoded.
     public func responseModel<Model: Decodable>(of type: Model.Type = Model.self, decoder: JSONDecoder = JSONDecoder()) async throws
         -> Model
     {
         try await response()
-        guard let data = responseData else { throw CurlewError.responseSerializationFailed(reason: .inputDataNil) }
+        let data = try encodedResponse()
         do {
             return try decoder.decode(type, from: data)
         } catch {
             throw CurlewError.responseSerializationFailed(reason: .decodingFailed(error: error))
+        }
+    }
+
+    /// The body as bytes, of a JSON object that was set, or is all there is, its text.
+    private func encodedResponse() throws(CurlewError) -> Data {
+        let data = responseData
+        guard let json = givenJSON ?? (data == nil ? responseJSONObject : nil) else {
+            guard let data else { throw .responseSerializationFailed(reason: .inputDataNil) }
+            return data
+        }
+        do {
+            return try ResponseSerialization.data(of: json)
+        } catch {
+            throw .responseSerializationFailed(reason: .jsonSerializationFailed(error: error))
         }
     }
 

@@ -50,8 +50,8 @@ extension BaseRequest {
     public var requestMethodString: String { requestMethod().rawValue }
 
     var isUnderWay: Bool { state.withLock { $0.isUnderWay } }
-    /// The bytes that the network has brought, whatever a cache says.
-    var networkData: Data? { state.withLock { $0.answer.data } }
+    /// The bytes that the network has brought, whatever a cache says; `nil` for a mocked response.
+    var networkData: Data? { state.withLock { $0.answer.isMocked ? nil : $0.answer.data } }
 }
 
 extension RequestState {

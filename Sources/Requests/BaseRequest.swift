@@ -95,7 +95,8 @@ open class BaseRequest: RunnableRequest, @unchecked Sendable {  // the state is 
     open func responseMockValidator() -> Bool { responseStatusCode == 404 }
     /// Makes a success of a failure, by setting ``responseData``, ``responseJSONObject`` and so on; on the agent's queue.
     ///
-    /// Returns whether it did; `false` by default.
+    /// Of bytes and JSON object ``responseModel(of:decoder:)`` decodes the one that was set last. Nothing of it is cached. Returns whether
+    /// it did; `false` by default.
     open func responseMockProcessor() -> Bool { false }
 
     // MARK: Trying again
@@ -282,7 +283,12 @@ open class BaseRequest: RunnableRequest, @unchecked Sendable {  // the state is 
     /// The body of the answer; `nil` before there is one, and for a download that succeeded.
     open var responseData: Data? {
         get { state.withLock { $0.answer.data } }
-        set { state.withLock { $0.answer.data = newValue } }
+        set {
+            state.withLock {
+                $0.answer.data = newValue
+                $0.answer.givenJSON = nil
+            }
+        }
     }
     /// The body as text, in the charset of its content type, else in UTF-8.
     open var responseString: String? {
@@ -292,12 +298,22 @@ open class BaseRequest: RunnableRequest, @unchecked Sendable {  // the state is 
     /// What the serializer has made of the body: `Data`, JSON, an `XMLParser`; the file's `URL` of a download.
     open var responseObject: Any? {
         get { state.withLock { $0.answer.object } }
-        set { state.withLock { $0.answer.object = newValue } }
+        set {
+            state.withLock {
+                $0.answer.object = newValue
+                $0.answer.givenJSON = newValue is [String: Any] || newValue is [Any] ? newValue : nil
+            }
+        }
     }
     /// The JSON, if that is what the serializer makes.
     open var responseJSONObject: Any? {
         get { state.withLock { $0.answer.jsonObject } }
-        set { state.withLock { $0.answer.jsonObject = newValue } }
+        set {
+            state.withLock {
+                $0.answer.jsonObject = newValue
+                $0.answer.givenJSON = newValue
+            }
+        }
     }
     /// The answer's status and header fields; `nil` before there is one. To be set where a failure is mocked.
     open var response: HTTPURLResponse? {
@@ -306,6 +322,9 @@ open class BaseRequest: RunnableRequest, @unchecked Sendable {  // the state is 
     }
     /// Why the request failed; `nil` for one that did not.
     open var error: (any Error)? { state.withLock { $0.answer.error } }
+
+    /// The JSON object that was set, which ``responseModel(of:decoder:)`` decodes in place of the bytes.
+    var givenJSON: Any? { state.withLock { $0.answer.givenJSON } }
 
     /// Called when the network's answer is going to be delivered, before accessories: for who has a cached one in its place until then.
     func networkAnswerWillBeDelivered() {}

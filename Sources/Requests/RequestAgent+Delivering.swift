@@ -40,7 +40,11 @@ extension RequestAgent {
 
     private func mock(_ request: BaseRequest) {
         guard RequestsConfiguration.canMock, configuration.debugMockEnabled, request.error != nil else { return }
-        if request.responseMockValidator(), request.responseMockProcessor() { request.fail(nil) }
+        guard request.responseMockValidator(), request.responseMockProcessor() else { return }
+        request.state.withLock {
+            $0.answer.error = nil
+            $0.answer.isMocked = true
+        }
     }
 
     private func filter(_ request: BaseRequest) {

@@ -10,6 +10,10 @@ struct RequestAnswer: @unchecked Sendable {  // the objects are made once, and r
     var givenString: String?
     var object: Any?
     var jsonObject: Any?
+    /// The JSON object that was set in place of what the bytes say.
+    var givenJSON: Any?
+    /// Whether a failure was made a success.
+    var isMocked = false
     var error: (any Error)?
     var metrics: TaskMetrics?
     /// Whether the answer is a file, whose status was judged before it was put in its place.

@@ -34,6 +34,12 @@ enum ResponseSerialization {
         }
     }
 
+    /// The text of a JSON object; throws for what JSON can't hold.
+    static func data(of json: Any) throws -> Data {
+        let urlRequest = URLRequest(url: URL(fileURLWithPath: "/"))
+        return try JSONEncoding(options: .fragmentsAllowed).encode(urlRequest, withJSONObject: json).httpBody ?? Data()
+    }
+
     /// The JSON, also with escapes of half characters, which some servers send.
     private static func parse(_ data: Data) throws -> Any {
         do {

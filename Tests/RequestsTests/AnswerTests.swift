@@ -217,6 +217,35 @@ struct AnswerTests {
         #expect(forbidden.isFailed)
     }
 
+    private struct Model: Decodable, Equatable {
+        let id: Int
+        var name: String?
+    }
+
+    @Test(.enabled(if: RequestsConfiguration.canMock))
+    func `a mocked response is decoded as any other, from what was set last`() async throws {
+        func model(_ mock: @escaping @Sendable (BaseRequest) -> Void) async throws -> Model {
+            let stage = try Stage { _, _ in Stage.json(#"{"error": "missing"}"#, status: 404) }
+            stage.configuration.debugMockEnabled = true
+            let request = SampleRequest(stage)
+            request.onMock = { request in
+                mock(request)
+                return true
+            }
+            return try await request.responseModel()
+        }
+        #expect(try await model { $0.responseJSONObject = ["id": 5, "name": NSNull()] as [String: Any] } == Model(id: 5))
+        #expect(try await model { $0.responseObject = ["id": 6, "name": "x"] as [String: Any] } == Model(id: 6, name: "x"))
+        #expect(try await model { $0.responseData = Data(#"{"id": 7}"#.utf8) } == Model(id: 7))
+        #expect(
+            try await model {
+                $0.responseJSONObject = ["id": 8]
+                $0.responseData = Data(#"{"id": 9}"#.utf8)
+            } == Model(id: 9))
+        await #expect(throws: CurlewError.self) { try await model { $0.responseJSONObject = ["id": Date()] } }
+        await #expect(throws: CurlewError.self) { try await model { _ in } }
+    }
+
     @Test func `the server's time is that of its header`() async throws {
         let stage = try Stage { _, _ in
             ServerResponse(

@@ -198,6 +198,32 @@ import Testing
         #expect(stage.count == 2)
     }
 
+    @Test(.enabled(if: RequestsConfiguration.canMock)) func `a mocked response is not cached`() async throws {
+        stage.stage.configuration.debugMockEnabled = true
+        final class Mocked: CachedRequest, @unchecked Sendable {  // immutable
+            let storage: any CacheStorage
+            init(_ stage: CacheStage) {
+                storage = stage.storage
+                super.init()
+                agent = stage.stage.agent
+            }
+            override func requestUrl() -> String { "status" }
+            override func cacheTimeInSeconds() -> Int { 60 }
+            override func writeCacheAsynchronously() -> Bool { false }
+            override func cacheStorage() -> any CacheStorage { storage }
+            override func responseMockValidator() -> Bool { true }
+            override func responseMockProcessor() -> Bool {
+                responseJSONObject = ["count": 5]
+                return true
+            }
+        }
+        struct Model: Decodable {
+            let count: Int
+        }
+        #expect(try await Mocked(stage).responseModel(of: Model.self).count == 5)
+        #expect(stage.storage.size == 0)
+    }
+
     @Test func `a failure is not cached`() async throws {
         let request = CachedSample(stage, "status")
         #expect(await run(request) == .failed)

@@ -185,6 +185,8 @@ open class CachedRequest: BaseRequest, @unchecked Sendable {  // what it adds is
         set { super.responseJSONObject = newValue }
     }
 
+    override var givenJSON: Any? { isDataFromCache ? nil : super.givenJSON }
+
     /// What was cached says; the outer `nil` if nothing was, the inner if it says nothing.
     private func cached<Value>(_ part: (RequestAnswer) -> Value?) -> Value?? {
         cache.withLock { $0.answer }.map(part)
