@@ -143,6 +143,25 @@ import Testing
         #expect(failing.failedRequest != nil)
     }
 
+    @Test func `blocks may be set one by one, and are released at the end`() async throws {
+        let log = GroupLog()
+        let batch = make("a")
+        batch.successCompletionBlock = { _ in log.note("success") }
+        batch.failureCompletionBlock = { _ in log.note("failure") }
+        batch.successCompletionBlock?(batch)
+        #expect(await run(batch) == .succeeded)
+        #expect(batch.successCompletionBlock == nil && batch.failureCompletionBlock == nil)
+        await withTrackedContinuation { continuation in
+            make("bad").startSynchronously(
+                success: { _ in log.note("wrong") },
+                failure: { batch in
+                    log.note("failure \(batch.failedRequest?.responseStatusCode ?? 0)")
+                    continuation.resume()
+                })
+        }
+        #expect(log.all == ["success @caller", "success", "failure 500"])
+    }
+
     @Test func `responses are awaited, and errors thrown`() async throws {
         let responses = try await make("a", "b").responses()
         #expect(responses.map(\.answeredPath) == ["/a", "/b"])

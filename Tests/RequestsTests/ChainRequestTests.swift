@@ -185,6 +185,24 @@ import Testing
         #expect(other.failedStep?.request == nil)
     }
 
+    @Test func `blocks may be set one by one, and are released at the end`() async throws {
+        let log = GroupLog()
+        let chain = make("a")
+        chain.successCompletionBlock = { _ in log.note("success") }
+        chain.failureCompletionBlock = { _ in log.note("failure") }
+        #expect(await run(chain) == .succeeded)
+        #expect(chain.successCompletionBlock == nil && chain.failureCompletionBlock == nil)
+        await withTrackedContinuation { continuation in
+            make("bad").startSynchronously(
+                success: { _ in log.note("wrong") },
+                failure: { chain in
+                    log.note("failure \(chain.failedRequest?.responseStatusCode ?? 0)")
+                    continuation.resume()
+                })
+        }
+        #expect(log.all == ["success", "failure 500"])
+    }
+
     @Test func `cancelling the task stops the chain`() async throws {
         let chain = make("held", "b")
         let task = Task { try await chain.response() }

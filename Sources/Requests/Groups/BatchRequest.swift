@@ -67,7 +67,19 @@ public final class BatchRequest: RequestGroup, @unchecked Sendable {  // what it
         set { progress.withLock { $0.delegate = newValue } }
     }
 
-    /// Sets both blocks, which run behind the delegate, and are let go of then.
+    /// Runs when the batch has succeeded, behind the delegate; released then.
+    public var successCompletionBlock: CompletionBlock? {
+        get { successBlock }
+        set { successBlock = Self.block(newValue) }
+    }
+
+    /// Runs when the batch has failed, behind the delegate; released then.
+    public var failureCompletionBlock: CompletionBlock? {
+        get { failureBlock }
+        set { failureBlock = Self.block(newValue) }
+    }
+
+    /// Sets both blocks.
     public func setCompletionBlock(success: CompletionBlock?, failure: CompletionBlock?) {
         setBlocks(success: Self.block(success), failure: Self.block(failure))
     }
@@ -167,7 +179,12 @@ extension BatchRequest {
     ///   - filter: asked when its turn has come; `false` leaves the batch out, with no callback.
     ///   - completion: runs at either end.
     public func startSynchronously(filter: (@Sendable () -> Bool)? = nil, completion: CompletionBlock? = nil) {
-        startInTurn(filter, success: Self.block(completion), failure: Self.block(completion))
+        startSynchronously(filter: filter, success: completion, failure: completion)
+    }
+
+    /// The same with a block for each end.
+    public func startSynchronously(filter: (@Sendable () -> Bool)? = nil, success: CompletionBlock?, failure: CompletionBlock?) {
+        startInTurn(filter, success: Self.block(success), failure: Self.block(failure))
     }
 
     /// Starts, and waits for the end. Callbacks run before. Of a batch that runs already, its end is waited for.

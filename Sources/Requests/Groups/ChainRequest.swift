@@ -176,7 +176,19 @@ public final class ChainRequest: RequestGroup, @unchecked Sendable {  // what it
         set { progress.withLock { $0.delegate = newValue } }
     }
 
-    /// Sets both blocks, which run behind the delegate, and are let go of then.
+    /// Runs when the chain has succeeded, behind the delegate; released then.
+    public var successCompletionBlock: CompletionBlock? {
+        get { successBlock }
+        set { successBlock = Self.block(newValue) }
+    }
+
+    /// Runs when the chain has failed, behind the delegate; released then.
+    public var failureCompletionBlock: CompletionBlock? {
+        get { failureBlock }
+        set { failureBlock = Self.block(newValue) }
+    }
+
+    /// Sets both blocks.
     public func setCompletionBlock(success: CompletionBlock?, failure: CompletionBlock?) {
         setBlocks(success: Self.block(success), failure: Self.block(failure))
     }
@@ -321,7 +333,12 @@ extension ChainRequest {
     ///   - filter: asked when its turn has come; `false` leaves the chain out, with no callback.
     ///   - completion: runs at either end.
     public func startSynchronously(filter: (@Sendable () -> Bool)? = nil, completion: CompletionBlock? = nil) {
-        startInTurn(filter, success: Self.block(completion), failure: Self.block(completion))
+        startSynchronously(filter: filter, success: completion, failure: completion)
+    }
+
+    /// The same with a block for each end.
+    public func startSynchronously(filter: (@Sendable () -> Bool)? = nil, success: CompletionBlock?, failure: CompletionBlock?) {
+        startInTurn(filter, success: Self.block(success), failure: Self.block(failure))
     }
 
     /// Starts, and waits for the end. Callbacks run before. Of a chain that runs already, its end is waited for.

@@ -138,7 +138,7 @@ public class RequestGroup: RunnableRequest, WaitableRequest, @unchecked Sendable
         for waiter in waiters { waiter(.stopped) }
     }
 
-    /// Lets go of both blocks. Done by itself when the group is over.
+    /// Releases both blocks. Done by itself when the group is over.
     public func clearCompletionBlock() {
         setBlocks(success: nil, failure: nil)
     }
@@ -149,6 +149,28 @@ public class RequestGroup: RunnableRequest, WaitableRequest, @unchecked Sendable
             return state.takeBlocks()
         }
         withExtendedLifetime(old) {}
+    }
+
+    var successBlock: Block? {
+        get { group.withLock { $0.successBlock } }
+        set {
+            let old = group.withLock { state in
+                defer { state.successBlock = newValue }
+                return state.successBlock
+            }
+            withExtendedLifetime(old) {}
+        }
+    }
+
+    var failureBlock: Block? {
+        get { group.withLock { $0.failureBlock } }
+        set {
+            let old = group.withLock { state in
+                defer { state.failureBlock = newValue }
+                return state.failureBlock
+            }
+            withExtendedLifetime(old) {}
+        }
     }
 
     func start(_ waiter: @escaping @Sendable (RequestEnding) -> Void) {
