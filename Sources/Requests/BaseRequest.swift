@@ -4,18 +4,15 @@ import CurlewEncoding
 import CurlewHTTP
 
 /// Is told how a request ended, on the callback queue, before its blocks.
+///
+/// Both methods have defaults that do nothing. A method that nearly has the signature of one is another method, which is never called: the
+/// debug log (``RequestsConfiguration/debugLogEnabled``) names each type that leaves one to its default, and the compiler warns of near
+/// misses where the conformance is an extension.
 public protocol RequestDelegate: AnyObject, Sendable {
-    /// The request has succeeded.
+    /// The request has succeeded. Optional.
     func requestFinished(_ request: BaseRequest)
-    /// The request has failed with its ``BaseRequest/error``.
+    /// The request has failed with its ``BaseRequest/error``. Optional.
     func requestFailed(_ request: BaseRequest)
-}
-
-extension RequestDelegate {
-    /// Does nothing.
-    public func requestFinished(_ request: BaseRequest) {}
-    /// Does nothing.
-    public func requestFailed(_ request: BaseRequest) {}
 }
 
 /// A call of an API as an object: a subclass overrides what makes the call, and an instance is started, as often as one likes.

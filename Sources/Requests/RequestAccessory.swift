@@ -17,23 +17,16 @@ public protocol RunnableRequest: AnyObject, Sendable {
 
 /// Is told when requests, batches and chains begin and end, without a part in them: for an activity indicator, a log, a count.
 ///
-/// The same accessory may be given to several. Each method does nothing unless it is implemented.
+/// The same accessory may be given to several. All methods have defaults that do nothing; as to those that nearly have the signature of
+/// one, see ``RequestDelegate``.
 public protocol RequestAccessory: AnyObject, Sendable {
-    /// It is going to be started; on the thread that called `start`.
+    /// It is going to be started; on the thread that called `start`. Optional.
     func requestWillStart(_ request: any RunnableRequest)
     /// It is over, and its callbacks are going to run; on the callback queue. When it is stopped: on the thread that stops it.
+    /// Optional.
     func requestWillStop(_ request: any RunnableRequest)
-    /// It is over, and its callbacks have run; where ``requestWillStop(_:)`` was called.
+    /// It is over, and its callbacks have run; where ``requestWillStop(_:)`` was called. Optional.
     func requestDidStop(_ request: any RunnableRequest)
-}
-
-extension RequestAccessory {
-    /// Does nothing.
-    public func requestWillStart(_ request: any RunnableRequest) {}
-    /// Does nothing.
-    public func requestWillStop(_ request: any RunnableRequest) {}
-    /// Does nothing.
-    public func requestDidStop(_ request: any RunnableRequest) {}
 }
 
 extension RunnableRequest {

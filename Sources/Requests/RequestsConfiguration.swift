@@ -27,6 +27,8 @@ public final class RequestsConfiguration: Sendable {
         var debugMockEnabled = false
         var logHandler: @Sendable (String) -> Void = RequestsConfiguration.writeToStandardError
         var collectingMetricsBlock: (@Sendable (BaseRequest, TaskMetrics) -> Void)?
+        /// The defaults of protocols that the log has told of.
+        var notedDefaults: Set<String> = []
     }
 
     /// The configuration of ``RequestAgent/shared``.
@@ -168,7 +170,8 @@ public final class RequestsConfiguration: Sendable {
 
     // MARK: Watching
 
-    /// Whether a line is logged for each start, retry and end; `false` by default. Credentials in URLs are left out.
+    /// Whether a line is logged for each start, retry and end, and for each type of delegate, accessory or filter that leaves a method to
+    /// its default; `false` by default. Credentials in URLs are left out.
     public var debugLogEnabled: Bool {
         get { values.withLock { $0.debugLogEnabled } }
         set { values.withLock { $0.debugLogEnabled = newValue } }
@@ -210,6 +213,13 @@ public final class RequestsConfiguration: Sendable {
     func log(_ message: @autoclosure () -> String) {
         guard debugLogEnabled else { return }
         logHandler(message())
+    }
+
+    /// Logs, once for each type, that it leaves a method to its default.
+    func noteDefault(_ requirement: String, of type: Any.Type) {
+        guard debugLogEnabled else { return }
+        let text = "\(type) does not implement \(requirement): if it is meant to, its signature is another"
+        if values.withLock({ $0.notedDefaults.insert(text).inserted }) { logHandler(text) }
     }
 
     private static func writeToStandardError(_ line: String) {

@@ -4,29 +4,21 @@ import CurlewHTTP
 
 /// Takes part in all requests of a configuration: changes where they go, what is sent, and judges what comes back.
 ///
-/// Each method leaves things as they are unless it is implemented.
+/// All methods have defaults that leave things as they are; as to those that nearly have the signature of one, see ``RequestDelegate``.
 public protocol UrlFilter: Sendable {
-    /// Another URL in place of ``BaseRequest/requestUrl()``, before the base URL is put in front.
+    /// Returns another URL in place of ``BaseRequest/requestUrl()``, before the base URL is put in front. Optional.
     ///
     /// Not asked where that has a scheme and a host. Called on the thread that starts the request; for a retry on the agent's queue.
     func filterUrl(_ originUrl: String, with request: BaseRequest) -> String
     /// Changes what is going to be sent, behind the request's own ``BaseRequest/filterUrlRequest(_:)``, for each attempt anew.
+    /// Optional.
     ///
     /// - Throws: what the request is to fail with.
     func filterUrlRequest(_ urlRequest: inout URLRequest, with request: BaseRequest) throws
-    /// Judges a success, behind the request's own ``BaseRequest/filterResponse()``; on the agent's queue.
+    /// Judges a success, behind the request's own ``BaseRequest/filterResponse()``; on the agent's queue. Optional.
     ///
     /// - Throws: what the request is to fail with.
     func filterResponse(with request: BaseRequest) throws
-}
-
-extension UrlFilter {
-    /// The URL as it is.
-    public func filterUrl(_ originUrl: String, with request: BaseRequest) -> String { originUrl }
-    /// Changes nothing.
-    public func filterUrlRequest(_ urlRequest: inout URLRequest, with request: BaseRequest) throws {}
-    /// Accepts everything.
-    public func filterResponse(with request: BaseRequest) throws {}
 }
 
 /// Gives every URL the same arguments: a version, a device.
@@ -48,6 +40,11 @@ public struct UrlArgumentsFilter: UrlFilter {
         let separator = !parts[0].contains("?") ? "?" : parts[0].hasSuffix("?") || parts[0].hasSuffix("&") ? "" : "&"
         return parts[0] + separator + query + (parts.count > 1 ? "#" + parts[1] : "")
     }
+
+    /// Changes nothing.
+    public func filterUrlRequest(_ urlRequest: inout URLRequest, with request: BaseRequest) {}
+    /// Accepts everything.
+    public func filterResponse(with request: BaseRequest) {}
 }
 
 extension UrlArgumentsFilter: CustomReflectable {

@@ -56,6 +56,9 @@ public final class ActivityAccessory: RequestAccessory {
         if let activity = activities.withLock({ $0.removeValue(forKey: ObjectIdentifier(request)) }) { presenter.hide(activity) }
     }
 
+    /// Does nothing: it is hidden already.
+    public func requestDidStop(_ request: any RunnableRequest) {}
+
     /// What tells how much of a request is done, to be set as its ``BaseRequest/resumableDownloadProgressBlock`` or
     /// ``BaseRequest/uploadProgressBlock``. Does not keep the request alive.
     public func progressBlock(for request: any RunnableRequest) -> BaseRequest.ProgressBlock {

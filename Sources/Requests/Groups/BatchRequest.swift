@@ -2,19 +2,12 @@
 import CurlewCore
 import CurlewHTTP
 
-/// Is told how a batch ended, on the callback queue, before its blocks.
+/// Is told how a batch ended, on the callback queue, before its blocks. Both methods have defaults, as those of ``RequestDelegate``.
 public protocol BatchRequestDelegate: AnyObject, Sendable {
-    /// All requests have succeeded.
+    /// All requests have succeeded. Optional.
     func batchRequestFinished(_ batchRequest: BatchRequest)
-    /// A request has failed: ``BatchRequest/failedRequest``.
+    /// A request has failed: ``BatchRequest/failedRequest``. Optional.
     func batchRequestFailed(_ batchRequest: BatchRequest)
-}
-
-extension BatchRequestDelegate {
-    /// Does nothing.
-    public func batchRequestFinished(_ batchRequest: BatchRequest) {}
-    /// Does nothing.
-    public func batchRequestFailed(_ batchRequest: BatchRequest) {}
 }
 
 /// Requests that are sent at once, and succeed together.

@@ -2,19 +2,15 @@
 import CurlewCore
 import CurlewHTTP
 
-/// Is told how a chain ended, on the callback queue, before its blocks.
+/// Is told how a chain ended, on the callback queue, before its blocks. All methods have defaults, as those of ``RequestDelegate``.
 public protocol ChainRequestDelegate: AnyObject, Sendable {
-    /// The chain has come to its end with a success.
+    /// The chain has ended with a success. Optional.
     func chainRequestFinished(_ chainRequest: ChainRequest)
-    /// The chain has ended with the failure of a step.
+    /// The chain has ended with the failure of a step. Optional: by default the method with the request is called, if there is one.
     func chainRequestFailed(_ chainRequest: ChainRequest, failedStep: ChainStep)
-}
-
-extension ChainRequestDelegate {
-    /// Does nothing.
-    public func chainRequestFinished(_ chainRequest: ChainRequest) {}
-    /// Does nothing.
-    public func chainRequestFailed(_ chainRequest: ChainRequest, failedStep: ChainStep) {}
+    /// The chain has ended with the failure of a request, ``ChainRequest/failedRequest``. Optional; not called where the method with the
+    /// step is implemented.
+    func chainRequestFailed(_ chainRequest: ChainRequest, failedBaseRequest: BaseRequest)
 }
 
 /// What a chain does at a time.
