@@ -10,6 +10,20 @@ struct BuiltRequest {
     var bodyFile: URL?
     /// Where a download goes.
     var target: URL?
+
+    /// The method, as the filters have left it.
+    var method: HTTPMethod? { HTTPMethod(rawValue: urlRequest.httpMethod ?? HTTPMethod.get.rawValue) }
+
+    /// Leaves a form out of a request that has become a GET or HEAD, which have none; what else a filter has put into it stays.
+    mutating func dropForm(_ form: URLRequest) {
+        guard method == .get || method == .head else { return }
+        bodyFile = nil
+        if urlRequest.httpBody == form.httpBody { urlRequest.httpBody = nil }
+        let name = "Content-Type"
+        if urlRequest.value(forHTTPHeaderField: name) == form.value(forHTTPHeaderField: name) {
+            urlRequest.setValue(nil, forHTTPHeaderField: name)
+        }
+    }
 }
 
 extension BaseRequest {
@@ -61,15 +75,18 @@ extension RequestAgent {
         if let policy = request.requestCachePolicy() { urlRequest.cachePolicy = policy }
         setHeaders(of: request, &urlRequest)
         var built = BuiltRequest(urlRequest: urlRequest)
+        var form: URLRequest?
         if let block = request.constructingBodyBlock, !Self.isWithoutBody(request.requestMethod(), counting: [.get, .head]) {
             try buildForm(block, run, &built)
+            form = built.urlRequest
         } else {
             try setArgument(of: request, &built.urlRequest)
         }
         try filter(&built.urlRequest, for: request)
         // A filter's body takes the place of a form in a file, which it can't see.
         if built.urlRequest.hasBody { built.bodyFile = nil }
-        built.target = target(of: request, url: built.urlRequest.url)
+        if let form { built.dropForm(form) }
+        built.target = target(of: request, built)
         return built
     }
 
@@ -174,13 +191,13 @@ extension RequestAgent {
 
     // MARK: Download
 
-    /// Where a download goes; `nil` for a request that is none.
-    private func target(of request: BaseRequest, url: URL?) -> URL? {
-        guard let path = request.resumableDownloadPath, request.requestMethod() == .get else { return nil }
+    /// Where a download goes; `nil` for a request that is none, also one of which a filter has made another method's.
+    private func target(of request: BaseRequest, _ built: BuiltRequest) -> URL? {
+        guard let path = request.resumableDownloadPath, built.method == .get else { return nil }
         var isDirectory: ObjCBool = false
         let target = URL(fileURLWithPath: path)
         guard FileManager.default.fileExists(atPath: path, isDirectory: &isDirectory), isDirectory.boolValue else { return target }
-        let name = url?.lastPathComponent ?? ""
+        let name = built.urlRequest.url?.lastPathComponent ?? ""
         // What the URL does not name, or names as nothing that a file could be, has a name of ours.
         let isName = !name.isEmpty && name != "/" && name != "." && name != ".." && !name.contains("/")
         return target.appendingPathComponent(isName ? name : "download", isDirectory: false)

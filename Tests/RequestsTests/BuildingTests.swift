@@ -237,6 +237,35 @@ struct BuildingTests {
         #expect(try FileManager.default.contentsOfDirectory(atPath: work.path).isEmpty)
     }
 
+    @Test(arguments: [100, Int(SessionManager.multipartFormDataEncodingMemoryThreshold)], [HTTPMethod.get, .put])
+    func `a form whose method a filter changes goes by the rules of that method`(_ size: Int, _ method: HTTPMethod) async throws {
+        let request = try await sent { request, stage in
+            request.method = .post
+            request.constructingBodyBlock = { $0.append(Data(count: size), withName: "file") }
+            request.onSend = { $0.httpMethod = method.rawValue }
+            stage.configuration.sessionConfiguration = SessionConfiguration()
+        }
+        #expect(request.method == method.rawValue)
+        let isForm = request.header("Content-Type")?.hasPrefix("multipart/form-data") ?? false
+        #expect(isForm == (method == .put) && (request.bodyLength > size) == isForm)
+        if !isForm { #expect(request.bodyLength == 0) }
+    }
+
+    @Test func `a filter's method decides whether there is a download`() async throws {
+        let directory = try TemporaryDirectory()
+        let stage = try Stage.standard()
+        for (method, filtered) in [(HTTPMethod.get, "POST"), (.post, "GET")] {
+            let request = SampleRequest(stage)
+            request.method = method
+            request.resumableDownloadPath = directory.file(filtered).path
+            request.constructingBodyBlock = { $0.append(Data("bytes".utf8), withName: "file") }
+            request.onSend = { $0.httpMethod = filtered }
+            #expect(await run(request) == .succeeded)
+        }
+        #expect(try FileManager.default.contentsOfDirectory(atPath: directory.url.path) == ["GET"])
+        #expect(stage.server.requests.allSatisfy { $0.bodyLength == 0 })
+    }
+
     @Test func `the progress of an upload is told on the callback queue`() async throws {
         let queues = Log()
         _ = try await sent { request, _ in
