@@ -29,6 +29,7 @@ enum ResponseCaches {
 
     private static func removeFile(at path: String) {
         let type = try? FileManager.default.attributesOfItem(atPath: path)[.type] as? FileAttributeType
-        if type == .typeRegular { try? FileManager.default.removeItem(atPath: path) }
+        // Unlike Foundation's way this leaves a directory that another thread has put there in the meantime.
+        if type == .typeRegular { unlink(path) }
     }
 }
