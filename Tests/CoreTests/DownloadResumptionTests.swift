@@ -131,12 +131,14 @@ private func contents(of directory: URL) throws -> [String] {
         #expect(try contents(of: temporary.url).count == (kind == "none" ? 1 : 0))
     }
 
-    @Test("an error page that nobody refuses is the end, and nothing else is left", arguments: [true, false])
-    func pageAtEnd(isNamed: Bool) async throws {
+    @Test("an error page that nobody refuses is the end, and nothing else is left", arguments: [true, false], [true, false])
+    func pageAtEnd(isNamed: Bool, isStable: Bool) async throws {
         let mock = MockTransport.answering(inTurn: [Self.cut, .response(503, [:], "page")])
         let manager = manager(mock)
         manager.retrier = Retrying { _, _, completion in completion(true, 0) }
-        let response = await download(manager, isNamed: isNamed, to: directory.file("file")).serializingString().response
+        let options: DownloadRequest.DownloadOptions = isStable ? .resumePreviousDownload : []
+        let request = download(manager, isNamed: isNamed, to: directory.file("file"), options: options)
+        let response = await request.serializingString().response
         #expect(response.value == "page")
         #expect(response.resumeData == nil)
         #expect(try contents(of: directory.url) == ["file"])

@@ -246,8 +246,9 @@ final class DownloadResumption: Sendable {
             defer { state.file = nil }
             // What is whole is nothing to go on from, nor is what was refused.
             if state.file == nil, state.kept == nil { state.record = nil }
-            // What others find by its name, or the user has, is not ours to remove because of another answer.
-            return (state.file, state.isWanted && state.offset != nil && !(isAccepted && state.isOurs))
+            // What somebody has resume data of is not ours to remove because of another answer.
+            let isUnused = isAccepted && (state.isOurs || state.record?.isStable == true)
+            return (state.file, state.isWanted && state.offset != nil && !isUnused)
         }
         guard let file else { return }
         guard isUseful else { return discard(file) }
