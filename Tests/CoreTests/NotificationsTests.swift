@@ -123,6 +123,36 @@ import Testing
         #expect(ends.allSatisfy { $0.userInfo.keys.contains(Notification.Key.Task) && $0.data == nil })
     }
 
+    @Test("a cancelled download's end has no resume data, and takes none: its partial file goes with the request")
+    func cancelledDownload() async throws {
+        let temporary = try TemporaryDirectory()
+        let mock = MockTransport()
+        let manager = SessionManager(mock: mock) { configuration in
+            configuration.postsNotifications = true
+            configuration.temporaryDirectory = temporary.url
+        }
+        let hasData = Inbox<Bool>()
+        let token = NotificationCenter.default.addObserver(
+            forName: Notification.Name.Task.DidComplete, object: manager.delegate, queue: nil
+        ) { notification in
+            hasData.put(notification.userInfo?[Notification.Key.ResponseData] != nil)
+        }
+        defer { NotificationCenter.default.removeObserver(token) }
+        weak var released: DownloadRequest?
+        do {
+            let request = manager.download("http://mock/")
+            released = request
+            let exchange = await mock.started[0]
+            exchange.perform(.head(200, ["Content-Length": "8", "ETag": "\"v1\""]), .bytes(Data("half".utf8)))
+            #expect(await eventually { exchange.actions.count == 2 })
+            request.cancel()
+            _ = await request.serializingURL().response
+        }
+        #expect(await hasData[0] == false)
+        #expect(await eventually { released == nil })
+        #expect(try FileManager.default.contentsOfDirectory(atPath: temporary.url.path) == [])
+    }
+
     @Test("a request that could not be made posts nothing, nor does a session that was not told to")
     func silence() async {
         let manager = Self.manager(.answering(200))

@@ -44,7 +44,8 @@ struct NotificationMonitor: EventMonitor {
     func requestDidFinish(_ request: Request) {
         guard let task = request.task else { return }
         var userInfo: [AnyHashable: Any] = [Notification.Key.Task: task]
-        if let data = request.delegate.data { userInfo[Notification.Key.ResponseData] = data }
+        // A download's data are those to resume it, which would be taken here, and its partial file left to nobody.
+        if request is DataRequest, let data = request.delegate.data { userInfo[Notification.Key.ResponseData] = data }
         NotificationCenter.default.post(
             name: Notification.Name.Task.DidComplete, object: request.sessionDelegate, userInfo: userInfo)
     }
