@@ -6,8 +6,9 @@ import CurlewWebSocket
 import Dispatch
 import Testing
 
-/// Runs the README's code about the products beside Curlew, against servers in this process.
-@Suite(.timeLimit(.minutes(1))) struct LayerSnippetTests {
+/// Runs the README's code about the products beside Curlew, and that of guides, against servers in this process: one at a time, as both
+/// change the shared configuration of requests.
+@Suite(.serialized, .timeLimit(.minutes(1))) struct LayerSnippetTests {
     private let server: LoopbackServer
 
     init() throws {
@@ -24,7 +25,7 @@ import Testing
     }
 
     /// Sends what is meant for a host that does not exist to a server.
-    private struct Detour: UrlFilter {
+    struct Detour: UrlFilter {
         let server: LoopbackServer
 
         func filterUrlRequest(_ urlRequest: inout URLRequest, with request: BaseRequest) throws {
