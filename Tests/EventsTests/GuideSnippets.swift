@@ -13,7 +13,30 @@ struct Price: Decodable, Sendable {
 }
 // end
 
+// snippet: question
+struct Question: Encodable {
+    let prompt: String
+    let stream = true
+}
+
+struct Answer: Decodable {
+    let text: String
+}
+// end
+
 enum GuideSnippets {
+    static func post(_ manager: SessionManager, _ url: String, token: String, print: (String) -> Void) async throws {
+        // snippet: post
+        let headers: HTTPHeaders = [.authorization(bearerToken: token), .contentType("application/json")]
+        var request = try URLRequest(url: url, method: .post, headers: headers)
+        request.httpBody = try JSONEncoder().encode(Question(prompt: "What does a curlew eat?"))
+        for try await event in manager.eventStream(request) {
+            if event.data == "[DONE]" { break }
+            print(try JSONDecoder().decode(Answer.self, from: Data(event.data.utf8)).text)
+        }
+        // end
+    }
+
     static func events(_ manager: SessionManager, _ url: String, print: (String) -> Void) async throws {
         // snippet: events
         for try await event in manager.eventStream(url) {

@@ -34,6 +34,24 @@ import Testing
         #expect(printed == [#"price 1: {"symbol": "CRLW", "cents": 700}"#, "message 2: x"])
     }
 
+    @Test("a POST of JSON is answered with events, up to the one that says so") func post() async throws {
+        let server = try LoopbackServer { request, _ in
+            let question = try JSONSerialization.jsonObject(with: request.body) as? [String: Any]
+            let isAsked = question?["prompt"] as? String == "What does a curlew eat?" && question?["stream"] as? Bool == true
+            guard request.method == "POST", isAsked else { return .status(400) }
+            let events = [#"{"text": "Worms"}"#, #"{"text": "and crabs"}"#, "[DONE]", "no JSON"]
+            return .ok(events.map { "data: \($0)\n\n" }.joined(), type: "text/event-stream")
+        }
+        defer { server.stop() }
+        var printed: [String] = []
+        try await GuideSnippets.post(manager, server.url("/chat"), token: "7f3a9c") { printed.append($0) }
+        #expect(printed == ["Worms", "and crabs"])
+        #expect(server.requestCount == 1)
+        let request = try #require(server.requests.first)
+        #expect(request.header("Content-Type") == "application/json" && request.header("Authorization") == "Bearer 7f3a9c")
+        #expect(request.header("Accept") == "text/event-stream")
+    }
+
     @Test("events of a type are values") func typed() async throws {
         let server = try makeServer()
         defer { server.stop() }
