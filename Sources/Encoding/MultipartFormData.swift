@@ -102,7 +102,7 @@ open class MultipartFormData {
     ///
     /// A type that neither knows is `application/octet-stream`. A name without an extension is an error. For the file itself see
     /// ``append(_:withName:fileName:mimeType:)-(URL,_,_,_)``.
-    public func append(_ fileURL: URL, withName name: String) {
+    open func append(_ fileURL: URL, withName name: String) {
         let (fileName, pathExtension) = (fileURL.lastPathComponent, fileURL.pathExtension)
         guard !fileName.isEmpty, !pathExtension.isEmpty else { return fail(.bodyPartFilenameInvalid(in: fileURL)) }
         append(fileURL, withName: name, fileName: fileName, mimeType: MIMETypes.type(forExtension: pathExtension))

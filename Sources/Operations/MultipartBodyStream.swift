@@ -17,6 +17,14 @@ public final class StreamingMultipartFormData: MultipartFormData {
         throttle = MultipartBodyStream.Throttle(packetSize: max(1, packetSize), delay: max(delay, .zero))
     }
 
+    /// Appends a file under its own name; its type follows from the name's extension, by `/etc/mime.types` or a built-in table.
+    ///
+    /// Without an extension, and with one that neither knows, it is `application/octet-stream`.
+    public override func append(_ fileURL: URL, withName name: String) {
+        guard fileURL.pathExtension.isEmpty, !fileURL.lastPathComponent.isEmpty else { return super.append(fileURL, withName: name) }
+        append(fileURL, withName: name, fileName: fileURL.lastPathComponent, mimeType: "application/octet-stream")
+    }
+
     /// Appends a part with header fields of one's own.
     public func appendPart(headers: HTTPHeaders, body: Data) {
         append(InputStream(data: body), withLength: UInt64(body.count), headers: headers)

@@ -182,6 +182,22 @@ import Testing
         #expect(throws: CurlewError.self) { try serializer.multipartFormRequest(method: "GET", url: url) { _ in } }
     }
 
+    @Test("a file whose name has no extension is a part of bytes")
+    func withoutExtension() throws {
+        let directory = try TemporaryDirectory()
+        let file = try directory.write(Data("all:".utf8), to: "Makefile")
+        let request = try HTTPRequestSerializer().multipartFormRequest(url: url) { form in
+            form.append(file, withName: "a")
+            (form as MultipartFormData).append(try directory.write(Data("text".utf8), to: "b.txt"), withName: "b")
+        }
+        let body = String(decoding: try #require(request.httpBodyStream).readAll(), as: UTF8.self)
+        #expect(body.contains("name=\"a\"; filename=\"Makefile\"\r\nContent-Type: application/octet-stream\r\n\r\nall:"))
+        #expect(body.contains("filename=\"b.txt\"\r\nContent-Type: text/plain\r\n"))
+        #expect(throws: CurlewError.self) {
+            try HTTPRequestSerializer().multipartFormRequest(url: url) { $0.append(directory.file("nothing"), withName: "a") }
+        }
+    }
+
     @Test("a throttled body is read in packets, with a delay between them")
     func throttle() throws {
         let form = StreamingMultipartFormData()
