@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// Gives the body as `Data`, of whatever type.
+/// Gives the body as `Data`, of whatever type; empty where the response has none.
 public struct HTTPResponseSerializer: ResponseSerialization {
     /// What is acceptable: the statuses 200 to 299, any type.
     public var acceptance = ResponseAcceptance()
@@ -10,6 +10,13 @@ public struct HTTPResponseSerializer: ResponseSerialization {
 
     /// The body.
     public func object(of data: Data, in response: HTTPURLResponse?) -> Any? { data }
+
+    /// Judges the response and gives the body: empty `Data` for an empty one, `nil` only where it went elsewhere.
+    public func serialize(_ response: HTTPURLResponse?, _ data: Data?) -> SerializedResponse {
+        let refusal = acceptance.refusal(of: response, data)
+        let isOfWrongType = (refusal as? URLError)?.code == .cannotDecodeContentData
+        return SerializedResponse(object: isOfWrongType ? nil : data, error: refusal)
+    }
 }
 
 /// Gives what `JSONSerialization` makes of the body (RFC 8259); `nil` for a body of a single space, with which some servers say nothing.

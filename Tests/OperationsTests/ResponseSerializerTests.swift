@@ -54,6 +54,20 @@ import Testing
         #expect((result.error as? URLError)?.code == .badServerResponse)
     }
 
+    @Test("an empty body is empty data to the plain serializer, and none to the others", arguments: [200, 204, 404])
+    func emptyBody(status: Int) async throws {
+        let plain = HTTPResponseSerializer().serialize(try response(nil, status: status), Data())
+        #expect(plain.object as? Data == Data() && (plain.error == nil) == (status < 300))
+        #expect(HTTPResponseSerializer().serialize(try response(nil), nil).object == nil)
+        #expect(JSONResponseSerializer().serialize(try response(nil), Data()).object == nil)
+        let compound = CompoundResponseSerializer([JSONResponseSerializer(), HTTPResponseSerializer()])
+        #expect(compound.serialize(try response(nil), Data()).object as? Data == Data())
+        let server = try LoopbackServer { _, _ in .status(status) }
+        let operation = try HTTPRequestOperation.make(server.url("/"))
+        await operation.runToEnd()
+        #expect(operation.responseObject as? Data == Data() && (operation.error == nil) == (status < 300))
+    }
+
     // MARK: JSON
 
     @Test("JSON is read in its charset, and nulls are left out if that is asked")
