@@ -21,6 +21,8 @@ final class ConnectionAttempt: @unchecked Sendable {  // the variables are used 
     let offset: Int64
     /// Where the body goes, if not to the operation's own place.
     var aside: MemorySink?
+    /// Whether the body is put behind what was there when it began.
+    var isAppending = false
     /// How many bytes of the body are there already, and are passed over.
     var bytesToSkip: Int64 = 0
     /// The length of the whole; −1 if nobody knows.

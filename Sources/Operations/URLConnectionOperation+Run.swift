@@ -179,7 +179,8 @@ extension URLConnectionOperation {
         }
         let known = RangeResumption(request, head)
         storage.withLock { storage in
-            storage.response = response
+            // The whole that the parts make is a 200 with the fields of the first one (RFC 9110, section 15.3.7.3).
+            if !attempt.isAppending || storage.response == nil { storage.response = response }
             if let known { storage.resumption = known }
         }
         connection(didReceive: response)
@@ -194,7 +195,9 @@ extension URLConnectionOperation {
             return true
         }
         switch resumption.answer(head, offset: attempt.offset) {
-        case .append(let total): attempt.expectedLength = total
+        case .append(let total):
+            attempt.expectedLength = total
+            attempt.isAppending = true
         case .startOver, .setAside: try takeWhole(head, of: attempt)
         case .complete:
             giveUp(attempt)

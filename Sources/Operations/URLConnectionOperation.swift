@@ -134,7 +134,9 @@ open class URLConnectionOperation: Operation, NSCopying, @unchecked Sendable {  
     /// The request as it was given.
     public var request: URLRequest { storage.withLock { $0.request } }
 
-    /// The response; `nil` until there is one. That of the last redirect's end, and of the first part of a body that came in several.
+    /// The response; `nil` until there is one. The one behind all redirects; after a resume that of the first part, with its status and
+    /// header fields, as the whole that the parts make is that (RFC 9110, section 15.3.7.3). ``connection(didReceive:)-(HTTPURLResponse)``
+    /// is told of each.
     public var response: HTTPURLResponse? { storage.withLock { $0.response } }
 
     /// Why the operation failed; `nil` when it did not, or is not over. Mostly an `URLError`, with the URL that failed in its `userInfo`.

@@ -27,7 +27,7 @@ import Testing
         let body = try await operation.value
         #expect(try (toFile ? Data(contentsOf: directory.file("body")) : body) == HalfServer.body)
         #expect(operation.responseData == (toFile ? nil : HalfServer.body))
-        #expect(operation.response?.statusCode == 206)
+        #expect(operation.response?.statusCode == 200 && operation.response?.value(forHTTPHeaderField: "Content-Range") == nil)
         let second = try #require(server.requests.last)
         #expect(second.header("Range") == "bytes=\(HalfServer.half)-")
         #expect(second.header("If-Range") == "\"\(HalfServer.length)-0\"")
@@ -36,18 +36,40 @@ import Testing
         #expect(progress.elements.allSatisfy { $0[0] > HalfServer.half })
     }
 
+    @Test("the response stays the first one's, whose fields the second may leave out, and judges the whole")
+    func responseOfTheFirst() async throws {
+        let fields = [ServerField("ETag", "\"1\""), ServerField("Content-Type", "image/bmp; charset=utf-16")]
+        let server = try HalfServer(headers: fields) { _ in Self.rest([ServerField("ETag", "\"1\"")]) }
+        final class Observer: HTTPRequestOperation, @unchecked Sendable {  // the log is locked
+            let statuses = Log<Int>()
+
+            override func connection(didReceive response: HTTPURLResponse) {
+                super.connection(didReceive: response)
+                statuses.append(response.statusCode)
+            }
+        }
+        let operation = try Observer.make(server.url)
+        operation.responseSerializer.acceptance = ResponseAcceptance(contentTypes: ["image/bmp"])
+        operation.start()
+        await pauseAtHalf(operation)
+        #expect(try await operation.value == HalfServer.body)
+        #expect(operation.response?.statusCode == 200 && operation.responseStringEncoding == .utf16)
+        #expect(operation.statuses.elements == [200, 206])
+    }
+
+    /// The second half, with fields.
+    private static func rest(_ fields: [ServerField]) -> ServerResponse {
+        let offset = HalfServer.half
+        let range = ServerField("Content-Range", "bytes \(offset)-\(HalfServer.length - 1)/\(HalfServer.length)")
+        return ServerResponse(status: 206, headers: [range] + fields, body: .generated(length: HalfServer.length - offset, offset: offset))
+    }
+
     @Test("a response that has only a date is gone on from by that; a weak tag is none")
     func validators() async throws {
         let date = "Wed, 21 Oct 2015 07:28:00 GMT"
         let fields = [ServerField("Last-Modified", date), ServerField("Date", "Wed, 21 Oct 2015 08:28:00 GMT")]
-        let dated = try HalfServer(headers: fields) { request in
-            let offset = HalfServer.half
-            return ServerResponse(
-                status: 206,
-                headers: [
-                    ServerField("Content-Range", "bytes \(offset)-\(HalfServer.length - 1)/\(HalfServer.length)"),
-                    ServerField("Last-Modified", date),
-                ], body: .generated(length: HalfServer.length - offset, offset: offset))
+        let dated = try HalfServer(headers: fields) { _ in
+            Self.rest([ServerField("Last-Modified", date)])
         }
         let operation = try HTTPRequestOperation.make(dated.url)
         operation.start()
