@@ -3,8 +3,9 @@ import Dispatch
 
 /// An operation for HTTP: judges the response, makes a value of it, and goes on after a pause where it was.
 ///
-/// After a pause it asks for the rest of the body (`Range`, with `If-Range` if there is a strong `ETag` or a `Last-Modified` that counts for
-/// one; RFC 9110, sections 13.1.5 and 14). Only a 206 that fits is appended; a 200 begins anew, a 416 at the full length is the end.
+/// After a pause it asks for the rest of the body (`Range`, with `If-Range` if there is a strong `ETag` or a `Last-Modified` that counts
+/// for one, also beside a weak `ETag`; RFC 9110, sections 13.1.5 and 14). Only a 206 that fits is appended; a 200 begins anew, a 416 at the
+/// full length is the end.
 open class HTTPRequestOperation: URLConnectionOperation, @unchecked Sendable {  // the state is behind a lock
     private struct Outcome: @unchecked Sendable {  // written once, before the operation is over
         var serializer: any ResponseSerialization = HTTPResponseSerializer()

@@ -177,7 +177,7 @@ extension URLConnectionOperation {
             fail(error)
             return false
         }
-        let known = RangeResumption(request, head)
+        let known = RangeResumption(request, head) ?? RangeResumption(request, head.withoutTag)
         storage.withLock { storage in
             // The whole that the parts make is a 200 with the fields of the first one (RFC 9110, section 15.3.7.3).
             if !attempt.isAppending || storage.response == nil { storage.response = response }
@@ -194,7 +194,7 @@ extension URLConnectionOperation {
             try takeWhole(head, of: attempt)
             return true
         }
-        switch resumption.answer(head, offset: attempt.offset) {
+        switch answer(head, to: resumption, of: attempt) {
         case .append(let total):
             attempt.expectedLength = total
             attempt.isAppending = true
@@ -210,6 +210,16 @@ extension URLConnectionOperation {
             return false
         }
         return true
+    }
+
+    /// Judges the answer to a request for the rest. Where a date was sent for want of a strong entity tag, a weak one that has changed says
+    /// that the rest is that of another version.
+    private func answer(_ head: ResponseHead, to resumption: RangeResumption, of attempt: ConnectionAttempt) -> RangeResumption.Answer {
+        let answer = resumption.answer(head, offset: attempt.offset)
+        guard case .append = answer, let tag = head.value(for: "ETag")?.opaqueTag,
+            let known = response?.value(forHTTPHeaderField: "ETag")?.opaqueTag
+        else { return answer }
+        return tag == known ? answer : .askForWhole
     }
 
     /// What was there before gives way to the body; but not to that of an error, which is kept apart.
@@ -398,4 +408,20 @@ extension URLRequest {
         for header in headers { request.setValue(header.value, forHTTPHeaderField: header.name) }
         return request
     }
+}
+
+extension ResponseHead {
+    /// The head without its entity tag, so that the date of the last change is the validator if it is a strong one (RFC 9110, section
+    /// 8.8.2.2).
+    ///
+    /// For a tag that `If-Range` can't hold, as it is weak. Section 13.1.5 has the date sent only where there is no tag at all; servers
+    /// whose tags are all weak could not be resumed from then, and a weak tag that has changed is noticed in the answer.
+    fileprivate var withoutTag: ResponseHead {
+        ResponseHead(statusCode: statusCode, headers: HTTPHeaders(headers.filter { !$0.isNamed("ETag") }))
+    }
+}
+
+extension String {
+    /// An entity tag as it is compared weakly (RFC 9110, section 8.8.3.2).
+    fileprivate var opaqueTag: Substring { hasPrefix("W/") ? dropFirst(2) : self[...] }
 }

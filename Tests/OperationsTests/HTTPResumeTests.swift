@@ -64,6 +64,25 @@ import Testing
         return ServerResponse(status: 206, headers: [range] + fields, body: .generated(length: HalfServer.length - offset, offset: offset))
     }
 
+    @Test("beside a weak tag the date counts; another tag, or another date, has the whole asked for", arguments: ["1", "2", nil])
+    func weakTag(second: String?) async throws {
+        let date = "Wed, 21 Oct 2015 07:28:00 GMT"
+        let fields = [
+            ServerField("ETag", "W/\"1\""), ServerField("Last-Modified", date), ServerField("Date", "Wed, 21 Oct 2015 08:28:00 GMT"),
+        ]
+        let server = try HalfServer(headers: fields) { _ in
+            let field = second.map { ServerField("ETag", "W/\"\($0)\"") }
+            return Self.rest([field ?? ServerField("Last-Modified", "Thu, 22 Oct 2015 07:28:00 GMT")])
+        }
+        let operation = try HTTPRequestOperation.make(server.url)
+        operation.start()
+        await pauseAtHalf(operation)
+        #expect(try await operation.value == HalfServer.body)
+        let range = "bytes=\(HalfServer.half)-"
+        #expect(server.requests.map { $0.header("If-Range") } == (second == "1" ? [nil, date] : [nil, date, nil]))
+        #expect(server.requests.map { $0.header("Range") } == (second == "1" ? [nil, range] : [nil, range, nil]))
+    }
+
     @Test("a response that has only a date is gone on from by that; a weak tag is none")
     func validators() async throws {
         let date = "Wed, 21 Oct 2015 07:28:00 GMT"
