@@ -14,6 +14,16 @@ protocol BodySink: AnyObject, Sendable {
     func restart() throws
     /// No more bytes come for now.
     func close()
+    /// The body is whole and accepted. Last of all calls, but for ``discard()`` after an error.
+    func commit() throws
+    /// The operation has failed, or the response is refused: nothing that is incomplete stays. Last of all calls.
+    func discard()
+}
+
+extension BodySink {
+    func commit() throws { close() }
+
+    func discard() { close() }
 }
 
 /// Keeps a body in memory, up to a limit.
@@ -42,60 +52,98 @@ final class MemorySink: BodySink, @unchecked Sendable {  // used on one queue
     func close() {}
 }
 
-/// Writes a body to a file, from where another process can go on.
+/// Writes a body to a hidden file beside its destination, which gets the destination's name when the body is whole.
 final class FileSink: BodySink, @unchecked Sendable {  // used on one queue
     let url: URL
     private(set) var count: Int64
-    private var handle: FileHandle?
+    /// The file that is written; closed during a pause.
+    private var part: OutputPart?
+    /// Where that file is, or was when the operation was archived.
+    private var partURL: URL?
+    /// Whether the file was made or opened by this operation, not only named in its archive.
+    private var isOwned = false
+    /// Whether an archive refers to the file since it was last opened: then it outlives the operation.
+    private var isArchived = false
 
-    /// - Parameter count: how many bytes of the body the file has; what is behind them is removed.
-    init(_ url: URL, count: Int64 = 0) {
+    /// - Parameters:
+    ///   - url: the destination.
+    ///   - partName: the name of a file beside it with the beginning of the body.
+    ///   - count: how many bytes of the body that file has; what is behind them is removed.
+    init(_ url: URL, partName: String? = nil, count: Int64 = 0) {
         self.url = url
-        self.count = count
+        self.count = partName == nil ? 0 : count
+        partURL = partName.map { url.deletingLastPathComponent().appendingPathComponent($0) }
     }
 
     deinit {
-        close()
+        if isOwned { discard() }
     }
 
     var canRestart: Bool { true }
 
-    /// Of a file from which nothing is gone on the contents stay until it is known that there will be others.
+    /// Opens the beginning of the body, if there is one; another process may have cut or removed it.
     func open() throws {
-        if count > 0 { try openFile() }
+        guard count > 0, part == nil else { return }
+        _ = try reopen()
     }
 
-    private func openFile() throws {
-        guard handle == nil else { return }
-        let descriptor = Foundation.open(url.path, O_WRONLY | O_CREAT | O_CLOEXEC, 0o666)
-        guard descriptor >= 0 else {
-            throw CocoaError(errno == ENOENT ? .fileNoSuchFile : .fileWriteNoPermission, userInfo: [NSURLErrorKey: url])
+    private func reopen() throws -> OutputPart? {
+        guard let part = partURL.flatMap({ OutputPart.reopen($0) }) else {
+            (partURL, count) = (nil, 0)
+            return nil
         }
-        let handle = FileHandle(fileDescriptor: descriptor, closeOnDealloc: true)
-        // Somebody may have cut it: then less of it is there.
-        count = min(count, Int64(clamping: try handle.seekToEnd()))
-        try handle.truncate(atOffset: UInt64(count))
-        try handle.seek(toOffset: UInt64(count))
-        self.handle = handle
+        count = try part.truncate(to: count)
+        take(part)
+        return part
+    }
+
+    private func opened() throws -> OutputPart {
+        if let part = try part ?? reopen() { return part }
+        let part = try OutputPart.make(for: url)
+        take(part)
+        return part
+    }
+
+    private func take(_ part: OutputPart) {
+        (self.part, partURL) = (part, part.url)
+        (isOwned, isArchived) = (true, false)
     }
 
     func write(_ data: Data) throws -> Int {
-        try openFile()
-        try handle?.write(contentsOf: data)
+        try opened().write(data)
         count += Int64(data.count)
         return data.count
     }
 
     func restart() throws {
-        try openFile()
-        try handle?.truncate(atOffset: 0)
-        try handle?.seek(toOffset: 0)
-        count = 0
+        count = try opened().truncate(to: 0)
     }
 
     func close() {
-        try? handle?.close()
-        handle = nil
+        part?.close()
+        part = nil
+    }
+
+    /// Has the file stay when the operation fails, as an archive refers to it: the name; `nil` where there is no file.
+    func keepForArchive() -> String? {
+        isArchived = partURL != nil
+        return partURL?.lastPathComponent
+    }
+
+    func commit() throws {
+        try opened().move(to: url)
+        forget()
+    }
+
+    func discard() {
+        guard !isArchived else { return close() }
+        // One that another operation has opened by now is that operation's.
+        (part ?? partURL.flatMap { OutputPart.reopen($0) })?.remove()
+        forget()
+    }
+
+    private func forget() {
+        (part, partURL, isOwned) = (nil, nil, false)
     }
 }
 

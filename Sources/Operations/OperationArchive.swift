@@ -35,6 +35,26 @@ public struct OperationArchive: Sendable, Codable {
         let mainDocumentURL: URL?
     }
 
+    /// The name of a file in the directory of another one; what is no name of a part is refused, as the file is written or removed.
+    struct PartName: Sendable, Codable {
+        let name: String
+
+        init(_ name: String) { self.name = name }
+
+        init(from decoder: any Decoder) throws {
+            let container = try decoder.singleValueContainer()
+            name = try container.decode(String.self)
+            guard OutputPart.isName(name) else {
+                throw Swift.DecodingError.dataCorrupted(.init(codingPath: decoder.codingPath, debugDescription: "It is no name of a part"))
+            }
+        }
+
+        func encode(to encoder: any Encoder) throws {
+            var container = encoder.singleValueContainer()
+            try container.encode(name)
+        }
+    }
+
     /// The version of this form; one of a later library is refused.
     static let currentVersion = 1
 
@@ -47,8 +67,10 @@ public struct OperationArchive: Sendable, Codable {
     let error: Failure?
     /// What of the body came, where it goes to memory.
     let data: Data?
-    /// The file that has what of the body came.
+    /// The file into which the body goes, or has gone.
     public let outputFile: URL?
+    /// The hidden file beside it that has what of the body came.
+    let part: PartName?
     /// How many bytes of the body came.
     public let totalBytesRead: Int64
     let resumption: RangeResumption?
@@ -59,29 +81,35 @@ public struct OperationArchive: Sendable, Codable {
 extension URLConnectionOperation {
     /// The operation as a value; one that is executing is paused for it, and stays so.
     ///
-    /// It comes back ready, and an ``HTTPRequestOperation`` goes on where it was: the body so far is in the archive, or in the
-    /// ``outputFile``. One with an output stream, and every other, begins anew. The body of the request is archived with it, if it is data or
-    /// a multipart form in memory; another stream is left out, and the operation fails with `URLError.requestBodyStreamExhausted` unless its
-    /// ``inputStream`` is set anew. Waits for what is being done with the operation at this moment.
+    /// It comes back ready, and an ``HTTPRequestOperation`` resumes where it was: the body so far is in the archive, or in a hidden file beside
+    /// the ``outputFile``, which stays there for the archive also if this operation is cancelled or released; resumed instead, it has the
+    /// file for itself again. One with an output stream, and every other, begins anew. The body of the request is archived with it, if it
+    /// is data or a multipart form in memory; another stream is left out, and the operation fails with
+    /// `URLError.requestBodyStreamExhausted` unless its ``inputStream`` is set anew. Waits for what is being done with the operation at this moment.
     public func archive() -> OperationArchive {
         pause()
-        settle()
+        return onQueue { makeArchive() }
+    }
+
+    private func makeArchive() -> OperationArchive {
         return storage.withLock { storage in
             let isOver = storage.lifecycle.state == .finished
             let memory = (storage.sink as? MemorySink)?.data
-            let file = (storage.sink as? FileSink)?.url
+            let file = storage.sink as? FileSink
             let keepsBody = isOver || resumesWithRange && storage.resumption != nil && (memory != nil || file != nil)
             return OperationArchive(
                 version: OperationArchive.currentVersion, kind: archivedKind, request: OperationArchive.Request(storage.request),
                 state: isOver ? .finished : .ready, response: isOver || keepsBody ? storage.response.flatMap { .init($0) } : nil,
-                error: storage.error.map { .init($0) }, data: isOver ? storage.responseData : keepsBody ? memory : nil, outputFile: file,
-                totalBytesRead: keepsBody ? storage.sink.count : 0, resumption: keepsBody ? storage.resumption : nil,
+                error: storage.error.map { .init($0) }, data: isOver ? storage.responseData : keepsBody ? memory : nil, outputFile: file?.url,
+                part: keepsBody ? file?.keepForArchive().map { .init($0) } : nil, totalBytesRead: keepsBody ? storage.sink.count : 0,
+                resumption: keepsBody ? storage.resumption : nil,
                 shouldUseCredentialStorage: storage.settings.shouldUseCredentialStorage,
                 securityPolicy: storage.settings.securityPolicy)
         }
     }
 
-    /// Makes an operation of an archive; its session, its closures and, for an ``HTTPRequestOperation``, its serializer are to be set anew.
+    /// Makes an operation of an archive; its session, its closures, and the serializer of an ``HTTPRequestOperation`` that is none of this
+    /// module's are to be set anew.
     ///
     /// - Throws: ``OperationError/unsupportedArchive(version:)``.
     public convenience init(archive: OperationArchive) throws {
@@ -97,13 +125,13 @@ extension URLConnectionOperation {
             storage.totalBytesRead = archive.totalBytesRead
             storage.isStreamUsed = archive.request.lacksBody
             if let file = archive.outputFile {
-                storage.sink = FileSink(file, count: archive.totalBytesRead)
+                storage.sink = FileSink(file, partName: archive.part?.name, count: archive.totalBytesRead)
             } else if let data = archive.data, archive.state != .finished {
                 storage.sink = MemorySink(data, limit: .max)
             }
             if archive.state == .finished { storage.responseData = archive.data }
         }
-        if archive.state == .finished { processArchivedResponse() }
+        if archive.state == .finished { processResponse() }
     }
 
     /// Makes an operation of the kind that was archived.
@@ -114,10 +142,6 @@ extension URLConnectionOperation {
         case .urlConnection: try URLConnectionOperation(archive: archive)
         case .http: try HTTPRequestOperation(archive: archive)
         }
-    }
-
-    private func processArchivedResponse() {
-        processResponse()
     }
 }
 

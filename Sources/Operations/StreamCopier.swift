@@ -10,23 +10,30 @@ struct StreamCopier: @unchecked Sendable {  // the stream is used on that thread
         self.file = file
     }
 
-    /// Why it failed; `nil` when the file is complete. A file that is not complete is removed.
+    /// Why it failed; `nil` when the file is complete. What was there before stays until then.
     func run() -> (any Error)? {
         stream.open()
         defer { stream.close() }
         do {
-            guard FileManager.default.createFile(atPath: file.path, contents: nil) else { throw URLError(.cannotCreateFile) }
-            let handle = try FileHandle(forWritingTo: file)
-            defer { try? handle.close() }
-            var piece = [UInt8](repeating: 0, count: 64 * 1024)
-            while case let count = stream.read(&piece, maxLength: piece.count), count != 0 {
-                guard count > 0 else { throw CocoaError(.fileReadUnknown) }
-                try handle.write(contentsOf: piece[..<count])
+            let part = try OutputPart.make(for: file)
+            do {
+                try copy(to: part)
+                try part.move(to: file)
+            } catch {
+                part.remove()
+                throw error
             }
             return nil
         } catch {
-            try? FileManager.default.removeItem(at: file)
             return error
+        }
+    }
+
+    private func copy(to part: OutputPart) throws {
+        var piece = [UInt8](repeating: 0, count: 64 * 1024)
+        while case let count = stream.read(&piece, maxLength: piece.count), count != 0 {
+            guard count > 0 else { throw CocoaError(.fileReadUnknown) }
+            try part.write(Data(piece[..<count]))
         }
     }
 }

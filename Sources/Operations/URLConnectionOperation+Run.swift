@@ -76,7 +76,12 @@ extension URLConnectionOperation {
 
     /// Waits until what has been asked for is done, on whichever thread.
     func settle() {
-        if DispatchQueue.getSpecific(key: Self.queueKey) != ObjectIdentifier(self) { queue.sync {} }
+        onQueue {}
+    }
+
+    /// Does something on the operation's queue, behind what has been asked for, and waits for it.
+    func onQueue<Value>(_ body: () -> Value) -> Value {
+        DispatchQueue.getSpecific(key: Self.queueKey) == ObjectIdentifier(self) ? body() : queue.sync(execute: body)
     }
 }
 
@@ -122,7 +127,11 @@ extension URLConnectionOperation {
             try checkPolicy(for: proposed)
             let sink = sink
             try sink.open()
-            let (known, settings) = storage.withLock { ($0.resumption, $0.settings) }
+            let (known, settings) = storage.withLock { storage in
+                // A file may have become shorter since it was closed.
+                storage.totalBytesRead = sink.count
+                return (storage.resumption, storage.settings)
+            }
             let isResumed = resumesWithRange && sink.count > 0 && !asksForWhole && proposed.allowsRange
             let resumption = isResumed ? known : nil
             let attempt = ConnectionAttempt(self, resumption: resumption, offset: sink.count)
@@ -309,33 +318,43 @@ extension URLConnectionOperation {
 
     private func succeed() {
         guard storage.withLock({ $0.lifecycle.beginEnding() }) else { return }
-        connectionDidFinishLoading()
-        conclude()
+        conclude(with: nil)
     }
 
     private func fail(_ error: any Error) {
         guard storage.withLock({ $0.lifecycle.beginEnding() }) else { return }
-        end(with: error.asOperationError(of: request))
+        conclude(with: error.asOperationError(of: request))
     }
 
     private func endCancelled() {
-        end(with: URLError.operationError(.cancelled, request))
-    }
-
-    private func end(with error: any Error) {
-        storage.withLock { $0.error = error }
-        connection(didFailWithError: error)
-        conclude()
+        conclude(with: URLError.operationError(.cancelled, request))
     }
 
     /// Brings the operation to its end: the only way there.
-    private func conclude() {
-        let attempt = storage.withLock { $0.attempt }
-        keepBody(of: attempt)
+    private func conclude(with error: (any Error)?) {
+        let attempt = storage.withLock { storage in
+            storage.error = error
+            storage.responseData = (storage.attempt?.aside ?? storage.sink as? MemorySink)?.data
+            return storage.attempt
+        }
         if let attempt { giveUp(attempt) }
         processResponse()
+        placeBody(isWhole: attempt?.aside == nil)
+        if let failure = storage.withLock({ $0.error }) { connection(didFailWithError: failure) } else { connectionDidFinishLoading() }
         if settings.completesBeforeDependents { complete { self.queue.async { self.finish() } } } else { finish { self.complete {} } }
         announceEnd()
+    }
+
+    /// Gives a body that is whole and accepted its place, and removes another one.
+    private func placeBody(isWhole: Bool) {
+        let sink = sink
+        guard isWhole, error == nil else { return sink.discard() }
+        do {
+            try sink.commit()
+        } catch {
+            sink.discard()
+            storage.withLock { $0.error = error }
+        }
     }
 
     /// Tells those who were told of the beginning.
@@ -345,14 +364,6 @@ extension URLConnectionOperation {
             return storage.isAnnounced
         }
         if wasAnnounced { post(Self.didFinishNotification) }
-    }
-
-    private func keepBody(of attempt: ConnectionAttempt?) {
-        storage.withLock { storage in
-            storage.sink.close()
-            let kept = attempt?.aside ?? storage.sink as? MemorySink
-            storage.responseData = kept?.data
-        }
     }
 
     /// Lets go of the completion closure after it has run; `done` is called then.

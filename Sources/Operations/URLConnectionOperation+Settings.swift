@@ -76,8 +76,11 @@ extension URLConnectionOperation {
 
     /// The file into which the response's body is written in place of memory; `nil` by default.
     ///
-    /// What is there goes when the first byte of a successful response comes. A paused or archived operation goes on behind what it has
-    /// written; the body of an error does not go there, but into ``responseData``.
+    /// It is written under a hidden name in the same directory (`.name.XXXXXX.part`) and renamed when the body is whole and accepted, so
+    /// that a file that was there before is replaced at once or not at all. A paused operation resumes behind what it has written. The
+    /// hidden file is removed when the operation fails, is cancelled or released, unless the operation was archived since it last began or
+    /// was resumed: then the archive has it. A link is replaced, not followed; anything else that is no file fails the operation. The body
+    /// of an error does not go there, but into ``responseData``.
     public var outputFile: URL? {
         get { storage.withLock { ($0.sink as? FileSink)?.url } }
         set { setSink(newValue.map { FileSink($0) }) }
@@ -92,7 +95,7 @@ extension URLConnectionOperation {
             }
             return storage.sink
         }
-        old.close()
+        old.discard()
     }
 
     // MARK: Completion

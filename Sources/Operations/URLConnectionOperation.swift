@@ -169,7 +169,7 @@ open class URLConnectionOperation: Operation, NSCopying, @unchecked Sendable {  
         tell(settings.downloadProgress, Int64(data.count), total, expected)
     }
 
-    /// Is told that the body is complete. Call `super`. The operation ends behind it.
+    /// Is told that the body is complete, and where it belongs. Call `super`. The operation ends behind it.
     open func connectionDidFinishLoading() {}
 
     /// Is told why the connection has failed, also when it was cancelled. Call `super`. The operation ends behind it.

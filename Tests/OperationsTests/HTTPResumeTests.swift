@@ -28,6 +28,7 @@ import Testing
         #expect(try (toFile ? Data(contentsOf: directory.file("body")) : body) == HalfServer.body)
         #expect(operation.responseData == (toFile ? nil : HalfServer.body))
         #expect(operation.response?.statusCode == 200 && operation.response?.value(forHTTPHeaderField: "Content-Range") == nil)
+        if toFile { #expect(try contents(of: directory) == ["body"]) }
         let second = try #require(server.requests.last)
         #expect(second.header("Range") == "bytes=\(HalfServer.half)-")
         #expect(second.header("If-Range") == "\"\(HalfServer.length)-0\"")
@@ -161,19 +162,20 @@ import Testing
         gate.open()
     }
 
-    @Test("an error in place of the rest is the response, and leaves the file alone")
+    @Test("an error in place of the rest is the response, and leaves the file that was there alone")
     func errorInPlaceOfTheRest() async throws {
         let server = try HalfServer { _ in ServerResponse(status: 503, body: .data(Data("Later".utf8))) }
         let directory = try TemporaryDirectory()
         let operation = try HTTPRequestOperation.make(server.url)
-        operation.outputFile = directory.file("body")
+        operation.outputFile = try directory.write(Data("before".utf8), to: "body")
         operation.start()
         await pauseAtHalf(operation)
         await operation.waitForEnd()
         #expect(operation.response?.statusCode == 503)
         #expect(operation.responseData == Data("Later".utf8))
         #expect(operation.urlErrorCode == .badServerResponse)
-        #expect(try Data(contentsOf: directory.file("body")) == HalfServer.body.prefix(Int(HalfServer.half)))
+        #expect(try Data(contentsOf: directory.file("body")) == Data("before".utf8))
+        #expect(try contents(of: directory) == ["body"])
     }
 
     @Test("the contents of a file stay until there are others: an error takes nothing from them", arguments: [404, 200])

@@ -74,9 +74,11 @@ import Testing
         let archive = operation.archive()
         operation.cancel()
         await operation.waitForEnd()
-        if let length { try HalfServer.body.prefix(length).write(to: file) } else { try FileManager.default.removeItem(at: file) }
+        let part = try directory.file(#require(contents(of: directory).first))
+        if let length { try HalfServer.body.prefix(length).write(to: part) } else { try FileManager.default.removeItem(at: part) }
         try await restore(archive).run()
         #expect(try Data(contentsOf: file) == HalfServer.body)
+        #expect(try contents(of: directory) == ["body"])
         #expect(server.requests.last?.header("Range") == length.map { "bytes=\($0)-" })
     }
 
@@ -166,6 +168,11 @@ import Testing
         let later = try decode(
             text.replacingOccurrences(of: #""version":1"#, with: #""version":2"#).replacingOccurrences(
                 of: #""resumption":{"#, with: #""resumed":{"#))
+        for name in ["body", ".body/../../x.part", "../.x.part", ".part"] {
+            let moved = text.replacingOccurrences(of: #""state":"#, with: #""part":"\#(name)","state":"#)
+            #expect(throws: (any Error).self, "\(name)") { try decode(moved) }
+        }
+        _ = try decode(text.replacingOccurrences(of: #""state":"#, with: #""part":".x.part","state":"#))
         guard #expect(throws: OperationError.self, performing: { try URLConnectionOperation(archive: later) }) != nil else { return }
     }
 }

@@ -112,6 +112,7 @@ final class TestStream: OutputStream {
         #expect(await server.waitForRequests(1))
         // In the time in which another has all, it gets no more than fits into buffers.
         #expect(try await URLConnectionOperation.make(server.url("/"), session: session).run().count == length)
+        await isSent.wait(for: 1)
         #expect(isSent.count == 1)
         gate.open()
         _ = try await operation.value

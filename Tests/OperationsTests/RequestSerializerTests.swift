@@ -244,6 +244,35 @@ import Testing
         }
         #expect(failure != nil)
     }
+
+    @Test("a body that can't be read leaves the file that was there, and nothing beside it")
+    func toFileInVain() async throws {
+        /// Gives some bytes, and then an error.
+        final class BrokenStream: InputStream {
+            var isFirst = true
+
+            override func open() {}
+            override func close() {}
+
+            override func read(_ buffer: UnsafeMutablePointer<UInt8>, maxLength: Int) -> Int {
+                defer { isFirst = false }
+                guard isFirst else { return -1 }
+                buffer.update(repeating: 1, count: 10)
+                return 10
+            }
+        }
+        let directory = try TemporaryDirectory()
+        let file = try directory.write(Data("before".utf8), to: "body")
+        var request = URLRequest(url: url)
+        request.httpBodyStream = BrokenStream(data: Data())
+        let failure: (any Error)? = await withTrackedContinuation { [request] continuation in
+            _ = HTTPRequestSerializer().request(
+                withMultipartFormRequest: request, writingStreamContentsToFile: file, queue: callbackQueue
+            ) { continuation.resume(returning: $0) }
+        }
+        #expect(failure != nil)
+        #expect(try contents(of: directory) == ["body"] && Data(contentsOf: file) == Data("before".utf8))
+    }
 }
 
 extension InputStream {

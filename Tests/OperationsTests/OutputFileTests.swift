@@ -1,0 +1,207 @@
+// SPDX-License-Identifier: Apache-2.0
+import CurlewHTTP
+import CurlewOperations
+import CurlewTestSupport
+import Testing
+
+@Suite(.timeLimit(.minutes(1))) struct OutputFileTests {
+    private let directory: TemporaryDirectory
+    private let file: URL
+    private let before = Data("before".utf8)
+
+    init() throws {
+        directory = try TemporaryDirectory()
+        file = directory.file("body")
+    }
+
+    private func operation(_ url: String) throws -> HTTPRequestOperation {
+        let operation = try HTTPRequestOperation.make(url)
+        operation.outputFile = file
+        return operation
+    }
+
+    @Test("a body has a hidden name until it is whole, also over a pause; then it takes the place of what was there")
+    func hidden() async throws {
+        try directory.write(before, to: "body")
+        let server = try HalfServer()
+        let operation = try operation(server.url)
+        operation.start()
+        await operation.received(HalfServer.half - 1)
+        let names = try contents(of: directory)
+        #expect(names.count == 2 && names[0].hasPrefix(".body.") && names[0].hasSuffix(".part"))
+        operation.pause()
+        #expect(try contents(of: directory) == names && Data(contentsOf: file) == before)
+        operation.resume()
+        _ = try await operation.value
+        #expect(try contents(of: directory) == ["body"] && Data(contentsOf: file) == HalfServer.body)
+    }
+
+    @Test("the file is in its place before the operation tells that it has ended")
+    func order() async throws {
+        final class Reader: HTTPRequestOperation, @unchecked Sendable {  // the log is locked
+            let bodies = Log<Data?>()
+
+            override func connectionDidFinishLoading() {
+                super.connectionDidFinishLoading()
+                bodies.append(outputFile.flatMap { try? Data(contentsOf: $0) })
+            }
+        }
+        let server = try LoopbackServer.standard()
+        let operation = try Reader.make(server.url("/bytes/1000"))
+        operation.outputFile = file
+        try await operation.run()
+        #expect(operation.bodies.elements == [GeneratedBody().data(count: 1000)])
+    }
+
+    enum Failure: CaseIterable, Sendable {
+        case lostConnection, refusedResponse, status, cancelled, cancelledWhilePaused, released, otherFile, baseClass
+    }
+
+    @Test("a failed replacement leaves what was there, and nothing beside it", arguments: Failure.allCases)
+    func failures(_ failure: Failure) async throws {
+        try directory.write(before, to: "body")
+        let server = try LoopbackServer { request, connection in
+            if failure == .status || failure == .baseClass { return ServerResponse(status: 404, body: .data(Data("absent".utf8))) }
+            if failure == .refusedResponse { return .generated(length: 1000, for: request) }
+            try connection.send(raw: "HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\n")
+            try connection.send(raw: GeneratedBody().data(count: 500))
+            if failure == .lostConnection { connection.close() } else { connection.waitUntilClosed() }
+            return nil
+        }
+        var operation: URLConnectionOperation? =
+            failure == .baseClass ? try URLConnectionOperation.make(server.url("/")) : try HTTPRequestOperation.make(server.url("/"))
+        operation?.outputFile = file
+        if failure == .refusedResponse { (operation as? HTTPRequestOperation)?.responseSerializer.acceptance.statusCodes = [201] }
+        operation?.start()
+        switch failure {
+        case .lostConnection, .refusedResponse, .status, .baseClass: break
+        case .cancelled:
+            await operation?.received(499)
+            #expect(try contents(of: directory).count == 2)
+            operation?.cancel()
+        case .cancelledWhilePaused, .released, .otherFile:
+            await operation?.received(499)
+            operation?.pause()
+        }
+        switch failure {
+        case .cancelledWhilePaused: operation?.cancel()
+        case .released:
+            operation = nil
+            // What its queue has still to do keeps it.
+            while try contents(of: directory).count > 1 { await Task.yield() }
+        case .otherFile:
+            operation?.outputFile = directory.file("other")
+            #expect(try contents(of: directory) == ["body"])
+            operation?.cancel()
+        default: break
+        }
+        await operation?.waitForEnd()
+        #expect(failure == .baseClass || failure == .released || operation?.error != nil)
+        #expect(try contents(of: directory) == ["body"] && Data(contentsOf: file) == before)
+    }
+
+    @Test("what can't be replaced fails the operation, and stays", arguments: ["directory", "missing"])
+    func irreplaceable(_ kind: String) async throws {
+        let server = try LoopbackServer.standard()
+        let operation = try HTTPRequestOperation.make(server.url("/bytes/1000"))
+        if kind == "directory" {
+            try FileManager.default.createDirectory(at: file, withIntermediateDirectories: false)
+            operation.outputFile = file
+        } else {
+            operation.outputFile = directory.file("missing/body")
+        }
+        await operation.runToEnd()
+        #expect((operation.error as? CocoaError)?.code == (kind == "directory" ? .fileWriteFileExists : .fileNoSuchFile))
+        #expect(try contents(of: directory) == (kind == "directory" ? ["body"] : []))
+    }
+
+    @Test("a destination that became irreplaceable meanwhile is told as the failure")
+    func irreplaceableAtTheEnd() async throws {
+        let server = try HalfServer()
+        let operation = try operation(server.url)
+        operation.start()
+        await operation.received(HalfServer.half - 1)
+        operation.pause()
+        try FileManager.default.createDirectory(at: file, withIntermediateDirectories: false)
+        operation.resume()
+        await operation.waitForEnd()
+        #expect((operation.error as? CocoaError) != nil && operation.responseObject == nil)
+        #expect(try contents(of: directory) == ["body"])
+    }
+
+    @Test("a link is replaced, and what it leads to stays")
+    func link() async throws {
+        let target = try directory.write(before, to: "target")
+        try FileManager.default.createSymbolicLink(at: file, withDestinationURL: target)
+        let server = try LoopbackServer.standard()
+        try await operation(server.url("/bytes/1000")).run()
+        #expect(try Data(contentsOf: target) == before && Data(contentsOf: file).count == 1000)
+    }
+
+    @Test("an archive has its part until the operation goes on; what is restored and fails removes it")
+    func archives() async throws {
+        let gate = Gate()
+        let server = try LoopbackServer { request, connection in
+            if request.header("Range") != nil {
+                connection.wait(until: gate)
+                return .status(503)
+            }
+            try connection.send(raw: "HTTP/1.1 200 OK\r\nETag: \"1\"\r\nContent-Length: 1000\r\n\r\n")
+            try connection.send(raw: GeneratedBody().data(count: 500))
+            connection.waitUntilClosed()
+            return nil
+        }
+        var archive: OperationArchive?
+        do {
+            let operation = try operation(server.url("/"))
+            operation.start()
+            await operation.received(499)
+            archive = operation.archive()
+            operation.cancel()
+            await operation.waitForEnd()
+        }
+        #expect(try contents(of: directory).count == 1)
+        let kept = try #require(archive)
+        do {
+            // Looked at, and let go.
+            _ = try HTTPRequestOperation(archive: kept).request
+        }
+        #expect(try contents(of: directory).count == 1)
+        let restored = try HTTPRequestOperation(archive: kept)
+        restored.session = makeSession()
+        restored.start()
+        #expect(await server.waitForRequests(2))
+        // Another one of the same archive does not write to the same file.
+        let other = try HTTPRequestOperation(archive: kept)
+        other.session = makeSession()
+        let pieces = Log<Int64>()
+        other.setDownloadProgressBlock { _, total, _ in pieces.append(total) }
+        other.start()
+        await pieces.wait(for: 1)
+        #expect(try contents(of: directory).count == 2)
+        #expect(server.requests.last?.header("Range") == nil)
+        other.cancel()
+        await other.waitForEnd()
+        #expect(try contents(of: directory).count == 1)
+        gate.open()
+        await restored.waitForEnd()
+        #expect(restored.urlErrorCode == .badServerResponse)
+        #expect(try contents(of: directory).isEmpty)
+    }
+
+    @Test("an archive of an operation that goes on has no part of its own")
+    func archivedAndResumed() async throws {
+        let server = try HalfServer { _ in .status(503) }
+        let operation = try operation(server.url)
+        operation.start()
+        await operation.received(HalfServer.half - 1)
+        let archive = operation.archive()
+        operation.resume()
+        await operation.waitForEnd()
+        #expect(try contents(of: directory).isEmpty)
+        let restored = try HTTPRequestOperation(archive: archive)
+        restored.session = makeSession()
+        try await restored.run()
+        #expect(try Data(contentsOf: file) == HalfServer.body && server.requests.last?.header("Range") == nil)
+    }
+}
