@@ -7,7 +7,7 @@ import Dispatch
 /// for one, also beside a weak `ETag`; RFC 9110, sections 13.1.5 and 14). Only a 206 that fits is appended; a 200 begins anew, a 416 at the
 /// full length is the end.
 open class HTTPRequestOperation: URLConnectionOperation, @unchecked Sendable {  // the state is behind a lock
-    private struct Outcome: @unchecked Sendable {  // written once, before the operation is over
+    private struct Outcome: @unchecked Sendable {  // objects are made by the serializer, and not changed here
         var serializer: any ResponseSerialization = HTTPResponseSerializer()
         var object: Any?
         var error: (any Error)?
@@ -16,9 +16,14 @@ open class HTTPRequestOperation: URLConnectionOperation, @unchecked Sendable {  
     private let outcome = Lock(Outcome())
 
     /// Judges the response and makes ``responseObject``; an ``HTTPResponseSerializer`` by default, which wants a status from 200 to 299.
+    ///
+    /// Set when the operation is over, it judges the response anew, on the calling thread.
     public var responseSerializer: any ResponseSerialization {
         get { outcome.withLock { $0.serializer } }
-        set { outcome.withLock { $0.serializer = newValue } }
+        set {
+            outcome.withLock { $0.serializer = newValue }
+            if isFinished { processResponse() }
+        }
     }
 
     /// What the serializer made of the response; `nil` until the operation is over, and when it made nothing. Also there beside an error
@@ -56,4 +61,16 @@ open class HTTPRequestOperation: URLConnectionOperation, @unchecked Sendable {  
     }
 
     override var archivedKind: OperationArchive.Kind { .http }
+
+    override var archivedSerializer: (any ResponseSerialization)? { responseSerializer }
+
+    override var archivedRefusal: (any Error)? { outcome.withLock { $0.error } }
+
+    override func restoreJudgement(from archive: OperationArchive) {
+        guard let serializer = archive.serializer?.serializer else {
+            // Whether such a response is acceptable only a serializer says that is not here.
+            return outcome.withLock { $0.error = archive.refusal?.error }
+        }
+        responseSerializer = serializer
+    }
 }

@@ -114,22 +114,23 @@ open class HTTPRequestOperationManager: NSCopying, @unchecked Sendable {  // the
         return operation
     }
 
-    /// Makes an operation of an archive with the manager's settings, which is on no queue.
+    /// Makes an operation of an archive with the manager's settings, which is on no queue. It has the serializer that is in the archive;
+    /// the manager's where there is none.
     ///
     /// - Throws: ``OperationError/unsupportedArchive(version:)``.
     open func httpRequestOperation(
         from archive: OperationArchive, success: Success? = nil, failure: Failure? = nil
     ) throws -> HTTPRequestOperation {
         let operation = try HTTPRequestOperation(archive: archive)
-        configure(operation)
+        configure(operation, setsSerializer: archive.serializer == nil)
         operation.setCompletionBlock(success: success, failure: failure)
         return operation
     }
 
-    private func configure(_ operation: HTTPRequestOperation) {
+    private func configure(_ operation: HTTPRequestOperation, setsSerializer: Bool = true) {
         let settings = settings.withLock { $0 }
         operation.session = settings.session
-        operation.responseSerializer = settings.responseSerializer
+        if setsSerializer { operation.responseSerializer = settings.responseSerializer }
         operation.credential = settings.credential
         operation.shouldUseCredentialStorage = settings.shouldUseCredentialStorage
         operation.securityPolicy = settings.securityPolicy
@@ -244,24 +245,34 @@ open class HTTPRequestOperationManager: NSCopying, @unchecked Sendable {  // the
 // MARK: - Archive
 
 extension HTTPRequestOperationManager {
-    /// What of a manager outlives its process: base URL, security policy, use of credentials, and how many operations run at a time.
+    /// What of a manager outlives its process: base URL, serializers, security policy, use of credentials, and how many operations run at a
+    /// time.
+    ///
+    /// It holds all header fields of the request serializer, credentials among them: keep it as carefully as those.
     public struct Archive: Sendable, Codable {
         let baseURL: URL?
+        let requestSerializer: RequestSerializerArchive?
+        let responseSerializer: SerializerArchive?
         let securityPolicy: SecurityPolicy
         let shouldUseCredentialStorage: Bool
         let maxConcurrentOperationCount: Int
     }
 
-    /// The manager as a value; without its operations, which have archives of their own, and without its serializers.
+    /// The manager as a value; without its operations, which have archives of their own, and without serializers that are not of this
+    /// module or have a closure.
     public func archive() -> Archive {
         Archive(
-            baseURL: baseURL, securityPolicy: securityPolicy, shouldUseCredentialStorage: shouldUseCredentialStorage,
+            baseURL: baseURL, requestSerializer: RequestSerializerArchive(requestSerializer),
+            responseSerializer: SerializerArchive(responseSerializer), securityPolicy: securityPolicy,
+            shouldUseCredentialStorage: shouldUseCredentialStorage,
             maxConcurrentOperationCount: operationQueue.maxConcurrentOperationCount)
     }
 
-    /// Makes a manager of an archive, with an empty queue; its serializers are to be set anew where they are not the default ones.
+    /// Makes a manager of an archive, with an empty queue; serializers that are not in it are to be set anew, and are the default ones.
     public convenience init(archive: Archive, session: OperationSession = .shared) {
         self.init(baseURL: archive.baseURL, session: session)
+        if let serializer = archive.requestSerializer?.serializer { requestSerializer = serializer }
+        if let serializer = archive.responseSerializer?.serializer { responseSerializer = serializer }
         securityPolicy = archive.securityPolicy
         shouldUseCredentialStorage = archive.shouldUseCredentialStorage
         operationQueue.maxConcurrentOperationCount = archive.maxConcurrentOperationCount

@@ -65,6 +65,10 @@ public struct OperationArchive: Sendable, Codable {
     public let state: OperationState
     let response: Head?
     let error: Failure?
+    /// Why the serializer refused the response of an operation that is over.
+    let refusal: Failure?
+    /// The serializer, where it is one of this module's.
+    let serializer: SerializerArchive?
     /// What of the body came, where it goes to memory.
     let data: Data?
     /// The file into which the body goes, or has gone.
@@ -81,17 +85,19 @@ public struct OperationArchive: Sendable, Codable {
 extension URLConnectionOperation {
     /// The operation as a value; one that is executing is paused for it, and stays so.
     ///
-    /// It comes back ready, and an ``HTTPRequestOperation`` resumes where it was: the body so far is in the archive, or in a hidden file beside
-    /// the ``outputFile``, which stays there for the archive also if this operation is cancelled or released; resumed instead, it has the
-    /// file for itself again. One with an output stream, and every other, begins anew. The body of the request is archived with it, if it
-    /// is data or a multipart form in memory; another stream is left out, and the operation fails with
-    /// `URLError.requestBodyStreamExhausted` unless its ``inputStream`` is set anew. Waits for what is being done with the operation at this moment.
+    /// It comes back ready, and an ``HTTPRequestOperation`` resumes where it was: the body so far is in the archive, or in a hidden file
+    /// beside the ``outputFile``, which stays there for the archive also if this operation is cancelled or released; resumed instead, it
+    /// has the file for itself again. One with an output stream, and every other, begins anew. The body of the request is archived with it,
+    /// if it is data or a multipart form in memory; another stream is left out, and the operation fails with
+    /// `URLError.requestBodyStreamExhausted` unless its ``inputStream`` is set anew. The serializers of this module are archived, and so is
+    /// the judgement of an operation that is over. Waits for what is being done with the operation at this moment.
     public func archive() -> OperationArchive {
         pause()
         return onQueue { makeArchive() }
     }
 
     private func makeArchive() -> OperationArchive {
+        let (serializer, refusal) = (archivedSerializer, archivedRefusal)
         return storage.withLock { storage in
             let isOver = storage.lifecycle.state == .finished
             let memory = (storage.sink as? MemorySink)?.data
@@ -100,7 +106,9 @@ extension URLConnectionOperation {
             return OperationArchive(
                 version: OperationArchive.currentVersion, kind: archivedKind, request: OperationArchive.Request(storage.request),
                 state: isOver ? .finished : .ready, response: isOver || keepsBody ? storage.response.flatMap { .init($0) } : nil,
-                error: storage.error.map { .init($0) }, data: isOver ? storage.responseData : keepsBody ? memory : nil, outputFile: file?.url,
+                error: storage.error.map { .init($0) }, refusal: isOver ? refusal.map { .init($0) } : nil,
+                serializer: serializer.flatMap { SerializerArchive($0) },
+                data: isOver ? storage.responseData : keepsBody ? memory : nil, outputFile: file?.url,
                 part: keepsBody ? file?.keepForArchive().map { .init($0) } : nil, totalBytesRead: keepsBody ? storage.sink.count : 0,
                 resumption: keepsBody ? storage.resumption : nil,
                 shouldUseCredentialStorage: storage.settings.shouldUseCredentialStorage,
@@ -131,7 +139,7 @@ extension URLConnectionOperation {
             }
             if archive.state == .finished { storage.responseData = archive.data }
         }
-        if archive.state == .finished { processResponse() }
+        restoreJudgement(from: archive)
     }
 
     /// Makes an operation of the kind that was archived.

@@ -45,7 +45,7 @@ extension ResponseSerialization {
 }
 
 /// Which responses a serializer accepts.
-public struct ResponseAcceptance: Sendable, Hashable {
+public struct ResponseAcceptance: Sendable, Hashable, Codable {
     /// The statuses; 200 to 299 by default, `nil` for all.
     public var statusCodes: Set<Int>? = Set(200..<300)
     /// The content types, in lower case and without parameters; `nil` for all. A response without a body has any, one without a type none.

@@ -228,6 +228,15 @@ open class URLConnectionOperation: Operation, NSCopying, @unchecked Sendable {  
     /// The archive's note of what kind it is.
     var archivedKind: OperationArchive.Kind { .urlConnection }
 
+    /// What makes ``processResponse()`` come out as it does, for the archive.
+    var archivedSerializer: (any ResponseSerialization)? { nil }
+
+    /// Why ``processResponse()`` has refused the response, for the archive.
+    var archivedRefusal: (any Error)? { nil }
+
+    /// Takes over from an archive what this class adds, also what came of the response where the operation is over.
+    func restoreJudgement(from archive: OperationArchive) {}
+
     // MARK: - NSCopying
 
     /// A new operation, ready, for the same request and with the same settings and closures; without output stream or file, completion

@@ -107,6 +107,45 @@ import Testing
         manager.operationQueue.isSuspended = false
     }
 
+    @Test("an archive has the serializers of this module", arguments: 0..<3)
+    func archivedSerializers(kind: Int) throws {
+        let json = JSONRequestSerializer(writingOptions: .sortedKeys)
+        manager.requestSerializer = [HTTPRequestSerializer(), json, PropertyListRequestSerializer(format: .binary)][kind]
+        manager.requestSerializer.setValue("1", forHTTPHeaderField: "X-One")
+        manager.requestSerializer.httpMethodsEncodingParametersInURI = ["GET"]
+        manager.requestSerializer.timeoutInterval = 7
+        manager.requestSerializer.cachePolicy = .returnCacheDataDontLoad
+        manager.responseSerializer = PropertyListResponseSerializer()
+        func restore() throws -> HTTPRequestOperationManager {
+            let data = try JSONEncoder().encode(manager.archive())
+            return HTTPRequestOperationManager(archive: try JSONDecoder().decode(HTTPRequestOperationManager.Archive.self, from: data))
+        }
+        let serializer = try restore().requestSerializer
+        #expect(type(of: serializer) == type(of: manager.requestSerializer) && serializer.headers == manager.requestSerializer.headers)
+        #expect(serializer.httpMethodsEncodingParametersInURI == ["GET"] && serializer.timeoutInterval == 7)
+        #expect(serializer.cachePolicy == .returnCacheDataDontLoad)
+        #expect(kind != 1 || (serializer as? JSONRequestSerializer)?.writingOptions == .sortedKeys)
+        #expect(kind != 2 || (serializer as? PropertyListRequestSerializer)?.format == .binary)
+        #expect(try restore().responseSerializer is PropertyListResponseSerializer)
+        // What a closure does can't be archived: the default serializer comes back, for another one to be set.
+        manager.requestSerializer.setQueryStringSerialization { _, _ in "" }
+        #expect(try type(of: restore().requestSerializer) == HTTPRequestSerializer.self)
+        #expect(try restore().requestSerializer.value(forHTTPHeaderField: "X-One") == nil)
+    }
+
+    @Test("an operation comes back with its own serializer, and with the manager's for one that can't be archived")
+    func serializerOfAnOperation() throws {
+        let operation = manager.httpRequestOperation(with: try manager.requestSerializer.request(method: "GET", url: server.url))
+        operation.responseSerializer = ImageResponseSerializer()
+        #expect(try manager.httpRequestOperation(from: operation.archive()).responseSerializer is ImageResponseSerializer)
+        struct Other: ResponseSerialization {
+            var acceptance = ResponseAcceptance()
+            func object(of data: Data, in response: HTTPURLResponse?) -> Any? { nil }
+        }
+        operation.responseSerializer = Other()
+        #expect(try manager.httpRequestOperation(from: operation.archive()).responseSerializer is JSONResponseSerializer)
+    }
+
     @Test("an archive comes back with the manager's settings")
     func archives() async throws {
         let operation = manager.httpRequestOperation(with: try manager.requestSerializer.request(method: "GET", url: server.url))

@@ -112,6 +112,68 @@ import Testing
         #expect(failed.isFinished && failed.urlErrorCode == bad.urlErrorCode && failed.urlErrorCode != nil)
     }
 
+    private static let compound = CompoundResponseSerializer([
+        JSONResponseSerializer(readingOptions: .fragmentsAllowed), PropertyListResponseSerializer(readOptions: .mutableContainers),
+        XMLDocumentResponseSerializer(options: .nodePreserveCDATA), XMLParserResponseSerializer(), ImageResponseSerializer(),
+        HTTPResponseSerializer(),
+    ])
+
+    @Test("the serializers of this module come along, with what they accept", arguments: [false, true])
+    func serializers(isCompound: Bool) throws {
+        let operation = try HTTPRequestOperation.make("http://127.0.0.1:1/")
+        var json = JSONResponseSerializer(readingOptions: .fragmentsAllowed)
+        json.removesKeysWithNullValues = true
+        json.acceptance = ResponseAcceptance(contentTypes: ["text/plain"])
+        json.acceptance.statusCodes = nil
+        operation.responseSerializer = isCompound ? Self.compound : json
+        let restored = try #require(try restore(operation.archive()) as? HTTPRequestOperation)
+        if isCompound {
+            let compound = try #require(restored.responseSerializer as? CompoundResponseSerializer)
+            #expect(compound.serializers.map { "\(type(of: $0))" } == Self.compound.serializers.map { "\(type(of: $0))" })
+            #expect((compound.serializers[0] as? JSONResponseSerializer)?.readingOptions == .fragmentsAllowed)
+            #expect((compound.serializers[1] as? PropertyListResponseSerializer)?.readOptions == .mutableContainers)
+            #expect((compound.serializers[2] as? XMLDocumentResponseSerializer)?.options == .nodePreserveCDATA)
+        } else {
+            let restored = try #require(restored.responseSerializer as? JSONResponseSerializer)
+            #expect(restored.readingOptions == .fragmentsAllowed && restored.removesKeysWithNullValues)
+            #expect(restored.acceptance == json.acceptance && restored.acceptance.statusCodes == nil)
+        }
+    }
+
+    @Test("what is over keeps object and judgement", arguments: [200, 422])
+    func judgement(status: Int) async throws {
+        let server = try LoopbackServer { _, _ in try .json(["why": "x"], status: status) }
+        let operation = try HTTPRequestOperation.make(server.url("/"))
+        operation.responseSerializer = JSONResponseSerializer()
+        await operation.runToEnd()
+        let restored = try #require(try restore(operation.archive()) as? HTTPRequestOperation)
+        #expect(restored.responseObject as? [String: String] == ["why": "x"])
+        #expect(restored.urlErrorCode == (status == 200 ? nil : .badServerResponse) && restored.urlErrorCode == operation.urlErrorCode)
+    }
+
+    @Test("the judgement of a serializer of one's own stays, and may be made anew", arguments: [200, 404])
+    func judgementOfAnother(status: Int) async throws {
+        /// Accepts 404 only.
+        struct Absence: ResponseSerialization {
+            var acceptance = ResponseAcceptance()
+
+            init() { acceptance.statusCodes = [404] }
+
+            func object(of data: Data, in response: HTTPURLResponse?) -> Any? { "absent" }
+        }
+        let server = try LoopbackServer { _, _ in ServerResponse(status: status, body: .data(Data("body".utf8))) }
+        let operation = try HTTPRequestOperation.make(server.url("/"))
+        operation.responseSerializer = Absence()
+        await operation.runToEnd()
+        let restored = try #require(try restore(operation.archive()) as? HTTPRequestOperation)
+        #expect(restored.isFinished && restored.responseObject == nil)
+        #expect(restored.urlErrorCode == (status == 404 ? nil : .badServerResponse) && restored.urlErrorCode == operation.urlErrorCode)
+        restored.responseSerializer = Absence()
+        #expect(restored.responseObject as? String == "absent" && restored.urlErrorCode == operation.urlErrorCode)
+        restored.responseSerializer = HTTPResponseSerializer()
+        #expect(restored.urlErrorCode == (status == 404 ? .badServerResponse : nil))
+    }
+
     @Test("the request comes back as it was, with body and settings")
     func request() async throws {
         let server = try LoopbackServer.standard()
