@@ -8,9 +8,9 @@ import CurlewTransport
 ///
 /// Made by ``CurlewCore/SessionManager/eventStream(_:configuration:interceptor:)``. Nothing is asked for before somebody reads, and not more is
 /// received than is read, but for 1 MiB. When a response ends, or its connection is lost, the stream goes on over another, which names the
-/// last event's ID. The sequence ends with a status of 204, or when it is not to go on; it throws ``CurlewError`` when another connection
-/// would not help, as for a wrong status or content type, and ``EventStreamError``. Letting go of the iterator, or cancelling the task that
-/// reads, cancels the request.
+/// last event's ID. The sequence ends with a status of 204, or when it is not to go on; when another connection would not help it throws
+/// ``EventStreamError``, for a wrong status or content type with the response's body, or ``CurlewError``. Letting go of the iterator, or
+/// cancelling the task that reads, cancels the request.
 public struct EventStream: AsyncSequence, Sendable {
     /// An event.
     public typealias Element = ServerSentEvent
@@ -77,6 +77,7 @@ public struct EventStream: AsyncSequence, Sendable {
         /// A connection is over: waits for the time of the next, or ends the stream.
         private mutating func end(_ error: (any Error)?) async throws {
             let head = connection?.request.responseHead
+            let shownError = connection?.shown(error) ?? error
             connection = nil
             // What has no blank line behind it is no event.
             let time = parser.retry
@@ -86,10 +87,10 @@ public struct EventStream: AsyncSequence, Sendable {
             let delay = stream.configuration.delay(serverTime: time, failures: failures, refusal: error == nil ? nil : head)
             guard let delay, stream.goesOn(after: error, status: head?.statusCode, failures: failures) else {
                 isOver = true
-                if let error { throw error }
+                if let shownError { throw shownError }
                 return
             }
-            stream.configuration.onChange?(.waiting(delay: delay, error: error))
+            stream.configuration.onChange?(.waiting(delay: delay, error: shownError))
             do {
                 try await stream.configuration.clock.sleep(for: delay)
             } catch {
@@ -111,6 +112,14 @@ public struct EventStream: AsyncSequence, Sendable {
         let request: DataRequest
         var bytes: BodyStream.Iterator
         var isOpen = false
+
+        /// The error with the body of the response, where that was refused.
+        func shown(_ error: (any Error)?) -> (any Error)? {
+            guard let error = error as? CurlewError, case .responseValidationFailed = error, let head = request.responseHead else {
+                return error
+            }
+            return EventStreamError.refused(EventStreamRefusal(response: head, body: request.refusedBody ?? Data(), error: error))
+        }
     }
 
     private func connect(lastEventID: String) throws -> Connection {
@@ -124,6 +133,7 @@ public struct EventStream: AsyncSequence, Sendable {
         if !lastEventID.isEmpty, header.isValid { urlRequest.setValue(header.value, forHTTPHeaderField: header.name) }
         let request = manager.streamRequest(urlRequest, interceptor: interceptor)
             .validate(statusCode: [200]).validate(contentType: ["text/event-stream"])
+        request.keepRefusedBody(upTo: EventStreamRefusal.maximumBodySize, for: EventStreamRefusal.patience)
         return Connection(request: request, bytes: request.bodyStream().makeAsyncIterator())
     }
 

@@ -21,7 +21,8 @@ public struct EventStreamConfiguration: Sendable {
         case connecting(attempt: Int)
         /// The server has answered with a stream of events.
         case open(ResponseHead)
-        /// The connection is over, and another will be made; `nil` after a proper end.
+        /// The connection is over, and another will be made; `nil` after a proper end, ``EventStreamError/refused(_:)`` after a response
+        /// that is no stream of events.
         case waiting(delay: Duration, error: (any Error)?)
     }
 

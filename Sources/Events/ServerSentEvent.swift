@@ -121,6 +121,8 @@ public struct ServerSentEventParser: Sendable {
 public enum EventStreamError: Error, Sendable {
     /// An event or a line is larger than allowed, in bytes.
     case tooLarge(limit: Int)
+    /// The server's response is no stream of events, by its status or its content type, and no other connection is made.
+    case refused(EventStreamRefusal)
     /// A line or an event's data could not be decoded; the cause is what the decoder threw. What follows may be read on.
     case decodingFailed(data: Data, error: any Error)
 }
@@ -132,6 +134,7 @@ extension EventStreamError: CustomStringConvertible {
     public var description: String {
         switch self {
         case .tooLarge(let limit): "An event or a line is larger than \(limit) bytes."
+        case .refused(let refusal): "\(refusal)"
         case .decodingFailed(let data, let error): Redaction.escaped("\(data.count) bytes of data were not decoded: \(error)")
         }
     }

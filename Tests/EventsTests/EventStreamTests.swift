@@ -116,7 +116,7 @@ import Testing
         let clock = InstantClock()
         let server = try makeServer([7, 61].map { .status(503, headers: [ServerField("Retry-After", "\($0)")]) })
         defer { server.stop() }
-        await #expect(throws: CurlewError.self) {
+        await #expect(throws: EventStreamError.self) {
             for try await _ in manager.eventStream(server.url("/"), configuration: configuration(clock)) {}
         }
         #expect(clock.sleeps == [.seconds(7)])
@@ -127,10 +127,12 @@ import Testing
         defer { server.stop() }
         var configuration = configuration(InstantClock())
         configuration.reconnectionLimit = 2
-        let error = await #expect(throws: CurlewError.self) {
+        let error = await #expect(throws: EventStreamError.self) {
             for try await _ in manager.eventStream(server.url("/"), configuration: configuration) {}
         }
-        guard case .responseValidationFailed(.unacceptableStatusCode(503))? = error else { return #expect(Bool(false)) }
+        guard case .refused(let refusal)? = error, case .responseValidationFailed(.unacceptableStatusCode(503)) = refusal.error else {
+            return #expect(Bool(false))
+        }
         #expect(server.requestCount == 3)
     }
 
@@ -140,10 +142,72 @@ import Testing
             ServerResponse(status: status, headers: [ServerField("Content-Type", "text/html")], body: .data(Data("data: x\n\n".utf8)))
         ])
         defer { server.stop() }
-        await #expect(throws: CurlewError.self) {
-            for try await _ in manager.eventStream(server.url("/"), configuration: configuration(InstantClock())) {}
-        }
+        let refusal = try await refusal(of: server)
+        #expect(refusal.response.statusCode == status && refusal.body == Data("data: x\n\n".utf8))
         #expect(server.requestCount == 1)
+    }
+
+    /// What the stream of a server ends with.
+    private func refusal(of server: LoopbackServer, _ interceptor: (any RequestInterceptor)? = nil) async throws -> EventStreamRefusal {
+        let stream = manager.eventStream(server.url("/"), configuration: configuration(InstantClock()), interceptor: interceptor)
+        do {
+            for try await event in stream { throw CurlewError.invalidURL(url: event.data) }
+        } catch EventStreamError.refused(let refusal) {
+            return refusal
+        }
+        throw CurlewError.cancelled
+    }
+
+    @Test("the error has what the server says, as far as that is bounded", arguments: [100, 64 << 10, 200_000])
+    func refusedBody(size: Int) async throws {
+        let body = GeneratedBody().data(count: size)
+        let server = try makeServer([
+            ServerResponse(status: 400, headers: [ServerField("Content-Type", "application/json")], body: .data(body))
+        ])
+        defer { server.stop() }
+        let refusal = try await refusal(of: server)
+        #expect(refusal.body == body.prefix(EventStreamRefusal.maximumBodySize) && refusal.response.statusCode == 400)
+        #expect(refusal.response.value(for: "Content-Type") == "application/json")
+        var text = "\(refusal) \(EventStreamError.refused(refusal)) "
+        dump(EventStreamError.refused(refusal), to: &text)
+        #expect(text.contains("400") && text.utf8.count < 2000)
+    }
+
+    @Test("a refused response that does not end is not waited for, and what came of it is there", arguments: [400, 200])
+    func endlessRefusal(status: Int) async throws {
+        let server = try LoopbackServer { _, connection in
+            try connection.send(raw: "HTTP/1.1 \(status) X\r\nContent-Type: text/plain\r\nContent-Length: 100\r\n\r\nnever")
+            connection.waitUntilClosed()
+            return nil
+        }
+        defer { server.stop() }
+        let start = ContinuousClock.now
+        #expect(try await refusal(of: server).body == Data("never".utf8))
+        #expect(ContinuousClock.now - start < .seconds(20))
+        #expect(await server.waitForConnectionsToClose())
+    }
+
+    @Test("a refused response is tried again where a retrier wants that, and the body is that of the last")
+    func refusedAndRetried() async throws {
+        let server = try makeServer(["first", "second"].map { ServerResponse(status: 400, body: .data(Data($0.utf8))) })
+        defer { server.stop() }
+        let once = Retrier { _, request, _, completion in completion(request.retryCount == 0, 0) }
+        #expect(try await refusal(of: server, Interceptor(retriers: [once])).body == Data("second".utf8))
+        #expect(server.requestCount == 2)
+    }
+
+    @Test("what is tried again is told with the body, too")
+    func refusedAndWaiting() async throws {
+        let server = try makeServer([ServerResponse(status: 503, body: .data(Data("busy".utf8))), over])
+        defer { server.stop() }
+        let bodies = Lock<[Data]>([])
+        var configuration = configuration(InstantClock())
+        configuration.onChange = { change in
+            guard case .waiting(_, EventStreamError.refused(let refusal)?) = change else { return }
+            bodies.withLock { $0.append(refusal.body) }
+        }
+        for try await _ in manager.eventStream(server.url("/"), configuration: configuration) {}
+        #expect(bodies.withLock { $0 } == [Data("busy".utf8)])
     }
 
     @Test("a wrong type of content ends the stream with an error, also without a body", arguments: ["text/html", nil])
@@ -151,9 +215,7 @@ import Testing
         let fields = type.map { [ServerField("Content-Type", $0)] } ?? []
         let server = try makeServer([.status(200, headers: fields), over])
         defer { server.stop() }
-        await #expect(throws: CurlewError.self) {
-            for try await _ in manager.eventStream(server.url("/"), configuration: configuration(InstantClock())) {}
-        }
+        #expect(try await refusal(of: server).body.isEmpty)
         #expect(server.requestCount == 1)
     }
 

@@ -25,6 +25,10 @@ class DataTaskDelegate: TaskDelegate, @unchecked Sendable {  // as its superclas
         var isWanted = false
         /// Whether the session's delegate gets the body instead of the request.
         var isTaken = false
+        /// What is kept of bodies that are refused at their head.
+        var refusal = RefusedBody.Policy.none
+        /// What came of this one.
+        var refused: RefusedBody?
 
         /// Whether the body is kept in memory.
         var isKept: Bool { if case .kept = body { true } else { false } }
@@ -66,7 +70,7 @@ class DataTaskDelegate: TaskDelegate, @unchecked Sendable {  // as its superclas
         bodyState.withLock { state in
             let body = state.body
             state.progress?.reset()
-            state = BodyState(progress: state.progress, isWanted: state.isWanted)
+            state = BodyState(progress: state.progress, isWanted: state.isWanted, refusal: state.refusal)
             if case .file(let file) = body { file.discard() }
             guard case .streamed(let buffer) = body else { return }
             buffer.restart()
@@ -148,7 +152,7 @@ class DataTaskDelegate: TaskDelegate, @unchecked Sendable {  // as its superclas
         }
         guard let error else { return .proceed }
         fail(error)
-        return .cancel
+        return keepsRefusedBody() ? .proceed : .cancel
     }
 
     /// Whoever waits for the end gets it only if the body comes, be it read piece by piece or not.
@@ -175,6 +179,7 @@ class DataTaskDelegate: TaskDelegate, @unchecked Sendable {  // as its superclas
 
     override func accept(_ bytes: UnsafeRawBufferPointer) -> ReceiveAction {
         if waitsForReader, bodyCount == 0, let head = state.withLock({ $0.head }), judge(head, hasBody: true) == .cancel { return .cancel }
+        if waitsForReader, let action = keepRefused(bytes) { return action }
         let limit = session.configuration.maximumBodySize
         let (action, count, progress) = bodyState.withLock { state -> (ReceiveAction, Int64, ProgressReporter?) in
             state.count += Int64(bytes.count)
@@ -195,6 +200,40 @@ class DataTaskDelegate: TaskDelegate, @unchecked Sendable {  // as its superclas
         if action == .cancel, error == nil { failForSize("The body exceeds the limit of \(limit) bytes", received: count) }
         progress?.update(completed: count)
         return action
+    }
+
+    // MARK: Refused bodies
+
+    /// What came of a body that was refused at its head; `nil` where none was, or nothing is kept.
+    var refusedBody: Data? { bodyState.withLock { $0.refused?.bytes } }
+
+    /// Keeps so much of bodies that are refused at their head.
+    func keepRefusedBodies(_ policy: RefusedBody.Policy) {
+        bodyState.withLock { $0.refusal = policy }
+    }
+
+    /// Begins to keep the body that was refused, if any is to be kept; whether the transfer goes on for that.
+    private func keepsRefusedBody() -> Bool {
+        let (begins, policy) = bodyState.withLock { state -> (Bool, RefusedBody.Policy) in
+            guard state.refusal.limit > 0, state.refused == nil else { return (false, state.refusal) }
+            state.refused = RefusedBody()
+            return (true, state.refusal)
+        }
+        guard begins, let task = state.withLock({ $0.task }) else { return policy.limit > 0 }
+        session.queue.asyncAfter(deadline: .now() + policy.patience) { [weak self, weak task] in
+            guard let self, let task, self.state.withLock({ $0.task }) === task else { return }
+            task.endTransfer()
+        }
+        return true
+    }
+
+    /// Keeps a piece of a refused body; `nil` if the body was not refused.
+    private func keepRefused(_ bytes: UnsafeRawBufferPointer) -> ReceiveAction? {
+        bodyState.withLock { state in
+            guard state.refused != nil else { return nil }
+            state.count += Int64(bytes.count)
+            return state.refused?.append(bytes, limit: state.refusal.limit)
+        }
     }
 
     private func write(_ bytes: UnsafeRawBufferPointer, to file: PartFile) -> ReceiveAction {
