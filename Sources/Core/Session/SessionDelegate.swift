@@ -295,8 +295,11 @@ open class SessionDelegate: @unchecked Sendable {  // everything mutable is behi
     func ended(_ session: Session) {
         if let tell = closures.withLock({ $0.sessionDidBecomeInvalidWithError }) { session.queue.async { tell(session, nil) } }
         for request in retrying.withLock({ Array($0.values) }) { endRetrying(request, with: CurlewError.sessionInvalidated) }
-        // Not on the thread that lets go of a manager: what ends here may be a lot.
+        // The tasks say so at once; their ends, which may be a lot, are not for the thread that lets go of a manager.
+        let requests = self.requests.withLock { Array($0.values) }
+        let unstarted = requests.compactMap(\.task).filter { $0.invalidate() }
         session.queue.async {
+            for task in unstarted { task.completeUnstarted(with: CurlewError.sessionInvalidated) }
             for request in self.requests.withLock({ Array($0.values) }) {
                 if let task = request.task, task.claimUnstarted() { task.completeUnstarted(with: CurlewError.sessionInvalidated) }
                 request.delegate.abandonDecision(with: CurlewError.sessionInvalidated)
@@ -326,7 +329,7 @@ open class SessionDelegate: @unchecked Sendable {  // everything mutable is behi
                 if request.session.isMonitored { tellMonitors(request, continuesWith: next) }
                 return task.start(next)
             }
-            request.delegate.fail(CurlewError.cancelled)
+            request.delegate.fail(request.session.isInvalidated ? CurlewError.sessionInvalidated : CurlewError.cancelled)
         }
         guard request.delegate.isReadyToEnd else {
             return request.delegate.whenReadyToEnd { self.perform(request.delegate.taskEnded(outcome), on: request) }

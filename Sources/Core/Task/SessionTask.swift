@@ -216,6 +216,15 @@ public final class SessionTask: Sendable {
         }
     }
 
+    /// The session is over, and ends the task; `true` when the transport does not know it, and so does not.
+    func invalidate() -> Bool {
+        progress.withLock { progress in
+            guard progress.state == .running || progress.state == .suspended else { return false }
+            progress.state = .canceling
+            return !progress.isStarted
+        }
+    }
+
     /// Lets the transport go on after a pause that the delegate asked for.
     func resumeReceiving() {
         transport.resumeReceiving(taskIdentifier)
