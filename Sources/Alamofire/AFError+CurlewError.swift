@@ -9,7 +9,10 @@ extension AFError {
     static func translate(_ error: any Error) -> any Error {
         guard let error = error as? CurlewError else { return error }
         if let translation = AFError(error) { return translation }
-        return error.urlError ?? error
+        guard let urlError = error.urlError else { return error }
+        // Alamofire cancels the challenge of a server that a policy refuses.
+        if case .transferFailed(let failure) = error, failure.isRefusedByPolicy { return URLError(.cancelled, userInfo: urlError.userInfo) }
+        return urlError
     }
 
     /// Does something, its errors translated.

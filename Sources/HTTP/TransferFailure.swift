@@ -98,6 +98,9 @@ public struct TransferFailure: Error, Sendable, Hashable {
     /// The number of body bytes received before the failure.
     public let bytesReceived: Int64
 
+    /// Whether a policy for the host, or a closure that was asked, refused it: Alamofire 4 cancels such requests.
+    package var isRefusedByPolicy = false
+
     /// Makes a failure.
     public init(
         kind: Kind, url: String, phase: Phase, code: Int = 0, message: String, requestWasSent: Bool = false, bytesReceived: Int64 = 0

@@ -265,10 +265,11 @@ final class StreamTransfer: MultiMember {
     }
 
     private func failure(_ kind: TransferFailure.Kind, _ message: String, code: CURLcode = CURLE_OK) -> CurlewError {
-        return .transferFailed(
-            TransferFailure(
-                kind: kind, url: request.url, phase: phase, code: Int(code.rawValue), message: message,
-                requestWasSent: bytesSent > 0, bytesReceived: bytesReceived))
+        var failure = TransferFailure(
+            kind: kind, url: request.url, phase: phase, code: Int(code.rawValue), message: message,
+            requestWasSent: bytesSent > 0, bytesReceived: bytesReceived)
+        failure.isRefusedByPolicy = kind == .serverCertificate && request.options.tls.trust != nil
+        return .transferFailed(failure)
     }
 }
 

@@ -359,9 +359,11 @@ final class Transfer: MultiMember, DeadlineHolder {
     }
 
     func failure(_ kind: TransferFailure.Kind, _ message: String, code: CURLcode = CURLE_OK) -> TransferFailure {
-        TransferFailure(
+        var failure = TransferFailure(
             kind: kind, url: request.url, phase: state.phase, code: Int(code.rawValue), message: message,
             requestWasSent: state.requestWasSent, bytesReceived: state.bodyBytes)
+        failure.isRefusedByPolicy = kind == .serverCertificate && request.options.tls.trust != nil
+        return failure
     }
 
     /// Tells the observer, which hears no more.

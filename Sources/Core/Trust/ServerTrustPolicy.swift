@@ -5,9 +5,10 @@ import CurlewTransport
 
 /// What a host has to show before anything is sent to it.
 ///
-/// A session asks its ``ServerTrustPolicyManager`` for each host. What the policy refuses fails with ``TransferFailure/Kind/serverCertificate``
-/// in the phase ``TransferFailure/Phase/securing``; the message names policy, host and certificate. (Alamofire 4 cancelled the request, as
-/// if its user had done so.) A connection is judged once, when it is made.
+/// A session asks its ``ServerTrustPolicyManager`` for each host. What the policy refuses fails with
+/// ``TransferFailure/Kind/serverCertificate`` in the phase ``TransferFailure/Phase/securing``; the message names policy, host and
+/// certificate. (Alamofire 4 cancelled the request, as if its user had done so; with `CurlewAlamofire` the error is `URLError.cancelled`.)
+/// A connection is judged once, when it is made.
 ///
 /// A chain is *valid* if it leads to a certificate that the session trusts (``TLSOptions/certificateAuthorities`` or
 /// ``TLSOptions/certificateAuthorityFile``, else those of the system) or to a pin, and is in order for TLS servers now.

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+import CurlewAlamofire
+import CurlewTestSupport
+import Foundation
+import Testing
+
+/// A server whose authority is none of the system's.
+private let nginx = ProcessInfo.processInfo.environment["CURLEW_TEST_NGINX_TLS"]
+
+/// Policies and challenges about the trust of servers, as programs for Alamofire 4 have them.
+@Suite(.timeLimit(.minutes(2)), .enabled(if: nginx != nil, "needs the nginx of scripts/servers"))
+struct ServerTrustTests {
+    private func code(of manager: SessionManager) async throws -> URLError.Code? {
+        let server = try #require(nginx)
+        let response = await manager.request(server + "/1k.bin").validate().plainResponse()
+        #expect(response.error == nil || response.error is URLError)
+        return (response.error as? URLError)?.code
+    }
+
+    private func code(_ policy: ServerTrustPolicy?) async throws -> URLError.Code? {
+        let policies = policy.map { ServerTrustPolicyManager(policies: ["localhost": $0]) }
+        return try await code(of: SessionManager(serverTrustPolicyManager: policies))
+    }
+
+    @Test("a server that a policy refuses cancels the request; one that nothing trusts is untrusted") func refusedByPolicy() async throws {
+        let policies: [ServerTrustPolicy] = [
+            .performDefaultEvaluation(validateHost: true),
+            .pinCertificates(certificates: [], validateCertificateChain: true, validateHost: true),
+            .pinPublicKeys(publicKeys: [], validateCertificateChain: false, validateHost: true),
+            .customEvaluation { _, _ in false },
+        ]
+        for policy in policies { #expect(try await code(policy) == .cancelled) }
+        #expect(try await code(nil) == .serverCertificateUntrusted)
+        #expect(try await code(.disableEvaluation) == nil)
+    }
+
+    @Test("a raw stream whose server a policy refuses is cancelled, too") func stream() async throws {
+        let server = try #require(URL(string: nginx ?? ""))
+        let manager = SessionManager(
+            serverTrustPolicyManager: ServerTrustPolicyManager(policies: ["localhost": .customEvaluation { _, _ in false }]))
+        let stream = manager.stream(withSecureHostName: "localhost", port: try #require(server.port))
+        let error = await outcome { (done: @escaping @Sendable (Bool) -> Void) in
+            Task {
+                _ = try? await stream.write(Data("GET".utf8))
+                // Runs when the request has ended.
+                stream.delegate.queue.addOperation { done((stream.delegate.error as? URLError)?.code == .cancelled) }
+            }
+        }
+        #expect(error)
+    }
+}
