@@ -48,4 +48,42 @@ struct ServerTrustTests {
         }
         #expect(error)
     }
+
+    @Test("sessionDidReceiveChallenge is asked, and decides as in Alamofire", arguments: [true, false])
+    func challenge(completes: Bool) async throws {
+        let methods = Methods()
+        /// As such programs have it.
+        @Sendable func answer(_ challenge: URLAuthenticationChallenge) -> (URLSession.AuthChallengeDisposition, URLCredential?) {
+            methods.add(challenge.protectionSpace.authenticationMethod)
+            if challenge.protectionSpace.authenticationMethod == NSURLAuthenticationMethodServerTrust,
+                let trust = challenge.protectionSpace.serverTrust, challenge.protectionSpace.host == "localhost"
+            {
+                return (.useCredential, URLCredential(trust: trust))
+            }
+            return (.cancelAuthenticationChallenge, nil)
+        }
+        let manager = SessionManager()
+        if completes {
+            manager.delegate.sessionDidReceiveChallengeWithCompletion = { _, challenge, completion in
+                let (disposition, credential) = answer(challenge)
+                completion(disposition, credential)
+            }
+        } else {
+            manager.delegate.sessionDidReceiveChallenge = { _, challenge in answer(challenge) }
+        }
+        #expect(try await code(of: manager) == nil)
+        #expect(methods.all == [NSURLAuthenticationMethodServerTrust])
+
+        let refusing = SessionManager()
+        refusing.delegate.sessionDidReceiveChallenge = { _, _ in (.cancelAuthenticationChallenge, nil) }
+        #expect(try await code(of: refusing) == .cancelled)
+    }
+
+    private final class Methods: @unchecked Sendable {  // locked
+        private let lock = NSLock()
+        private var methods: [String] = []
+
+        var all: [String] { lock.withLock { methods } }
+        func add(_ method: String) { lock.withLock { methods.append(method) } }
+    }
 }

@@ -98,7 +98,8 @@ public final class Session: Sendable {
 
     /// A transfer's request as it goes out: with what the session adds to each exchange anew.
     func outgoing(_ request: consuming TransferRequest) -> TransferRequest {
-        guard cookies != nil || serverTrustPolicyManager != nil else { return request }
+        // Plain HTTP, the only one that is looked at for each request without need, has no servers to be trusted.
+        guard cookies != nil || !request.url.hasPrefix("http:") && hasTrustRules else { return request }
         var outgoing = request
         if let cookies { outgoing = cookies.adding(to: outgoing) }
         if let tls = tlsOptions(for: outgoing.url) { outgoing.options.tls = tls }

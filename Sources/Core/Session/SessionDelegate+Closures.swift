@@ -54,8 +54,15 @@ extension SessionDelegate {
         set { closures.withLock { $0.sessionDidBecomeInvalidWithError = newValue } }
     }
 
-    /// Answers a challenge that concerns the connection: Negotiate (RFC 4559) and NTLM. Without it ``taskDidReceiveChallenge`` is
-    /// asked.
+    /// Answers a challenge that concerns the connection: whether its server is trusted, Negotiate (RFC 4559) and NTLM. Without it the
+    /// host's ``ServerTrustPolicy`` and the TLS options decide about trust, and ``taskDidReceiveChallenge`` is asked about the others.
+    ///
+    /// A server's trust has the method `NSURLAuthenticationMethodServerTrust`, and is the challenge's `serverTrust`; each chain that a host
+    /// shows is asked about once, and one that was accepted is trusted as long as the session lives. `useCredential` with
+    /// `URLCredential(trust:)` accepts it, whatever its host's policy says; `cancelAuthenticationChallenge` and `rejectProtectionSpace`
+    /// refuse it, and the request fails with ``TransferFailure/Kind/serverCertificate``; everything else, such as a name with a password,
+    /// leaves it to policy and TLS options. Nothing is sent to the server before that. A stapled response that these require, and pinned
+    /// hashes of keys (``TLSOptions/publicKeyHashes``), are checked before it is asked. Set it before the session's first request.
     @preconcurrency public var sessionDidReceiveChallenge:
         (@Sendable (Session, URLAuthenticationChallenge) -> (URLSession.AuthChallengeDisposition, URLCredential?))?
     {

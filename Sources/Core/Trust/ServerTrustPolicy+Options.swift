@@ -11,15 +11,21 @@ extension Session {
 
     /// The TLS options for a URL's host, if it has a policy. A URL without a host is not sent.
     func tlsOptions(for url: String) -> TLSOptions? {
-        guard serverTrustPolicyManager != nil, let components = URLComponents(string: url), let host = components.host,
+        guard hasTrustRules, let components = URLComponents(string: url), let host = components.host,
             components.scheme?.lowercased() == "https"
         else { return nil }
         return tlsOptions(for: host.comparableHost, port: components.port ?? 443)
     }
 
-    /// The TLS options for a host: those of the session, changed by the host's policy; `nil` if it has none.
+    /// Whether servers are judged by more than the session's TLS options.
+    var hasTrustRules: Bool { serverTrustPolicyManager != nil || delegate?.asksAboutConnections == true }
+
+    /// The TLS options for a host: those of the session, changed by the host's policy, or to have the delegate asked; `nil` if there is
+    /// neither.
     func tlsOptions(for host: String, port: Int) -> TLSOptions? {
-        guard let policy = serverTrustPolicyManager?.serverTrustPolicy(forHost: host) else { return nil }
+        let policy = serverTrustPolicyManager?.serverTrustPolicy(forHost: host)
+        if delegate?.asksAboutConnections == true { return askingDelegate(of: host, port: port, under: policy) }
+        guard let policy else { return nil }
         return policy.applied(to: configuration.options.tls, host: host, port: port, in: self)
     }
 }

@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: Apache-2.0
+import Curlew
+import CurlewTestSupport
+import Testing
+
+/// `sessionDidReceiveChallenge` about the trust of servers.
+@Suite(.timeLimit(.minutes(2)), .enabled(if: TLSAuthority.isAvailable)) struct ServerTrustChallengeTests {
+    private let authority: TLSAuthority
+
+    init() async throws {
+        authority = try await TLSAuthority.shared()
+    }
+
+    /// A manager that trusts the tests' root.
+    private func manager(
+        _ policy: ServerTrustPolicy? = nil, _ change: (inout SessionConfiguration) -> Void = { _ in },
+        answer: @escaping @Sendable (URLAuthenticationChallenge) -> (URLSession.AuthChallengeDisposition, URLCredential?)
+    ) -> SessionManager {
+        var configuration = SessionConfiguration()
+        configuration.callbackQueue = callbackQueue
+        configuration.proxy = .none
+        configuration.tls.certificateAuthorityFile = authority.path("root.pem")
+        change(&configuration)
+        let manager = SessionManager(
+            configuration: configuration, serverTrustPolicyManager: policy.map { ServerTrustPolicyManager(policies: ["localhost": $0]) })
+        manager.delegate.sessionDidReceiveChallenge = { _, challenge in answer(challenge) }
+        return manager
+    }
+
+    /// The same, whose closure decides nothing.
+    private func undecided(_ policy: ServerTrustPolicy? = nil, _ change: (inout SessionConfiguration) -> Void) -> SessionManager {
+        manager(policy, change) { _ in (.performDefaultHandling, nil) }
+    }
+
+    private func get(_ url: String, _ manager: SessionManager) async -> DataResponse<String> {
+        await manager.request(url).validate().serializingString().response
+    }
+
+    private static func accept(_ challenge: URLAuthenticationChallenge) -> (URLSession.AuthChallengeDisposition, URLCredential?) {
+        (.useCredential, challenge.serverTrust.map { URLCredential(trust: $0) })
+    }
+
+    @Test("a server that nothing else trusts is accepted by the closure, which is asked once and before a byte is sent")
+    func accepts() async throws {
+        let server = try await TLSServer(authority, "self")
+        let asked = Log<ServerTrust?>()
+        let methods = Log<String>()
+        let pinned = ServerTrustPolicy.pinCertificates(
+            certificates: [try authority.certificate("other")], validateCertificateChain: false, validateHost: true)
+        for policy in [nil, pinned] {
+            let manager = manager(policy) { challenge in
+                asked.append(challenge.serverTrust)
+                methods.append(challenge.protectionSpace.authenticationMethod)
+                return Self.accept(challenge)
+            }
+            for _ in 0..<2 { #expect(await get(server.url, manager).value != nil) }
+        }
+        #expect(asked.count == 2 && methods.elements.allSatisfy { $0 == "NSURLAuthenticationMethodServerTrust" })
+        let trust = try #require(asked.elements.first ?? nil)
+        #expect(trust.host == "localhost" && trust.port == server.port)
+        #expect(trust.sentCertificates == [try authority.certificate("self")])
+        #expect(await server.nextConnection() == TLSServer.Connection(bytes: 0, requests: 0))
+    }
+
+    @Test("a server that the closure refuses gets not a byte", arguments: [true, false]) func refuses(cancels: Bool) async throws {
+        let server = try await TLSServer(authority, "good")
+        let manager = manager(.disableEvaluation) { _ in (cancels ? .cancelAuthenticationChallenge : .rejectProtectionSpace, nil) }
+        let response = await manager.upload(Data(count: 1000), to: server.url, headers: ["Authorization": "Bearer secret"])
+            .serializingData().response
+        let failure = try #require(response.error?.transferFailure)
+        #expect(failure.kind == .serverCertificate && failure.isRefusedByPolicy && !failure.requestWasSent)
+        #expect(failure.message.contains("sessionDidReceiveChallenge refused localhost"))
+        #expect(await server.nextConnection() == TLSServer.Connection(bytes: 0, requests: 0))
+    }
+
+    @Test("everything else leaves it to policy and TLS options", arguments: ["default", "password", "nothing"])
+    func defaultHandling(_ answer: String) async throws {
+        let (good, own, elsewhere) = (
+            try await TLSServer(authority, "good"), try await TLSServer(authority, "self"), try await TLSServer(authority, "elsewhere")
+        )
+        let servers = [good, own, elsewhere]
+        func accepted(_ policy: ServerTrustPolicy?, _ change: (inout SessionConfiguration) -> Void = { _ in }) async -> [Bool] {
+            var accepted: [Bool] = []
+            let manager = manager(policy, change) { _ in
+                switch answer {
+                case "default": (.performDefaultHandling, nil)
+                case "password": (.useCredential, URLCredential(user: "user", password: "passwd", persistence: .forSession))
+                default: (.useCredential, nil)
+                }
+            }
+            for server in servers { accepted.append(await get(server.url, manager).value != nil) }
+            return accepted
+        }
+        #expect(await accepted(nil) == [true, false, false])
+        #expect(await accepted(nil) { $0.tls.verifiesServer = false } == [true, true, true])
+        #expect(await accepted(nil) { $0.tls.verifiesHostName = false } == [true, false, true])
+        #expect(await accepted(nil) { $0.tls.verifiesCertificateChain = false } == [true, true, false])
+        #expect(await accepted(.performDefaultEvaluation(validateHost: false)) == [true, false, true])
+        #expect(await accepted(.disableEvaluation) == [true, true, true])
+        let pin = ServerTrustPolicy.pinCertificates(
+            certificates: [try authority.certificate("self")], validateCertificateChain: false, validateHost: true)
+        #expect(await accepted(pin) == [false, true, false])
+        let staple = ServerTrustPolicy.performRevokedEvaluation(validateHost: true, revocationFlags: .stapledResponse)
+        #expect(await accepted(staple) == [false, false, false])
+        let revoked = try await TLSServer(authority, "revoked")
+        let lists = undecided { $0.tls.revocationListFile = authority.path("all.crl") }
+        #expect(await get(good.url, lists).value != nil)
+        #expect(await get(revoked.url, lists).value == nil)
+    }
+
+    @Test("an answer may come later, once; without one the request's own time runs") func later() async throws {
+        let server = try await TLSServer(authority, "self")
+        let manager = manager { _ in (.cancelAuthenticationChallenge, nil) }
+        let count = Lock(0)
+        manager.delegate.sessionDidReceiveChallengeWithCompletion = { _, challenge, completion in
+            let number = count.withLock { count in
+                count += 1
+                return count
+            }
+            DispatchQueue.global().async {
+                let (disposition, credential) = Self.accept(challenge)
+                // The first answer counts.
+                if number == 1 { completion(.cancelAuthenticationChallenge, nil) }
+                completion(disposition, credential)
+                completion(.cancelAuthenticationChallenge, nil)
+            }
+        }
+        #expect(await get(server.url, manager).error?.transferFailure?.kind == .serverCertificate)
+        // Asked again, as it was refused before.
+        #expect(await get(server.url, manager).value != nil)
+        #expect(count.withLock { $0 } == 2)
+
+        let silent = undecided { $0.totalTimeout = .milliseconds(300) }
+        silent.delegate.sessionDidReceiveChallengeWithCompletion = { _, _, _ in }
+        #expect(await get(server.url, silent).error?.transferFailure?.kind == .totalTimeout)
+    }
+
+    @Test("raw streams ask, too, and hosts behind redirects") func otherWays() async throws {
+        let (server, next) = (try await TLSServer(authority, "self"), try await TLSServer(authority, "self"))
+        let ports = Log<Int>()
+        let manager = manager { challenge in
+            ports.append(challenge.protectionSpace.port)
+            return Self.accept(challenge)
+        }
+        let stream = manager.stream(withSecureHostName: "localhost", port: server.port)
+        try await stream.write(Data("GET / HTTP/1.1\r\nHost: localhost\r\n\r\n".utf8))
+        for try await piece in stream.bytes() {
+            #expect(String(decoding: piece, as: UTF8.self).hasPrefix("HTTP/1.1 200"))
+            break
+        }
+        #expect(await get("\(server.url)/to/\(next.url)", manager).value != nil)
+        #expect(ports.elements == [server.port, next.port])
+    }
+}
