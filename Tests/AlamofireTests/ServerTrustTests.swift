@@ -25,6 +25,7 @@ struct ServerTrustTests {
     @Test("a server that a policy refuses cancels the request; one that nothing trusts is untrusted") func refusedByPolicy() async throws {
         let policies: [ServerTrustPolicy] = [
             .performDefaultEvaluation(validateHost: true),
+            .performRevokedEvaluation(validateHost: true, revocationFlags: kSecRevocationUseAnyAvailableMethod),
             .pinCertificates(certificates: [], validateCertificateChain: true, validateHost: true),
             .pinPublicKeys(publicKeys: [], validateCertificateChain: false, validateHost: true),
             .customEvaluation { _, _ in false },
@@ -85,5 +86,10 @@ struct ServerTrustTests {
 
         var all: [String] { lock.withLock { methods } }
         func add(_ method: String) { lock.withLock { methods.append(method) } }
+    }
+
+    @Test("the flags of the Security framework are those of policies") func revocationFlags() {
+        #expect(kSecRevocationUseAnyAvailableMethod == .anyAvailableMethod && kSecRevocationCRLMethod == .revocationLists)
+        #expect(kSecRevocationOCSPMethod | kSecRevocationRequirePositiveResponse == .stapledResponse)
     }
 }

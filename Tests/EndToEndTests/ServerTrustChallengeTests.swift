@@ -151,4 +151,23 @@ import Testing
         #expect(await get("\(server.url)/to/\(next.url)", manager).value != nil)
         #expect(ports.elements == [server.port, next.port])
     }
+
+    @Test("revocation by any method: the lists where there are some, else the staple, and nobody else") func anyMethod() async throws {
+        let policy = ServerTrustPolicy.performRevokedEvaluation(validateHost: true, revocationFlags: .anyAvailableMethod)
+        let (good, revoked) = (try await TLSServer(authority, "good"), try await TLSServer(authority, "revoked"))
+        let stapling = try await StaplingServer(authority, "good", response: "good.ocsp")
+        let bad = try await StaplingServer(authority, "revoked", response: "revoked.ocsp")
+        for asksClosure in [false, true] {
+            func accepts(_ url: String, lists: Bool) async -> Bool {
+                let manager = undecided(policy) { if lists { $0.tls.revocationListFile = authority.path("all.crl") } }
+                if !asksClosure { manager.delegate.sessionDidReceiveChallenge = nil }
+                return await get(url, manager).value != nil
+            }
+            #expect(await accepts(good.url, lists: true))
+            #expect(await !accepts(revoked.url, lists: true))
+            #expect(await !accepts(good.url, lists: false))
+            #expect(await accepts(stapling.url, lists: false))
+            #expect(await !accepts(bad.url, lists: false))
+        }
+    }
 }

@@ -77,7 +77,9 @@ extension ServerTrustPolicy {
 extension ServerTrustPolicy.RevocationFlags {
     /// Has libcurl check what these ask for; what else is required.
     fileprivate func rule(with options: inout TLSOptions) -> TrustRequirement.Rule {
-        if contains(.stapledResponse) { options.requiresStapledResponse = true }
+        if contains(.stapledResponse) || contains(.anyAvailableMethod) && options.revocationListFile == nil {
+            options.requiresStapledResponse = true
+        }
         if contains(.revocationLists), options.revocationListFile == nil {
             return .never("it asks for revocation lists, and the configuration has none")
         }

@@ -27,6 +27,9 @@ public enum ServerTrustPolicy: Sendable {
         public static let stapledResponse = RevocationFlags(rawValue: 1 << 0)
         /// No certificate of the chain may be on the lists of ``TLSOptions/revocationListFile``; without such a file every host is refused.
         public static let revocationLists = RevocationFlags(rawValue: 1 << 1)
+        /// Either of both: the lists where the session has a ``TLSOptions/revocationListFile``, else a stapled response. A host about which
+        /// neither says anything is refused, as nothing else is asked.
+        public static let anyAvailableMethod = RevocationFlags(rawValue: 1 << 2)
     }
 
     /// The chain is valid and, with `validateHost`, the certificate names the host.
@@ -98,8 +101,10 @@ public enum ServerTrustPolicy: Sendable {
         case .performDefaultEvaluation(let validateHost):
             return serverTrust.isValid(forHost: validateHost ? host : nil)
         case .performRevokedEvaluation(let validateHost, let flags):
-            if flags.contains(.stapledResponse), !serverTrust.hasGoodStapledResponse { return false }
-            let usesLists = flags.contains(.revocationLists)
+            let usesAnyList = flags.contains(.anyAvailableMethod) && serverTrust.revocationLists != nil
+            let needsStaple = flags.contains(.stapledResponse) || flags.contains(.anyAvailableMethod) && !usesAnyList
+            if needsStaple, !serverTrust.hasGoodStapledResponse { return false }
+            let usesLists = flags.contains(.revocationLists) || usesAnyList
             if usesLists, serverTrust.revocationLists == nil { return false }
             let lists = usesLists ? serverTrust.revocationLists : nil
             return serverTrust.validPath(forHost: validateHost ? host : nil, revocationLists: lists) != nil
