@@ -29,3 +29,28 @@ public func | (
     lhs: ServerTrustPolicy.RevocationFlags, rhs: ServerTrustPolicy.RevocationFlags
 ) -> ServerTrustPolicy.RevocationFlags { lhs.union(rhs) }
 #endif
+
+#if canImport(FoundationNetworking)
+// The value of a notification's `userInfo` has no type, so that a cast of it to a task of Foundation's would give nothing without a word.
+// These take the place of Foundation's where a file imports no more than this module and Foundation; with FoundationNetworking beside them
+// the names are ambiguous, and the compiler asks which is meant.
+
+/// The tasks of requests, as in `notification.userInfo?[Notification.Key.Task] as? URLSessionTask`. Those of sessions of Foundation's own
+/// are `FoundationNetworking.URLSessionTask`.
+@available(*, deprecated, renamed: "SessionTask", message: "Tasks of requests are SessionTask, others FoundationNetworking.URLSessionTask")
+public typealias URLSessionTask = SessionTask
+
+/// The tasks of requests, of whichever kind: that, the request tells.
+@available(
+    *, deprecated, renamed: "SessionTask", message: "Tasks of requests are SessionTask, others FoundationNetworking.URLSessionDataTask"
+)
+public typealias URLSessionDataTask = SessionTask
+
+/// No task of a request: by their types they can't be told apart.
+@available(*, deprecated, message: "Tasks of requests are SessionTask; whether it is an UploadRequest, the request tells")
+public typealias URLSessionUploadTask = Never
+
+/// No task of a request: by their types they can't be told apart.
+@available(*, deprecated, message: "Tasks of requests are SessionTask; whether it is a DownloadRequest, the request tells")
+public typealias URLSessionDownloadTask = Never
+#endif

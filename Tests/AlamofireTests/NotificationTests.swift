@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+import CurlewAlamofire
+import CurlewTestSupport
+import Foundation
+import Testing
+
+private protocol TaskReader: Sendable {
+    func task(of notification: Notification) -> AnyObject?
+    func dataTask(of notification: Notification) -> AnyObject?
+}
+
+/// What a program for Alamofire writes; deprecated like the names that it uses, whose warnings are not for this file.
+private struct AlamofireProgram: TaskReader {
+    @available(*, deprecated)
+    func task(of notification: Notification) -> AnyObject? { notification.userInfo?[Notification.Key.Task] as? URLSessionTask }
+
+    @available(*, deprecated)
+    func dataTask(of notification: Notification) -> AnyObject? { notification.userInfo?[Notification.Key.Task] as? URLSessionDataTask }
+}
+
+@Suite(.timeLimit(.minutes(1))) struct NotificationTests {
+    @Test("a cast of a notification's task to URLSessionTask gives the task, not nothing") func tasks() async throws {
+        let server = try LoopbackServer.standard()
+        let manager = SessionManager()
+        manager.startRequestsImmediately = false
+        let request = manager.request(server.url("/json"))
+        let task = try #require(request.task)
+        let program: any TaskReader = AlamofireProgram()
+        let notification = Notification(
+            name: Notification.Name.Task.DidResume, object: request, userInfo: [Notification.Key.Task: task])
+        #expect(program.task(of: notification) === task && program.dataTask(of: notification) === task)
+    }
+}
