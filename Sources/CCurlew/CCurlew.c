@@ -84,6 +84,7 @@ static pthread_once_t openssl_once = PTHREAD_ONCE_INIT;
 static const char *(*openssl_get_version)(const void *ssl);
 static const void *(*openssl_get_current_cipher)(const void *ssl);
 static const char *(*openssl_cipher_get_name)(const void *cipher);
+static void (*openssl_get_alpn)(const void *ssl, const unsigned char **name, unsigned int *length);
 static int (*openssl_shutdown)(const void *ssl);
 static void (*openssl_thread_stop)(void);
 static int (*openssl_get_error)(const void *ssl, int code);
@@ -97,6 +98,7 @@ static void openssl_find(void) {
     *(void **)&openssl_get_version = dlsym(RTLD_DEFAULT, "SSL_get_version");
     *(void **)&openssl_get_current_cipher = dlsym(RTLD_DEFAULT, "SSL_get_current_cipher");
     *(void **)&openssl_cipher_get_name = dlsym(RTLD_DEFAULT, "SSL_CIPHER_get_name");
+    *(void **)&openssl_get_alpn = dlsym(RTLD_DEFAULT, "SSL_get0_alpn_selected");
     *(void **)&openssl_shutdown = dlsym(RTLD_DEFAULT, "SSL_shutdown");
     *(void **)&openssl_thread_stop = dlsym(RTLD_DEFAULT, "OPENSSL_thread_stop");
     *(void **)&openssl_get_error = dlsym(RTLD_DEFAULT, "SSL_get_error");
@@ -132,6 +134,15 @@ void ccurlew_thread_stop(void) {
 const char *ccurlew_tls_version(CURL *easy) {
     const void *ssl = openssl_session(easy);
     return ssl && openssl_get_version ? openssl_get_version(ssl) : NULL;
+}
+
+bool ccurlew_tls_is_http2(CURL *easy) {
+    const void *ssl = openssl_session(easy);
+    const unsigned char *name = NULL;
+    unsigned int length = 0;
+    if(ssl && openssl_get_alpn)
+        openssl_get_alpn(ssl, &name, &length);
+    return name && length == 2 && name[0] == 'h' && name[1] == '2';
 }
 
 const char *ccurlew_tls_cipher(CURL *easy) {

@@ -38,7 +38,7 @@ public struct TransferFailure: Error, Sendable, Hashable {
         public static let totalTimeout = Kind(rawValue: "totalTimeout")
         /// No free connection to the host within the queue timeout.
         public static let queueTimeout = Kind(rawValue: "queueTimeout")
-        /// The connection ended before the response was whole.
+        /// The connection, or the request's stream of HTTP/2, ended before the response was whole.
         public static let connectionLost = Kind(rawValue: "connectionLost")
         /// The peer broke the rules of HTTP.
         public static let protocolViolation = Kind(rawValue: "protocolViolation")

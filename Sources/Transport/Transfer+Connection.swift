@@ -70,6 +70,9 @@ extension Transfer {
         if isSecure {
             values.tlsVersion = ccurlew_tls_version(handle.raw).map { String(cString: $0) }
             values.tlsCipher = ccurlew_tls_cipher(handle.raw).map { String(cString: $0) }
+            values.isHTTP2 = ccurlew_tls_is_http2(handle.raw)
+        } else {
+            values.isHTTP2 = request.prepared.options.httpVersion == .http2PriorKnowledge && CurlInfo.current.supportsHTTP2
         }
         let info = ConnectionInfo(values)
         connection.info = info

@@ -340,7 +340,8 @@ final class Transfer: MultiMember, DeadlineHolder {
         if let refusedAddress, connection.openedSockets.isEmpty, code == CURLE_COULDNT_CONNECT {
             _ = state.fail(.addressNotAllowed, Self.refusal(of: refusedAddress))
         }
-        return state.ended(code: code, message: handle.message(for: code), usesProxy: proxy != nil)
+        return state.ended(
+            code: code, message: handle.message(for: code), usesProxy: proxy != nil, isHTTP2: connection.info?.values.isHTTP2 ?? false)
     }
 
     /// The error for the user: what ended the transfer from this side, else what libcurl found.

@@ -10,7 +10,10 @@ extension TransferFailure.Kind {
     ///   - phase: how far the transfer had come.
     ///   - message: libcurl's words, which tell more than a few of its codes do.
     ///   - usesProxy: whether the transfer goes through a proxy.
-    static func of(_ code: CURLcode, phase: TransferFailure.Phase, message: String, usesProxy: Bool) -> Self {
+    ///   - isHTTP2: whether the connection is known to speak HTTP/2.
+    static func of(
+        _ code: CURLcode, phase: TransferFailure.Phase, message: String, usesProxy: Bool, isHTTP2: Bool = false
+    ) -> Self {
         if message.isAboutClientCertificate(duringSetUp: phase < .sending) { return .clientCertificate }
         switch code {
         case CURLE_URL_MALFORMAT: return .invalidURL
@@ -26,17 +29,23 @@ extension TransferFailure.Kind {
             CURLE_SSL_CRL_BADFILE:
             return .serverCertificate
         case CURLE_SSL_CERTPROBLEM, CURLE_SSL_CLIENTCERT: return .clientCertificate
-        case CURLE_WEIRD_SERVER_REPLY, CURLE_HTTP2, CURLE_HTTP2_STREAM, CURLE_HTTP3, CURLE_TOO_MANY_REDIRECTS: return .protocolViolation
-        case CURLE_BAD_CONTENT_ENCODING: return .decoding
+        case CURLE_HTTP2, CURLE_HTTP2_STREAM: return message.isAboutLostStream(code) ? .connectionLost : .protocolViolation
+        case CURLE_WEIRD_SERVER_REPLY, CURLE_HTTP3, CURLE_TOO_MANY_REDIRECTS: return .protocolViolation
+        // Of the transfer: libcurl is not told to decode contents.
+        case CURLE_BAD_CONTENT_ENCODING: return .protocolViolation
         case CURLE_FILESIZE_EXCEEDED, .tooLarge: return .tooLarge
         // What libcurl before 8.6 says of a header line of 100 KiB.
         case CURLE_OUT_OF_MEMORY where phase == .waiting || phase == .receivingHead: return .tooLarge
+        // Before 8.0 what is left when nghttp2 has ended a session because of what came in: it has words for a connection that the peer ended.
+        case CURLE_GOT_NOTHING where isHTTP2: return .protocolViolation
         case CURLE_GOT_NOTHING, CURLE_PARTIAL_FILE: return .connectionLost
         case CURLE_SEND_ERROR, CURLE_RECV_ERROR, CURLE_SEND_FAIL_REWIND:
-            if message.contains("chunk") { return .protocolViolation }
+            if message.contains("chunk") || message.contains("nghttp2_session_mem_recv") { return .protocolViolation }
             if phase < .sending { return usesProxy ? .proxy : .connect }
             return .connectionLost
         case CURLE_READ_ERROR, CURLE_ABORTED_BY_CALLBACK: return .requestBody
+        // Behind the head of a response libcurl was given all its arguments: the peer's chunk or trailer is bad.
+        case CURLE_BAD_FUNCTION_ARGUMENT where phase == .receivingBody: return .protocolViolation
         case CURLE_OUT_OF_MEMORY, CURLE_FAILED_INIT, CURLE_BAD_FUNCTION_ARGUMENT, CURLE_UNKNOWN_OPTION, CURLE_NOT_BUILT_IN,
             CURLE_SSL_CACERT_BADFILE, CURLE_SSL_ENGINE_NOTFOUND, CURLE_SSL_ENGINE_SETFAILED:
             return .configuration
@@ -58,6 +67,20 @@ extension String {
             return Self.alerts.contains { self[alert.upperBound...].hasPrefix($0) }
         }
         return duringSetUp && ["private key", "client certificate", "PKCS12"].contains { firstRange(of: $0) != nil }
+    }
+}
+
+extension String {
+    /// The codes of HTTP/2 (RFC 9113, section 7) with which a peer gives up a stream without a broken rule: NO_ERROR, INTERNAL_ERROR,
+    /// SETTINGS_TIMEOUT, REFUSED_STREAM, CANCEL, ENHANCE_YOUR_CALM.
+    private static let codesOfLoss: Set<Int> = [0, 2, 4, 7, 8, 11]
+
+    /// Whether libcurl's words for an error of HTTP/2 are about a stream or a connection that the peer has ended, which is what the end of a
+    /// connection is in HTTP/1.1. Where a rule was broken, they say which.
+    fileprivate func isAboutLostStream(_ code: CURLcode) -> Bool {
+        if self == String(cString: curl_easy_strerror(code)) || contains("closed cleanly, but before") { return true }
+        guard let number = firstRange(of: "(err ") else { return false }
+        return Int(self[number.upperBound...].prefix { $0 != ")" }).map(Self.codesOfLoss.contains) ?? false
     }
 }
 

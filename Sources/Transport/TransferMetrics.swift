@@ -139,6 +139,8 @@ final class ConnectionInfo: Sendable, Hashable {
         var localPort: Int?
         var tlsVersion: String?
         var tlsCipher: String?
+        /// Whether TLS has negotiated HTTP/2, or it was agreed on before.
+        var isHTTP2 = false
     }
 
     /// Of none.

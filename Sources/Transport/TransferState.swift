@@ -239,13 +239,13 @@ struct TransferState {
     }
 
     /// What libcurl's end of the transfer means.
-    mutating func ended(code: CURLcode, message: String, usesProxy: Bool) -> Verdict {
+    mutating func ended(code: CURLcode, message: String, usesProxy: Bool, isHTTP2: Bool = false) -> Verdict {
         if wantsFreshConnection, freshConnections == 0 {
             freshConnections += 1
             return .useFreshConnection
         }
         if let (kind, message) = ownFailure { return .failure(kind, message) }
-        guard code == CURLE_OK else { return failure(code: code, message: message, usesProxy: usesProxy) }
+        guard code == CURLE_OK else { return failure(code: code, message: message, usesProxy: usesProxy, isHTTP2: isHTTP2) }
         guard head == .complete else {
             return .failure(.connectionLost, "The connection ended inside the response's head")
         }
@@ -255,7 +255,7 @@ struct TransferState {
         return .success
     }
 
-    private mutating func failure(code: CURLcode, message: String, usesProxy: Bool) -> Verdict {
+    private mutating func failure(code: CURLcode, message: String, usesProxy: Bool, isHTTP2: Bool) -> Verdict {
         // libcurl before 8.0 gives up when five pooled connections in a row turn out dead, and blames the host.
         if code == CURLE_SEND_ERROR, message.contains("tried 5 times"), freshConnections == 0 {
             freshConnections += 1
@@ -267,7 +267,7 @@ struct TransferState {
             freshConnections += 1
             return .useFreshConnection
         }
-        let kind = TransferFailure.Kind.of(code, phase: phase, message: message, usesProxy: usesProxy)
+        let kind = TransferFailure.Kind.of(code, phase: phase, message: message, usesProxy: usesProxy, isHTTP2: isHTTP2)
         return .failure(kind, message)
     }
 }

@@ -93,6 +93,8 @@ import Testing
             ("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n", .connectionLost),
             ("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\nhello\r\n", .protocolViolation),
             ("HTTP/1.1 103 Early Hints\r\n\r\n", .connectionLost),
+            ("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n0x5\r\nhello\r\n0\r\n\r\n", .protocolViolation),
+            ("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\nno field\r\n\r\n", .protocolViolation),
         ])
     func cut(response: String, kind: TransferFailure.Kind) async throws {
         let end = try await Self.run(response)

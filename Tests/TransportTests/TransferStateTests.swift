@@ -196,12 +196,13 @@ import Testing
         let state = Self.state(mayRepeat: isRepeated)
         state.launched()
         #expect(state.requestStarts(isSpoilt: false) == .send)
-        let first = state.end(CURLE_HTTP2, "Error in the HTTP2 framing layer")
+        let message = String(cString: curl_easy_strerror(CURLE_HTTP2))
+        let first = state.end(CURLE_HTTP2, message)
         #expect((first == .useFreshConnection) == isRepeated)
         guard isRepeated else { return }
         state.launched()
         #expect(state.requestStarts(isSpoilt: false) == .send)
-        #expect(state.failureAtEnd(CURLE_HTTP2) == .protocolViolation)
+        #expect(state.failureAtEnd(CURLE_HTTP2, message) == .connectionLost)
     }
 
     @Test(
@@ -309,7 +310,8 @@ extension TransferState.LineAction {
             (CURLE_OPERATION_TIMEDOUT, .connecting, .connectTimeout), (CURLE_OPERATION_TIMEDOUT, .receivingBody, .totalTimeout),
             (CURLE_SSL_CONNECT_ERROR, .securing, .secureConnection), (CURLE_PEER_FAILED_VERIFICATION, .securing, .serverCertificate),
             (CURLE_SSL_CERTPROBLEM, .securing, .clientCertificate), (CURLE_WEIRD_SERVER_REPLY, .waiting, .protocolViolation),
-            (CURLE_HTTP2_STREAM, .receivingBody, .protocolViolation), (CURLE_GOT_NOTHING, .waiting, .connectionLost),
+            (CURLE_HTTP2_STREAM, .receivingBody, .protocolViolation), (CURLE_BAD_CONTENT_ENCODING, .waiting, .protocolViolation),
+            (CURLE_GOT_NOTHING, .waiting, .connectionLost),
             (CURLE_PARTIAL_FILE, .receivingBody, .connectionLost), (CURLE_SEND_ERROR, .connecting, .connect),
             (CURLE_RECV_ERROR, .receivingBody, .connectionLost), (CURLE_SEND_FAIL_REWIND, .sending, .connectionLost),
             (CURLE_READ_ERROR, .sending, .requestBody), (CURLE_OUT_OF_MEMORY, .queued, .configuration),
@@ -317,6 +319,35 @@ extension TransferState.LineAction {
         ] as [(CURLcode, TransferFailure.Phase, TransferFailure.Kind)])
     func kinds(code: CURLcode, phase: TransferFailure.Phase, expected: TransferFailure.Kind) {
         #expect(TransferFailure.Kind.of(code, phase: phase, message: "", usesProxy: false) == expected)
+    }
+
+    @Test(
+        "libcurl's words for an end over HTTP/2 tell a peer that gives up from one that breaks rules",
+        arguments: [
+            (CURLE_HTTP2_STREAM, "HTTP/2 stream 1 was not closed cleanly: INTERNAL_ERROR (err 2)", TransferFailure.Kind.connectionLost),
+            (CURLE_HTTP2_STREAM, "HTTP/2 stream 1 was not closed cleanly: CANCEL (err 8)", .connectionLost),
+            (CURLE_HTTP2_STREAM, "HTTP/2 stream 1 was not closed cleanly: PROTOCOL_ERROR (err 1)", .protocolViolation),
+            (CURLE_HTTP2_STREAM, "HTTP/2 stream 1 was not closed cleanly: HTTP_1_1_REQUIRED (err 13)", .protocolViolation),
+            (
+                CURLE_HTTP2_STREAM,
+                "HTTP/2 stream 1 was closed cleanly, but before getting  all response header fields, treated as error", .connectionLost
+            ),
+            (CURLE_HTTP2_STREAM, "Invalid HTTP header field was received: frame type: 1, stream: 1", .protocolViolation),
+            (CURLE_HTTP2_STREAM, "Stream error in the HTTP/2 framing layer", .connectionLost),
+            (CURLE_HTTP2, "Error in the HTTP2 framing layer", .connectionLost),
+            (CURLE_HTTP2, "nghttp2 shuts down connection with error 6: FRAME_SIZE_ERROR", .protocolViolation),
+            (CURLE_RECV_ERROR, "h2_process_pending_input: nghttp2_session_mem_recv() returned -905:Too many", .protocolViolation),
+            (CURLE_GOT_NOTHING, "Empty reply from server", .protocolViolation),
+        ])
+    func overHTTP2(code: CURLcode, message: String, kind: TransferFailure.Kind) {
+        #expect(TransferFailure.Kind.of(code, phase: .waiting, message: message, usesProxy: false, isHTTP2: true) == kind)
+    }
+
+    @Test("a refused argument is the peer's bad chunk behind a head, and ours before")
+    func argument() {
+        let kind = { TransferFailure.Kind.of(CURLE_BAD_FUNCTION_ARGUMENT, phase: $0, message: "", usesProxy: false) }
+        #expect(kind(.receivingBody) == .protocolViolation)
+        #expect(kind(.queued) == .configuration)
     }
 
     @Test("a connection that a proxy refused is the proxy's failure, and broken chunks the peer's")

@@ -63,6 +63,9 @@ curl_socket_t ccurlew_get_active_socket(CURL *easy);
 const char *ccurlew_tls_version(CURL *easy);
 const char *ccurlew_tls_cipher(CURL *easy);
 
+/* Whether TLS has negotiated HTTP/2 for the connection in use (ALPN, RFC 7301); false where that can't be found out. */
+bool ccurlew_tls_is_http2(CURL *easy);
+
 /* Tells the peer that no more bytes will come ("close_notify", RFC 8446, section 6.1); the other direction stays open.
    False when the network does not take that now: to be called again when the socket is writable. */
 bool ccurlew_tls_end_sending(CURL *easy);
