@@ -42,7 +42,7 @@ public struct TransferFailure: Error, Sendable, Hashable {
         public static let connectionLost = Kind(rawValue: "connectionLost")
         /// The peer broke the rules of HTTP.
         public static let protocolViolation = Kind(rawValue: "protocolViolation")
-        /// The body's content coding is corrupt or cut short, or not one that was asked for.
+        /// The body's content coding is corrupt or cut short, or there are too many of them.
         public static let decoding = Kind(rawValue: "decoding")
         /// The response's head or body exceeds a limit of the session.
         public static let tooLarge = Kind(rawValue: "tooLarge")

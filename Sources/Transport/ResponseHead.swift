@@ -7,8 +7,8 @@ import CurlewHTTP
 public struct ResponseHead: Sendable, Hashable {
     /// The status code (RFC 9110, section 15).
     public let statusCode: Int
-    /// The number of body bytes to come, as announced; `nil` when it was not, or when the body is coded and its length another one decoded.
-    public let expectedBodyLength: Int64?
+    /// The number of body bytes to come, as announced; `nil` when it was not, or when the body will be decoded and then have another length.
+    public internal(set) var expectedBodyLength: Int64?
     private let bytes: [UInt8]
 
     /// Makes a head of its bytes: status line and field lines, each with its line break, without the blank line at the end.
@@ -16,8 +16,8 @@ public struct ResponseHead: Sendable, Hashable {
     /// `nil` when the first line is no status line (RFC 9112, section 4).
     public init?(bytes: [UInt8]) {
         guard let plain = ResponseHead(bytes: bytes, expectedBodyLength: nil) else { return nil }
-        let length = plain.contains("content-encoding") ? nil : plain.value(for: "Content-Length").flatMap { Int64($0) }
-        self.init(bytes: bytes, expectedBodyLength: length)
+        let isDecoded = plain.contains("content-encoding") && plain.hasKnownCodings
+        self.init(bytes: bytes, expectedBodyLength: isDecoded ? nil : plain.value(for: "Content-Length").flatMap { Int64($0) })
     }
 
     /// Makes a head of its bytes, and of what was noted while they came.
@@ -33,8 +33,12 @@ public struct ResponseHead: Sendable, Hashable {
         self.statusCode = statusCode
         let lines = headers.map { "\($0.name): \($0.value)\r\n" }.joined()
         bytes = Array("HTTP/1.1 \(statusCode) \r\n\(lines)".utf8)
-        expectedBodyLength = headers["Content-Encoding"] == nil ? headers["Content-Length"].flatMap { Int64($0) } : nil
+        let isDecoded = headers["Content-Encoding"].map { ContentDecoder.knows($0) } ?? false
+        expectedBodyLength = isDecoded ? nil : headers["Content-Length"].flatMap { Int64($0) }
     }
+
+    /// Whether the body has content codings, all of which Curlew undoes.
+    var hasKnownCodings: Bool { headers["Content-Encoding"].map { ContentDecoder.knows($0) } ?? false }
 
     /// The version as the status line says it, such as `HTTP/1.1` or `HTTP/2`.
     public var httpVersion: String {

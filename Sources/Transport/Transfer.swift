@@ -89,7 +89,7 @@ final class Transfer: MultiMember, DeadlineHolder {
         let mayRepeat = request.method.isIdempotent || request.headers["Idempotency-Key"] != nil
         state = TransferState(
             method: request.method, mayRepeat: mayRepeat, isAuthenticated: request.authentication != nil,
-            limits: request.prepared.options.headLimits)
+            decodesContent: request.prepared.options.decodesContent, limits: request.prepared.options.headLimits)
     }
 
     /// Lets go of the request; the handle stays for the next one.
@@ -257,13 +257,9 @@ final class Transfer: MultiMember, DeadlineHolder {
     }
 
     private func makeDecoder(for head: ResponseHead) -> Bool {
-        guard state.hasContentCoding, request.prepared.options.decodesContent, request.method != .head, head.statusCode != 304 else {
-            return true
-        }
-        let codings = head.headers.value(for: "Content-Encoding") ?? ""
-        let accepted = request.headers.value(for: "Accept-Encoding") ?? EasyHandle.acceptedCodings
+        guard state.isDecoded else { return true }
         do {
-            decoder = try ContentDecoder(codings: codings, accepted: accepted)
+            decoder = try ContentDecoder(codings: head.headers.value(for: "Content-Encoding") ?? "")
             return true
         } catch {
             _ = state.fail(error.kind, error.message)

@@ -62,6 +62,8 @@ struct TransferState {
     /// Whether libcurl authenticates the connection.
     private let isAuthenticated: Bool
     private let limits: HeadLimits
+    /// Whether content codings are undone.
+    private let decodesContent: Bool
     private(set) var phase: TransferFailure.Phase = .queued
     private var head = Head.open
     private var headBytes: [UInt8] = []
@@ -82,8 +84,9 @@ struct TransferState {
     /// Why we ended the transfer ourselves.
     private var ownFailure: (TransferFailure.Kind, String)?
 
-    init(method: HTTPMethod, mayRepeat: Bool, isAuthenticated: Bool = false, limits: HeadLimits) {
+    init(method: HTTPMethod, mayRepeat: Bool, isAuthenticated: Bool = false, decodesContent: Bool = true, limits: HeadLimits) {
         self.method = method
+        self.decodesContent = decodesContent
         self.mayRepeat = mayRepeat
         self.isAuthenticated = isAuthenticated
         self.limits = limits
@@ -95,8 +98,8 @@ struct TransferState {
     /// Whether the head of the final response is there.
     var hasHead: Bool { head == .complete }
 
-    /// Whether the final response has a `Content-Encoding`.
-    var hasContentCoding: Bool { framing.hasContentCoding }
+    /// Whether the final response has a `Content-Encoding` that is to be undone, should a body come.
+    var isDecoded: Bool { framing.hasContentCoding && decodesContent && mayHaveBody }
 
     /// The announced length of the body; `nil` where there is none, or a transfer coding frames it (RFC 9112, section 6.3).
     var announcedLength: Int64? {
@@ -203,8 +206,7 @@ struct TransferState {
     }
 
     private mutating func headEnded() -> LineAction {
-        let length = framing.hasContentCoding ? nil : framing.contentLength
-        guard let complete = ResponseHead(bytes: headBytes, expectedBodyLength: length) else {
+        guard var complete = ResponseHead(bytes: headBytes, expectedBodyLength: framing.contentLength) else {
             return fail(.protocolViolation, "The response does not begin with a status line")
         }
         statusCode = complete.statusCode
@@ -222,6 +224,8 @@ struct TransferState {
             return .retry
         }
         if mayHaveBody, let defect = framing.defect(in: complete) { return fail(.protocolViolation, defect) }
+        // What is not decoded comes in the announced length.
+        if framing.hasContentCoding, decodesContent, complete.hasKnownCodings { complete.expectedBodyLength = nil }
         head = .complete
         phase = .receivingBody
         return .deliver(complete)

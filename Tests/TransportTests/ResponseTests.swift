@@ -65,7 +65,38 @@ import Testing
         #expect(whole.body.count == 48 << 20)
     }
 
-    @Test("a coding that is corrupt, or that nobody asked for, is an error", arguments: ["gzip", "br", "gzip, br"])
+    @Test(
+        "a body in a coding that is not known is delivered as it is, with its field and in its announced length",
+        arguments: ["none", "Identity", "utf-8", "aws-chunked", "gzip, none", "compress"])
+    func unknownCoding(coding: String) async throws {
+        let end = try await Self.run("HTTP/1.1 200 OK\r\nContent-Encoding: \(coding)\r\nContent-Length: 5\r\n\r\nhello")
+        #expect(end.error == nil)
+        #expect(end.head?.value(for: "Content-Encoding") == coding)
+        #expect(end.head?.expectedBodyLength == 5)
+        #expect(end.body == Data("hello".utf8))
+        let cut = try await Self.run("HTTP/1.1 200 OK\r\nContent-Encoding: \(coding)\r\nContent-Length: 6\r\n\r\nhello")
+        #expect(cut.failure?.kind == .connectionLost)
+    }
+
+    @Test("a body that is not to be decoded comes in its announced length, and one that is in another")
+    func announcedLength() async throws {
+        let server = try LoopbackServer.standard()
+        let decoded = await EventLoop().run(TransferRequest(url: server.url("/gzip?n=1000")))
+        #expect(decoded.head?.expectedBodyLength == nil && decoded.body.count == 1000)
+        var options = TransferOptions()
+        options.decodesContent = false
+        let end = await EventLoop().run(TransferRequest(url: server.url("/gzip?n=1000"), options: options))
+        #expect(end.head?.expectedBodyLength == Int64(end.body.count))
+    }
+
+    @Test("two fields of codings are one list")
+    func twoCodingFields() async throws {
+        let fields = "Content-Encoding: gzip\r\nContent-Encoding: none\r\n"
+        let end = try await Self.run("HTTP/1.1 200 OK\r\n\(fields)Content-Length: 5\r\n\r\nhello")
+        #expect(end.body == Data("hello".utf8))
+    }
+
+    @Test("a coding that is corrupt is an error", arguments: ["gzip", "x-gzip", "gzip, gzip"])
     func badCoding(coding: String) async throws {
         let end = try await Self.run("HTTP/1.1 200 OK\r\nContent-Encoding: \(coding)\r\nContent-Length: 5\r\n\r\nhello")
         #expect(end.failure?.kind == .decoding)

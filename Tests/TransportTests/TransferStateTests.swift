@@ -165,7 +165,7 @@ import Testing
             _ = state.take(line)
         }
         #expect(state.take("\r\n").isDelivery)
-        #expect(!state.hasContentCoding)
+        #expect(!state.isDecoded)
         #expect(state.end() == .success)
     }
 
@@ -268,7 +268,7 @@ private final class Machine {
     var phase: TransferFailure.Phase { state.phase }
     var hasHead: Bool { state.hasHead }
     var isFramedByEnd: Bool { state.isFramedByEnd }
-    var hasContentCoding: Bool { state.hasContentCoding }
+    var isDecoded: Bool { state.isDecoded }
     var requestWasSent: Bool { state.requestWasSent }
     var statusCode: Int { state.statusCode }
 

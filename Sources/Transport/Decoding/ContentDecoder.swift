@@ -45,26 +45,31 @@ package struct ContentDecoder {
     /// The decoders in the order in which bytes pass them: the last coding applied comes first.
     private let stages: [any CodingDecoder]
 
-    /// Makes a decoder of a `Content-Encoding`; `nil` when there is nothing to undo.
+    /// Makes a decoder of a `Content-Encoding`; `nil` when nothing is to be undone.
     ///
-    /// A coding that Curlew does not know is left alone if the request's `Accept-Encoding` asked for it, and else an error.
-    package init?(codings: String, accepted: String) throws(DecodingError) {
-        let names = codings.split(separator: ",").map { $0.filter { $0 != " " && $0 != "\t" }.lowercased() }
-            .filter { !$0.isEmpty && $0 != "identity" }
+    /// A body with a coding that Curlew does not know is left alone as a whole, whatever else the field names: servers put there what is no
+    /// coding (`none`, `utf-8`), or what was done on the way to a store (`aws-chunked`). Undoing a part would make the field wrong.
+    package init?(codings: String) throws(DecodingError) {
+        let names = Self.names(in: codings)
+        guard !names.isEmpty, names.allSatisfy(Self.isKnown) else { return nil }
         guard names.count <= Self.maximumCodings else {
             throw DecodingError("More than \(Self.maximumCodings) content codings: \(codings)")
         }
-        var stages: [any CodingDecoder] = []
-        for name in names.reversed() {
-            guard let stage = Self.stage(for: name) else {
-                if Self.isAccepted(name, by: accepted) { return nil }
-                throw DecodingError("The content coding \(name.debugDescription) was not asked for")
-            }
-            stages.append(stage)
-        }
-        guard !stages.isEmpty else { return nil }
-        self.stages = stages
+        stages = names.reversed().compactMap { Self.stage(for: $0) }
     }
+
+    /// Whether a `Content-Encoding` names codings, and only such as are undone here.
+    static func knows(_ codings: String) -> Bool {
+        let names = names(in: codings)
+        return !names.isEmpty && names.allSatisfy(isKnown)
+    }
+
+    /// The names in a `Content-Encoding`, in lower case; `identity` is none (RFC 9110, section 12.5.3).
+    private static func names(in codings: String) -> [String] {
+        codings.split(separator: ",").map { $0.filter { $0 != " " && $0 != "\t" }.lowercased() }.filter { !$0.isEmpty && $0 != "identity" }
+    }
+
+    private static func isKnown(_ name: String) -> Bool { known.contains(name) || name == "x-gzip" }
 
     private static func stage(for name: String) -> (any CodingDecoder)? {
         switch name {
@@ -77,13 +82,6 @@ package struct ContentDecoder {
         case "zstd": ZstdDecoder()
         #endif
         default: nil
-        }
-    }
-
-    private static func isAccepted(_ name: String, by accepted: String) -> Bool {
-        accepted.split(separator: ",").contains { entry in
-            let coding = entry.prefix { $0 != ";" }.filter { $0 != " " }
-            return coding == "*" || coding.equalsIgnoringASCIICase(name)
         }
     }
 
