@@ -69,6 +69,28 @@ public struct ResponseHead: Sendable, Hashable {
         bytes(of: name).map { Self.unfolded($0) }
     }
 
+    /// The values of all fields of that name, but for those with a carriage return or a NUL that belongs to no line break.
+    package func soundValues(for name: String) -> [String] {
+        var found: [String] = []
+        var copy = name
+        copy.withUTF8 { wanted in
+            forEachField { field, value in
+                if Self.matches(field, wanted), Self.isSound(value) { found.append(Self.unfolded(value)) }
+                return true
+            }
+        }
+        return found
+    }
+
+    private static func isSound(_ value: ArraySlice<UInt8>) -> Bool {
+        value.indices.allSatisfy { index in
+            switch value[index] {
+            case carriageReturn: index + 1 < value.endIndex && value[index + 1] == lineFeed
+            case let byte: byte != 0
+            }
+        }
+    }
+
     /// The bytes of the first field of that name, as they came.
     package func bytes(of name: String) -> ArraySlice<UInt8>? {
         var found: ArraySlice<UInt8>?

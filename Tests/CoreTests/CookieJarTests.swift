@@ -53,6 +53,14 @@ import Testing
         #expect(try sent(to: url, after: cookie) == (goes ? "x=1" : nil))
     }
 
+    @Test("a cookie with a carriage return in it is dropped, others of the response are kept")
+    func carriageReturn() throws {
+        let fields = "Set-Cookie: a=1\r; Path=/\r\nSet-Cookie: b=2; Path=/\rx\r\nSet-Cookie: c=3; Path=/\r\n"
+        let head = try #require(ResponseHead(bytes: Array("HTTP/1.1 200 OK\r\n\(fields)".utf8)))
+        try jar().store(head, of: TransferRequest(url: "http://www.example.org/"))
+        #expect(names == ["c"])
+    }
+
     @Test(
         "a host sets cookies for itself and what is above it",
         arguments: [

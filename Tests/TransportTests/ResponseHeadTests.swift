@@ -59,6 +59,13 @@ import Testing
         #expect(head.headers == HTTPHeaders([HTTPHeader(name: "A", value: "b X: c d"), HTTPHeader(name: "H", value: "i")]))
     }
 
+    @Test("sound values are those without a control character that a space would take the place of")
+    func soundValues() throws {
+        let fields = "A: 1\r\na: b\rc\r\nA: d\0e\r\nB: 2\r\nA: f\r\n g\r\nA: h\r\r\n"
+        let head = try #require(ResponseHead(bytes: Array("HTTP/1.1 200 OK\r\n\(fields)".utf8)))
+        #expect(head.soundValues(for: "a") == ["1", "f g", "h"])
+    }
+
     @Test("bytes that are not UTF-8 are read as ISO 8859-1, each field for itself")
     func encodings() throws {
         let bytes =

@@ -70,7 +70,8 @@ final class CookieJar: Sendable {
         else {
             return
         }
-        for value in head.headers.values(for: "Set-Cookie").prefix(Self.limitPerDomain) {
+        // A field with a control character is dropped (RFC 6265bis, section 5.6), not read with a space in that character's place.
+        for value in head.soundValues(for: "Set-Cookie").prefix(Self.limitPerDomain) {
             if let cookie = SetCookie(value) { store(cookie, from: origin, now: now) }
         }
     }

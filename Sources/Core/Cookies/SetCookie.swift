@@ -113,13 +113,12 @@ enum CookieDate {
             || (0x7B...0x7E).contains(byte)
     }
 
+    /// Hours, minutes and seconds: one or two digits each, and something else only behind the last.
     private static func clock(_ token: String) -> [Int]? {
-        let parts = token.split(separator: ":", omittingEmptySubsequences: false).map(String.init)
-        guard parts.count >= 3 else { return nil }
-        let numbers = [number(parts[0], digits: 1...2), number(parts[1], digits: 1...2), number(parts[2], digits: 1...2)].compactMap { $0 }
-        // Only behind the last number may there be something else.
-        guard numbers.count == 3, parts[0].utf8.count <= 2, parts[1].utf8.count <= 2 else { return nil }
-        return numbers
+        let parts = token.split(separator: ":", maxSplits: 2, omittingEmptySubsequences: false).map(String.init)
+        guard parts.count == 3, parts.prefix(2).allSatisfy({ $0.utf8.allSatisfy { (0x30...0x39).contains($0) } }) else { return nil }
+        let numbers = parts.compactMap { number($0, digits: 1...2) }
+        return numbers.count == 3 ? numbers : nil
     }
 
     /// The number with which a token begins.
