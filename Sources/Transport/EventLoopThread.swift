@@ -86,7 +86,7 @@ final class EventLoopThread {
             collectFinished()
             expireTimers()
             launchReady()
-            sockets.reconcile(with: poller)
+            for socket in sockets.reconcile(with: poller) { failUsers(of: socket) }
             waitForEvents()
         }
     }
@@ -431,8 +431,18 @@ final class EventLoopThread {
     }
 
     /// What libcurl wants of a socket from now on.
-    func want(_ events: SocketEvents, of socket: Int32, for multi: MultiHandle) {
-        sockets.want(events, of: socket, for: .multi(multi), at: poller)
+    func want(_ events: SocketEvents, of socket: Int32, for multi: MultiHandle, handle: UnsafeMutableRawPointer?) {
+        sockets.want(events, of: socket, for: .multi(multi), handle: handle, at: poller)
+    }
+
+    /// Fails what waits for a socket that the system refuses to watch: it would wait until it times out.
+    private func failUsers(of unwatched: SocketTable.Unwatched) {
+        let message = "The system can't watch the connection's socket: \(String(cString: strerror(unwatched.reason)))"
+        if case .stream(let stream) = unwatched.owner { return finish(stream, error: stream.lost(message)) }
+        for transfer in transfers.values where transfer.uses(unwatched.socket) || transfer.handle.raw == unwatched.handle {
+            fail(transfer, transfer.state.phase < .sending ? .connect : .connectionLost, message)
+        }
+        for stream in streams.values where stream.handle.raw == unwatched.handle { finish(stream, error: stream.lost(message)) }
     }
 
     /// Nothing more is wanted of a socket, which libcurl is going to close.

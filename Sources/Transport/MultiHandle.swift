@@ -177,7 +177,7 @@ final class MultiHandle: DeadlineHolder {
         return nil
     }
 
-    fileprivate func socketChanged(_ socket: Int32, _ what: Int32) {
+    fileprivate func socketChanged(_ socket: Int32, _ what: Int32, for handle: UnsafeMutableRawPointer?) {
         let wanted: SocketEvents =
             switch what {
             case CURL_POLL_IN: .readable
@@ -185,7 +185,7 @@ final class MultiHandle: DeadlineHolder {
             case CURL_POLL_INOUT: [.readable, .writable]
             default: []
             }
-        loop.want(wanted, of: socket, for: self)
+        loop.want(wanted, of: socket, for: self, handle: handle)
     }
 
     fileprivate func timerChanged(_ milliseconds: Int) {
@@ -194,9 +194,9 @@ final class MultiHandle: DeadlineHolder {
     }
 }
 
-private let socketCallback: ccurlew_socket_callback = { _, socket, what, context, _ in
+private let socketCallback: ccurlew_socket_callback = { handle, socket, what, context, _ in
     guard let context else { return 0 }
-    Unmanaged<MultiHandle>.fromOpaque(context)._withUnsafeGuaranteedRef { $0.socketChanged(socket, what) }
+    Unmanaged<MultiHandle>.fromOpaque(context)._withUnsafeGuaranteedRef { $0.socketChanged(socket, what, for: handle) }
     return 0
 }
 

@@ -20,7 +20,9 @@ package protocol Poller: AnyObject {
     /// Fails with the reason when the process has no descriptor left.
     init() throws
     /// Changes what a socket is watched for; empty is not at all.
-    func watch(_ socket: Int32, from old: SocketEvents, to new: SocketEvents)
+    ///
+    /// Returns 0, or the system's error number if the socket is not watched as it should be: nothing would ever be heard of it.
+    func watch(_ socket: Int32, from old: SocketEvents, to new: SocketEvents) -> Int32
     /// A closed descriptor: the system has forgotten it by itself or is about to.
     func forget(_ socket: Int32)
     /// Waits until something happens, for at most so many milliseconds, or without end when negative. Then calls `afterwards` once, and
@@ -89,17 +91,23 @@ package final class EpollPoller: Poller {
         events.initialize(repeating: epoll_event())
         // Edge-triggered: every signal is an event of its own, and nobody has to read the count.
         var event = epoll_event(events: EPOLLIN.rawValue | EPOLLET.rawValue, data: epoll_data_t(fd: wakeUp.descriptor))
-        epoll_ctl(descriptor, EPOLL_CTL_ADD, wakeUp.descriptor, &event)
+        guard epoll_ctl(descriptor, EPOLL_CTL_ADD, wakeUp.descriptor, &event) == 0 else {
+            throw POSIXError(POSIXErrorCode(rawValue: errno) ?? .ENOMEM)
+        }
     }
 
     deinit {
-        close(descriptor)
+        if descriptor >= 0 { close(descriptor) }
         events.deallocate()
     }
 
-    package func watch(_ socket: Int32, from old: SocketEvents, to new: SocketEvents) {
-        if new.isEmpty { return control(EPOLL_CTL_DEL, socket, new) }
-        control(old.isEmpty ? EPOLL_CTL_ADD : EPOLL_CTL_MOD, socket, new)
+    package func watch(_ socket: Int32, from old: SocketEvents, to new: SocketEvents) -> Int32 {
+        guard !new.isEmpty else {
+            // What can't be removed is not there any more.
+            _ = control(EPOLL_CTL_DEL, socket, new)
+            return 0
+        }
+        return control(old.isEmpty ? EPOLL_CTL_ADD : EPOLL_CTL_MOD, socket, new)
     }
 
     package func forget(_ socket: Int32) {}
@@ -114,15 +122,21 @@ package final class EpollPoller: Poller {
         return count < events.count
     }
 
-    private func control(_ operation: Int32, _ socket: Int32, _ wanted: SocketEvents) {
+    private func control(_ operation: Int32, _ socket: Int32, _ wanted: SocketEvents) -> Int32 {
         var event = epoll_event()
         if wanted.contains(.readable) { event.events |= EPOLLIN.rawValue }
         if wanted.contains(.writable) { event.events |= EPOLLOUT.rawValue }
         event.data.fd = socket
-        guard epoll_ctl(descriptor, operation, socket, &event) != 0 else { return }
+        guard epoll_ctl(descriptor, operation, socket, &event) != 0 else { return 0 }
         // Somebody has closed the descriptor behind our back, or opened it: what counts is that it is watched.
-        if errno == ENOENT, operation == EPOLL_CTL_MOD { epoll_ctl(descriptor, EPOLL_CTL_ADD, socket, &event) }
-        if errno == EEXIST, operation == EPOLL_CTL_ADD { epoll_ctl(descriptor, EPOLL_CTL_MOD, socket, &event) }
+        let other: Int32? =
+            switch (errno, operation) {
+            case (ENOENT, EPOLL_CTL_MOD): EPOLL_CTL_ADD
+            case (EEXIST, EPOLL_CTL_ADD): EPOLL_CTL_MOD
+            default: nil
+            }
+        guard let other else { return errno }
+        return epoll_ctl(descriptor, other, socket, &event) == 0 ? 0 : errno
     }
 
     private static func found(_ mask: UInt32) -> SocketEvents {
@@ -152,8 +166,11 @@ package final class PollPoller: Poller {
         entries.append(pollfd(fd: wakeUp.descriptor, events: Int16(POLLIN), revents: 0))
     }
 
-    package func watch(_ socket: Int32, from old: SocketEvents, to new: SocketEvents) {
-        guard !new.isEmpty else { return forget(socket) }
+    package func watch(_ socket: Int32, from old: SocketEvents, to new: SocketEvents) -> Int32 {
+        guard !new.isEmpty else {
+            forget(socket)
+            return 0
+        }
         var mask = Int16(0)
         if new.contains(.readable) { mask |= Int16(POLLIN) }
         if new.contains(.writable) { mask |= Int16(POLLOUT) }
@@ -163,6 +180,7 @@ package final class PollPoller: Poller {
             index[socket] = entries.count
             entries.append(pollfd(fd: socket, events: mask, revents: 0))
         }
+        return 0
     }
 
     package func forget(_ socket: Int32) {

@@ -15,8 +15,19 @@ struct SocketTable {
         case stream(StreamTransfer)
     }
 
+    /// A socket that the poller does not watch, though it should.
+    struct Unwatched {
+        let socket: Int32
+        let owner: Owner
+        /// libcurl's handle on whose behalf it asked last; to be compared only.
+        let handle: UnsafeMutableRawPointer?
+        /// The system's error number.
+        let reason: Int32
+    }
+
     private struct Entry {
         var owner: Owner = .nobody
+        var handle: UnsafeMutableRawPointer?
         var wanted: SocketEvents = []
         var armed: SocketEvents = []
         var isDirty = false
@@ -40,13 +51,16 @@ struct SocketTable {
     }
 
     /// Notes what is wanted of a socket, and for whom.
-    mutating func want(_ events: SocketEvents, of socket: Int32, for owner: Owner, at poller: some Poller) {
+    mutating func want(
+        _ events: SocketEvents, of socket: Int32, for owner: Owner, handle: UnsafeMutableRawPointer? = nil, at poller: some Poller
+    ) {
         guard let index = index(of: socket) else { return }
         entries[index].owner = owner
+        entries[index].handle = handle
         entries[index].wanted = events
         entries[index].lastTouch = waits
         if events.isEmpty, !entries[index].isConnection {
-            if !entries[index].armed.isEmpty { poller.watch(socket, from: entries[index].armed, to: []) }
+            if !entries[index].armed.isEmpty { _ = poller.watch(socket, from: entries[index].armed, to: []) }
             entries[index].armed = []
         }
         guard !entries[index].isDirty else { return }
@@ -67,22 +81,28 @@ struct SocketTable {
         let entry = entries[Int(socket)]
         guard entry.wanted.isEmpty else { return entry.owner }
         if !entry.armed.isEmpty {
-            poller.watch(socket, from: entry.armed, to: [])
+            _ = poller.watch(socket, from: entry.armed, to: [])
             entries[Int(socket)].armed = []
         }
         return .nobody
     }
 
-    /// Tells the poller what has changed.
-    mutating func reconcile(with poller: some Poller) {
+    /// Tells the poller what has changed. Returns the sockets that it could not be told of.
+    mutating func reconcile(with poller: some Poller) -> [Unwatched] {
+        var unwatched: [Unwatched] = []
         for socket in dirty {
             let entry = entries[Int(socket)]
             entries[Int(socket)].isDirty = false
             guard entry.wanted != entry.armed, !(entry.wanted.isEmpty && entry.armed == .readable) else { continue }
-            poller.watch(socket, from: entry.armed, to: entry.wanted)
+            let reason = poller.watch(socket, from: entry.armed, to: entry.wanted)
             entries[Int(socket)].armed = entry.wanted
+            guard reason != 0 else { continue }
+            // Whether it is still watched for what it was is not known: the next change adds it anew.
+            entries[Int(socket)].armed = []
+            unwatched.append(Unwatched(socket: socket, owner: entry.owner, handle: entry.handle, reason: reason))
         }
         dirty.removeAll(keepingCapacity: true)
+        return unwatched
     }
 
     /// The poller is about to wait, or to look only.

@@ -264,6 +264,9 @@ final class StreamTransfer: MultiMember {
         return socket < 0 ? handle.setUpPhase(isSecure: request.isSecure) : .receivingBody
     }
 
+    /// The error where the connection is of no more use.
+    func lost(_ message: String) -> CurlewError { failure(phase < .sending ? .connect : .connectionLost, message) }
+
     private func failure(_ kind: TransferFailure.Kind, _ message: String, code: CURLcode = CURLE_OK) -> CurlewError {
         var failure = TransferFailure(
             kind: kind, url: request.url, phase: phase, code: Int(code.rawValue), message: message,

@@ -9,6 +9,8 @@ extension Transfer {
     struct Connection {
         /// Sockets that libcurl opened for this transfer and has not used yet.
         var openedSockets: [Int32] = []
+        /// The one that the request goes out on; −1 while that is not known.
+        var socket: Int32 = -1
         /// What metrics tell of it; `nil` before a request is about to go out on it.
         var info: ConnectionInfo?
         /// OpenSSL's object for it, to tell it by.
@@ -19,6 +21,7 @@ extension Transfer {
         /// Forgets all for the next request.
         mutating func forget() {
             forgetSockets()
+            socket = -1
             info = nil
             lacksCertificate = false
         }
@@ -27,6 +30,9 @@ extension Transfer {
             if !openedSockets.isEmpty { openedSockets.removeAll(keepingCapacity: true) }
         }
     }
+
+    /// Whether libcurl works for this transfer on a socket.
+    func uses(_ socket: Int32) -> Bool { multi != nil && (connection.socket == socket || connection.openedSockets.contains(socket)) }
 
     /// The connection stands: whether the request may go out.
     func requestStarts(
@@ -40,6 +46,7 @@ extension Transfer {
                 localPort: Int(localPort))
         }
         connection.forgetSockets()
+        connection.socket = socket
         guard mayUse(remoteAddress) else { return .refuseConnection }
         // A request that can't be sent again is worth a look at the last moment.
         let mustLook = !loop.isQuiet(socket) || !state.mayRepeat

@@ -117,6 +117,7 @@ final class Transfer: MultiMember, DeadlineHolder {
     func prepare() throws(OptionError) {
         state.launched()
         connection.forgetSockets()
+        connection.socket = -1
         connection.tlsSession = nil
         connection.info = nil
         decodedBytes = 0

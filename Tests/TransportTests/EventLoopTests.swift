@@ -260,6 +260,38 @@ import Testing
     }
     #endif
 
+    @Test("a transfer whose socket the system does not watch fails at once, whatever it had come to", arguments: [0, 1, 2])
+    func unwatchedSocket(watched: Int) async throws {
+        let server = try LoopbackServer { _, connection in
+            connection.waitUntilClosed()
+            return nil
+        }
+        let loop = EventLoop(makePoller: { try RefusingPoller(after: watched) })
+        var request = TransferRequest(url: server.url("/"), method: .put, body: DataBody(Data(count: 64 << 20)))
+        request.options.totalTimeout = .seconds(20)
+        let failure = try #require(await loop.run(request).failure)
+        #expect(failure.message.contains("watch"), "\(failure)")
+        #expect(failure.kind == (failure.phase < .sending ? .connect : .connectionLost))
+        #expect(server.requestCount <= 1)
+        let stream = RecordingStreamObserver()
+        loop.openStream(StreamTransferRequest(host: "127.0.0.1", port: server.port, isSecure: false), id: 2, observer: stream)
+        let end = await stream.end()
+        #expect(end.failure?.message.contains("watch") == true, "\(String(describing: end.outcome?.error))")
+    }
+
+    #if os(Linux)
+    @Test("what epoll refuses is told: it does not watch regular files")
+    func regularFile() throws {
+        let directory = try TemporaryDirectory()
+        let descriptor = open(try directory.write(Data(), to: "file").path, O_RDONLY)
+        defer { close(descriptor) }
+        let poller = try EpollPoller()
+        #expect(poller.watch(descriptor, from: [], to: .readable) == EPERM)
+        #expect(poller.watch(-1, from: .readable, to: .writable) == EBADF)
+        #expect(poller.watch(descriptor, from: .readable, to: []) == 0)
+    }
+    #endif
+
     @Test("a turn costs the same beside hundreds of idle transfers")
     func idleTransfers() async throws {
         let silent = try SilentListener(backlog: 4096)

@@ -123,9 +123,9 @@ final class CountingPoller: Poller {
 
     var wakeUp: WakeUp { poller.wakeUp }
 
-    func watch(_ socket: Int32, from old: SocketEvents, to new: SocketEvents) {
+    func watch(_ socket: Int32, from old: SocketEvents, to new: SocketEvents) -> Int32 {
         counts.addCall()
-        poller.watch(socket, from: old, to: new)
+        return poller.watch(socket, from: old, to: new)
     }
 
     func forget(_ socket: Int32) { poller.forget(socket) }
@@ -133,6 +133,33 @@ final class CountingPoller: Poller {
     func wait(milliseconds: Int32, afterwards: () -> Void, onEvent: (Int32, SocketEvents) -> Void) -> Bool {
         counts.addWait()
         return poller.wait(milliseconds: milliseconds, afterwards: afterwards, onEvent: onEvent)
+    }
+}
+
+/// The system's poller, which refuses to watch sockets from some call on.
+final class RefusingPoller: Poller {
+    private let poller: SystemPoller
+    private var left: Int
+
+    init(after count: Int) throws {
+        poller = try SystemPoller()
+        left = count
+    }
+
+    convenience init() throws { try self.init(after: 0) }
+
+    var wakeUp: WakeUp { poller.wakeUp }
+
+    func watch(_ socket: Int32, from old: SocketEvents, to new: SocketEvents) -> Int32 {
+        guard !new.isEmpty else { return poller.watch(socket, from: old, to: new) }
+        left -= 1
+        return left < 0 ? ENOSPC : poller.watch(socket, from: old, to: new)
+    }
+
+    func forget(_ socket: Int32) { poller.forget(socket) }
+
+    func wait(milliseconds: Int32, afterwards: () -> Void, onEvent: (Int32, SocketEvents) -> Void) -> Bool {
+        poller.wait(milliseconds: milliseconds, afterwards: afterwards, onEvent: onEvent)
     }
 }
 

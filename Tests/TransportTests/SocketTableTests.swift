@@ -10,13 +10,17 @@ import Testing
         let wakeUp: WakeUp
         var log: [String] = []
         var watched: [Int32: SocketEvents] = [:]
+        /// The error with which it refuses to watch; 0 for none.
+        var refusal: Int32 = 0
 
         init() throws { wakeUp = try WakeUp() }
 
-        func watch(_ socket: Int32, from old: SocketEvents, to new: SocketEvents) {
+        func watch(_ socket: Int32, from old: SocketEvents, to new: SocketEvents) -> Int32 {
             #expect(watched[socket] ?? [] == old)
             log.append("\(socket):\(new.rawValue)")
+            guard refusal == 0 else { return refusal }
             watched[socket] = new.isEmpty ? nil : new
+            return 0
         }
 
         func forget(_ socket: Int32) { watched[socket] = nil }
@@ -36,9 +40,22 @@ import Testing
             table.want(events, of: 5, for: .nobody, at: poller)
         }
         #expect(poller.log.isEmpty)
-        table.reconcile(with: poller)
-        table.reconcile(with: poller)
+        _ = table.reconcile(with: poller)
+        _ = table.reconcile(with: poller)
         #expect(poller.log == ["5:1"])
+    }
+
+    @Test("a socket that can't be watched is told of, and the next wish adds it anew")
+    mutating func refused() {
+        table.opened(5)
+        poller.refusal = ENOSPC
+        table.want(.readable, of: 5, for: .nobody, at: poller)
+        let unwatched = table.reconcile(with: poller)
+        #expect(unwatched.map(\.socket) == [5] && unwatched.map(\.reason) == [ENOSPC])
+        poller.refusal = 0
+        table.want([.readable, .writable], of: 5, for: .nobody, at: poller)
+        #expect(table.reconcile(with: poller).isEmpty)
+        #expect(poller.log == ["5:1", "5:3"] && poller.watched == [5: [.readable, .writable]])
     }
 
     @Test("an idle connection stays watched; the next request costs no call")
@@ -46,9 +63,9 @@ import Testing
         table.opened(5)
         for _ in 0..<3 {
             table.want(.readable, of: 5, for: .nobody, at: poller)
-            table.reconcile(with: poller)
+            _ = table.reconcile(with: poller)
             table.want([], of: 5, for: .nobody, at: poller)
-            table.reconcile(with: poller)
+            _ = table.reconcile(with: poller)
         }
         #expect(poller.log == ["5:1"])
     }
@@ -57,16 +74,16 @@ import Testing
     mutating func idleEvent() {
         table.opened(5)
         table.want(.readable, of: 5, for: .nobody, at: poller)
-        table.reconcile(with: poller)
+        _ = table.reconcile(with: poller)
         table.want([], of: 5, for: .nobody, at: poller)
-        table.reconcile(with: poller)
+        _ = table.reconcile(with: poller)
         guard case .nobody = table.owner(of: 5, at: poller) else {
             Issue.record("an idle socket has an owner")
             return
         }
         #expect(poller.log == ["5:1", "5:0"])
         table.want(.readable, of: 5, for: .nobody, at: poller)
-        table.reconcile(with: poller)
+        _ = table.reconcile(with: poller)
         #expect(poller.log == ["5:1", "5:0", "5:1"])
     }
 
@@ -74,9 +91,9 @@ import Testing
     private mutating func makeIdle(_ socket: Int32) {
         table.opened(socket)
         table.want(.readable, of: socket, for: .nobody, at: poller)
-        table.reconcile(with: poller)
+        _ = table.reconcile(with: poller)
         table.want([], of: socket, for: .nobody, at: poller)
-        table.reconcile(with: poller)
+        _ = table.reconcile(with: poller)
     }
 
     @Test("an idle connection is known to be quiet after a wait that found nothing, for one request")
@@ -131,25 +148,25 @@ import Testing
     mutating func reuse() {
         table.opened(5)
         table.want(.readable, of: 5, for: .nobody, at: poller)
-        table.reconcile(with: poller)
+        _ = table.reconcile(with: poller)
         table.forget(5)
         poller.forget(5)
         table.opened(5)
         table.want(.readable, of: 5, for: .nobody, at: poller)
-        table.reconcile(with: poller)
+        _ = table.reconcile(with: poller)
         #expect(poller.log == ["5:1", "5:1"])
     }
 
     @Test("a socket whose opening nobody told is not watched any more as soon as it is not wanted")
     mutating func resolver() {
         table.want(.readable, of: 7, for: .nobody, at: poller)
-        table.reconcile(with: poller)
+        _ = table.reconcile(with: poller)
         table.want([], of: 7, for: .nobody, at: poller)
         #expect(poller.log == ["7:1", "7:0"])
         // Its number is a connection's now.
         table.opened(7)
         table.want(.writable, of: 7, for: .nobody, at: poller)
-        table.reconcile(with: poller)
+        _ = table.reconcile(with: poller)
         #expect(poller.log == ["7:1", "7:0", "7:2"])
     }
 
@@ -159,7 +176,7 @@ import Testing
         table.opened(-1)
         table.forget(-1)
         table.forget(900)
-        table.reconcile(with: poller)
+        _ = table.reconcile(with: poller)
         guard case .nobody = table.owner(of: 900, at: poller) else {
             Issue.record("an unknown socket has an owner")
             return
