@@ -136,6 +136,7 @@ extension EasyHandle {
         try set(CURLOPT_READDATA, pointer: context)
         try check(ccurlew_set_seek_callback(raw, Transfer.seekCallback), CURLOPT_SEEKFUNCTION)
         try set(CURLOPT_SEEKDATA, pointer: context)
+        if transfer.mustNotStopAtErrors { try set(CURLOPT_KEEP_SENDING_ON_ERROR, true) }
     }
 
     private func headerLines(for request: TransferRequest) -> [String] {

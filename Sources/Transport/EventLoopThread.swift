@@ -384,6 +384,7 @@ final class EventLoopThread {
                 continue
             }
             if case .awaited(let deadline) = transfer.expectation, deadline <= now { transfer.resumeSending() }
+            transfer.endSendingIfResponseStalls()
             if let time = transfer.nextLook { timers.set(transfer, to: time) }
         }
     }

@@ -63,9 +63,10 @@ struct NextLimit {
 extension Transfer {
     /// When the loop has to look at this transfer; `nil` for never.
     var nextLook: Nanoseconds? {
-        let limit = nextLimit?.time
-        guard case .awaited(let deadline) = expectation else { return limit }
-        return min(limit ?? .max, deadline)
+        var next = nextLimit?.time
+        if case .awaited(let deadline) = expectation { next = min(next ?? .max, deadline) }
+        if let responseDeadline, !pauses.isPaused { next = min(next ?? .max, responseDeadline) }
+        return next
     }
 
     /// The next time limit of this transfer; `nil` for none. The connect timeout is libcurl's.

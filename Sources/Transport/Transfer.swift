@@ -57,6 +57,11 @@ final class Transfer: MultiMember, DeadlineHolder {
     @exclusivity(unchecked) private(set) var bodyBytesSent: Int64 = 0
     @exclusivity(unchecked) var bodyBytesSeenOff: Int64 = 0
     @exclusivity(unchecked) var expectation = Expectation.none
+    @exclusivity(unchecked) var earlyResponse = EarlyResponse.none
+    /// When the rest of an early response has to have begun to come.
+    @exclusivity(unchecked) var responseDeadline: Nanoseconds?
+    /// Whether libcurl was given the request's body to its end.
+    @exclusivity(unchecked) private(set) var hasReadBody = false
 
     /// From here on a decoded body is compared with what was received.
     private static let largestUnsuspectedBody = 16 << 20
@@ -108,6 +113,7 @@ final class Transfer: MultiMember, DeadlineHolder {
         isQueuedByUs = true
         bodyLength = nil
         expectation = .none
+        forgetEarlyResponse()
         connection.forget()
         bodyBytesSent = 0
         bodyBytesSeenOff = 0
@@ -124,6 +130,7 @@ final class Transfer: MultiMember, DeadlineHolder {
         refusedAddress = nil
         decoder = nil
         heldHead = nil
+        forgetEarlyResponse()
         do {
             try handle.configure(for: self)
         } catch {
@@ -131,6 +138,12 @@ final class Transfer: MultiMember, DeadlineHolder {
             guard handle.wasUsed, renewHandle() else { throw error }
             try handle.configure(for: self)
         }
+    }
+
+    private func forgetEarlyResponse() {
+        earlyResponse = .none
+        responseDeadline = nil
+        hasReadBody = false
     }
 
     /// What the connection limit counts by: scheme, host and port, as a hash. Two hosts with the same one would share a limit, no more.
@@ -172,19 +185,24 @@ final class Transfer: MultiMember, DeadlineHolder {
     /// Fills libcurl's buffer with the next bytes of the request's body.
     func send(into buffer: UnsafeMutableRawBufferPointer) -> Int {
         guard let body = request.body else { return 0 }
-        guard !pauses.isSuspended, !mustAwaitContinue() else { return stopSending() }
+        guard !pauses.isSuspended, !mustAwaitContinue(), earlyResponse != .resetsStream else { return stopSending() }
+        guard earlyResponse == .none else { return 0 }
         switch body.read(into: buffer) {
         case .bytes(let count):
             guard bodyBytesSent + Int64(count) <= bodyLength ?? .max else { return failBody("more") }
             bodyBytesSent += Int64(count)
             lastActivity = loop.now
-            if bodyBytesSent == bodyLength { requestEnded() }
+            if bodyBytesSent == bodyLength {
+                hasReadBody = true
+                requestEnded()
+            }
             observer?.transfer(id, didSend: bodyBytesSent)
             return count
         case .later:
             return stopSending()
         case .end:
             guard bodyBytesSent == bodyLength ?? bodyBytesSent else { return failBody("fewer") }
+            hasReadBody = true
             requestEnded()
             return 0
         case .failed(let error):
@@ -215,6 +233,7 @@ final class Transfer: MultiMember, DeadlineHolder {
         guard let body = request.body, body.rewind() else { return false }
         bodyBytesSent = 0
         bodyBytesSeenOff = 0
+        hasReadBody = false
         return true
     }
 
@@ -224,6 +243,7 @@ final class Transfer: MultiMember, DeadlineHolder {
     func receive(line: UnsafeRawBufferPointer) -> Bool {
         lastActivity = loop.now
         requestSentAt = nil
+        responseDeadline = nil
         switch state.received(line: line) {
         case .proceed:
             if state.isBodyWanted, expectation.isOpen { resumeSending() }
@@ -231,7 +251,10 @@ final class Transfer: MultiMember, DeadlineHolder {
         case .fail, .retry: return false
         case .deliver(let head):
             resumeSending()
-            guard request.authentication != nil, head.statusCode == 401 else { return deliver(head) }
+            guard request.authentication != nil, head.statusCode == 401 else {
+                let isExpected = noteEarlyResponse(head)
+                return deliver(head) && isExpected
+            }
             heldHead = head
             return true
         }
@@ -277,11 +300,12 @@ final class Transfer: MultiMember, DeadlineHolder {
         }
         guard !bytes.isEmpty else { return 0 }
         lastActivity = loop.now
+        responseDeadline = nil
         state.received(bodyBytes: bytes.count)
-        guard decoder != nil else { return deliver(bytes) ? bytes.count : -1 }
+        guard decoder != nil else { return deliver(bytes) && !endsWithResponse() ? bytes.count : -1 }
         do {
             let goesOn = try decoder?.decode(bytes) { mayGrow(by: $0.count) && deliver($0) } ?? false
-            return goesOn ? bytes.count : -1
+            return goesOn && !endsWithResponse() ? bytes.count : -1
         } catch {
             _ = state.fail(error.kind, error.message)
             return -1
@@ -325,6 +349,7 @@ final class Transfer: MultiMember, DeadlineHolder {
 
     /// What libcurl's result means.
     func verdict(_ code: CURLcode) -> TransferState.Verdict {
+        let code = earlyResponse == .complete && code == CURLE_WRITE_ERROR ? CURLE_OK : code
         guard code != CURLE_OK else {
             if isCutShort {
                 _ = state.fail(.connectionLost, "The body has no length, and the connection ended without TLS's closing alert")

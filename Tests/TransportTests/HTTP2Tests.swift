@@ -70,4 +70,32 @@ import Testing
         let end = await EventLoop().run(request)
         #expect(end.failure?.kind == .protocolViolation, "\(String(describing: end.error))")
     }
+
+    @Test(
+        "a body that an early response cuts off does not look like a whole one",
+        arguments: [(307, nil), (307, 0), (307, 5), (413, 0), (413, 5)] as [(Int, Int?)], [nil, 10] as [Int64?])
+    func earlyResponse(_ response: (status: Int, length: Int?), bodyLength: Int64?) async throws {
+        let isCut = Lock<Bool?>(nil)
+        let server = try HTTP2Server { connection in
+            guard let stream = try connection.frames(until: { $0.kind == 0 }).last?.stream else { return }
+            let length = response.length ?? 0
+            try connection.send(.head(response.status, length: response.length, ends: length == 0, stream: stream))
+            if length > 0 { try connection.send(.data(Data(count: length), ends: true, stream: stream)) }
+            let rest = try connection.frames { $0.kind == 3 || $0.endsStream }
+            isCut.withLock { $0 = rest.last.map { $0.kind == 3 } ?? true }
+        }
+        // More is announced, or may come, and does not.
+        var request = TransferRequest(url: server.url("/"), method: .post, body: FedBody([.bytes(Data("hello".utf8))], length: bodyLength))
+        request.options.httpVersion = .http2PriorKnowledge
+        request.options.proxy = .none
+        request.options.totalTimeout = .seconds(10)
+        let loop = EventLoop()
+        let end = await loop.run(request)
+        #expect(end.error == nil, "\(String(describing: end.error))")
+        #expect(end.head?.statusCode == response.status && end.body.count == response.length ?? 0)
+        loop.shutDown()
+        // A body of known length that is cut shows it by that.
+        guard bodyLength == nil || CurlInfo.current.hasReliableHTTP2 else { return }
+        #expect(ProcessProbe.settles { isCut.withLock { $0 == true } })
+    }
 }

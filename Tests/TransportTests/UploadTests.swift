@@ -257,4 +257,23 @@ import Testing
         #expect(end.head?.statusCode == 413)
         #expect(end.sent < 20_000_000)
     }
+
+    @Test("a server that waits for the rest of the body behind the head of its response is told that none comes", arguments: [307, 413])
+    func earlyHead(status: Int) async throws {
+        let server = try LoopbackServer { _ in
+            .unread
+        } route: { _, connection in
+            try connection.send(raw: "HTTP/1.1 \(status) X\r\nContent-Length: 4\r\n\r\n")
+            connection.waitUntilClosed()
+            try connection.send(raw: "gone")
+            return nil
+        }
+        var request = TransferRequest(url: server.url("/"), method: .put, body: DataBody(Data(count: 32 << 20)))
+        request.options.totalTimeout = .seconds(20)
+        request.options.proxy = .none
+        let end = await EventLoop().run(request)
+        #expect(end.error == nil, "\(String(describing: end.error))")
+        #expect(end.head?.statusCode == status && end.body == Data("gone".utf8))
+    }
+
 }
