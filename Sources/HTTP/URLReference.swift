@@ -6,10 +6,45 @@ extension String {
     /// For URLs that a peer has given, and for those whose credentials go out another way. In contrast to ``withoutUserInfo``, which is for
     /// messages, nothing is changed behind the authority.
     package var droppingUserInfo: String {
-        guard let start = authorityStart else { return self }
-        let authority = self[start...].prefix { $0 != "/" && $0 != "?" && $0 != "#" }
-        guard let at = authority.lastIndex(of: "@") else { return self }
-        return String(self[..<start] + self[index(after: at)...])
+        guard let authority, let at = authority.lastIndex(of: "@") else { return self }
+        return String(self[..<authority.startIndex] + self[index(after: at)...])
+    }
+
+    /// The absolute URL with its host normalized (``URLHost``); the URL itself where it has no authority.
+    package func normalizingHost() throws(URLHost.Defect) -> String {
+        guard let host else { return self }
+        let normalized = try URLHost.normalized(host)
+        return normalized == host ? self : String(self[..<host.startIndex]) + normalized + self[host.endIndex...]
+    }
+
+    /// The reference that a peer has given, resolved against a URL (RFC 3986, section 5.2.2), without user name and password; `nil` where
+    /// that gives no URL.
+    ///
+    /// Dot segments are removed from absolute references too, which Foundation leaves as they are.
+    package func resolved(against base: URL) -> URL? {
+        guard let url = URL(string: droppingUserInfo, relativeTo: base)?.absoluteURL else { return nil }
+        // Without a path of its own the reference has that of the base, which may be wanted so.
+        guard let first = utf8.first, first != UInt8(ascii: "?"), first != UInt8(ascii: "#") else { return url }
+        let text = url.absoluteString
+        guard let authority = text.authority else { return url }
+        let path = text[authority.endIndex...].prefix { $0 != "?" && $0 != "#" }
+        let clean = path.removingDotSegments
+        return clean == path ? url : URL(string: text[..<path.startIndex] + clean + text[path.endIndex...])
+    }
+
+    /// The authority (RFC 3986, section 3.2); `nil` where there is none.
+    private var authority: Substring? {
+        guard let start = authorityStart else { return nil }
+        return self[start...].prefix { $0 != "/" && $0 != "?" && $0 != "#" }
+    }
+
+    /// The host within the authority, with its brackets if it has them.
+    private var host: Substring? {
+        guard let authority else { return nil }
+        let start = authority.lastIndex(of: "@").map { index(after: $0) } ?? authority.startIndex
+        let rest = authority[start...]
+        guard rest.first == "[" else { return rest.prefix { $0 != ":" } }
+        return rest.firstIndex(of: "]").map { rest[...$0] } ?? rest
     }
 
     /// Where the authority begins: behind the two slashes at the start of the reference, or behind its scheme.
@@ -22,5 +57,24 @@ extension String {
             return nil
         }
         return rest.hasPrefix("//") ? rest.index(rest.startIndex, offsetBy: 2) : nil
+    }
+}
+
+extension Substring {
+    /// The path of an absolute URL without its segments `.` and `..` (RFC 3986, section 5.2.4).
+    fileprivate var removingDotSegments: String {
+        guard contains("/.") else { return String(self) }
+        let segments = split(separator: "/", omittingEmptySubsequences: false).dropFirst()
+        var kept: [Substring] = []
+        for (index, segment) in zip(segments.indices, segments) {
+            guard segment == "." || segment == ".." else {
+                kept.append(segment)
+                continue
+            }
+            if segment == "..", !kept.isEmpty { kept.removeLast() }
+            // What a dot segment at the end leaves is a directory.
+            if index == segments.endIndex - 1 { kept.append("") }
+        }
+        return "/" + kept.joined(separator: "/")
     }
 }

@@ -98,7 +98,7 @@ struct HandshakeRequest: Sendable {
             case let scheme: throw .invalidRequest(reason: .unsupportedScheme(scheme ?? ""))
             }
             guard let parts = URLComponents(url: url, resolvingAgainstBaseURL: true), let host = parts.percentEncodedHost, !host.isEmpty,
-                parts.percentEncodedFragment == nil
+                parts.percentEncodedFragment == nil, let host = try? URLHost.normalized(host[...])
             else { throw .invalidRequest(reason: .invalidURL(text)) }
             self.host = host.hasPrefix("[") ? String(host.dropFirst().dropLast()) : host
             port = parts.port ?? (isSecure ? 443 : 80)

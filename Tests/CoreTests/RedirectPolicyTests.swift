@@ -77,9 +77,19 @@ import Testing
             ("/<x>\"|", "http://a.example/%3Cx%3E%22%7C"),
             ("/x#there", "http://a.example/x#there"), ("HTTP://b.example/x", "HTTP://b.example/x"),
             ("http://[::1]:8080/x", "http://[::1]:8080/x"), ("/%", "http://a.example/%25"),
+            ("http://b.example/x/../y/./z/..", "http://b.example/y/"), ("//b.example/../x", "http://b.example/x"),
+            ("http://b.example/x?a/../b#c/./d", "http://b.example/x?a/../b#c/./d"), ("http://b.example?a/../b", "http://b.example?a/../b"),
+            ("http://b\u{FC}cher.example/\u{FC}", "http://xn--bcher-kva.example/%C3%BC"),
+            ("//b%C3%BCcher.example:81/x", "http://xn--bcher-kva.example:81/x"), ("http://ex%61mple.org/", "http://example.org/"),
+            ("http://\u{2603}.example", "http://xn--n3h.example"),
         ])
     func locations(_ location: String, _ target: String) throws {
         #expect(try Self.next(location: location)?.url == target)
+    }
+
+    @Test("a reference without a path leaves the path as the user gave it")
+    func pathAsGiven() throws {
+        #expect(try Self.next("http://a.example/b/../c", location: "?q")?.url == "http://a.example/b/../c?q")
     }
 
     @Test("the old fragment stays unless there is a new one", arguments: [("/x", "#a%20b"), ("/x#new", "#new")])
@@ -89,7 +99,13 @@ import Testing
 
     @Test(
         "a Location that leads to no http or https URL is an error",
-        arguments: ["ftp://b.example/", "file:///etc/passwd", "mailto:a@b", "http://", "http:///x", "http://b.example:x/", "javascript:1"])
+        arguments: ["ftp://b.example/", "file:///etc/passwd", "mailto:a@b", "http://", "http:///x", "http://b.example:x/", "javascript:1"]
+            + [
+                "http://b\u{7F}/", "http://b%7F/", "http://b%00/", "http://b%0D%0AX/", "http://b c/", "http://b%20c/", "http://b%5Bc/",
+                "http://b%5D/", "http://b%2Fc/", "http://b%40c/", "http://b%3Ac/", "http://b<c/", "http://b^c/", "http://b|c/",
+                "http://b%25/",
+                "http://b\u{FF0F}c/", "http://b%FF/", "http://\u{AD}/", "http://[x]/", "http://xn--\u{FC}/",
+            ])
     func badLocations(_ location: String) {
         let error = #expect(throws: CurlewError.self) { try Self.next(location: location) }
         if case .redirectFailed(.invalidLocation(location))? = error { return }

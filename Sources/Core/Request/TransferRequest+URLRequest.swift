@@ -33,8 +33,8 @@ extension TransferRequest {
         _ url: URL, method: HTTPMethod, headers: HTTPHeaders, body: (any BodySource)?, cachePolicy: CachePolicy? = nil, in session: Session
     ) throws(CurlewError) {
         let string = url.absoluteString
-        if !PlainURL.isPlain(string) { try Self.validate(url) }
-        try self.init(plain: string, method: method, headers: headers, body: body, cachePolicy: cachePolicy, in: session)
+        let checked = PlainURL.isPlain(string) ? string : try Self.validated(url, string)
+        try self.init(plain: checked, method: method, headers: headers, body: body, cachePolicy: cachePolicy, in: session)
     }
 
     /// Makes a transfer of parts that need no check but for the header fields.
@@ -63,11 +63,17 @@ extension TransferRequest {
         }
     }
 
-    private static func validate(_ url: URL) throws(CurlewError) {
+    /// The URL as it goes out, if it can: with its host in ASCII, and else as it is.
+    private static func validated(_ url: URL, _ string: String) throws(CurlewError) -> String {
         guard let scheme = url.scheme?.lowercased() else { throw .urlRequestValidationFailed(reason: .unsupportedScheme(url: url)) }
         guard scheme == "http" || scheme == "https" else { throw .urlRequestValidationFailed(reason: .unsupportedScheme(url: url)) }
         guard let host = url.host, !host.isEmpty else { throw .urlRequestValidationFailed(reason: .missingHost(url: url)) }
         if let port = url.port, !(1...65_535).contains(port) { throw .urlRequestValidationFailed(reason: .invalidPort(port)) }
+        do {
+            return try string.normalizingHost()
+        } catch {
+            throw .invalidHost(error, of: string)
+        }
     }
 
     private func validateHeadersAndBody() throws(CurlewError) {
@@ -91,6 +97,13 @@ extension TransferRequest {
         if !allowsCellularAccess { request.allowsCellularAccess = false }
         if let mainDocumentURL { request.mainDocumentURL = URL(string: mainDocumentURL) }
         return request
+    }
+}
+
+extension CurlewError {
+    /// A host that can't be connected to: what libcurl says of others that it refuses.
+    static func invalidHost(_ defect: URLHost.Defect, of url: String) -> CurlewError {
+        .transferFailed(TransferFailure(kind: .invalidURL, url: url, phase: .queued, message: defect.message))
     }
 }
 

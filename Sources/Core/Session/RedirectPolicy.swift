@@ -38,7 +38,7 @@ extension RedirectPolicy {
         // An empty Location leads nowhere; nobody follows it.
         guard limit > 0, head.isRedirect, let location = head.bytes(of: "Location"), !location.isEmpty else { return nil }
         guard hops < limit else { throw .redirectFailed(reason: .tooMany(limit: limit)) }
-        guard let from = URL(string: request.url), let target = Self.resolve(Array(location), against: from) else {
+        guard let from = URL(string: request.url), let target = try Self.resolve(Array(location), against: from) else {
             throw .redirectFailed(reason: .invalidLocation(head.value(for: "Location") ?? ""))
         }
         if from.scheme?.lowercased() == "https", target.scheme?.lowercased() == "http", !allowsInsecureDowngrade {
@@ -67,21 +67,35 @@ extension RedirectPolicy {
     /// The names of the header fields that don't go to another origin.
     var credentialHeaders: [String] { ["Authorization", "Cookie", "Proxy-Authorization", "Host"] + sensitiveHeaders }
 
-    /// The absolute URL that a `Location` stands for; one without a fragment keeps the old one (RFC 9110, section 10.2.2).
+    /// The absolute URL that a `Location` stands for, `nil` for none; one without a fragment keeps the old one (RFC 9110, section 10.2.2).
     ///
-    /// Unlike URLs of our own users it is repaired: bytes that a URL can't hold are percent-encoded one by one. A user name and password in
-    /// it are dropped: libcurl would send them as Basic, so that a server could choose the account under which a request is made.
-    private static func resolve(_ bytes: [UInt8], against base: URL) -> URL? {
+    /// Unlike URLs of our own users it is repaired: bytes that a URL can't hold are percent-encoded one by one, and then an internationalized
+    /// host is converted (``URLHost``). A user name and password in it are dropped: libcurl would send them as Basic, so that a server could
+    /// choose the account under which a request is made.
+    private static func resolve(_ bytes: [UInt8], against base: URL) throws(CurlewError) -> URL? {
         let repaired = bytes.indices.map { index in
             let byte = bytes[index]
             let isSound = byte == UInt8(ascii: "%") ? isEscape(bytes[index...].prefix(3)) : isURLByte(byte)
             return isSound ? String(UnicodeScalar(byte)) : "%" + (byte < 16 ? "0" : "") + String(byte, radix: 16, uppercase: true)
         }.joined()
-        guard let url = URL(string: repaired.droppingUserInfo, relativeTo: base)?.absoluteURL, let scheme = url.scheme?.lowercased(),
-            scheme == "http" || scheme == "https", url.host?.isEmpty == false
+        guard let target = repaired.resolved(against: base), let scheme = target.scheme?.lowercased(),
+            scheme == "http" || scheme == "https", target.host?.isEmpty == false, let url = try normalizingHost(of: target)
         else { return nil }
         guard url.fragment == nil, let fragment = base.fragment else { return url }
         return URL(string: url.absoluteString + "#" + fragment)
+    }
+
+    /// The URL with its host normalized; `nil` if it has none that can be connected to.
+    private static func normalizingHost(of url: URL) throws(CurlewError) -> URL? {
+        let text = url.absoluteString
+        guard !PlainURL.isPlain(text) else { return url }
+        do {
+            let normalized = try text.normalizingHost()
+            return normalized == text ? url : URL(string: normalized)
+        } catch {
+            guard case .notConvertible = error else { return nil }
+            throw .invalidHost(error, of: text)
+        }
     }
 
     /// Whether a percent sign is followed by what it needs.

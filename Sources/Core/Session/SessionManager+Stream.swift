@@ -29,8 +29,10 @@ extension Streamable {
     /// The same, if a connection can be made of it.
     fileprivate func validated() throws(CurlewError) -> Streamable {
         guard (1...65_535).contains(port) else { throw .urlRequestValidationFailed(reason: .invalidPort(port)) }
-        let isHost = !host.isEmpty && host.utf8.allSatisfy { $0 > 0x20 && $0 != 0x7F && !"/?#@\\".utf8.contains($0) }
-        guard isHost else { throw .invalidURL(url: host) }
-        return self
+        do {
+            return Streamable(host: try URLHost.normalized(ofStream: host), port: port, isSecure: isSecure)
+        } catch {
+            throw error == .invalid ? .invalidURL(url: host) : .invalidHost(error, of: host)
+        }
     }
 }

@@ -35,7 +35,7 @@ public struct WebLink: Hashable, Sendable {
     /// Without a user name and password that the target itself has: a server must not choose the account under which the next request is
     /// made. Those of `base` stay where the target is relative to it.
     public func url(relativeTo base: URL) -> URL? {
-        URL(string: target.droppingUserInfo, relativeTo: base)?.absoluteURL
+        target.resolved(against: base)
     }
 
     /// The links of the values of `Link` fields, in their order.

@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+
+/// Decides which hosts of URLs may be connected to, and how their names are written: in requests of our users and in redirects.
+package enum URLHost {
+    /// Why a host is refused.
+    package enum Defect: Error {
+        /// It holds a character that no host has, or is no name that IDNA allows.
+        case invalid
+        /// It is an internationalized name, and the system's Foundation has no IDNA.
+        case notConvertible
+
+        /// The reason in a sentence.
+        package var message: String {
+            switch self {
+            case .invalid:
+                "The URL's host has a character that hosts can't have, or is no valid internationalized name"
+            case .notConvertible:
+                "The URL's host is an internationalized name, which can't be converted without FoundationInternationalization"
+            }
+        }
+    }
+
+    /// The host in ASCII, as it is looked up and stands in `Host`: unescaped, and an internationalized name converted by IDNA
+    /// (RFC 5891; UTS 46).
+    ///
+    /// - Parameter host: a name or an IPv4 address, with or without percent-encoded UTF-8 (RFC 3986, section 3.2.2), or an IPv6 address in
+    ///   brackets.
+    package static func normalized(_ host: Substring) throws(Defect) -> String {
+        if host.utf8.first == UInt8(ascii: "[") {
+            guard isAddressLiteral(host.utf8.dropFirst()) else { throw .invalid }
+            return String(host)
+        }
+        let bytes = unescaped(Array(host.utf8))
+        guard !bytes.isEmpty, !bytes.contains(where: isForbidden), let name = String(validating: bytes, as: UTF8.self) else {
+            throw .invalid
+        }
+        return bytes.allSatisfy { $0 < 0x80 } ? name : try converted(name)
+    }
+
+    /// The same for a host that stands in no URL: an IPv6 address needs no brackets there.
+    package static func normalized(ofStream host: String) throws(Defect) -> String {
+        guard host.contains(":"), !host.hasPrefix("[") else { return try normalized(host[...]) }
+        _ = try normalized("[\(host.replacing("%25", with: "%").replacing("%", with: "%25"))]")
+        return host
+    }
+
+    /// Foundation knows IDNA: its URLs have no other hosts. Where it lacks the tables it escapes the name instead.
+    private static func converted(_ name: String) throws(Defect) -> String {
+        let url = URL(string: "http://\(name)/")
+        guard let text = url?.absoluteString, text.hasPrefix("http://"), text.hasSuffix("/") else { throw .invalid }
+        let host = text.dropFirst("http://".count).dropLast()
+        guard !host.contains("%") else { throw .notConvertible }
+        guard !host.isEmpty, host.utf8.allSatisfy({ $0 < 0x80 && !isForbidden($0) }) else { throw .invalid }
+        return String(host)
+    }
+
+    /// The characters that the URL standard forbids in domains (https://url.spec.whatwg.org/#forbidden-domain-code-point), and those that
+    /// no URL holds (RFC 3986, appendix A). An escape that is left is one of something else.
+    private static func isForbidden(_ byte: UInt8) -> Bool {
+        byte <= 0x20 || byte == 0x7F || "\"#%/:<>?@[\\]^`{|}".utf8.contains(byte)
+    }
+
+    /// Whether the bytes are an IPv6 address, perhaps with a zone (RFC 6874), and the bracket that ends it. libcurl judges the address.
+    private static func isAddressLiteral(_ bytes: Substring.UTF8View) -> Bool {
+        guard bytes.last == UInt8(ascii: "]") else { return false }
+        let address = bytes.dropLast().prefix { $0 != UInt8(ascii: "%") }
+        let zone = bytes.dropLast().dropFirst(address.count)
+        let isAddress = address.allSatisfy { hexValue($0) != nil || $0 == UInt8(ascii: ":") || $0 == UInt8(ascii: ".") }
+        guard isAddress, address.contains(UInt8(ascii: ":")) else { return false }
+        return zone.isEmpty || (zone.starts(with: "%25".utf8) && zone.count > 3 && zone.dropFirst(3).allSatisfy(isZoneByte))
+    }
+
+    private static func isZoneByte(_ byte: UInt8) -> Bool {
+        (byte.asciiLowercased >= UInt8(ascii: "a") && byte.asciiLowercased <= UInt8(ascii: "z"))
+            || (byte >= UInt8(ascii: "0") && byte <= UInt8(ascii: "9")) || "-._~".utf8.contains(byte)
+    }
+
+    private static func hexValue(_ byte: UInt8) -> UInt8? {
+        switch byte {
+        case UInt8(ascii: "0")...UInt8(ascii: "9"): byte - UInt8(ascii: "0")
+        case UInt8(ascii: "a")...UInt8(ascii: "f"): byte - UInt8(ascii: "a") + 10
+        case UInt8(ascii: "A")...UInt8(ascii: "F"): byte - UInt8(ascii: "A") + 10
+        default: nil
+        }
+    }
+
+    private static func unescaped(_ bytes: [UInt8]) -> [UInt8] {
+        guard bytes.contains(UInt8(ascii: "%")) else { return bytes }
+        var result: [UInt8] = []
+        var index = 0
+        while index < bytes.count {
+            if bytes[index] == UInt8(ascii: "%"), index + 2 < bytes.count, let high = hexValue(bytes[index + 1]),
+                let low = hexValue(bytes[index + 2])
+            {
+                result.append(high << 4 | low)
+                index += 3
+            } else {
+                result.append(bytes[index])
+                index += 1
+            }
+        }
+        return result
+    }
+}
