@@ -87,6 +87,7 @@ struct HostileStep: Decodable {
     let maxBody: Int?
     let retries: UInt?
     let user: [String]?
+    let authScheme: String?
     let cookies: Bool?
     let decode: Bool?
     let download: Bool?
@@ -108,10 +109,27 @@ struct HostileStep: Decodable {
     func run(_ manager: SessionManager, file: URL) async -> Outcome {
         if download == true { return await runDownload(manager, file: file) }
         let request = makeRequest(manager)
-        if let user, user.count == 2 { request.authenticate(user: user[0], password: user[1]) }
-        if retries != nil { request.validate(statusCode: 200..<500) }
+        if let user, user.count == 2 { authenticate(request, user[0], user[1], manager) }
+        // A status is a failure to a retrier only where it is validated.
+        if retries != nil { request.validate() }
         let response = await request.serializingData().response
         return outcome(response.error, response.response?.statusCode, response.data)
+    }
+
+    /// Gives the credential to the scheme that the case names, and to no other; to any that the server asks for where it names none.
+    private func authenticate(_ request: DataRequest, _ user: String, _ password: String, _ manager: SessionManager) {
+        guard let authScheme else {
+            request.authenticate(user: user, password: password)
+            return
+        }
+        let methods = ["basic": NSURLAuthenticationMethodHTTPBasic, "digest": NSURLAuthenticationMethodHTTPDigest]
+        let method = methods[authScheme.lowercased()]
+        manager.delegate.taskDidReceiveChallenge = { _, _, challenge in
+            guard challenge.protectionSpace.authenticationMethod == method, challenge.previousFailureCount == 0 else {
+                return (.rejectProtectionSpace, nil)
+            }
+            return (.useCredential, URLCredential(user: user, password: password, persistence: .none))
+        }
     }
 
     private var fields: HTTPHeaders {
@@ -119,7 +137,7 @@ struct HostileStep: Decodable {
     }
 
     private var policy: RetryPolicy? {
-        retries.map { RetryPolicy(retryLimit: $0, exponentialBackoffScale: 0.05, retryableHTTPStatusCodes: [503]) }
+        retries.map { RetryPolicy(retryLimit: $0, exponentialBackoffScale: 0.05) }
     }
 
     private func makeRequest(_ manager: SessionManager) -> DataRequest {
@@ -199,7 +217,8 @@ extension TransferFailure.Kind {
     fileprivate var hostileName: String {
         switch self {
         case .connectionLost: "lost"
-        case .protocolViolation: "protocol"
+        // The kit has no word of its own for TLS: who answers with something else breaks its protocol.
+        case .protocolViolation, .secureConnection: "protocol"
         case .connectTimeout, .firstByteTimeout, .idleTimeout, .totalTimeout, .queueTimeout: "timeout"
         case .decoding: "decode"
         case .unsupportedScheme: "scheme"
