@@ -54,7 +54,7 @@ public struct TransferOptions: Sendable, Hashable {
 
     /// Whether `gzip` and `deflate` codings (RFC 9110, section 8.4.1) are undone; `true` by default.
     ///
-    /// `false` hands over the bytes as they come.
+    /// `false` hands over the bytes as they come. So does `true` where `Content-Encoding` names anything that is not known.
     public var decodesContent = true
 
     /// The most bytes that a coded body may grow to for each byte of it received; 256 by default, `nil` for no limit.
