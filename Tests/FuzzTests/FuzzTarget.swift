@@ -152,6 +152,7 @@ struct FuzzTarget: Sendable {
         try require(!next.url.utf8.contains { $0 <= 0x20 || $0 >= 0x7F }, "unescaped: \(next.url.debugDescription)")
         let url = URL(string: next.url)
         try require(url?.host?.isEmpty == false, "no host: \(next.url)")
+        try require((try? next.url.normalizingHost()) == next.url, "a host that is not normalized: \(next.url)")
         let isOwnUser = url?.user == "user" && url?.password == "pw" && next.url.hasPrefix("https://user:pw@origin.test:444/")
         try require(url?.user == nil || isOwnUser, "a user of the Location's: \(next.url)")
         if url?.host?.lowercased() != "origin.test" || url?.port != 444 {
