@@ -118,7 +118,7 @@ GOALS = {
 LIMITS = {
     ("get-64", "curlew"): Part(1.40, "get-64", "floor"),
     ("get-64", "curlew-headers"): Part(1.55, "get-64", "floor"),
-    ("get-64", "curlew-handlers"): Part(2.15, "get-64", "floor"),
+    ("get-64", "curlew-handlers"): Part(2.47, "get-64", "floor"),
     ("h2-shared", "curlew"): Part(1.35, "h2-shared", "floor"),
     # libcurl's own pass over all live connections, which it made in every other run, took a sixth.
     ("beside-1000", "curlew"): Part(1.12, "beside-1", "curlew"),

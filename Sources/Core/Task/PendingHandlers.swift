@@ -1,62 +1,53 @@
 // SPDX-License-Identifier: Apache-2.0
 import CurlewEncoding
-import CurlewHTTP
 import Dispatch
 
-/// A request's handlers until the request is over, and what runs them then: one at a time, in the order in which they were added.
+/// A request's closure handlers: operations of a suspended queue of width one, which `finish()` releases.
 ///
-/// That is an `OperationQueue`'s work, and one is made for users who ask for it. For those who don't, a list and a serial queue do the same
-/// for a fifth of the price: an `OperationQueue` with one operation costs half as much as a small request.
+/// The queue is created with the first handler, or when a user asks for it. A request that is awaited has none.
 struct PendingHandlers {
-    private var waiting: [@Sendable () -> Void] = []
-    /// Runs them; made when there is something to run.
-    private var serialQueue: DispatchQueue?
-    /// What users see: from the moment on at which they ask for it, everything goes through it.
+    /// Runs the operations of all requests; each request's own queue lets one run at a time. A queue of its own for each would cost a
+    /// request two more objects of libdispatch.
+    private static let sharedQueue = DispatchQueue(label: "curlew.handlers", qos: .utility, attributes: .concurrent)
+
     private var operations: OperationQueue?
 
-    /// Adds a handler, which runs behind those before it; after ``release()``, if that was not.
+    /// Adds a handler, which runs after those before it and after ``release()``.
     mutating func add(_ handler: @escaping @Sendable () -> Void, isReleased: Bool) {
-        if let operations {
-            operations.addOperation(handler)
-        } else if isReleased {
-            queue().async(execute: handler)
-        } else {
-            waiting.append(handler)
-        }
+        operations(isSuspended: !isReleased).addOperation(HandlerOperation(handler))
     }
 
-    /// Lets the handlers run.
-    mutating func release() {
+    /// Releases the handlers.
+    func release() {
         operations?.isSuspended = false
-        guard !waiting.isEmpty else { return }
-        let handlers = waiting
-        waiting = []
-        queue().async { for handler in handlers { handler() } }
     }
 
-    /// Keeps those that are added from now on until the next ``release()``. None was added before.
+    /// Suspends the queue until the next ``release()``. It has no handlers yet.
     func hold() {
         operations?.isSuspended = true
     }
 
-    /// The handlers as a queue of operations, among which others can be put.
+    /// The queue, created if there is none.
     mutating func operations(isSuspended: Bool) -> OperationQueue {
         if let operations { return operations }
         let operations = OperationQueue()
-        operations.maxConcurrentOperationCount = 1
-        // Behind what runs already.
-        operations.underlyingQueue = queue()
         operations.isSuspended = isSuspended
-        for handler in waiting { operations.addOperation(handler) }
-        waiting = []
+        operations.maxConcurrentOperationCount = 1
+        operations.underlyingQueue = Self.sharedQueue
         self.operations = operations
         return operations
     }
+}
 
-    private mutating func queue() -> DispatchQueue {
-        if let serialQueue { return serialQueue }
-        let queue = DispatchQueue(label: "curlew.handlers", target: .global(qos: .utility))
-        serialQueue = queue
-        return queue
+/// Runs one handler. A `BlockOperation` has a list of closures, which costs more than the rest of an operation.
+private final class HandlerOperation: Operation, @unchecked Sendable {  // the closure is set once, before the operation is queued
+    private let handler: @Sendable () -> Void
+
+    init(_ handler: @escaping @Sendable () -> Void) {
+        self.handler = handler
+    }
+
+    override func main() {
+        handler()
     }
 }

@@ -80,7 +80,7 @@ open class TaskDelegate: @unchecked Sendable {  // the state is behind a lock
 
     /// Runs the request's handlers: one at a time, suspended until the request is over.
     ///
-    /// Operations added here run in their order among the handlers. Made when first asked for.
+    /// Operations added here run in their order among the handlers. Created with the first handler, or when it is first read.
     public var queue: OperationQueue {
         state.withLock { $0.handlers.operations(isSuspended: $0.lifecycle.stage != .finished) }
     }
