@@ -39,7 +39,7 @@ extension Transfer {
         localPort: Int32, remotePort: Int32, localAddress: UnsafePointer<CChar>?, remoteAddress: UnsafePointer<CChar>?
     ) -> TransferState.RequestAction {
         let isKept = connection.openedSockets.isEmpty
-        let key = KeptConnections.key(localPort, remotePort, remoteAddress)
+        let key = PooledConnections.key(localPort, remotePort, remoteAddress)
         let socket = noteConnection(key, isKept: isKept) {
             ConnectionInfo.Values(
                 remoteAddress: .address(remoteAddress), remotePort: Int(remotePort), localAddress: .address(localAddress),
@@ -50,7 +50,7 @@ extension Transfer {
         guard mayUse(remoteAddress) else { return .refuseConnection }
         // A request that can't be sent again is worth a look at the last moment.
         let mustLook = !loop.isQuiet(socket) || !state.mayRepeat
-        let isSpoilt = isKept && mustLook && KeptConnections.isSpoilt(socket, isSecure: isSecure)
+        let isSpoilt = isKept && mustLook && PooledConnections.isSpoilt(socket, isSecure: isSecure)
         if !isSpoilt, isSecure, let requirement = request.prepared.options.tls.trust, !isTrusted(socket, requirement) {
             return .refuseConnection
         }

@@ -7,7 +7,7 @@ import CurlewHTTP
 /// libcurl takes bytes that a host sent unasked on an idle connection for the answer to the next request, and sends requests on connections
 /// that the host has closed: before 8.0 always, since then on those used a moment ago (seen with 8.23). At the moment the request is about
 /// to go out, it tells the connection's ends but not its socket.
-struct KeptConnections {
+struct PooledConnections {
     /// A connection as its requests know it.
     struct Connection {
         let socket: Int32

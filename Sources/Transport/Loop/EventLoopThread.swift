@@ -20,7 +20,7 @@ final class EventLoopThread {
     /// What libcurl, and raw streams, want of the sockets.
     @exclusivity(unchecked) private var sockets = SocketTable()
     /// The connections in libcurl's pools.
-    @exclusivity(unchecked) var connections = KeptConnections()
+    @exclusivity(unchecked) var connections = PooledConnections()
     /// Whose certificates were found good.
     @exclusivity(unchecked) var trust = TrustRegister()
     @exclusivity(unchecked) var closingAlerts = ClosingAlerts()
