@@ -82,7 +82,7 @@ extension TaskDelegate {
 
     /// How long a challenge waits for somebody who wants the request's result, or gives it a credential. Longer than the request's own end
     /// does: a credential that comes too late can't be used, and whoever listens does not wait.
-    private static let waitForListener = DispatchTimeInterval.seconds(1)
+    private static let waitForListener = Duration.seconds(1)
 
     /// Calls `body` on the session's queue, where this is called, too: as soon as somebody wants the request's result or has given it a
     /// credential, or else in a moment.
@@ -93,7 +93,7 @@ extension TaskDelegate {
             return authentication.wait(body)
         }
         guard let wait else { return body() }
-        session.queue.asyncAfter(deadline: .now() + Self.waitForListener) { authentication.waitEnded(wait)?() }
+        session.timers.start(after: Self.waitForListener) { authentication.waitEnded(wait)?() }
         // It may have come before there was anything to wake up.
         if authentication.credential != nil { authentication.waitEnded()?() }
     }

@@ -20,6 +20,8 @@ public final class Session: Sendable {
     public let configuration: SessionConfiguration
     /// Runs, one after the other, what may run code of users before the handlers do: validations, the retrier, redirect and stream closures.
     let queue: DispatchQueue
+    /// All waits for a point in time.
+    let timers: Timers
     let transport: any Transport
     /// The transport below all others, if it is libcurl's.
     let eventLoop: EventLoop?
@@ -50,6 +52,7 @@ public final class Session: Sendable {
         options = PreparedOptions(configuration.options)
         cookies = CookieJar(configuration)
         queue = DispatchQueue(label: "curlew.session", target: .global(qos: .utility))
+        timers = Timers(queue: queue)
         state.withLock { state in
             state.delegate = delegate
             state.serverTrustPolicyManager = serverTrustPolicyManager

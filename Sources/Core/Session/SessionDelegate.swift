@@ -11,7 +11,7 @@ import Dispatch
 /// The end of every request is here: validate, ask the retrier, ``TaskDelegate/finish()``.
 open class SessionDelegate: @unchecked Sendable {  // everything mutable is behind locks
     /// How long a request whose transfer is over waits for somebody who wants its result.
-    static let waitForHandler = DispatchTimeInterval.milliseconds(100)
+    static let waitForHandler = Duration.milliseconds(100)
 
     private struct Owner {
         weak var manager: SessionManager?
@@ -55,7 +55,7 @@ open class SessionDelegate: @unchecked Sendable {  // everything mutable is behi
         case .none: break
         case .conclude: conclude(request)
         case .waitForHandler:
-            request.session.queue.asyncAfter(deadline: .now() + Self.waitForHandler) {
+            request.session.timers.start(after: Self.waitForHandler) {
                 self.perform(request.delegate.state.withLock { $0.lifecycle.waitEnded() }, on: request)
             }
         }
@@ -125,11 +125,13 @@ open class SessionDelegate: @unchecked Sendable {  // everything mutable is behi
         if let error = request.delegate.error {
             request.session.tellMonitors { $0.request(request, willRetryAfter: delay, because: error) }
         }
-        // An asker that waits for ever is its own affair; one that wraps around is ours.
-        let seconds = delay.isNaN ? 0 : min(max(delay, 0), 100 * 365 * 86_400)
-        request.session.queue.asyncAfter(deadline: .now() + seconds) { [weak request] in
+        let retry: @Sendable () -> Void = { [weak request] in
             if let request { request.sessionDelegate.retry(request, attempt: attempt) }
         }
+        guard delay > 0 else { return request.session.queue.async(execute: retry) }
+        // `Duration` traps on more than it can hold.
+        let timer = request.session.timers.start(after: .seconds(min(delay, 100 * 365 * 86_400)), retry)
+        request.delegate.state.withLock { $0.retryTimer = timer }
     }
 
     /// - Parameter isRetry: whether something was tried before.
@@ -238,7 +240,12 @@ open class SessionDelegate: @unchecked Sendable {  // everything mutable is behi
 
     /// Ends a request that will not be tried again, with another error than the one about which the retrier was asked.
     func end(_ request: Request, with error: any Error) {
-        request.delegate.state.withLock { $0.error = error }
+        let timer = request.delegate.state.withLock { state in
+            defer { state.retryTimer = nil }
+            state.error = error
+            return state.retryTimer
+        }
+        if let timer { request.session.timers.cancel(timer) }
         guard request.delegate.hasLeftovers else { return finish(request) }
         request.session.queue.async {
             request.delegate.removeLeftovers()

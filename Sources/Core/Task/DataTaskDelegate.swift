@@ -115,7 +115,7 @@ class DataTaskDelegate: TaskDelegate, @unchecked Sendable {  // as its superclas
             return .cancel
         }
         bodyState.withLock { $0.isHeldAtHead = true }
-        session.queue.asyncAfter(deadline: .now() + SessionDelegate.waitForHandler) { [weak self] in
+        session.timers.start(after: SessionDelegate.waitForHandler) { [weak self] in
             if self?.state.withLock({ $0.task }) === task { self?.refuseHeld() }
         }
         return .pause

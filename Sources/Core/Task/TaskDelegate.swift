@@ -30,6 +30,8 @@ open class TaskDelegate: @unchecked Sendable {  // the state is behind a lock
         var isSuspended = false
         /// Whether monitors and the session's delegate know of the end: a validation that came late does not end the request again.
         var endIsTold = false
+        /// Waits for the delay before a retry.
+        var retryTimer: Timers.Timer?
         /// Whether the request has been among those that wait for a retrier or its delay.
         var hasWaited = false
         var startTime: CFAbsoluteTime?
