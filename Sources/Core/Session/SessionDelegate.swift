@@ -27,8 +27,9 @@ open class SessionDelegate: @unchecked Sendable {  // everything mutable is behi
     /// Makes a delegate, to be given to one manager.
     public init() {}
 
-    /// The request that a task belongs to; `nil` for a task that is over, or not of this session. Any thread.
-    open subscript(task: SessionTask) -> Request? {
+    /// The request that a task belongs to; `nil` for a task that is over, or not of this session. Any thread. Only the session enters and
+    /// removes requests.
+    open internal(set) subscript(task: SessionTask) -> Request? {
         get { request(task.taskIdentifier) }
         set { requests.withLock { $0[task.taskIdentifier] = newValue } }
     }

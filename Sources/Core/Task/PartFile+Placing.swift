@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+import CurlewEncoding
+import CurlewHTTP
+
+extension PartFile {
+    /// Gives the closed file its final name, at once or not at all; on another file system a copy of it. Nothing of it is left elsewhere.
+    func move(to destination: URL, replacing: Bool, creatingDirectories: Bool) throws {
+        if creatingDirectories {
+            try FileManager.default.createDirectory(at: destination.deletingLastPathComponent(), withIntermediateDirectories: true)
+        }
+        if replacing { try checkReplaceable(destination) }
+        do {
+            try place(at: destination.path, replacing: replacing)
+        } catch let error as CocoaError where error.posixCode == .EXDEV {
+            try copy(to: destination, replacing: replacing)
+        }
+        wasPlaced()
+    }
+
+    /// Puts the file where it belongs. Without a name it gets its final one at once, but where that replaces another file's: that takes a
+    /// name to be renamed from.
+    private func place(at target: String, replacing: Bool) throws {
+        if !isNamed, !replacing {
+            let status = linkUnnamed(to: target)
+            guard status != 0 else { return }
+            guard [EXDEV, EPERM, ENOTSUP, EMLINK, ENOSYS].contains(status) else { throw FileError.writing(target, status) }
+        }
+        try giveName()
+        try rename(url.path, to: target, replacing: replacing)
+    }
+
+    /// Only a file is replaced, or a link to one: a directory would go with all that is in it.
+    private func checkReplaceable(_ destination: URL) throws {
+        var status = stat()
+        guard lstat(destination.path, &status) == 0 else { return }
+        let kind = status.st_mode & S_IFMT
+        guard kind == S_IFREG || kind == S_IFLNK else { throw FileError.writing(destination.path, EEXIST) }
+    }
+
+    private func rename(_ source: String, to target: String, replacing: Bool) throws {
+        let status = replacing ? systemRename(source, target) : renameExclusively(source, target)
+        guard status == 0 else { throw FileError.writing(target, errno) }
+    }
+
+    /// Copies to a hidden file beside the destination, has it written to the disk, and renames that.
+    private func copy(to destination: URL, replacing: Bool) throws {
+        let copy = try PartFile(in: destination.deletingLastPathComponent(), for: destination.lastPathComponent)
+        do {
+            let source = open(url.path, O_RDONLY | O_CLOEXEC)
+            guard source >= 0 else { throw FileError.reading(url.path, errno) }
+            defer { _ = closeFile(source) }
+            try copy.append(from: source, path: url.path)
+            guard fsync(copy.descriptor) == 0 else { throw FileError.writing(copy.url.path, errno) }
+            try copy.close()
+            try copy.place(at: destination.path, replacing: replacing)
+        } catch {
+            copy.discard()
+            throw error
+        }
+        unlink(url.path)
+    }
+}
+
+private func closeFile(_ descriptor: Int32) -> Int32 { close(descriptor) }
+
+private func systemRename(_ source: String, _ target: String) -> Int32 { rename(source, target) }
+
+/// Renames unless the target is there. A second link to the file is refused where there is something, which no check beforehand can
+/// promise; file systems without links get the check.
+private func renameExclusively(_ source: String, _ target: String) -> Int32 {
+    if link(source, target) == 0 { return unlink(source) }
+    guard [EPERM, ENOTSUP, EMLINK, ENOSYS].contains(errno) else { return -1 }
+    guard access(target, F_OK) != 0 else {
+        errno = EEXIST
+        return -1
+    }
+    return rename(source, target)
+}
+
+extension CocoaError {
+    fileprivate var posixCode: POSIXErrorCode? { (userInfo["NSUnderlyingError"] as? POSIXError)?.code }
+}
