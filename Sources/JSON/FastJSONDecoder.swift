@@ -3,49 +3,49 @@ import CurlewHTTP
 
 /// Decodes values from JSON like `JSONDecoder`, several times as fast.
 ///
-/// Takes the same texts and strategies, makes the same values, and throws the same `DecodingError`s with the same coding paths:
-/// what reads from `JSONDecoder` reads from this one. A `dataCorrupted` for text that is no JSON tells its line and column in
+/// Accepts the same input and strategies, produces the same values, and throws the same `DecodingError`s with the same coding paths: code
+/// written for `JSONDecoder` works with this decoder. A `dataCorrupted` error for malformed JSON reports line and column in its
 /// `underlyingError`.
 ///
 ///     var decoder = FastJSONDecoder()
 ///     decoder.keyDecodingStrategy = .convertFromSnakeCase
 ///     let user = try await session.request(url).serializingDecodable(User.self, decoder: decoder).value
 ///
-/// What `JSONDecoder` can do beyond this: JSON5 (`allowsJSON5`), types that are `DecodableWithConfiguration`, texts of 4 GiB and
-/// more, which are `dataCorrupted` here. Arrays and objects may be nested 512 deep in both. Of several wrong values in a dictionary
-/// the first in the text is reported, where `JSONDecoder` goes by the order of hashes.
+/// Not supported: JSON5 (`allowsJSON5`), `DecodableWithConfiguration`, and input of 4 GiB or more, which throws `dataCorrupted`. Both
+/// decoders limit the nesting of arrays and objects to 512 levels. If several values of a dictionary are invalid, the first one in the
+/// text is reported; `JSONDecoder` reports the first in hash order.
 ///
-/// A value type: copies have options of their own, and any thread may decode with any of them.
+/// A value type: each copy has its own options, and decoding is thread-safe.
 public struct FastJSONDecoder: DataDecoder {
-    /// How dates are decoded; as seconds since the reference date, 1 January 2001, by default.
+    /// The strategy for dates; by default, seconds since the reference date, 1 January 2001.
     public var dateDecodingStrategy = JSONDecoder.DateDecodingStrategy.deferredToDate
 
-    /// How `Data` is decoded; from Base64 by default.
+    /// The strategy for `Data`; Base64 by default.
     public var dataDecodingStrategy = JSONDecoder.DataDecodingStrategy.base64
 
-    /// How the text's keys become those of types; unchanged by default, which is the fastest.
+    /// The conversion of JSON keys to coding keys; none by default, which is the fastest.
     ///
-    /// Keys of dictionaries with strings for keys are never changed.
+    /// The keys of dictionaries with `String` keys are never converted.
     public var keyDecodingStrategy = JSONDecoder.KeyDecodingStrategy.useDefaultKeys
 
-    /// Which strings stand for infinity and for what is no number; none by default.
+    /// The strings that represent infinity and NaN; none by default.
     public var nonConformingFloatDecodingStrategy = JSONDecoder.NonConformingFloatDecodingStrategy.throw
 
-    /// What types find in their decoder's `userInfo`; empty by default.
+    /// The `userInfo` of the decoders passed to `init(from:)`; empty by default.
     public var userInfo: [CodingUserInfoKey: any Sendable] = [:]
 
-    /// Whether a text without braces around it is read as the inside of a dictionary; `false` by default.
+    /// Whether input without enclosing braces is read as the contents of a dictionary; `false` by default.
     public var assumesTopLevelDictionary = false
 
     /// Makes a decoder with the default strategies.
     public init() {}
 
-    /// Makes a value of JSON in UTF-8, UTF-16 or UTF-32.
+    /// Decodes a value from JSON in UTF-8, UTF-16 or UTF-32.
     ///
-    /// Works on the caller's thread and keeps nothing; a decoder that a type kept lives on with a copy of the text.
+    /// Runs on the caller's thread and retains nothing; a decoder stored by an `init(from:)` stays valid, as it owns a copy of the text.
     ///
-    /// - Throws: `DecodingError.dataCorrupted` for what is no JSON (RFC 8259, but a comma may follow the last element), or holds
-    ///   numbers out of a type's range; other cases of `DecodingError` where text and type do not fit; what types throw.
+    /// - Throws: `DecodingError.dataCorrupted` for malformed JSON (RFC 8259, but a trailing comma is allowed) and for numbers out of the
+    ///   type's range; other `DecodingError` cases where text and type do not match; errors thrown by an `init(from:)`.
     public func decode<Value: Decodable>(_ type: Value.Type, from data: Data) throws -> Value {
         var document: JSONDocument?
         do {

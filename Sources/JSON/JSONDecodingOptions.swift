@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 import CurlewHTTP
 
-/// What a decoder was told, in the form that values are decoded with.
+/// A decoder's options, as an immutable snapshot for one decoding.
 final class JSONDecodingOptions: Sendable {
     let date: JSONDecoder.DateDecodingStrategy
     let data: JSONDecoder.DataDecodingStrategy
     let keys: JSONDecoder.KeyDecodingStrategy
-    /// `nil` if no string stands for a number.
+    /// `nil` if no string represents a number.
     let nonConformingFloats: NonConformingFloats?
     let userInfo: [CodingUserInfoKey: any Sendable]
     let usesDefaultKeys: Bool
@@ -22,8 +22,8 @@ final class JSONDecodingOptions: Sendable {
         if case .useDefaultKeys = keys { usesDefaultKeys = true } else { usesDefaultKeys = false }
     }
 
-    /// How types know the keys of an object.
-    func naming(in decoder: JSONValueDecoder) -> (String) -> String {
+    /// Returns the conversion of an object's keys to coding keys.
+    func keyConversion(in decoder: JSONValueDecoder) -> (String) -> String {
         switch keys {
         case .useDefaultKeys: return { $0 }
         case .convertFromSnakeCase: return { $0.convertedFromSnakeCase }
@@ -35,7 +35,7 @@ final class JSONDecodingOptions: Sendable {
     }
 }
 
-/// The strings that stand for what JSON cannot write.
+/// The strings for the floating-point values that JSON cannot represent.
 struct NonConformingFloats: Sendable {
     private let infinity: String
     private let negativeInfinity: String
@@ -46,7 +46,7 @@ struct NonConformingFloats: Sendable {
         (self.infinity, self.negativeInfinity, self.nan) = (infinity, negativeInfinity, nan)
     }
 
-    /// What the string at an index stands for. Escapes are not undone.
+    /// Returns the value that the string at an index represents. Strings with escapes are not matched.
     func value<T: BinaryFloatingPoint>(of tape: JSONTape, at index: Int) -> T? {
         guard tape[index].kind == .string, tape[index].has(TapeWord.isPlain) else { return nil }
         let text = tape.text(at: index)
@@ -58,7 +58,7 @@ struct NonConformingFloats: Sendable {
 }
 
 extension String {
-    /// `one_two_three` as `oneTwoThree`; underscores at either end stay.
+    /// Converts `one_two_three` to `oneTwoThree`; leading and trailing underscores are kept.
     var convertedFromSnakeCase: String {
         guard let first = firstIndex(where: { $0 != "_" }), let last = lastIndex(where: { $0 != "_" }) else { return self }
         let words = self[first...last].split(separator: "_")

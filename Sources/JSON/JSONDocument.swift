@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 import CurlewHTTP
 
-/// A text in UTF-8 with its tape, in memory of its own: decoders and containers may outlive the call that made them.
+/// A UTF-8 text and its tape, in memory that it owns, because decoders and containers may outlive the call that created them.
 final class JSONDocument {
-    // Immutable, but for what the tape says about objects.
+    // Immutable, except for the tape's notes on objects: distinct keys, and the key to try first.
     let tape: JSONTape
     let options: JSONDecodingOptions
     /// In bytes.
     let length: Int
 
-    /// Reads a text in UTF-8, UTF-16 or UTF-32, with a byte order mark or without.
+    /// Parses text in UTF-8, UTF-16 or UTF-32, with or without a byte order mark.
     convenience init(_ data: Data, _ options: JSONDecodingOptions) throws(JSONSyntaxError) {
         let mark = data.prefix(4)
         let encoding = TextEncoding(mark[...])
@@ -25,13 +25,13 @@ final class JSONDocument {
     private init(copying text: Data, _ options: JSONDecodingOptions) throws(JSONSyntaxError) {
         length = text.count
         self.options = options
-        // Offsets and indices have 32 bits.
+        // Offsets and indices are 32 bits wide.
         guard length < Int(UInt32.max) - JSONTape.padding else { throw JSONSyntaxError(.tooLarge, at: 0) }
         let bytes = UnsafeMutablePointer<UInt8>.allocate(capacity: length + JSONTape.padding)
         text.copyBytes(to: bytes, count: length)
         (bytes + length).initialize(repeating: 0, count: JSONTape.padding)
         var failure: JSONSyntaxError?
-        let words = withUnsafeTemporaryAllocation(of: Int.self, capacity: JSONTokenizer.deepest) { open in
+        let words = withUnsafeTemporaryAllocation(of: Int.self, capacity: JSONTokenizer.maximumDepth) { open in
             var tokenizer = JSONTokenizer(bytes, count: text.count, open: open)
             do throws(JSONSyntaxError) {
                 try tokenizer.run(assumesTopLevelDictionary: options.assumesTopLevelDictionary)
@@ -52,7 +52,7 @@ final class JSONDocument {
         tape.words.deallocate()
     }
 
-    /// The line and the column of a byte, both from 1.
+    /// Returns the line and column of a byte, both counted from 1.
     func position(of offset: Int) -> (line: Int, column: Int) {
         var line = 1
         var column = 1
@@ -66,7 +66,7 @@ final class JSONDocument {
     }
 }
 
-/// What a text is encoded in, by its first bytes (RFC 4627, section 3), the way Foundation tells.
+/// The encoding of a text, detected from its first bytes (RFC 4627, section 3) as Foundation detects it.
 private struct TextEncoding {
     /// `nil` for UTF-8.
     private(set) var encoding: String.Encoding?

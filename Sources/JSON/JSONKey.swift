@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// A key that no type of the user's stands for: an index, a dictionary's key, `super`.
+/// A coding key made by the decoder: an index, a dictionary key or `super`.
 enum JSONKey: CodingKey {
     case name(String)
     case index(Int)

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 import CurlewHTTP
 
-/// An object, by key. Of several equal keys the first one counts.
+/// A keyed container of an object. The first of equal keys wins.
 struct JSONKeyedContainer<Key: CodingKey>: KeyedDecodingContainerProtocol {
-    // One reference and no more: the standard library copies the container for each value.
+    // A single reference, because the standard library copies the container for each value.
     private let decoder: JSONValueDecoder
 
-    /// Makes a container of an object whose keys the decoder has looked at.
+    /// Creates a container of an object whose keys the decoder has examined.
     init(_ decoder: JSONValueDecoder) { self.decoder = decoder }
 
     private var tape: JSONTape { decoder.tape }
@@ -74,7 +74,7 @@ struct JSONKeyedContainer<Key: CodingKey>: KeyedDecodingContainerProtocol {
         try nested(at: try index(of: key), key).unkeyedContainer()
     }
 
-    // A decoder of a missing value stands at `null`.
+    // A missing value decodes as `null`.
     func superDecoder() throws -> any Decoder { nested(at: find(JSONKey.super) ?? JSONTape.null, JSONKey.super) }
     func superDecoder(forKey key: Key) throws -> any Decoder { nested(at: find(key) ?? JSONTape.null, key) }
 

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 import CurlewHTTP
 
-/// A number as JSON writes it (RFC 8259, section 6): `mantissa × 10^exponent`.
+/// A number in JSON's notation (RFC 8259, section 6): `mantissa × 10^exponent`.
 struct JSONNumber {
     private(set) var isNegative = false
     private(set) var mantissa: UInt64 = 0
     private(set) var exponent = 0
-    /// Whether digits other than zeros did not fit into the mantissa.
+    /// Whether nonzero digits did not fit into the mantissa.
     private(set) var isTruncated = false
     private let text: UnsafeBufferPointer<UInt8>
 
-    /// Fails for what is no number.
+    /// Returns `nil` for a malformed number.
     init?(_ text: UnsafeBufferPointer<UInt8>) {
         self.text = text
         var index = 0
@@ -38,7 +38,7 @@ struct JSONNumber {
         while index < text.count {
             let digit = text[index] &- .zero
             guard digit < 10 else { return }
-            // Up to here another digit fits into 64 bits.
+            // Below this, another digit fits into 64 bits.
             if mantissa < 1_000_000_000_000_000_000 {
                 mantissa = mantissa &* 10 &+ UInt64(digit)
                 if isFraction { exponent &-= 1 }
@@ -59,7 +59,7 @@ struct JSONNumber {
         let begin = index
         var value = 0
         while index < text.count, text[index] &- .zero < 10 {
-            // Larger ones make no difference: no text is long enough to make up for them.
+            // Clamped: no text has enough digits to offset a larger exponent.
             value = min(value * 10 + Int(text[index] - .zero), 1_000_000_000_000)
             index += 1
         }
@@ -69,9 +69,9 @@ struct JSONNumber {
 
     var isZero: Bool { mantissa == 0 }
 
-    /// The nearest `Double`; infinite or zero where the number is beyond its range.
+    /// The nearest `Double`; infinite or zero if the number is out of range.
     var double: Double {
-        // Both are exact, so that their product or quotient is rounded once (Clinger's fast path).
+        // Both operands are exact, so the product or quotient is rounded once (Clinger's fast path).
         if mantissa <= 1 << 53, !isTruncated, -22...22 ~= exponent {
             let magnitude = exponent < 0 ? Double(mantissa) / powers[-exponent] : Double(mantissa) * powers[exponent]
             return isNegative ? -magnitude : magnitude
@@ -79,7 +79,7 @@ struct JSONNumber {
         return Double(string) ?? .nan
     }
 
-    /// The nearest `Float`; infinite or zero where the number is beyond its range.
+    /// The nearest `Float`; infinite or zero if the number is out of range.
     var float: Float {
         if mantissa <= 1 << 24, !isTruncated, -10...10 ~= exponent {
             let power = Float(powers[abs(exponent)])
@@ -92,7 +92,7 @@ struct JSONNumber {
     var string: String { String(decoding: text, as: UTF8.self) }
 }
 
-/// The powers of ten that a `Double` holds exactly; the first eleven are exact in a `Float` too.
+/// The powers of ten that `Double` represents exactly; the first eleven are exact in `Float` too.
 private let powers: [Double] = [
     1, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15, 1e16, 1e17, 1e18, 1e19, 1e20, 1e21, 1e22,
 ]
@@ -100,7 +100,7 @@ private let powers: [Double] = [
 extension JSONTape {
     // MARK: Integers
 
-    /// The integer at an index. A number with a fraction or an exponent is one if its value is.
+    /// Returns the integer at an index. A number with a fraction or an exponent is accepted if its value is an integer.
     @inline(__always)
     func integer<T: FixedWidthInteger>(at index: Int, as type: T.Type = T.self) throws(ValueFailure) -> T {
         let word = self[index]
@@ -121,15 +121,15 @@ extension JSONTape {
             }
         }
         do {
-            return try oddInteger(text(at: index), isPlain: word.has(TapeWord.isInteger))
+            return try slowInteger(text(at: index), isPlain: word.has(TapeWord.isInteger))
         } catch {
             throw .invalid(error)
         }
     }
 
-    /// Long integers, and numbers with a fraction or an exponent.
+    /// Parses long integers and numbers with a fraction or an exponent.
     @inline(never)
-    private func oddInteger<T: FixedWidthInteger>(_ text: UnsafeBufferPointer<UInt8>, isPlain: Bool) throws(JSONSyntaxError) -> T {
+    private func slowInteger<T: FixedWidthInteger>(_ text: UnsafeBufferPointer<UInt8>, isPlain: Bool) throws(JSONSyntaxError) -> T {
         guard let number = JSONNumber(text) else { throw error(.invalidNumber, at: text.baseAddress) }
         if isPlain {
             guard let value = T(number.string) else { throw error(.numberNotRepresentable, at: text.baseAddress) }
@@ -137,7 +137,7 @@ extension JSONTape {
         }
         guard let value = T(exactly: number.double) else { throw error(.numberNotRepresentable, at: text.baseAddress) }
         if number.double.magnitude < 0x1p53 { return value }
-        // Beyond 2^53 a Double may stand for a neighbour. Foundation goes through Decimal then, and drops its fraction.
+        // Beyond 2^53 the Double may be a neighbour of the exact value. Foundation falls back to Decimal and drops the fraction.
         guard let exact = T(truncating: number.string) else { throw error(.numberNotRepresentable, at: text.baseAddress) }
         return exact
     }
@@ -180,7 +180,7 @@ extension JSONTape {
 }
 
 extension FixedWidthInteger {
-    /// The integer before the fraction of a decimal number, all of whose digits fit into 64 bits.
+    /// Creates the integer part of a decimal number whose digits together fit into 64 bits.
     fileprivate init?(truncating number: String) {
         guard let plain = Decimal(string: number)?.description else { return nil }
         let digits = plain.utf8.filter { $0 != .minus && $0 != .dot }
@@ -190,7 +190,7 @@ extension FixedWidthInteger {
             self.init(whole)
             return
         }
-        // The magnitude has to fit, as in Foundation: the least signed integer is not among the results.
+        // The magnitude must fit, as in Foundation, so the least signed integer is never a result.
         guard let magnitude = Self(whole.dropFirst()) else { return nil }
         self = 0 - magnitude
     }

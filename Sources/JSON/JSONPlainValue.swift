@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// The standard library's types that are no arrays or objects, read straight from the tape.
+/// A scalar type of the standard library, read straight from the tape.
 protocol JSONPlainValue {
     static func read(_ decoder: JSONValueDecoder, at index: Int) throws(ValueFailure) -> Self
 }

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// What is wrong with a text that is no JSON, or with a number that its type cannot hold.
+/// Malformed JSON, or a number that its type cannot represent.
 ///
-/// Thrown as it is while values are decoded, as `JSONDecoder` does with its own: an `init(from:)` that catches `DecodingError`
-/// must not mistake broken JSON for a missing key. The decoder makes a `DecodingError` of it where it leaves.
+/// Thrown unwrapped during decoding, as `JSONDecoder` does with its own error: an `init(from:)` that catches `DecodingError` must not
+/// mistake malformed JSON for a missing key. ``FastJSONDecoder`` wraps it in a `DecodingError` before throwing to the caller.
 struct JSONSyntaxError: Error, CustomStringConvertible {
     enum Reason: UInt8 {
         case unexpectedCharacter, unexpectedEnd, tooDeep, invalidUTF8, invalidEscape, controlCharacter, invalidSurrogate
@@ -11,9 +11,9 @@ struct JSONSyntaxError: Error, CustomStringConvertible {
     }
 
     let reason: Reason
-    /// Where in the text, in bytes of its UTF-8 form.
+    /// The byte offset in the text's UTF-8 form.
     let offset: Int
-    /// Where, in lines and columns from 1; known when the error leaves the decoder.
+    /// Line and column, counted from 1; set when the error leaves the decoder.
     var position: (line: Int, column: Int)?
 
     init(_ reason: Reason, at offset: Int) {
@@ -36,16 +36,16 @@ struct JSONSyntaxError: Error, CustomStringConvertible {
         case .controlCharacter: "Unescaped control character"
         case .invalidSurrogate: "Unpaired surrogate"
         case .invalidNumber: "Malformed number"
-        case .numberNotRepresentable: "Number that the type cannot represent"
-        case .encoding: "Bytes that are not text in the detected encoding"
-        case .tooLarge: "More than 4 GiB"
+        case .numberNotRepresentable: "Number not representable in the type"
+        case .encoding: "Bytes invalid in the detected encoding"
+        case .tooLarge: "Text of 4 GiB or more"
         }
     }
 }
 
-/// Why a value is not what was asked for. Containers make a `DecodingError` of it, as only they know the way to the value.
+/// Why a value does not have the requested type. Containers turn it into a `DecodingError`, as only they know the coding path.
 enum ValueFailure: Error {
     case isNull
-    case isOfOtherType
+    case typeMismatch
     case invalid(JSONSyntaxError)
 }

@@ -2,20 +2,20 @@
 import CurlewHTTP
 
 extension JSONTape {
-    /// Above this many keys an index costs less than comparing.
-    private static let mostCompared = 64
+    /// With more keys than this, an index is cheaper than comparing.
+    private static let maximumComparedKeys = 64
 
-    /// The index of the value that belongs to a key of an object with plain keys.
+    /// Returns the index of a key's value in an object with plain keys.
     ///
-    /// The search begins behind the key found last: types ask for keys in the order of their properties, and most texts have
-    /// that order too.
+    /// The search starts after the key found last, because types ask for keys in the order of their properties, and most texts have the
+    /// same order.
     @inline(__always)
     func find(_ key: String, at object: Int) -> Int? {
         var key = key
         return key.withUTF8 { find($0, at: object) } ?? findEquivalent(key, at: object)
     }
 
-    /// Strings are equal too when Unicode says so, as the Kelvin sign is to a K.
+    /// Finds a key that is canonically equivalent in Unicode, as the Kelvin sign is to K.
     @inline(never)
     private func findEquivalent(_ key: String, at object: Int) -> Int? {
         if key.utf8.allSatisfy({ $0 < 0x80 }) { return nil }
@@ -57,12 +57,13 @@ extension JSONTape {
         return key + 1
     }
 
-    /// Whether keys of an object are found by their bytes: they are ASCII without escapes, distinct, and not too many.
+    /// Whether an object's keys can be compared byte by byte: they are ASCII without escapes, distinct, and few enough.
     @inline(__always)
     func hasPlainKeys(at object: Int) -> Bool {
         let word = self[object]
         if word.has(TapeWord.hasDistinctKeys) { return true }
-        guard !word.has(TapeWord.hasOddKeys), count(at: object) <= Self.mostCompared, areKeysDistinct(at: object) else { return false }
+        guard !word.has(TapeWord.hasComplexKeys), count(at: object) <= Self.maximumComparedKeys, areKeysDistinct(at: object)
+        else { return false }
         words[object] |= TapeWord.hasDistinctKeys
         return true
     }
@@ -91,7 +92,7 @@ extension JSONTape {
         return false
     }
 
-    /// A hash of a key's length and its first and last bytes, in the high bits.
+    /// Returns a hash of a key's length and its first and last bytes, in the high bits.
     @inline(__always)
     private func hash(_ key: UnsafeBufferPointer<UInt8>) -> UInt64 {
         guard let first = key.baseAddress else { return 0 }
@@ -104,7 +105,7 @@ extension JSONTape {
         return (word ^ UInt64(truncatingIfNeeded: key.count)) &* 0x9E37_79B9_7F4A_7C15
     }
 
-    /// The keys of an object in their order.
+    /// Returns an object's keys in their order.
     func keys(at object: Int) -> [String] {
         var names: [String] = []
         names.reserveCapacity(count(at: object))
@@ -116,7 +117,7 @@ extension JSONTape {
         return names
     }
 
-    /// A key, which is a string, but perhaps not valid.
+    /// Returns a key. Throws if its string is invalid.
     func key(at index: Int) throws -> String {
         do throws(ValueFailure) {
             return try string(at: index)
@@ -126,7 +127,7 @@ extension JSONTape {
     }
 }
 
-/// The values of an object by the names of their keys as types know them; the first of equal names counts.
+/// An object's values by converted key; the first of equal keys wins.
 final class JSONKeyIndex {
     private var values: [String: Int] = [:]
     private(set) var all: [String] = []
@@ -136,7 +137,7 @@ final class JSONKeyIndex {
         let count = tape.count(at: decoder.index)
         values.reserveCapacity(count)
         all.reserveCapacity(count)
-        let name = decoder.options.naming(in: decoder)
+        let name = decoder.options.keyConversion(in: decoder)
         var next = decoder.index + 2
         for _ in 0..<count {
             let name = name(try tape.key(at: next))

@@ -16,10 +16,10 @@ extension JSONTape {
         }
     }
 
-    /// A string of bytes that have no escapes.
+    /// Makes a string of bytes without escapes.
     @inline(never)
     private func validString(_ text: UnsafeBufferPointer<UInt8>) throws(JSONSyntaxError) -> String {
-        // Invalid bytes would be replaced: what has the same bytes is valid.
+        // Invalid bytes would be replaced by U+FFFD, so a string with the same bytes is valid.
         var string = String(decoding: text, as: UTF8.self)
         let isSame = string.withUTF8 { $0.count == text.count && isEqual($0, text) }
         guard isSame else { throw error(.invalidUTF8, at: text.baseAddress) }
@@ -27,7 +27,7 @@ extension JSONTape {
     }
 
     private func unescapedString(_ text: UnsafeBufferPointer<UInt8>) throws(JSONSyntaxError) -> String {
-        // An escape is never shorter than what it stands for.
+        // An escape is never shorter than the character it encodes.
         var bytes: [UInt8] = []
         bytes.reserveCapacity(text.count)
         var index = 0
@@ -35,7 +35,7 @@ extension JSONTape {
             let byte = text[index]
             guard byte >= 0x20 else { throw error(.controlCharacter, at: text.baseAddress, index) }
             if byte == .backslash {
-                // The tokenizer has seen what follows it.
+                // The tokenizer has checked that a byte follows.
                 index += 1
                 try unescape(text, &index, into: &bytes)
             } else {
@@ -50,7 +50,7 @@ extension JSONTape {
         }
     }
 
-    /// Appends what the escape behind a backslash stands for, and goes on behind it.
+    /// Appends the character of the escape after a backslash and advances past it.
     private func unescape(_ text: UnsafeBufferPointer<UInt8>, _ index: inout Int, into bytes: inout [UInt8]) throws(JSONSyntaxError) {
         guard index < text.count else { throw error(.invalidEscape, at: text.baseAddress, index) }
         let escaped = text[index]
@@ -68,12 +68,12 @@ extension JSONTape {
         }
     }
 
-    /// The scalar that one or two `\u` escapes stand for, from behind the first `\u`.
+    /// Returns the scalar of one or two `\u` escapes, starting after the first `\u`.
     private func scalar(_ text: UnsafeBufferPointer<UInt8>, _ index: inout Int) throws(JSONSyntaxError) -> Unicode.Scalar {
         let begin = index
         let first = try hexadecimal(text, &index)
         if let scalar = Unicode.Scalar(first) { return scalar }
-        // Half of a pair.
+        // Half of a surrogate pair.
         guard first < 0xDC00, index + 1 < text.count, text[index] == .backslash, text[index + 1] == UInt8(ascii: "u") else {
             throw error(.invalidSurrogate, at: text.baseAddress, begin)
         }
@@ -102,13 +102,13 @@ extension JSONTape {
         return value
     }
 
-    /// An error at a byte of the text.
+    /// Returns an error at a byte of the text.
     func error(_ reason: JSONSyntaxError.Reason, at byte: UnsafePointer<UInt8>?, _ offset: Int = 0) -> JSONSyntaxError {
         JSONSyntaxError(reason, at: (byte.map { $0 - bytes } ?? 0) + offset)
     }
 }
 
-/// Whether two buffers of one length hold the same bytes.
+/// Whether two buffers of equal length hold the same bytes.
 @inline(__always)
 func isEqual(_ left: UnsafeBufferPointer<UInt8>, _ right: UnsafeBufferPointer<UInt8>) -> Bool {
     guard let first = left.baseAddress, let second = right.baseAddress, !left.isEmpty else { return true }

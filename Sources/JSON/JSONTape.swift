@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 import CurlewHTTP
 
-/// One entry of the tape: what a value is and where its text lies.
+/// One entry of the tape: the kind of a value and the place of its text.
 ///
-/// From the lowest bit: 4 bits kind, 4 flags, 24 length, 32 offset. A length that does not fit stands in an entry of its own.
-/// For arrays and objects the offset is the index after their last entry, and a second entry holds the number of elements in its
-/// lower half, and in its upper half, for objects, the index of the key to try first.
+/// From the lowest bit: 4 bits kind, 4 flags, 24 length, 32 offset. A length of more than 24 bits is stored in the entry that follows. For
+/// arrays and objects the offset is the index after their last entry. A second entry holds the number of elements in its lower half and,
+/// for objects, the index of the key to try first in its upper half.
 struct TapeWord {
-    /// What a value is. Numbers rather than an enumeration, as each look at the tape begins here.
+    /// The kind of a value. An integer rather than an enumeration, because every access to the tape starts with it.
     struct Kind: Equatable {
         let bits: UInt64
 
@@ -18,22 +18,22 @@ struct TapeWord {
         static let string = Kind(bits: 4)
         static let array = Kind(bits: 8)
         static let object = Kind(bits: 9)
-        /// What arrays and objects have in common.
+        /// The bit that arrays and objects share.
         static let container: UInt64 = 8
     }
 
-    // Strings: without escapes and control characters; of ASCII alone.
+    // Strings: free of escapes and control characters; ASCII only.
     static let isPlain: UInt64 = 0x10
     static let isASCII: UInt64 = 0x20
-    // Numbers: digits and perhaps a sign before them.
+    // Numbers: an optional sign and digits only.
     static let isInteger: UInt64 = 0x10
-    // Objects: some key is more than plain ASCII, so that bytes do not decide whether keys are equal; no two keys are equal.
-    static let hasOddKeys: UInt64 = 0x10
+    // Objects: some key is not plain ASCII, so that comparing bytes does not decide equality; no two keys are equal.
+    static let hasComplexKeys: UInt64 = 0x10
     static let hasDistinctKeys: UInt64 = 0x20
-    // Strings and numbers: the length stands in the next entry.
+    // Strings and numbers: the length is in the next entry.
     static let isLong: UInt64 = 0x80
 
-    static let longestShort = 0xFF_FFFF
+    static let maximumInlineLength = 0xFF_FFFF
 
     var bits: UInt64
 
@@ -49,12 +49,12 @@ struct TapeWord {
     @inline(__always) func has(_ flag: UInt64) -> Bool { bits & flag != 0 }
 }
 
-/// A text and its tape, read without any counting of references. Whoever holds one holds its ``JSONDocument`` too.
+/// A text and its tape, read without reference counting. Valid only while its ``JSONDocument`` is retained.
 ///
-/// The tape begins with a `null`, for values that are missing; the text's value follows. Indices come from the tape itself, so
-/// they are always inside.
+/// The tape begins with a `null`, used for missing values, followed by the root value. Indices come from the tape itself, so they are
+/// always in bounds.
 struct JSONTape {
-    /// Followed by ``padding`` zeros, so that whole words may be read anywhere.
+    /// Followed by ``padding`` zeros, so that a word can be read at any offset.
     let bytes: UnsafePointer<UInt8>
     let words: UnsafeMutablePointer<UInt64>
 
@@ -67,39 +67,39 @@ struct JSONTape {
         nonmutating set { words[index] = newValue.bits }
     }
 
-    /// The index of what follows a value.
+    /// Returns the index after a value.
     @inline(__always) func index(after index: Int) -> Int {
         let word = self[index]
         if word.has(TapeWord.Kind.container) { return word.offset }
         return word.has(TapeWord.isLong) ? index &+ 2 : index &+ 1
     }
 
-    /// The elements of an array, the pairs of an object.
+    /// Returns the number of an array's elements or an object's pairs.
     @inline(__always) func count(at index: Int) -> Int {
         Int(truncatingIfNeeded: words[index + 1] & 0xFFFF_FFFF)
     }
 
-    /// The text of a string or number.
+    /// Returns the text of a string or number.
     @inline(__always) func text(at index: Int) -> UnsafeBufferPointer<UInt8> {
         let word = self[index]
         let length = word.has(TapeWord.isLong) ? Int(truncatingIfNeeded: words[index &+ 1]) : word.length
         return UnsafeBufferPointer(start: bytes + word.offset, count: length)
     }
 
-    /// Why the value is not what was asked for.
+    /// Returns why a value does not have the requested type.
     @inline(never) func failure(at index: Int) -> ValueFailure {
-        self[index].kind == .null ? .isNull : .isOfOtherType
+        self[index].kind == .null ? .isNull : .typeMismatch
     }
 
     @inline(__always) func bool(at index: Int) throws(ValueFailure) -> Bool {
         let kind = self[index].kind
         if kind == .true { return true }
         if kind == .false { return false }
-        // As in Foundation, where null is a mismatch for Bool alone.
-        throw .isOfOtherType
+        // As in Foundation: for Bool alone, null is a type mismatch.
+        throw .typeMismatch
     }
 
-    /// What the value is, as error messages have it.
+    /// Returns the value's kind as error messages name it.
     func name(at index: Int) -> String {
         switch self[index].kind {
         case .null: "null"

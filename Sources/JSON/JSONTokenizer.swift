@@ -1,35 +1,34 @@
 // SPDX-License-Identifier: Apache-2.0
 import CurlewHTTP
 
-/// Goes once over a text and writes its tape.
+/// Parses a text in one pass and writes its tape.
 ///
-/// It checks the structure alone. Escapes, UTF-8 and numbers are checked when they are decoded, so that what nobody asks for may
-/// be wrong, as with `JSONDecoder`; a comma after the last element is allowed there, and so it is here. No recursion: how deep
-/// the text is nested costs no stack.
+/// Checks the structure only. Escapes, UTF-8 and numbers are checked when they are decoded, so values that are never decoded may be
+/// invalid, as with `JSONDecoder`, which also allows a trailing comma. Not recursive, so nesting takes no stack.
 struct JSONTokenizer {
-    static let deepest = 512
+    static let maximumDepth = 512
 
     private let start: UnsafePointer<UInt8>
     private let end: UnsafePointer<UInt8>
     private var position: UnsafePointer<UInt8>
-    /// The tape; whoever runs the tokenizer frees it.
+    /// The tape; owned by the caller, which frees it.
     private(set) var words: UnsafeMutablePointer<UInt64>
     private var count = 0
     private var capacity: Int
-    /// The arrays and objects around the innermost one, outermost first.
+    /// The containers around the innermost one, outermost first.
     private let open: UnsafeMutableBufferPointer<Int>
     private var depth = 0
-    /// The innermost of them, and what it ends with.
+    /// The innermost container and its closing bracket.
     private var container = 0
     private var closing: UInt8 = 0
 
-    /// - Parameter open: room for ``deepest`` indices.
+    /// - Parameter open: room for ``maximumDepth`` indices.
     init(_ start: UnsafePointer<UInt8>, count: Int, open: UnsafeMutableBufferPointer<Int>) {
         self.start = start
         end = start + count
         position = start
         self.open = open
-        // Ordinary texts have an entry for every 6 to 12 bytes.
+        // Typical texts have an entry for every 6 to 12 bytes.
         capacity = count / 6 + 16
         words = .allocate(capacity: capacity)
     }
@@ -48,21 +47,21 @@ struct JSONTokenizer {
         guard position == end else { throw failure(.unexpectedCharacter) }
     }
 
-    /// A value, and all that is in it.
+    /// Scans a value with everything nested in it.
     private mutating func scanValue() throws(JSONSyntaxError) {
         let outermost = depth
         repeat {
             if try !scanOpening() { continue }
-            // Behind a value: on to the next one, and out of what ends here.
+            // After a value: continue with the next one, closing the containers that end here.
             while depth > outermost {
                 if try scanSeparator() { break }
             }
         } while depth > outermost
     }
 
-    /// What a value begins with; the whole of it, unless it is an array or object with something in it.
+    /// Scans a scalar, an empty container, or the opening of another container.
     ///
-    /// - Returns: whether the value is complete; if not, another one follows.
+    /// - Returns: whether the value is complete; if not, a nested value follows.
     @inline(__always)
     private mutating func scanOpening() throws(JSONSyntaxError) -> Bool {
         skipSpace()
@@ -90,7 +89,7 @@ struct JSONTokenizer {
         return true
     }
 
-    /// What follows a value in an array or object: a comma, or the end.
+    /// Scans what follows a value in a container: a comma or the closing bracket.
     ///
     /// - Returns: whether another value follows.
     @inline(__always)
@@ -110,7 +109,7 @@ struct JSONTokenizer {
         return false
     }
 
-    /// The pairs of a dictionary that has no braces around it, up to the end of the text.
+    /// Scans the pairs of a dictionary without braces, up to the end of the text.
     private mutating func scanBareDictionary() throws(JSONSyntaxError) {
         try enter(.object, brace: 0)
         skipSpace()
@@ -130,7 +129,7 @@ struct JSONTokenizer {
 
     @inline(__always)
     private mutating func enter(_ kind: TapeWord.Kind, brace: Int = 1) throws(JSONSyntaxError) {
-        guard depth < Self.deepest else { throw failure(.tooDeep) }
+        guard depth < Self.maximumDepth else { throw failure(.tooDeep) }
         position += brace
         open[depth] = container
         depth &+= 1
@@ -150,13 +149,13 @@ struct JSONTokenizer {
         closing = TapeWord(bits: words[container]).kind == .array ? .closeBracket : .closeBrace
     }
 
-    /// A key and the colon behind it.
+    /// Scans a key and the colon after it.
     @inline(__always)
     private mutating func scanKey() throws(JSONSyntaxError) {
         let key = count
         try scanString()
         let plain = TapeWord.isPlain | TapeWord.isASCII
-        if words[key] & (plain | TapeWord.isLong) != plain { words[container] |= TapeWord.hasOddKeys }
+        if words[key] & (plain | TapeWord.isLong) != plain { words[container] |= TapeWord.hasComplexKeys }
         skipSpace()
         guard position.pointee == .colon else { throw failure(.unexpectedCharacter) }
         position += 1
@@ -176,21 +175,21 @@ struct JSONTokenizer {
             word = load(next)
             stops = bytesThatEndPlainText(in: word)
         }
-        // The zeros behind the text stop here too.
+        // The zero padding after the text stops the loop too.
         let rest = stops.trailingZeroBitCount & ~7
         all |= word & ((1 &<< UInt64(truncatingIfNeeded: rest)) &- 1)
         position = next + (rest >> 3)
         var flags = all & 0x8080_8080_8080_8080 == 0 ? TapeWord.isPlain | TapeWord.isASCII : TapeWord.isPlain
         if position.pointee != .quote {
-            try skipOddText()
+            try skipEscapedText()
             flags = 0
         }
         appendText(.string, flags, from: text)
         position += 1
     }
 
-    /// Goes on to the closing quote of a string with escapes or control characters.
-    private mutating func skipOddText() throws(JSONSyntaxError) {
+    /// Advances to the closing quote of a string with escapes or control characters.
+    private mutating func skipEscapedText() throws(JSONSyntaxError) {
         while position < end {
             switch position.pointee {
             case .quote: return
@@ -243,7 +242,7 @@ struct JSONTokenizer {
         }
     }
 
-    /// The error for what stands at the position.
+    /// Returns the error for the current position.
     @inline(never)
     private func failure(_ reason: JSONSyntaxError.Reason) -> JSONSyntaxError {
         JSONSyntaxError(position < end || reason != .unexpectedCharacter ? reason : .unexpectedEnd, at: position - start)
@@ -254,7 +253,7 @@ struct JSONTokenizer {
     @inline(__always)
     private mutating func appendText(_ kind: TapeWord.Kind, _ flags: UInt64, from text: UnsafePointer<UInt8>) {
         let length = position - text
-        guard length > TapeWord.longestShort else {
+        guard length > TapeWord.maximumInlineLength else {
             append(TapeWord(kind, flags: flags, length: length, offset: text - start))
             return
         }
@@ -279,13 +278,13 @@ struct JSONTokenizer {
     }
 }
 
-/// Eight bytes, the first one lowest.
+/// Loads eight bytes, the first one lowest.
 @inline(__always)
 func load(_ bytes: UnsafePointer<UInt8>) -> UInt64 {
     UInt64(littleEndian: UnsafeRawPointer(bytes).loadUnaligned(as: UInt64.self))
 }
 
-/// The high bit of the first quote, backslash or control character among eight bytes; bits above that one mean nothing.
+/// Sets the high bit of the first quote, backslash or control character among eight bytes; higher bits are undefined.
 @inline(__always)
 private func bytesThatEndPlainText(in word: UInt64) -> UInt64 {
     let ones: UInt64 = 0x0101_0101_0101_0101
@@ -295,7 +294,7 @@ private func bytesThatEndPlainText(in word: UInt64) -> UInt64 {
     return found & (ones &* 0x80)
 }
 
-/// Whether a byte may stand in a number, wherever in it.
+/// Whether a byte can occur in a number, at any position.
 @inline(__always)
 private func isNumeric(_ byte: UInt8) -> Bool {
     switch byte {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import CurlewHTTP
 
-/// An array, element by element. An element that fails stays the next one.
+/// An unkeyed container of an array. After a failed decoding, the same element is next again.
 struct JSONUnkeyedContainer: UnkeyedDecodingContainer {
     private let decoder: JSONValueDecoder
     private var next: Int
@@ -45,7 +45,7 @@ struct JSONUnkeyedContainer: UnkeyedDecodingContainer {
     mutating func decode(_ type: UInt128.Type) throws -> UInt128 { try plain() }
 
     mutating func decode<T: Decodable>(_ type: T.Type) throws -> T {
-        // Arrays of the standard library come here for elements of every type. The casts are between a type and itself.
+        // The standard library's arrays call this for every element type. Each cast is from a type to itself.
         if type == String.self { return unsafeBitCast(try decode(String.self), to: T.self) }
         if type == Int.self { return unsafeBitCast(try decode(Int.self), to: T.self) }
         if type == Double.self { return unsafeBitCast(try decode(Double.self), to: T.self) }
@@ -114,7 +114,7 @@ struct JSONUnkeyedContainer: UnkeyedDecodingContainer {
         JSONValueDecoder(decoder, JSONKey.index(currentIndex), at: try nextIndex(for: type, otherwise: text))
     }
 
-    /// Whether there is a value other than `null`. Goes on behind a `null`, and, as Foundation does, behind the end.
+    /// Whether the next value is present and not `null`. Advances past a `null` and, as Foundation does, past the end.
     private mutating func isPresent() -> Bool {
         guard currentIndex < length else {
             currentIndex += 1

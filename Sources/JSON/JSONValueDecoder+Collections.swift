@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// Arrays of the standard library, filled at once: they would append element by element, asking a container each time.
+/// Arrays, filled in one pass: the standard library's `init(from:)` appends element by element, calling a container for each.
 protocol JSONArray {
     static func decode<T>(from decoder: JSONValueDecoder, as type: T.Type) throws -> T
 }
 
 extension Array: JSONArray where Element: Decodable {
-    /// - Parameter type: the array's type itself.
+    /// - Parameter type: the array type itself.
     static func decode<T>(from decoder: JSONValueDecoder, as type: T.Type) throws -> T {
         let length = decoder.tape.count(at: decoder.index)
-        // No text makes room for much more than it holds: where elements are large, and their text is short, they fail before.
+        // Limits the memory reserved per byte of text: an array of large elements in a short text fails before it is filled.
         guard length <= (decoder.document.length &* 8 + 4096) / Swift.max(1, MemoryLayout<Element>.stride) else {
             return unsafeBitCast(try Self(from: decoder), to: type)
         }
@@ -24,13 +24,13 @@ extension Array: JSONArray where Element: Decodable {
     }
 }
 
-/// Dictionaries with strings for keys, which no key strategy changes.
+/// Dictionaries with `String` keys, which no key strategy converts.
 protocol JSONDictionary {
     static func decode<T>(from decoder: JSONValueDecoder, as type: T.Type) throws -> T
 }
 
 extension Dictionary: JSONDictionary where Key == String, Value: Decodable {
-    /// - Parameter type: the dictionary's type itself.
+    /// - Parameter type: the dictionary type itself.
     static func decode<T>(from decoder: JSONValueDecoder, as type: T.Type) throws -> T {
         let (tape, object) = (decoder.tape, decoder.index)
         guard tape[object].kind == .object else {
@@ -43,7 +43,7 @@ extension Dictionary: JSONDictionary where Key == String, Value: Decodable {
             next = tape.index(after: next)
             let value = try JSONValueDecoder(decoder, JSONKey.name(key), at: next).value(Value.self, in: decoder)
             next = tape.index(after: next)
-            // The first of equal keys counts.
+            // The first of equal keys wins.
             if result[key] == nil { result[key] = value }
         }
         return unsafeBitCast(result, to: type)
@@ -51,9 +51,9 @@ extension Dictionary: JSONDictionary where Key == String, Value: Decodable {
 }
 
 extension JSONValueDecoder {
-    /// An array of plain values.
+    /// Decodes an array of scalars.
     func array<T: JSONPlainValue>(_ type: T.Type) throws -> [T] {
-        guard tape[index].kind == .array else { throw noContainer("unkeyed", [Any].self) }
+        guard tape[index].kind == .array else { throw containerError("unkeyed", [Any].self) }
         let count = tape.count(at: index)
         var values: [T] = []
         values.reserveCapacity(count)

@@ -4,7 +4,7 @@ import CurlewHTTP
 extension JSONValueDecoder {
     // MARK: Numbers
 
-    /// A number, or one of the strings that the options name.
+    /// Returns a number, or the value of one of the strings named by the options.
     @inline(__always)
     func double(at index: Int) throws(ValueFailure) -> Double {
         if let special = options.nonConformingFloats, let value: Double = special.value(of: tape, at: index) { return value }
@@ -20,7 +20,7 @@ extension JSONValueDecoder {
     func decimal() throws -> Decimal {
         do throws(ValueFailure) {
             return try tape.decimal(at: index)
-        } catch .isOfOtherType {
+        } catch .typeMismatch {
             throw DecodingError.typeMismatch(Decimal.self, .init(codingPath: codingPath, debugDescription: ""))
         } catch {
             throw self.error(error, Decimal.self, at: index)
@@ -29,7 +29,7 @@ extension JSONValueDecoder {
 
     // MARK: Strings
 
-    /// A string for a value of another type, which an absent string is said to be.
+    /// Returns the string for a value of another type; a `null` is reported as a missing value of that type.
     private func string(for type: Any.Type) throws -> String {
         do throws(ValueFailure) {
             return try tape.string(at: index)
@@ -61,7 +61,7 @@ extension JSONValueDecoder {
         return data
     }
 
-    /// - Parameter enclosing: the decoder of the type that asks.
+    /// - Parameter enclosing: the decoder of the requesting type.
     func date(in enclosing: JSONValueDecoder) throws -> Date {
         guard tape[index].kind != .null else { throw error(.isNull, Date.self, at: index) }
         switch options.date {
@@ -71,7 +71,7 @@ extension JSONValueDecoder {
         case .custom(let decode): return try decode(self)
         case .iso8601:
             let string = try string(for: Date.self)
-            // Foundation gives the way to the object that the date is in.
+            // Foundation reports the coding path of the object that contains the date.
             guard let date = try? Date.ISO8601FormatStyle().parse(string) else {
                 throw enclosing.corrupted("Expected date string to be ISO8601-formatted.")
             }

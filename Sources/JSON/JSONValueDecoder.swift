@@ -1,15 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 import CurlewHTTP
 
-/// What a type decodes itself from: one value of a text. There is one for the whole text, and one for each value in it that is
-/// of another type than the standard library's plain ones.
+/// The decoder of one value. One is created for the root, and one for each nested value that is not a scalar.
 final class JSONValueDecoder: Decoder {
     let document: JSONDocument
     let tape: JSONTape
     let index: Int
     private let parent: JSONValueDecoder?
     private let key: (any CodingKey)?
-    /// For objects in which keys cannot be found by their bytes; made with the first container.
+    /// Set for objects whose keys can't be compared byte by byte; created with the first container.
     private(set) var names: JSONKeyIndex?
 
     init(_ document: JSONDocument) {
@@ -20,7 +19,7 @@ final class JSONValueDecoder: Decoder {
         key = nil
     }
 
-    /// The decoder of a value in the parent's.
+    /// Creates the decoder of a value nested in the parent's value.
     init(_ parent: JSONValueDecoder, _ key: any CodingKey, at index: Int) {
         document = parent.document
         tape = parent.tape
@@ -46,13 +45,13 @@ final class JSONValueDecoder: Decoder {
     // MARK: Containers
 
     func container<Key: CodingKey>(keyedBy type: Key.Type) throws -> KeyedDecodingContainer<Key> {
-        guard tape[index].kind == .object else { throw noContainer("keyed", [String: Any].self) }
+        guard tape[index].kind == .object else { throw containerError("keyed", [String: Any].self) }
         if names == nil, !options.usesDefaultKeys || !tape.hasPlainKeys(at: index) { names = try JSONKeyIndex(of: self) }
         return KeyedDecodingContainer(JSONKeyedContainer<Key>(self))
     }
 
     func unkeyedContainer() throws -> any UnkeyedDecodingContainer {
-        guard tape[index].kind == .array else { throw noContainer("unkeyed", [Any].self) }
+        guard tape[index].kind == .array else { throw containerError("unkeyed", [Any].self) }
         return JSONUnkeyedContainer(self)
     }
 
@@ -62,16 +61,16 @@ final class JSONValueDecoder: Decoder {
 
     // MARK: Values
 
-    /// The value, unless it is of one of the standard library's plain types.
+    /// Decodes a value that is not a scalar.
     ///
-    /// - Parameter enclosing: the decoder of the type that asks.
+    /// - Parameter enclosing: the decoder of the requesting type.
     func value<T: Decodable>(_ type: T.Type, in enclosing: JSONValueDecoder) throws -> T {
-        // Types whose form the options decide, or that have one of their own in JSON. The casts are between a type and itself.
+        // Types whose format depends on the options, or that have a format of their own. Each cast is from a type to itself.
         if type == Date.self { return unsafeBitCast(try date(in: enclosing), to: T.self) }
         if type == URL.self { return unsafeBitCast(try url(), to: T.self) }
         if type == Data.self { return unsafeBitCast(try data(), to: T.self) }
         if type == Decimal.self { return unsafeBitCast(try decimal(), to: T.self) }
-        // The same as without, but for the speed.
+        // Optimizations with the same results.
         if type == [String].self { return unsafeBitCast(try array(String.self), to: T.self) }
         if type == [Int].self { return unsafeBitCast(try array(Int.self), to: T.self) }
         if type == [Double].self { return unsafeBitCast(try array(Double.self), to: T.self) }
@@ -85,7 +84,7 @@ final class JSONValueDecoder: Decoder {
     // MARK: Failures
 
     @inline(never)
-    func noContainer(_ kind: String, _ type: Any.Type) -> DecodingError {
+    func containerError(_ kind: String, _ type: Any.Type) -> DecodingError {
         guard tape[index].kind == .null else { return mismatch(type, at: index, path: codingPath) }
         return .valueNotFound(
             type,
@@ -97,12 +96,12 @@ final class JSONValueDecoder: Decoder {
             type, .init(codingPath: path, debugDescription: "Expected to decode \(type) but found \(tape.name(at: index)) instead."))
     }
 
-    /// The error that says why a value in this one's, or this one's itself if there is no key, is no value of the type.
+    /// Returns the error for a value nested under `key`, or for this decoder's own value without a key.
     @inline(never)
     func error(_ failure: ValueFailure, _ type: Any.Type, at index: Int, key: (any CodingKey)? = nil) -> any Error {
         let path = codingPath + (key.map { [$0] } ?? [])
         switch failure {
-        case .isOfOtherType: return mismatch(type, at: index, path: path)
+        case .typeMismatch: return mismatch(type, at: index, path: path)
         case .invalid(let error): return error
         case .isNull:
             return DecodingError.valueNotFound(

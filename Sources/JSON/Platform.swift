@@ -4,15 +4,15 @@
 import CurlewHTTP
 
 #if canImport(Darwin)
-/// The date that Darwin's `formatted` strategy makes of a string; `nil` for a string that it does not take.
+/// Parses a date by Darwin's `formatted` strategy; `nil` if the string does not match.
 ///
-/// Linux has no such case: `formatted` is a `custom` one there.
+/// Linux has no such case: `formatted` is a `custom` strategy there.
 func date(of string: String, by strategy: JSONDecoder.DateDecodingStrategy) -> Date? {
     guard case .formatted(let formatter) = strategy else { return nil }
     return formatter.date(from: string)
 }
 #else
-/// Linux has no strategy besides those that are decoded by name.
+/// Returns `nil`: on Linux, all strategies are handled by name.
 func date(of string: String, by strategy: JSONDecoder.DateDecodingStrategy) -> Date? {
     nil
 }

@@ -4,7 +4,7 @@ import CurlewJSON
 import Foundation
 import Testing
 
-/// What decoding came to, in a form that tells all that callers can see.
+/// The outcome of a decoding, with everything a caller can observe.
 enum Outcome: Equatable {
     case value(String)
     case failure(kind: String, path: [String], text: String)
@@ -30,7 +30,7 @@ enum Outcome: Equatable {
         return .failure(kind: kind, path: path, text: context.debugDescription)
     }
 
-    /// A text that equal values share and different ones don't: dictionaries are sorted, and zeros have signs.
+    /// A description that equal values share and different values do not: dictionaries are sorted, and zeros keep their signs.
     private static func canonical(_ value: Any) -> String {
         if let string = value as? String { return string.unicodeScalars.map { String($0.value, radix: 16) }.joined(separator: " ") }
         if let data = value as? Data { return data.base64EncodedString() }
@@ -42,7 +42,7 @@ enum Outcome: Equatable {
     }
 }
 
-/// The options both decoders are given.
+/// The options for both decoders.
 struct Options: Sendable {
     var date = JSONDecoder.DateDecodingStrategy.deferredToDate
     var data = JSONDecoder.DataDecodingStrategy.base64
@@ -69,13 +69,13 @@ struct Options: Sendable {
         decoder.keyDecodingStrategy = keys
         decoder.nonConformingFloatDecodingStrategy = floats
         decoder.userInfo = userInfo
-        // Setting it, even to false, shows in the decoder's userInfo.
+        // Setting it, even to false, adds an entry to the decoder's userInfo.
         if assumesTopLevelDictionary { decoder.assumesTopLevelDictionary = true }
         return decoder
     }
 }
 
-/// Records an issue unless both decoders come to the same.
+/// Records an issue unless both decoders have the same outcome.
 func compare<T: Decodable>(
     _ type: T.Type, _ json: Data, fast: FastJSONDecoder, foundation: JSONDecoder, sourceLocation: SourceLocation = #_sourceLocation
 ) {
@@ -83,10 +83,10 @@ func compare<T: Decodable>(
     let actual = Outcome.of(type) { try fast.decode(type, from: json) }
     guard actual != expected else { return }
     let text = String(decoding: json.prefix(300), as: UTF8.self)
-    Issue.record("\(type) of \(text)\nis       \(actual)\nshall be \(expected)", sourceLocation: sourceLocation)
+    Issue.record("\(type) of \(text)\nactual:   \(actual)\nexpected: \(expected)", sourceLocation: sourceLocation)
 }
 
-/// Records an issue unless both decoders come to the same for each of the texts.
+/// Records an issue unless both decoders have the same outcome for each of the texts.
 func compare<T: Decodable>(
     _ type: T.Type, _ texts: [String], _ options: Options = Options(), sourceLocation: SourceLocation = #_sourceLocation
 ) {

@@ -4,7 +4,7 @@ import CurlewJSON
 import Foundation
 import Testing
 
-/// Every type with every text, in every place: `FastJSONDecoder` comes to what `JSONDecoder` comes to.
+/// Decodes every type from every text at every position: `FastJSONDecoder` has the outcome of `JSONDecoder`.
 @Suite(.timeLimit(.minutes(1)))
 struct ConformanceTests {
     static let numbers = [
@@ -87,8 +87,8 @@ struct ConformanceTests {
         for type in Self.compound where group != "others" { compare(type, Array(texts.prefix(12)).map { "[\($0)]" } + texts.prefix(12)) }
     }
 
-    @Test func `dictionaries, where Foundation has an order`() {
-        // It goes through keys in the order of their hashes, so that of several failures any may be the first.
+    @Test func `dictionaries with one failure`() {
+        // Foundation visits keys in hash order, so with several failures any of them may be reported first.
         let texts = Self.others.filter { $0.split(separator: ":").count <= 2 }
         for type in Self.dictionaries {
             everywhere(type, texts)

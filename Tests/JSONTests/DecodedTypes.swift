@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import Foundation
 
-// Types that ask their decoder in all the ways there are.
+// Types that call every method of their decoders.
 
 struct Box<T: Decodable>: Decodable { var v: T }
 
@@ -15,7 +15,7 @@ struct Single<T: Decodable>: Decodable {
     }
 }
 
-/// An element, one that may be missing, one more, and one behind the end.
+/// Decodes an element, an optional one, another one, and one past the end.
 struct Unkeyed<T: Decodable>: Decodable {
     var values: [T?] = []
     var indices: [Int] = []
@@ -61,7 +61,7 @@ final class Derived: Base {
     }
 }
 
-/// Goes down as far as the text does.
+/// Decodes to the depth of the text.
 indirect enum Tree: Decodable {
     case leaf
     case number(Double)
@@ -85,7 +85,7 @@ struct AnyKey: CodingKey {
     init(_ name: String) { stringValue = name }
 }
 
-/// Writes down what containers tell of themselves.
+/// Records what containers report.
 struct Explorer: Decodable {
     var notes: [String] = []
     init(from decoder: any Decoder) throws {
@@ -126,7 +126,7 @@ struct Explorer: Decodable {
     private mutating func note(_ text: String) { notes.append(text) }
 }
 
-/// What containers do at and behind their end.
+/// Records what containers do at and past their end.
 struct Steps: Decodable {
     var notes: [String] = []
     init(from decoder: any Decoder) throws {
@@ -149,7 +149,7 @@ struct Steps: Decodable {
     }
 }
 
-/// Asks for keys again and again, and for missing ones in between.
+/// Asks for the same keys repeatedly, with missing ones in between.
 struct Peeker: Decodable {
     var notes: [String] = []
     init(from decoder: any Decoder) throws {
@@ -173,7 +173,7 @@ struct Kelvin: Decodable {
     enum CodingKeys: String, CodingKey { case k = "K" }
 }
 
-/// Catches `DecodingError` where broken JSON must not be mistaken for one.
+/// Catches `DecodingError`, to show that malformed JSON is not reported as one.
 struct Catcher: Decodable {
     var note = ""
     enum CodingKeys: String, CodingKey { case a, b }
@@ -187,7 +187,7 @@ struct Catcher: Decodable {
     }
 }
 
-/// Keeps its container and uses it after it has used others.
+/// Stores its container and uses it after other containers.
 struct Late: Decodable {
     var notes: [Int] = []
     init(from decoder: any Decoder) throws {

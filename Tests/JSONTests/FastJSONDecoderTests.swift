@@ -7,12 +7,12 @@ import Testing
 
 @Suite(.timeLimit(.minutes(1)))
 struct FastJSONDecoderTests {
-    @Test func `stands in for other decoders of bytes`() throws {
+    @Test func `conforms to DataDecoder`() throws {
         let decoders: [any DataDecoder] = [JSONDecoder(), FastJSONDecoder()]
         for decoder in decoders { #expect(try decoder.decode([Int].self, from: Data("[1, 2]".utf8)) == [1, 2]) }
     }
 
-    @Test func `tells where the text is broken`() {
+    @Test func `malformed text is located by line and column`() {
         let text = Data("{\n  \"a\": 1,\n  \"b\": x\n}".utf8)
         #expect {
             try FastJSONDecoder().decode([String: Int].self, from: text)
@@ -22,7 +22,7 @@ struct FastJSONDecoderTests {
         }
     }
 
-    /// Foundation 6.3 takes the exponent's digits for the number's, and rejects these as too small.
+    /// Foundation 6.3 mistakes the exponent's digits for the number's and rejects these as too small.
     @Test(arguments: ["0e5", "-0.000e9", "0E-400", "0e999999999999999999999"])
     func `zero is zero with any exponent`(_ text: String) throws {
         #expect(try FastJSONDecoder().decode(Double.self, from: Data(text.utf8)) == 0)
@@ -30,10 +30,10 @@ struct FastJSONDecoderTests {
     }
 
     @Test(arguments: [1, 512, 513, 100_000])
-    func `texts are 512 deep at most`(_ depth: Int) {
+    func `nesting is limited to 512 levels`(_ depth: Int) {
         let texts = [
             String(repeating: "[", count: depth) + String(repeating: "]", count: depth),
-            // Foundation 6.3 traps if nothing follows the 513th bracket.
+            // Foundation 6.3 traps if the text ends after the 513th bracket.
             String(repeating: "[", count: depth) + " ",
             String(repeating: #"{"a":"#, count: depth) + "1" + String(repeating: "}", count: depth),
             String(repeating: #"{"a":["#, count: depth / 2) + String(repeating: "]}", count: depth / 2),
@@ -61,7 +61,7 @@ struct FastJSONDecoderTests {
         }
     }
 
-    /// Their length does not fit beside their offset.
+    /// Strings whose length does not fit into 24 bits.
     @Test func `strings of many megabytes`() throws {
         let long = String(repeating: "x", count: 17 << 20)
         let array = try FastJSONDecoder().decode(Mixed.self, from: Data(#"["\#(long)", 1]"#.utf8))
@@ -69,7 +69,7 @@ struct FastJSONDecoderTests {
         #expect(try FastJSONDecoder().decode(Two.self, from: Data(#"{"\#(long)": [], "a": 1, "b": 2}"#.utf8)).b == 2)
     }
 
-    /// No memory is taken for many large elements of little text.
+    /// A short text reserves no memory for many large elements.
     @Test func `arrays of large elements`() {
         let text = "[" + String(repeating: "1,", count: 5000)
         compare([Large].self, [text + "2]", text + "null]", text + #""x"]"#])
@@ -92,7 +92,7 @@ struct FastJSONDecoderTests {
         }
     }
 
-    @Test func `a decoder that was kept still decodes`() throws {
+    @Test func `a stored decoder still decodes`() throws {
         struct Keeper: Decodable {
             let decoder: any Decoder
             init(from decoder: any Decoder) { self.decoder = decoder }
@@ -104,7 +104,7 @@ struct FastJSONDecoderTests {
         #expect(try container.decode([Int].self, forKey: AnyKey("b")) == [2])
     }
 
-    @Test func `every Double and Float comes back`() throws {
+    @Test func `Double and Float values round-trip`() throws {
         var random = SplitMix(state: 1)
         let doubles = (0..<2000).map { _ in Double(bitPattern: random.next()) }.filter(\.isFinite)
         #expect(try FastJSONDecoder().decode([Double].self, from: Data("\(doubles)".utf8)) == doubles)

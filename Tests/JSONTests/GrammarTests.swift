@@ -4,10 +4,10 @@ import CurlewJSON
 import Foundation
 import Testing
 
-/// What is JSON by RFC 8259 and what is not, said by this table rather than by another decoder.
+/// What is and is not JSON by RFC 8259, defined by this table rather than by another decoder.
 @Suite(.timeLimit(.minutes(1)))
 struct GrammarTests {
-    /// Looks at everything there is.
+    /// Decodes every value of the text.
     private enum Value: Decodable {
         case value
 
@@ -43,10 +43,10 @@ struct GrammarTests {
         #""""#, #""a""#, #""\"\\\/\b\f\n\r\t\u0000\uabCD""#, #""\ud834\udd1e""#, "\"\u{7f}\u{80}\u{2028}\u{FFFF}\u{10FFFF}\"", "[]", "[ ]",
         "[null]", "[1,[2,{}]]", " [1 , 2 ] ",
         "{}", "{ }", #"{"":0}"#, #"{"a":1,"b":[],"c":{"d":null}}"#, #"{ "a" : 1 , "a" : 2 }"#, "\t\r\n 1\t\r\n ",
-        // Not in the RFC, but Foundation takes it.
+        // Not in the RFC, but accepted by Foundation.
         "[1,]", #"{"a":1,}"#, "[[],]",
     ])
-    func `is JSON`(_ text: String) throws {
+    func `valid JSON`(_ text: String) throws {
         _ = try FastJSONDecoder().decode(Value.self, from: Data(text.utf8))
     }
 
@@ -61,7 +61,7 @@ struct GrammarTests {
         #""\udc00""#, #""\ud800x""#, "\"\n\"", "\"\t\"", "\"\u{0}\"",
         "\"\u{1f}\"", "'a'", "/**/1", "1//", "#1", "[1\u{a0}]", "\u{b}1", "\u{0}", "12\u{0}", "\u{FEFF}\u{FEFF}1",
     ])
-    func `is no JSON`(_ text: String) {
+    func `invalid JSON`(_ text: String) {
         #expect {
             try FastJSONDecoder().decode(Value.self, from: Data(text.utf8))
         } throws: { error in
@@ -76,7 +76,7 @@ struct GrammarTests {
             [0xF4, 0x90, 0x80, 0x80], [0xF5, 0x80, 0x80, 0x80],
             [0xFE], [0xFF], [0xE2, 0x28, 0xA1], [0xF0, 0x9F, 0x98], [0xC3, 0xA9, 0xC3],
         ] as [[UInt8]])
-    func `is no UTF-8`(_ bytes: [UInt8]) {
+    func `invalid UTF-8`(_ bytes: [UInt8]) {
         for prefix in ["", "plain text before it", #"\n"#] {
             let text = Data(#"["\#(prefix)"#.utf8) + bytes + Data(#"", 1]"#.utf8)
             #expect(throws: DecodingError.self) { try FastJSONDecoder().decode(Value.self, from: text) }

@@ -5,7 +5,7 @@ import CurlewTestSupport
 import Foundation
 import Testing
 
-/// Texts with accidents: both decoders come to the same, and nothing traps.
+/// Mutated texts: both decoders have the same outcome, and neither traps.
 @Suite(.timeLimit(.minutes(1)))
 struct MutationTests {
     private struct Item: Decodable {
@@ -24,7 +24,7 @@ struct MutationTests {
         Array("\"\\{}[]:,0123456789-+.eE \n\ttrufalsn\u{1}".utf8) + [0, 0x80, 0xC3, 0xED, 0xA0, 0xF0, 0x9F, 0xFF]
 
     @Test(arguments: [1, 2, 3, 4] as [UInt64])
-    func `changed texts`(_ seed: UInt64) {
+    func `mutated texts`(_ seed: UInt64) {
         var random = SplitMix(state: seed)
         let (fast, foundation) = (Options().fast, Options().foundation)
         for _ in 0..<1500 {
@@ -37,7 +37,7 @@ struct MutationTests {
         }
     }
 
-    /// One accident: a byte changed, put in, taken out or swapped, a piece taken out or doubled, the end cut off.
+    /// Applies one mutation: a byte changed, inserted, removed or swapped, a range removed or doubled, or the end truncated.
     private static func mutate(_ text: inout [UInt8], _ random: inout SplitMix) {
         guard let index = text.indices.randomElement(using: &random) else { return }
         let end = min(text.count, index + Int.random(in: 1...12, using: &random))

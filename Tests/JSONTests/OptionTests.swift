@@ -4,7 +4,7 @@ import CurlewJSON
 import Foundation
 import Testing
 
-/// The strategies, each with what it is for and with what it cannot take.
+/// Each strategy with valid and invalid input.
 @Suite(.timeLimit(.minutes(1)))
 struct OptionTests {
     private struct Timed: Decodable { var at: Date, by: [Date]?, of: [String: Date]? }
@@ -51,7 +51,7 @@ struct OptionTests {
         }
     }
 
-    @Test func `numbers that JSON does not have`() {
+    @Test func `non-conforming floats`() {
         let texts = [
             #""inf""#, #""-inf""#, #""nan""#, #""infi""#, #""""#, #""\u0069nf""#, "1", "1e400", "null", "true", #""1""#, "[]",
             #""unendlich ∞""#,
@@ -87,7 +87,7 @@ struct OptionTests {
         compare(
             Names.self,
             [#"{"first_name":"x","last_name_":"y","_id":1}"#, #"{"first_name":1}"#, #"{"firstName":"x","first_name":"y"}"#, "{}"], options)
-        // Dictionaries keep their keys, at every depth.
+        // Dictionaries keep their keys at every depth.
         compare(
             Box<[String: Int]>.self, [#"{"v":{"a_b":1}}"#, #"{"v":{"a_b":null}}"#, #"{"v":null}"#, #"{"v":[]}"#, #"{"v":{"a":1,"a":2}}"#],
             options)
@@ -98,7 +98,7 @@ struct OptionTests {
         compare([Int: String].self, [#"{"1":"x"}"#, #"{"1_2":"x"}"#], options)
     }
 
-    @Test func `keys of one's own making`() {
+    @Test func `custom keys`() {
         let options = Options(keys: .custom { path in AnyKey((path.last?.stringValue ?? "?").uppercased() + "\(path.count)") })
         struct Upper: Decodable {
             var A1: Int, B1: [Inner]?
@@ -134,7 +134,7 @@ struct OptionTests {
             [0xEF, 0xBB, 0xBF], [0xFE, 0xFF], [0xFF, 0xFE], [0, 0, 0xFE, 0xFF], [0xFF, 0xFE, 0, 0], [0xFE, 0xFF, 0, 0],
         ]
         inputs += marks.flatMap { mark in inputs.map { Data(mark) + $0 } } + marks.map { Data($0) }
-        // Cut and broken ones.
+        // Truncated and malformed input.
         inputs +=
             inputs.filter { !$0.isEmpty }.map { $0.dropLast() } + [
                 Data([0x31, 0]), Data([0, 0x31]), Data([0]), Data([0xD8, 0, 0xD8, 0]), Data([0x5B, 0, 0, 0xD8, 0x5D, 0]),

@@ -7,7 +7,7 @@ import Dispatch
 import Foundation
 import Testing
 
-/// The decoder where requests take one.
+/// The decoder, passed to requests.
 @Suite(.timeLimit(.minutes(1)))
 struct RequestDecodingTests {
     private struct User: Decodable, Equatable, Sendable { var firstName: String }
@@ -34,14 +34,14 @@ struct RequestDecodingTests {
         #expect(user == User(firstName: "Ada"))
     }
 
-    @Test func `hands a decoded value to a handler`() async {
+    @Test func `passes a decoded value to a handler`() async {
         let response = await withTrackedContinuation { continuation in
             manager.request(server.url("/user")).responseDecodable(of: User.self, decoder: decoder) { continuation.resume(returning: $0) }
         }
         #expect(response.value == User(firstName: "Ada"))
     }
 
-    @Test func `keeps the decoder's error`() async {
+    @Test func `reports the decoder's error`() async {
         let response = await manager.request(server.url("/broken")).serializingDecodable(User.self, decoder: decoder).response
         guard case .responseSerializationFailed(reason: .decodingFailed(error: let error)) = response.error as? CurlewError else {
             Issue.record("not a failed decoding: \(String(describing: response.error))")
