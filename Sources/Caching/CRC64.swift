@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// The cyclic redundancy check of the xz format, 64 bits wide: it finds every change of up to 64 bits in a row, and misses one of 2⁶⁴
+/// The 64-bit cyclic redundancy check of the xz format: it detects every burst of errors up to 64 bits long, and misses one in 2⁶⁴ of all
 /// others.
 struct CRC64 {
-    /// Eight tables of 256: eight bytes are taken at a time.
+    /// Eight tables of 256 entries, to process eight bytes at a time.
     private static let tables: [UInt64] = {
         var tables = [UInt64](repeating: 0, count: 8 * 256)
         for byte in 0..<256 {
@@ -18,7 +18,7 @@ struct CRC64 {
 
     private var state = ~UInt64(0)
 
-    /// The check of all bytes so far.
+    /// The checksum of all bytes so far.
     var value: UInt64 { ~state }
 
     mutating func update(_ bytes: UnsafeRawBufferPointer) {
@@ -43,7 +43,7 @@ struct CRC64 {
         data.withUnsafeBytes { update($0) }
     }
 
-    static func check(of data: Data) -> UInt64 {
+    static func checksum(of data: Data) -> UInt64 {
         var crc = CRC64()
         crc.update(data)
         return crc.value

@@ -3,14 +3,15 @@ import CurlewHTTP
 
 /// The XDG Base Directory Specification, 0.8.
 enum XDG {
-    /// The base of a user's caches: `$XDG_CACHE_HOME` if that is an absolute path, as relative ones are to be ignored, else `~/.cache`.
+    /// The base directory of a user's caches: `$XDG_CACHE_HOME` if it is an absolute path, as relative ones must be ignored; otherwise
+    /// `~/.cache`.
     static func cacheDirectory(in environment: [String: String]) -> URL? {
         if let path = environment["XDG_CACHE_HOME"], path.hasPrefix("/") { return URL(fileURLWithPath: path, isDirectory: true) }
         let home = environment["HOME"].flatMap { $0.hasPrefix("/") ? $0 : nil } ?? registeredHome
         return home.map { URL(fileURLWithPath: $0, isDirectory: true).appendingPathComponent(".cache", isDirectory: true) }
     }
 
-    /// The home that the system's list of users knows.
+    /// The home directory from the system's user database.
     private static var registeredHome: String? {
         var (entry, result) = (passwd(), UnsafeMutablePointer<passwd>?.none)
         var buffer = [CChar](repeating: 0, count: 16 << 10)
@@ -19,7 +20,7 @@ enum XDG {
     }
 }
 
-/// The directory tagging standard for caches: backup programs leave out what is in a directory with this file.
+/// The Cache Directory Tagging Standard: backup programs skip a directory that contains this file.
 enum CacheDirectoryTag {
     static let name = "CACHEDIR.TAG"
     static let text = """
@@ -29,7 +30,7 @@ enum CacheDirectoryTag {
 
         """
 
-    /// Puts the tag into a directory that has none. That it can't be put there harms nobody.
+    /// Writes the tag into a directory that has none. A failure is ignored, because the cache works without the tag.
     static func put(into directory: String) {
         guard let file = Descriptor(directory + "/" + name, O_WRONLY | O_CREAT | O_EXCL) else { return }
         try? file.write(Data(text.utf8))
@@ -37,13 +38,13 @@ enum CacheDirectoryTag {
 }
 
 extension DiskCacheStorage {
-    /// The directory for a cache of this program: `~/.cache/PROGRAM/NAME`, or what `$XDG_CACHE_HOME` says in place of `~/.cache`; on
+    /// Returns the default directory for a cache of this program: `~/.cache/PROGRAM/NAME`, where `$XDG_CACHE_HOME` replaces `~/.cache`; on
     /// macOS in the user's `Library/Caches`.
     ///
     /// - Parameters:
     ///   - name: the name of the cache: one or more path components.
-    ///   - program: by default the name of the running program's file.
-    /// - Returns: a directory that need not exist; of the system's temporary directory for a user without a home.
+    ///   - program: by default the name of the running executable.
+    /// - Returns: a directory that need not exist; within the system's temporary directory for a user without a home.
     public static func defaultDirectory(named name: String, program: String? = nil) -> URL {
         let base = userCacheDirectory ?? FileManager.default.temporaryDirectory
         return base.appendingPathComponent(program ?? programName, isDirectory: true).appendingPathComponent(name, isDirectory: true)

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 import CurlewHTTP
 
-/// The files of a store on disk: their names, the lock that stores of all processes share, and the size that they share with it.
+/// The files of a disk store: their names, the lock shared by the stores of all processes, and the total size kept in the lock file.
 struct CacheFiles: Sendable {
-    /// A file of an entry.
+    /// The file of an entry.
     struct File {
         let path: String
         let size: Int64
@@ -14,15 +14,15 @@ struct CacheFiles: Sendable {
         }
     }
 
-    /// What is in the directory.
+    /// The contents of the directory.
     struct Contents {
         let files: [File]
         var total: Int64 { files.reduce(0) { $0 + $1.size } }
     }
 
-    /// The size of all entries, as it stands in the file that is locked.
-    final class Accounts {
-        /// `nil` if it is not known. Written at once, so that who is killed leaves what was set last.
+    /// The total size of all entries, as recorded in the lock file.
+    final class SizeRecord {
+        /// `nil` if unknown. Written immediately, so that a killed process leaves the value set last.
         var total: Int64? {
             didSet {
                 if let file, total != oldValue { CacheFiles.write(total, file) }
@@ -30,37 +30,37 @@ struct CacheFiles: Sendable {
         }
         private let file: Descriptor?
 
-        /// - Parameter file: locked; without one the size is not kept.
+        /// - Parameter file: locked; without a file the size is not recorded.
         fileprivate init(_ file: Descriptor?) {
             self.file = file
             total = file.flatMap { CacheFiles.readTotal($0) }
         }
     }
 
-    /// How long others are waited for: who holds the lock may have been stopped.
-    private let patience: Duration
-    private static let newPrefix = ".new-"
+    /// How long to wait for the lock, as the process holding it may be suspended.
+    private let lockTimeout: Duration
+    private static let temporaryPrefix = ".new-"
 
     private let directory: String
     private let entries: String
-    /// Keeps this store's threads from waiting for each other by asking again and again. Says whether others are to be waited for.
-    private let isPatient = Lock(true)
+    /// Whether to wait for the lock; false after a timeout. The `Lock` keeps this store's threads from polling the file lock concurrently.
+    private let waitsForLock = Lock(true)
 
-    init(directory: String, patience: Duration) {
-        self.patience = patience
+    init(directory: String, lockTimeout: Duration) {
+        self.lockTimeout = lockTimeout
         self.directory = directory
         entries = directory + "/v\(EntryHead.version)"
     }
 
     func path(of key: CacheKey) -> String { entries + "/" + key.digest }
 
-    private static func isName(_ name: String) -> Bool {
+    private static func isEntryName(_ name: String) -> Bool {
         name.utf8.count == 64 && name.utf8.allSatisfy { (0x30...0x39).contains($0) || (0x61...0x66).contains($0) }
     }
 
-    // MARK: Looking
+    // MARK: Queries
 
-    /// The size of a file; 0 if there is none.
+    /// Returns the size of a file; 0 if it doesn't exist.
     func size(of path: String) -> Int64 {
         var status = stat()
         return lstat(path, &status) == 0 && status.st_mode & S_IFMT == S_IFREG ? Int64(status.st_size) : 0
@@ -71,23 +71,23 @@ struct CacheFiles: Sendable {
         return lstat(path, &status) == 0 && status.st_mode & S_IFMT == S_IFDIR
     }
 
-    /// All entries there are. Removes the new files of those who have not lived to rename them. With the lock held.
+    /// Returns all entries. Removes temporary files whose writers have died. Called inside ``withLock(creating:_:)``.
     func scan() throws -> Contents {
         let names: [String]
         do {
             names = try FileManager.default.contentsOfDirectory(atPath: entries)
         } catch {
-            // It may be there a moment later: what counts is that it was not.
+            // The directory may be created a moment later; it is empty as of now.
             if (error as? CocoaError)?.code == .fileReadNoSuchFile || access(entries, F_OK) != 0 { return Contents(files: []) }
             throw error
         }
         var files: [File] = []
         for name in names {
             let path = entries + "/" + name
-            if name.hasPrefix(Self.newPrefix) {
-                // Locked as long as somebody writes it.
+            if name.hasPrefix(Self.temporaryPrefix) {
+                // Writers hold a lock on their temporary files.
                 if let file = Descriptor(path, O_RDONLY), file.lock() { unlink(path) }
-            } else if Self.isName(name) {
+            } else if Self.isEntryName(name) {
                 var status = stat()
                 guard lstat(path, &status) == 0, status.st_mode & S_IFMT == S_IFREG else { continue }
                 files.append(File(path: path, size: Int64(status.st_size), used: status.modified))
@@ -96,27 +96,27 @@ struct CacheFiles: Sendable {
         return Contents(files: files)
     }
 
-    // MARK: Changing
+    // MARK: Changes
 
-    /// Runs `body` alone among all stores of the directory, with the size as it is known, and keeps what that has become.
+    /// Runs `body` with exclusive access to the directory among all stores, passing the recorded total size, and records its new value.
     ///
-    /// Who can't get the lock in time, or on a file system without locks, goes on without: then the size is counted anew.
-    /// Files are whole either way.
+    /// If the lock can't be acquired in time, or the file system has no locks, `body` runs without it and the total size is recounted.
+    /// Files are always complete, with or without the lock.
     ///
-    /// - Parameter making: whether the directory is made if it is not there.
-    func withLock<Value>(making: Bool, _ body: (Accounts) throws -> Value) throws -> Value {
-        try isPatient.withLock { isPatient in
-            guard let file = try openLock(making: making) else { return try body(Accounts(nil)) }
-            isPatient = lock(file, for: isPatient ? patience : .zero)
-            return try body(Accounts(isPatient ? file : nil))
+    /// - Parameter creating: whether to create the directory if it doesn't exist.
+    func withLock<Value>(creating: Bool, _ body: (SizeRecord) throws -> Value) throws -> Value {
+        try waitsForLock.withLock { waitsForLock in
+            guard let file = try openLock(creating: creating) else { return try body(SizeRecord(nil)) }
+            waitsForLock = lock(file, for: waitsForLock ? lockTimeout : .zero)
+            return try body(SizeRecord(waitsForLock ? file : nil))
         }
     }
 
-    private func openLock(making: Bool) throws -> Descriptor? {
+    private func openLock(creating: Bool) throws -> Descriptor? {
         let path = entries + "/.lock"
-        if let file = Descriptor(path, O_RDWR | (making ? O_CREAT : 0)) { return file }
+        if let file = Descriptor(path, O_RDWR | (creating ? O_CREAT : 0)) { return file }
         switch errno {
-        case ENOENT where making, ENOTDIR where making:
+        case ENOENT where creating, ENOTDIR where creating:
             try makeDirectory()
             return Descriptor(path, O_RDWR | O_CREAT)
         case ELOOP, EISDIR, ENXIO:
@@ -126,8 +126,8 @@ struct CacheFiles: Sendable {
         }
     }
 
-    private func lock(_ file: Descriptor, for patience: Duration) -> Bool {
-        let end = ContinuousClock.now + patience
+    private func lock(_ file: Descriptor, for timeout: Duration) -> Bool {
+        let end = ContinuousClock.now + timeout
         while !file.lock() {
             guard errno == EWOULDBLOCK || errno == EINTR, ContinuousClock.now < end else { return false }
             usleep(500)
@@ -142,28 +142,28 @@ struct CacheFiles: Sendable {
         CacheDirectoryTag.put(into: directory)
     }
 
-    /// Makes a new file, has it written, and then put in its place; it is gone afterwards, whatever happens.
+    /// Creates a temporary file, fills it with `write` and moves it into place with `place`. The temporary file is always removed.
     ///
-    /// - Returns: what `place` says.
-    func withNewFile(
+    /// - Returns: the result of `place`.
+    func withTemporaryFile(
         write: (Descriptor, String) throws(SystemError) -> Void, place: (String) throws -> Bool
     ) throws -> Bool {
-        let (file, path) = try makeNewFile()
+        let (file, path) = try makeTemporaryFile()
         defer { unlink(path) }
         do {
             try write(file, path)
         } catch {
             throw FileError.writing(path, error.code)
         }
-        // Open, and so locked, until it is in its place.
+        // Still open, and therefore locked, until it is in place.
         return try withExtendedLifetime(file) { try place(path) }
     }
 
-    /// A file that nobody takes for one of the dead.
-    private func makeNewFile() throws -> (file: Descriptor, path: String) {
+    /// Creates a temporary file that is locked, so that no store removes it as abandoned.
+    private func makeTemporaryFile() throws -> (file: Descriptor, path: String) {
         var path = ""
         for _ in 0..<100 {
-            path = entries + "/" + Self.newPrefix + UUID().uuidString
+            path = entries + "/" + Self.temporaryPrefix + UUID().uuidString
             let flags = O_WRONLY | O_CREAT | O_EXCL
             var opened = Descriptor(path, flags)
             if opened == nil, errno == ENOENT || errno == ENOTDIR {
@@ -171,18 +171,18 @@ struct CacheFiles: Sendable {
                 opened = Descriptor(path, flags)
             }
             guard let file = opened else { throw FileError.writing(path, errno) }
-            // Who has swept between these lines holds the lock, or has removed the file. Other file systems may have no locks at all.
+            // A store scanning between these two lines holds the lock or has removed the file. Some file systems have no locks at all.
             if file.lock() || errno != EWOULDBLOCK, file.status.map({ $0.st_nlink > 0 }) ?? true { return (file, path) }
             unlink(path)
         }
         throw FileError.writing(path, EAGAIN)
     }
 
-    /// Removes what lies in an entry's place and is none, unless somebody has put another there.
+    /// Removes the invalid file in an entry's place, unless it has been replaced since.
     ///
-    /// - Parameter seen: what was found there; `nil` for what is no plain file.
-    func removeForeign(_ path: String, seen: stat?) throws {
-        try withLock(making: false) { accounts in
+    /// - Parameter seen: the status of the invalid file; `nil` if it was not a regular file.
+    func removeInvalid(_ path: String, seen: stat?) throws {
+        try withLock(creating: false) { record in
             var status = stat()
             guard lstat(path, &status) == 0 else { return }
             if let seen {
@@ -190,18 +190,18 @@ struct CacheFiles: Sendable {
             } else if status.st_mode & S_IFMT == S_IFREG {
                 return
             }
-            // Its size may have changed since it was counted.
-            accounts.total = nil
+            // The file's size may have changed since it was counted.
+            record.total = nil
             removeTree(path)
         }
     }
 
-    /// Removes a file, or a directory with all that is in it. What can't be removed stays.
+    /// Removes a file, or a directory and its contents. Failures are ignored.
     func removeTree(_ path: String) {
         if unlink(path) != 0 { try? FileManager.default.removeItem(atPath: path) }
     }
 
-    // MARK: The size
+    // MARK: Total size
 
     private static let totalMagic: UInt64 = 0x314C_4154_4F54_4C43  // "CLTOTAL1"
 
@@ -220,7 +220,7 @@ struct CacheFiles: Sendable {
         do {
             try file.write(bytes)
         } catch {
-            // What can't be written is not to be believed.
+            // A partially written size must not be trusted.
             file.truncate()
         }
     }

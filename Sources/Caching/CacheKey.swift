@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 import CurlewHTTP
 
-/// What an entry of a cache is found by: some texts, in their order.
+/// The key of a cache entry: an ordered list of strings.
 ///
-/// Two keys are equal if they have the same texts, byte by byte. How texts are divided counts: `("a", "bc")` is another key than
-/// `("ab", "c")`.
+/// Keys are equal if their strings are equal, byte by byte. The boundaries are significant: `("a", "bc")` and `("ab", "c")` are different
+/// keys.
 public struct CacheKey: Sendable, Hashable {
-    /// The texts, each in UTF-8 behind its length in bytes (`5:hello,`), so that no two lists of texts give the same.
+    /// The strings in UTF-8, each preceded by its length in bytes (`5:hello,`), so that different lists have different bytes.
     public let bytes: Data
 
-    /// Makes a key of texts.
+    /// Creates a key of strings.
     public init(_ parts: String...) {
         self.init(parts)
     }
 
-    /// Makes a key of texts.
+    /// Creates a key of strings.
     public init(_ parts: [String]) {
         var bytes = Data()
         for part in parts {
@@ -25,6 +25,6 @@ public struct CacheKey: Sendable, Hashable {
         self.bytes = bytes
     }
 
-    /// The SHA-256 digest of the bytes, in 64 hexadecimal digits: a name that file systems take.
+    /// The SHA-256 digest of the bytes as 64 hexadecimal digits, which is a valid file name.
     public var digest: String { SHA256.digest(of: bytes).hexDigits }
 }

@@ -1,58 +1,57 @@
 // SPDX-License-Identifier: Apache-2.0
 import CurlewHTTP
 
-/// What lies in a cache under one key: a body, and what its owner has to know about it.
+/// A cache entry: a body and its metadata.
 public struct CacheEntry: Sendable, Hashable {
-    /// What is known about the body, in a form that the store does not look into.
+    /// The metadata of the body, opaque to the store.
     public var metadata: Data
     /// The body.
     public var body: Data
 
-    /// Makes an entry.
+    /// Creates an entry.
     public init(metadata: Data = Data(), body: Data) {
         self.metadata = metadata
         self.body = body
     }
 }
 
-/// Keeps entries under keys, up to a size; what was not used for the longest time goes first.
+/// Stores entries by key, up to a total size, and evicts the least recently used.
 ///
-/// A store knows nothing of HTTP, of age or of validity: that is up to who uses it. All members may be called from any thread, and may
-/// block while a disk does.
+/// A store is not aware of HTTP, age or validity, which are up to the caller. All members are thread-safe, and may block on disk I/O.
 public protocol CacheStorage: Sendable {
-    /// The largest size of all entries together, in bytes.
+    /// The maximum total size of all entries, in bytes.
     var capacity: Int64 { get }
-    /// The size of all entries together, in bytes, with what the store itself adds to each.
+    /// The total size of all entries, in bytes, including the store's overhead for each.
     var size: Int64 { get throws }
 
-    /// The entry under a key, which counts as a use of it; `nil` if there is none, or none that is whole.
+    /// Returns the entry for a key and marks it as used; `nil` if there is none, or only a damaged one.
     ///
-    /// - Throws: when it can't be known, as for want of permission or of descriptors.
+    /// - Throws: if the entry can't be read, for lack of permission or of file descriptors for example.
     func entry(for key: CacheKey) throws -> CacheEntry?
-    /// The metadata under a key, without the body, which is neither read nor checked; no use of the entry.
+    /// Returns the metadata for a key without reading or checking the body. Does not mark the entry as used.
     func metadata(for key: CacheKey) throws -> Data?
-    /// Puts an entry under a key, in place of what is there: others see the old one or the new one, never a part.
+    /// Stores an entry for a key, replacing the previous one atomically: readers see the old entry or the new one.
     ///
-    /// - Throws: ``CacheStorageError/entryTooLarge(size:capacity:)``, when nothing stays under the key; what the file system says, when
-    ///   the old entry stays.
+    /// - Throws: ``CacheStorageError/entryTooLarge(size:capacity:)``, in which case the key has no entry afterwards; file system errors,
+    ///   in which case the old entry is kept.
     func store(_ entry: CacheEntry, for key: CacheKey) throws
-    /// Removes what is under a key, if anything is.
+    /// Removes the entry for a key, if there is one.
     func removeEntry(for key: CacheKey) throws
     /// Removes all entries.
     func removeAll() throws
 }
 
-/// Why a store did not take an entry.
+/// Why a store rejected an entry.
 public enum CacheStorageError: Error, Sendable, Hashable {
-    /// The entry alone is larger than the store may be; both in bytes.
+    /// The entry alone exceeds the store's capacity; both sizes are in bytes.
     case entryTooLarge(size: Int64, capacity: Int64)
 }
 
 extension CacheStorageError: CustomStringConvertible {
-    /// What is wrong, in a sentence.
+    /// The reason, as a sentence.
     public var description: String {
         switch self {
-        case .entryTooLarge(let size, let capacity): "An entry of \(size) bytes does not fit into a cache of \(capacity)."
+        case .entryTooLarge(let size, let capacity): "An entry of \(size) bytes exceeds the cache's capacity of \(capacity) bytes."
         }
     }
 }

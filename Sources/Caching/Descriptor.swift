@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 import CurlewHTTP
 
-/// An open file, closed with its last reference.
+/// An open file, closed when the last reference is released.
 final class Descriptor {
     private let number: Int32
 
-    /// Opens what is no link, and does not wait for the other end of a pipe; `nil` with the reason in `errno`.
+    /// Opens a file without following links or waiting for the other end of a pipe; `nil` on failure, with the reason in `errno`.
     ///
-    /// What is made is for its owner alone.
+    /// A created file is accessible to its owner only.
     init?(_ path: String, _ flags: Int32) {
         let number = open(path, flags | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0o600)
         if number < 0 { return nil }
@@ -15,19 +15,19 @@ final class Descriptor {
     }
 
     deinit {
-        // Not again after EINTR: the number may be another file's by then.
+        // Not retried after EINTR, because the number may belong to another file by then.
         _ = close(number)
     }
 
-    /// What the system knows of the file; `nil` if it is no plain one.
+    /// The status of the file; `nil` if it is not a regular file.
     var status: stat? {
         var status = stat()
         return fstat(number, &status) == 0 && status.st_mode & S_IFMT == S_IFREG ? status : nil
     }
 
-    /// Reads as many bytes; fewer at the file's end.
+    /// Reads up to `count` bytes; fewer only at the end of the file.
     ///
-    /// - Throws: the system's number of what went wrong.
+    /// - Throws: the system's error code.
     func read(_ count: Int) throws(SystemError) -> Data {
         guard count > 0 else { return Data() }
         guard let memory = malloc(count) else { throw SystemError(code: ENOMEM) }
@@ -48,7 +48,7 @@ final class Descriptor {
 
     /// Writes all bytes.
     ///
-    /// - Throws: the system's number of what went wrong.
+    /// - Throws: the system's error code.
     func write(_ data: Data) throws(SystemError) {
         var (written, code) = (0, Int32(0))
         data.withUnsafeBytes { bytes in
@@ -65,27 +65,27 @@ final class Descriptor {
         if code != 0 { throw SystemError(code: code) }
     }
 
-    /// Goes to a place in the file.
+    /// Moves to an offset in the file.
     func seek(to offset: Int64) {
         _ = lseek(number, off_t(offset), SEEK_SET)
     }
 
-    /// Makes the file empty.
+    /// Truncates the file to zero length.
     func truncate() {
         _ = ftruncate(number, 0)
     }
 
-    /// Whether nobody else has the file locked; it is ours until it is closed.
+    /// Locks the file exclusively until it is closed. Returns false without waiting if it is locked already.
     func lock() -> Bool { flock(number, LOCK_EX | LOCK_NB) == 0 }
 
-    /// Sets when the file was used last; the time at which it was read stays.
+    /// Sets the time of modification, which records the last use; the access time is kept.
     func setUsed(at time: timespec) {
         var times = [timespec(tv_sec: 0, tv_nsec: omittedTime), time]
         _ = futimens(number, &times)
     }
 }
 
-/// What the system says about a call that has failed.
+/// The error code of a failed system call.
 struct SystemError: Error {
     let code: Int32
 }

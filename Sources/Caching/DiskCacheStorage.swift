@@ -1,39 +1,39 @@
 // SPDX-License-Identifier: Apache-2.0
 import CurlewHTTP
 
-/// A store in a directory, a file for each entry.
+/// A store in a directory, with one file for each entry.
 ///
-/// Several stores, also of several processes, may use one directory at once. An entry is written to a file of its own and renamed, so
-/// that there is a whole one or none; what a crash of the machine, a full disk or another program has spoiled is found by its
-/// checksums, removed, and is a miss. What a store finds in a place of its own is its own: links are not followed, other files are removed.
+/// Several stores, in one or several processes, can share a directory. An entry is written to a temporary file and renamed, so it is
+/// either complete or absent. Damage by a system crash, a full disk or another program is detected by checksums; the entry is removed and
+/// counts as a miss. The store owns the places of its entries: links are not followed, and other files there are removed.
 ///
-/// The directory is made when something is first written, open to its owner alone, with a `CACHEDIR.TAG`. Entries lie in a directory `v1` of
-/// it: a later form has a place beside it. When entries were used is their files' time of modification.
+/// The directory is created on the first write, accessible to its owner only, with a `CACHEDIR.TAG`. Entries are in its subdirectory `v1`,
+/// so that a later format can have its own. The time of an entry's last use is its file's modification time.
 public final class DiskCacheStorage: CacheStorage {
     /// The directory.
     public let directory: URL
-    /// The largest size of all entries' files together, in bytes. Whoever writes sees to it, so among several stores of a directory the
-    /// smallest counts that writes. For a moment the file that is being written comes on top.
+    /// The maximum total size of all entries' files, in bytes. It is enforced on writing, so among stores that share a directory the
+    /// smallest capacity of those that write applies. The file being written is briefly added on top.
     public let capacity: Int64
 
     let files: CacheFiles
     private let now: @Sendable () -> timespec
 
-    /// Makes a store in a directory that need not exist; nothing is read or written yet.
+    /// Creates a store in a directory that need not exist yet; nothing is read or written.
     ///
-    /// - Parameter capacity: in bytes; 256 MiB by default. With 0 or less nothing is kept.
+    /// - Parameter capacity: in bytes; 256 MiB by default. With 0 or less nothing is stored.
     public convenience init(directory: URL, capacity: Int64 = 256 << 20) {
         self.init(directory: directory, capacity: capacity, now: Self.systemTime)
     }
 
     /// - Parameters:
-    ///   - now: the time of uses, by which it is decided what goes.
-    ///   - patience: how long other processes are waited for.
-    init(directory: URL, capacity: Int64, patience: Duration = .seconds(2), now: @escaping @Sendable () -> timespec = systemTime) {
+    ///   - now: the clock for times of use, which decide what is evicted.
+    ///   - lockTimeout: how long to wait for other processes.
+    init(directory: URL, capacity: Int64, lockTimeout: Duration = .seconds(2), now: @escaping @Sendable () -> timespec = systemTime) {
         self.directory = directory
         self.capacity = capacity
         self.now = now
-        files = CacheFiles(directory: directory.path, patience: patience)
+        files = CacheFiles(directory: directory.path, lockTimeout: lockTimeout)
     }
 
     private static let systemTime: @Sendable () -> timespec = {
@@ -42,33 +42,33 @@ public final class DiskCacheStorage: CacheStorage {
         return time
     }
 
-    /// The size of all entries' files together, in bytes.
+    /// The total size of all entries' files, in bytes.
     public var size: Int64 {
-        get throws { try files.withLock(making: false) { try $0.total ?? files.scan().total } }
+        get throws { try files.withLock(creating: false) { try $0.total ?? files.scan().total } }
     }
 
     // MARK: Reading
 
-    /// The entry under a key, which counts as a use of it; `nil` if there is none, or none that is whole.
+    /// Returns the entry for a key and marks it as used; `nil` if there is none, or only a damaged one.
     ///
-    /// - Throws: `CocoaError`, when the file can't be read, as for want of permission or of descriptors.
+    /// - Throws: `CocoaError` if the file can't be read, for lack of permission or of file descriptors for example.
     public func entry(for key: CacheKey) throws -> CacheEntry? {
         try read(key) { file, head, metadata throws(SystemError) in
             let body = try file.read(head.bodyLength)
-            guard body.count == head.bodyLength, CRC64.check(of: body) == head.bodyCheck else { return nil }
+            guard body.count == head.bodyLength, CRC64.checksum(of: body) == head.bodyChecksum else { return nil }
             file.setUsed(at: now())
             return CacheEntry(metadata: metadata, body: body)
         }
     }
 
-    /// The metadata under a key, without the body, which is neither read nor checked; no use of the entry.
+    /// Returns the metadata for a key without reading or checking the body. Does not mark the entry as used.
     ///
-    /// - Throws: `CocoaError`, when the file can't be read, as for want of permission or of descriptors.
+    /// - Throws: `CocoaError` if the file can't be read, for lack of permission or of file descriptors for example.
     public func metadata(for key: CacheKey) throws -> Data? {
         try read(key) { _, _, metadata in metadata }
     }
 
-    /// Reads head, key and metadata, and has the rest read; removes what is no entry of the key.
+    /// Reads head, key and metadata, calls `rest` for the remainder, and removes a file that is not a valid entry for the key.
     private func read<Value>(
         _ key: CacheKey, _ rest: (Descriptor, EntryHead, Data) throws(SystemError) -> Value?
     ) throws -> Value? {
@@ -79,7 +79,7 @@ public final class DiskCacheStorage: CacheStorage {
             case ELOOP, ENXIO, EISDIR: break
             default: throw FileError.reading(path, errno)
             }
-            try files.removeForeign(path, seen: nil)
+            try files.removeInvalid(path, seen: nil)
             return nil
         }
         let status = file.status
@@ -91,19 +91,19 @@ public final class DiskCacheStorage: CacheStorage {
                 if foundKey == key.bytes, head.agrees(with: foundKey, metadata), let value = try rest(file, head, metadata) { return value }
             }
         } catch {
-            // A directory is no entry, and goes like all that others have put here.
+            // A directory is not an entry and is removed like any other invalid file.
             guard error.code == EISDIR else { throw FileError.reading(path, error.code) }
         }
-        try files.removeForeign(path, seen: status)
+        try files.removeInvalid(path, seen: status)
         return nil
     }
 
     // MARK: Writing
 
-    /// Puts an entry under a key, in place of what is there: others see the old one or the new one, never a part.
+    /// Stores an entry for a key, replacing the previous one atomically: readers see the old entry or the new one.
     ///
-    /// - Throws: ``CacheStorageError/entryTooLarge(size:capacity:)``, when nothing stays under the key; `CocoaError` for what the file
-    ///   system says, such as `fileWriteOutOfSpace`, when the old entry stays.
+    /// - Throws: ``CacheStorageError/entryTooLarge(size:capacity:)``, in which case the key has no entry afterwards; `CocoaError` for file
+    ///   system errors such as `fileWriteOutOfSpace`, in which case the old entry is kept.
     public func store(_ entry: CacheEntry, for key: CacheKey) throws {
         guard let head = EntryHead(entry, key), head.fileSize <= capacity else {
             try removeEntry(for: key)
@@ -111,43 +111,43 @@ public final class DiskCacheStorage: CacheStorage {
             throw CacheStorageError.entryTooLarge(size: size, capacity: capacity)
         }
         let path = files.path(of: key)
-        // Once more if the new file was swept away, or the directory, before it was in its place.
+        // Retried once, in case the temporary file or the directory was removed before the rename.
         for isLastTry in [false, true] {
-            let isPlaced = try files.withNewFile { file, newPath throws(SystemError) in
+            let isPlaced = try files.withTemporaryFile { file, temporaryPath throws(SystemError) in
                 for part in [head.bytes, key.bytes, entry.metadata, entry.body] { try file.write(part) }
                 file.setUsed(at: now())
-            } place: { newPath in
-                try place(newPath, at: path, size: head.fileSize)
+            } place: { temporaryPath in
+                try place(temporaryPath, at: path, size: head.fileSize)
             }
             if isPlaced { return }
             if isLastTry { throw FileError.writing(path, ENOENT) }
         }
     }
 
-    /// Makes room, and renames; `false` if the new file is gone.
-    private func place(_ newPath: String, at path: String, size: Int64) throws -> Bool {
-        try files.withLock(making: true) { accounts in
-            var total = try accounts.total ?? files.scan().total
+    /// Makes room and renames; `false` if the temporary file has been removed.
+    private func place(_ temporaryPath: String, at path: String, size: Int64) throws -> Bool {
+        try files.withLock(creating: true) { record in
+            var total = try record.total ?? files.scan().total
             total += size - files.size(of: path)
             if total > capacity { total = try makeRoom(for: size, at: path) }
-            // Before the file is there: who is killed in between leaves a size that is too large, which the next count mends.
-            accounts.total = total
-            if rename(newPath, path) == 0 { return true }
+            // Recorded before the rename: a process killed in between leaves a total that is too large, which the next count corrects.
+            record.total = total
+            if rename(temporaryPath, path) == 0 { return true }
             let code = errno
-            accounts.total = nil
+            record.total = nil
             switch code {
             case ENOENT: return false
             case EISDIR, ENOTEMPTY, EEXIST:
                 files.removeTree(path)
-                guard rename(newPath, path) == 0 else { throw FileError.writing(path, errno) }
+                guard rename(temporaryPath, path) == 0 else { throw FileError.writing(path, errno) }
                 return true
             default: throw FileError.writing(path, code)
             }
         }
     }
 
-    /// Removes entries, those first that were not used for the longest time, until a tenth of the capacity is free behind the new one;
-    /// the size with it.
+    /// Evicts the least recently used entries until the new one and a tenth of the capacity fit. Returns the total size, including the new
+    /// entry.
     private func makeRoom(for size: Int64, at path: String) throws -> Int64 {
         let found = try files.scan().files.filter { $0.path != path }
         var total = found.reduce(size) { $0 + $1.size }
@@ -162,13 +162,13 @@ public final class DiskCacheStorage: CacheStorage {
 
     // MARK: Removing
 
-    /// Removes what is under a key, if anything is.
+    /// Removes the entry for a key, if there is one.
     public func removeEntry(for key: CacheKey) throws {
         let path = files.path(of: key)
-        try files.withLock(making: false) { accounts in
+        try files.withLock(creating: false) { record in
             let size = files.size(of: path)
             guard unlink(path) != 0 else {
-                accounts.total = accounts.total.map { max($0 - size, 0) }
+                record.total = record.total.map { max($0 - size, 0) }
                 return
             }
             switch errno {
@@ -181,14 +181,14 @@ public final class DiskCacheStorage: CacheStorage {
         }
     }
 
-    /// Removes all entries. Files of others in the directory stay.
+    /// Removes all entries. Other files in the directory are kept.
     public func removeAll() throws {
-        try files.withLock(making: false) { accounts in
-            accounts.total = nil
+        try files.withLock(creating: false) { record in
+            record.total = nil
             for file in try files.scan().files where unlink(file.path) != 0 && errno != ENOENT {
                 throw FileError.writing(file.path, errno)
             }
-            accounts.total = 0
+            record.total = 0
         }
     }
 }

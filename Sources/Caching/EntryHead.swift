@@ -1,45 +1,45 @@
 // SPDX-License-Identifier: Apache-2.0
 import CurlewHTTP
 
-/// The first bytes of an entry's file, which say how the others are divided. Numbers are little-endian.
+/// The head of an entry's file, which describes the rest. Numbers are little-endian.
 ///
 ///     offset  length
 ///          0       8  "CURLEWCE"
-///          8       4  the version of the form
+///          8       4  version of the format
 ///         12       4  length of the key
 ///         16       4  length of the metadata
 ///         20       8  length of the body
-///         28       8  CRC-64 of what stands before, of the key and of the metadata
+///         28       8  CRC-64 of the fields before, the key and the metadata
 ///         36       8  CRC-64 of the body
 ///         44          the key, the metadata, the body
 struct EntryHead: Equatable {
     static let magic = Data("CURLEWCE".utf8)
-    /// A reader refuses every other; readers of other versions look elsewhere, in a directory of their own.
+    /// Readers reject other versions; each version has a directory of its own.
     static let version: UInt32 = 1
     static let size = 44
 
     let keyLength: Int
     let metadataLength: Int
     let bodyLength: Int
-    private let headCheck: UInt64
-    let bodyCheck: UInt64
+    private let headChecksum: UInt64
+    let bodyChecksum: UInt64
 
     var fileSize: Int64 { Int64(Self.size) + Int64(keyLength) + Int64(metadataLength) + Int64(bodyLength) }
 
-    /// What an entry has; `nil` if a part is longer than can be said.
+    /// Describes an entry; `nil` if a part is too long for its length field.
     init?(_ entry: CacheEntry, _ key: CacheKey) {
         guard UInt32(exactly: key.bytes.count) != nil, UInt32(exactly: entry.metadata.count) != nil else { return nil }
         keyLength = key.bytes.count
         metadataLength = entry.metadata.count
         bodyLength = entry.body.count
-        bodyCheck = CRC64.check(of: entry.body)
-        headCheck = Self.check(Self.lengths(keyLength, metadataLength, bodyLength), key.bytes, entry.metadata)
+        bodyChecksum = CRC64.checksum(of: entry.body)
+        headChecksum = Self.checksum(Self.lengths(keyLength, metadataLength, bodyLength), key.bytes, entry.metadata)
     }
 
-    /// Reads a head; `nil` if it is none, or lengths and the size of the file do not agree.
+    /// Parses a head; `nil` if it is invalid, or its lengths do not add up to the size of the file.
     init?(_ bytes: Data, fileSize: Int64) {
         guard bytes.count == Self.size, bytes.prefix(8) == Self.magic else { return nil }
-        let (version, keyLength, metadataLength, bodyLength, headCheck, bodyCheck) = bytes.withUnsafeBytes { bytes in
+        let (version, keyLength, metadataLength, bodyLength, headChecksum, bodyChecksum) = bytes.withUnsafeBytes { bytes in
             func number<T: FixedWidthInteger>(at offset: Int, _: T.Type) -> T {
                 T(littleEndian: bytes.loadUnaligned(fromByteOffset: offset, as: T.self))
             }
@@ -48,25 +48,25 @@ struct EntryHead: Equatable {
                 number(at: 28, UInt64.self), number(at: 36, UInt64.self)
             )
         }
-        // A difference, which can't overflow, where the sum of what a foreign file says could.
+        // Subtracted, which can't overflow, rather than added: the lengths of a foreign file could overflow a sum.
         let rest = fileSize - Int64(Self.size) - Int64(keyLength) - Int64(metadataLength)
         guard version == Self.version, rest >= 0, bodyLength == UInt64(rest) else { return nil }
         self.keyLength = Int(keyLength)
         self.metadataLength = Int(metadataLength)
         self.bodyLength = Int(rest)
-        self.headCheck = headCheck
-        self.bodyCheck = bodyCheck
+        self.headChecksum = headChecksum
+        self.bodyChecksum = bodyChecksum
     }
 
-    /// Whether key and metadata are those for which the head was written.
+    /// Whether the head was written for this key and metadata.
     func agrees(with key: Data, _ metadata: Data) -> Bool {
-        headCheck == Self.check(Self.lengths(keyLength, metadataLength, bodyLength), key, metadata)
+        headChecksum == Self.checksum(Self.lengths(keyLength, metadataLength, bodyLength), key, metadata)
     }
 
     var bytes: Data {
         var bytes = Self.lengths(keyLength, metadataLength, bodyLength)
-        bytes.append(headCheck)
-        bytes.append(bodyCheck)
+        bytes.append(headChecksum)
+        bytes.append(bodyChecksum)
         return bytes
     }
 
@@ -79,7 +79,7 @@ struct EntryHead: Equatable {
         return bytes
     }
 
-    private static func check(_ parts: Data...) -> UInt64 {
+    private static func checksum(_ parts: Data...) -> UInt64 {
         var crc = CRC64()
         for part in parts { crc.update(part) }
         return crc.value

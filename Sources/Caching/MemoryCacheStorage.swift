@@ -1,41 +1,41 @@
 // SPDX-License-Identifier: Apache-2.0
 import CurlewHTTP
 
-/// A store in memory, which ends with the process.
+/// A store in memory, lost when the process exits.
 public final class MemoryCacheStorage: CacheStorage {
-    /// The largest size of all entries together, in bytes: keys, metadata and bodies, and ``overhead`` for each.
+    /// The maximum total size of all entries, in bytes: keys, metadata and bodies, plus ``overhead`` for each.
     public let capacity: Int64
-    /// What an entry counts for beside its bytes.
+    /// The overhead that each entry is charged, in bytes.
     public static let overhead: Int64 = 128
 
     private let entries = Lock(RecencyList())
 
-    /// Makes an empty store.
+    /// Creates an empty store.
     ///
-    /// - Parameter capacity: in bytes; 16 MiB by default. With 0 or less nothing is kept.
+    /// - Parameter capacity: in bytes; 16 MiB by default. With 0 or less nothing is stored.
     public init(capacity: Int64 = 16 << 20) {
         self.capacity = capacity
     }
 
-    /// The size of all entries together, in bytes.
+    /// The total size of all entries, in bytes.
     public var size: Int64 { entries.withLock { $0.size } }
 
-    /// The entry under a key, which counts as a use of it.
+    /// Returns the entry for a key and marks it as used.
     public func entry(for key: CacheKey) -> CacheEntry? {
         entries.withLock { $0.use(key) }
     }
 
-    /// The metadata under a key; no use of the entry.
+    /// Returns the metadata for a key. Does not mark the entry as used.
     public func metadata(for key: CacheKey) -> Data? {
         entries.withLock { $0.peek(key)?.metadata }
     }
 
-    /// Puts an entry under a key, in place of what is there.
+    /// Stores an entry for a key, replacing the previous one.
     ///
-    /// - Throws: ``CacheStorageError/entryTooLarge(size:capacity:)``; nothing stays under the key then.
+    /// - Throws: ``CacheStorageError/entryTooLarge(size:capacity:)``, in which case the key has no entry afterwards.
     public func store(_ entry: CacheEntry, for key: CacheKey) throws {
         let size = Self.overhead + Int64(key.bytes.count + entry.metadata.count + entry.body.count)
-        // What goes is let go of outside of the lock.
+        // Removed entries are released outside of the lock.
         let removed = entries.withLock { entries in
             var removed = [entries.remove(key)]
             guard size <= capacity else { return removed }
@@ -47,7 +47,7 @@ public final class MemoryCacheStorage: CacheStorage {
         if size > capacity { throw CacheStorageError.entryTooLarge(size: size, capacity: capacity) }
     }
 
-    /// Removes what is under a key, if anything is.
+    /// Removes the entry for a key, if there is one.
     public func removeEntry(for key: CacheKey) {
         let removed = entries.withLock { $0.remove(key) }
         withExtendedLifetime(removed) {}
@@ -63,7 +63,7 @@ public final class MemoryCacheStorage: CacheStorage {
     }
 }
 
-/// Entries in the order of their use: a list that is linked by keys, so that every step takes the same time however long it is.
+/// Entries in order of use, as a list linked by keys, so that every operation takes constant time.
 private struct RecencyList {
     private struct Node {
         let entry: CacheEntry
@@ -88,7 +88,7 @@ private struct RecencyList {
         return node.entry
     }
 
-    /// Puts an entry in front; there is none under the key.
+    /// Inserts an entry as the most recently used. The key must have none.
     mutating func insert(_ entry: CacheEntry, size: Int64, for key: CacheKey) {
         nodes[key] = Node(entry: entry, size: size, older: newest, newer: nil)
         if let newest { nodes[newest]?.newer = key } else { oldest = key }

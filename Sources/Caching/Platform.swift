@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// What differs between platforms is imported here, once.
+// Platform differences are isolated in this file.
 #if canImport(FoundationEssentials)
 @_exported import FoundationEssentials
 #else
@@ -15,7 +15,7 @@ import Musl
 import Darwin
 #endif
 
-/// In place of a time that is not to be set (POSIX, futimens). A macro that Swift can't see.
+/// The value of `UTIME_OMIT` (POSIX, futimens), a macro that is not imported.
 let omittedTime: Int = {
     #if canImport(Darwin)
     -2
@@ -24,7 +24,7 @@ let omittedTime: Int = {
     #endif
 }()
 
-/// Where a user's caches are; `nil` for a user without a home.
+/// The directory of the user's caches; `nil` for a user without a home.
 var userCacheDirectory: URL? {
     #if canImport(Darwin)
     FileManager.default.urls(for: .cachesDirectory, in: .userDomainMask).first
@@ -34,7 +34,7 @@ var userCacheDirectory: URL? {
 }
 
 extension stat {
-    /// When the file was changed last.
+    /// The time of the last modification.
     var modified: timespec {
         #if canImport(Darwin)
         st_mtimespec

@@ -13,9 +13,9 @@ import Testing
         #expect(CacheKey(one).digest != CacheKey(other).digest)
     }
 
-    @Test func digestIsThatOfTheTextsWithTheirLengths() {
+    @Test func digestCoversStringsAndLengths() {
         #expect(String(decoding: CacheKey("GET", "ü").bytes, as: UTF8.self) == "3:GET,2:ü,")
-        // By Python's hashlib.
+        // Computed with Python's hashlib.
         #expect(CacheKey("abc").digest == "d7863618cccd3bb7b6a1e37bb28ab7d01db8c49467a3e497e630f325b4fabf74")
     }
 }

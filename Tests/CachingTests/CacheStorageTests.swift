@@ -5,7 +5,7 @@ import Testing
 
 @testable import CurlewCaching
 
-/// What both stores do alike.
+/// The behaviour common to both stores.
 @Suite(.timeLimit(.minutes(1))) struct CacheStorageTests {
     enum Kind: CaseIterable {
         case memory
@@ -13,7 +13,7 @@ import Testing
     }
 
     let directory: TemporaryDirectory
-    /// Uses are as far apart as they are in the tests, whatever the system's clock can tell.
+    /// Advances with every use, so that times differ at any resolution of the system's clock.
     let clock = TestTime()
 
     init() throws {
@@ -46,7 +46,7 @@ import Testing
     }
 
     @Test(arguments: Kind.allCases)
-    func removedEntriesAreGone(_ kind: Kind) throws {
+    func entriesCanBeRemoved(_ kind: Kind) throws {
         let storage = make(kind)
         for name in ["a", "b", "c"] { try storage.store(entry(name), for: CacheKey(name)) }
         try storage.removeEntry(for: CacheKey("b"))
@@ -59,11 +59,11 @@ import Testing
     }
 
     @Test(arguments: Kind.allCases)
-    func whatWasNotUsedForLongestGoesFirst(_ kind: Kind) throws {
+    func leastRecentlyUsedIsEvictedFirst(_ kind: Kind) throws {
         let storage = make(kind, capacity: 5000)
         for name in ["a", "b", "c", "d"] { try storage.store(entry(name), for: CacheKey(name)) }
         _ = try storage.entry(for: CacheKey("a"))
-        // Looking is no use.
+        // Reading metadata is not a use.
         _ = try storage.metadata(for: CacheKey("b"))
         try storage.store(entry("e"), for: CacheKey("e"))
         let left = try ["a", "b", "c", "d", "e"].filter { try storage.metadata(for: CacheKey($0)) != nil }
@@ -73,7 +73,7 @@ import Testing
     }
 
     @Test(arguments: Kind.allCases)
-    func theSizeIsThatOfWhatIsThere(_ kind: Kind) throws {
+    func sizeFollowsTheEntries(_ kind: Kind) throws {
         let storage = make(kind, capacity: 1 << 20)
         try storage.store(entry("a"), for: CacheKey("a"))
         let one = try storage.size
@@ -87,7 +87,7 @@ import Testing
     }
 
     @Test(arguments: Kind.allCases)
-    func anEntryThatIsTooLargeIsRefusedAndTheOldOneGoes(_ kind: Kind) throws {
+    func tooLargeAnEntryIsRejectedAndTheOldOneRemoved(_ kind: Kind) throws {
         let storage = make(kind, capacity: 2000)
         try storage.store(entry("a"), for: CacheKey("a"))
         try storage.store(entry("b", count: 10), for: CacheKey("b"))
@@ -100,7 +100,7 @@ import Testing
     }
 
     @Test(arguments: Kind.allCases)
-    func manyThreadsMayUseAStore(_ kind: Kind) async throws {
+    func storesAreThreadSafe(_ kind: Kind) async throws {
         let storage = make(kind, capacity: 20_000)
         let wrong = await withTaskGroup(of: Int.self) { group in
             for thread in 0..<8 {
@@ -112,7 +112,7 @@ import Testing
         #expect(try storage.size <= 20_000)
     }
 
-    /// The number of entries that were not as they had been stored, and of errors.
+    /// Returns the number of entries that differed from what was stored, and of errors.
     private static func churn(_ storage: any CacheStorage, _ thread: Int) -> Int {
         var wrong = 0
         for round in 0..<120 {

@@ -19,7 +19,7 @@ import Testing
     private var path: String { storage.files.path(of: key) }
     private var names: [String] { (try? FileManager.default.contentsOfDirectory(atPath: directory.file("cache/v1").path))?.sorted() ?? [] }
 
-    // MARK: What lies there
+    // MARK: Contents
 
     @Test func theDirectoryIsPrivateAndMarkedAsACache() throws {
         try storage.store(entry, for: key)
@@ -41,7 +41,7 @@ import Testing
         #expect(try other.size == Int64(44 + key.bytes.count + entry.metadata.count + entry.body.count))
     }
 
-    @Test func aDirectoryThatVanishesIsMadeAnew() throws {
+    @Test func aRemovedDirectoryIsRecreated() throws {
         try storage.store(entry, for: key)
         try FileManager.default.removeItem(at: storage.directory)
         #expect(try storage.entry(for: key) == nil)
@@ -49,7 +49,7 @@ import Testing
         #expect(try storage.entry(for: key) == entry)
     }
 
-    // MARK: What is spoiled
+    // MARK: Damage
 
     @Test func aChangedByteAnywhereIsAMiss() throws {
         try storage.store(entry, for: key)
@@ -76,7 +76,7 @@ import Testing
         }
     }
 
-    @Test func lengthsThatNoFileHasAreAMiss() throws {
+    @Test func impossibleLengthsAreAMiss() throws {
         try storage.store(entry, for: key)
         let good = try Data(contentsOf: URL(fileURLWithPath: path))
         for range in [12..<16, 16..<20, 20..<28, 12..<28] {
@@ -108,7 +108,7 @@ import Testing
     }
 
     @Test(arguments: Foreign.allCases)
-    func whatIsNoFileIsAMissAndMakesWay(_ foreign: Foreign) throws {
+    func aNonRegularFileIsAMissAndReplaced(_ foreign: Foreign) throws {
         try storage.store(entry, for: key)
         try storage.removeEntry(for: key)
         let precious = try directory.write(Data("precious".utf8), to: "precious")
@@ -125,13 +125,13 @@ import Testing
         #expect(try Data(contentsOf: precious) == Data("precious".utf8))
     }
 
-    @Test func aStoreReplacesADirectoryInAnEntrysPlace() throws {
+    @Test func storingReplacesADirectory() throws {
         try FileManager.default.createDirectory(atPath: path + "/deep", withIntermediateDirectories: true)
         try storage.store(entry, for: key)
         #expect(try storage.entry(for: key) == entry)
     }
 
-    @Test func aSpoiledSizeIsCountedAnew() throws {
+    @Test func aDamagedSizeIsRecounted() throws {
         try storage.store(entry, for: key)
         let size = try storage.size
         for bytes in [Data(), Data("nonsense".utf8), Data(repeating: 0xFF, count: 24)] {
@@ -142,9 +142,9 @@ import Testing
         }
     }
 
-    // MARK: What fails
+    // MARK: Errors
 
-    @Test func aDirectoryThatCannotBeMadeIsAnError() throws {
+    @Test func failureToCreateTheDirectoryIsAnError() throws {
         try directory.write(Data(), to: "file")
         let storage = DiskCacheStorage(directory: directory.file("file/cache"))
         #expect(throws: CocoaError.self) { try storage.store(entry, for: key) }
@@ -152,7 +152,7 @@ import Testing
         #expect(try storage.size == 0)
     }
 
-    @Test func removingAllLeavesOthersFiles() throws {
+    @Test func removingAllKeepsForeignFiles() throws {
         try storage.store(entry, for: key)
         try directory.write(Data(), to: "cache/mine")
         try directory.write(Data(), to: "cache/v1/notes")
@@ -161,7 +161,7 @@ import Testing
         #expect(FileManager.default.fileExists(atPath: directory.file("cache/mine").path))
     }
 
-    @Test func aFullDiskIsAnErrorAndLeavesTheOldEntry() throws {
+    @Test func aFullDiskIsAnErrorAndKeepsTheOldEntry() throws {
         try storage.store(entry, for: CacheKey("number", "0"))
         let before = names
         let probe = try ProbeProcess(["fill", storage.directory.path, "full", "0"])
@@ -170,22 +170,22 @@ import Testing
         #expect(try storage.entry(for: CacheKey("number", "0")) == entry)
     }
 
-    // MARK: Where it lies
+    // MARK: Location
 
     @Test(arguments: [
         (["XDG_CACHE_HOME": "/var/c", "HOME": "/home/u"], "/var/c"), (["XDG_CACHE_HOME": "c", "HOME": "/home/u"], "/home/u/.cache"),
         (["XDG_CACHE_HOME": "", "HOME": "/home/u"], "/home/u/.cache"), (["HOME": "/home/u"], "/home/u/.cache"),
     ])
-    func theUsersCachesAreWhereXDGSays(_ environment: [String: String], _ path: String) {
+    func cacheDirectoryFollowsXDG(_ environment: [String: String], _ path: String) {
         #expect(XDG.cacheDirectory(in: environment)?.path == path)
     }
 
-    @Test func withoutAHomeTheSystemIsAsked() throws {
+    @Test func withoutHOMETheUserDatabaseIsRead() throws {
         let url = try #require(XDG.cacheDirectory(in: [:]))
         #expect(url.path.hasPrefix("/") && url.lastPathComponent == ".cache")
     }
 
-    @Test func theDefaultDirectoryIsNamedForProgramAndCache() {
+    @Test func defaultDirectoryNamesProgramAndCache() {
         let url = DiskCacheStorage.defaultDirectory(named: "Responses", program: "prog")
         #expect(url.path.hasSuffix("/prog/Responses"))
         #expect(!DiskCacheStorage.defaultDirectory(named: "x").deletingLastPathComponent().lastPathComponent.isEmpty)

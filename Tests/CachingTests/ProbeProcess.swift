@@ -3,12 +3,12 @@ import CurlewHTTP
 import Foundation
 import Testing
 
-/// The test suite's probe in a process of its own; killed with the last reference.
+/// Runs the test suite's probe as a process, killed when the last reference is released.
 final class ProbeProcess: Sendable {
     private let process: pid_t
-    private let isOver = Lock(false)
+    private let hasExited = Lock(false)
 
-    /// Starts it, by a shell that takes its output away.
+    /// Starts the process through a shell that discards its output.
     init(_ arguments: [String]) throws {
         let command = ["/bin/sh", "-c", "exec \"$@\" >/dev/null", "sh", try Self.path()] + arguments
         let argv = command.map { strdup($0) } + [nil]
@@ -23,11 +23,11 @@ final class ProbeProcess: Sendable {
         kill()
     }
 
-    /// Waits for its end; the exit status, −1 after a signal. Blocks.
+    /// Waits for the process to exit. Returns its exit status, −1 after a signal. Blocks.
     func finish() -> Int32 {
-        isOver.withLock { isOver in
-            guard !isOver else { return -1 }
-            isOver = true
+        hasExited.withLock { hasExited in
+            guard !hasExited else { return -1 }
+            hasExited = true
             var status: Int32 = 0
             while waitpid(process, &status, 0) < 0, errno == EINTR {}
             return status & 0x7F == 0 ? (status >> 8) & 0xFF : -1
@@ -35,9 +35,9 @@ final class ProbeProcess: Sendable {
     }
 
     func kill() {
-        isOver.withLock { isOver in
-            guard !isOver else { return }
-            isOver = true
+        hasExited.withLock { hasExited in
+            guard !hasExited else { return }
+            hasExited = true
             Foundation.kill(process, SIGKILL)
             var status: Int32 = 0
             while waitpid(process, &status, 0) < 0, errno == EINTR {}

@@ -6,7 +6,7 @@ import Testing
 
 @testable import CurlewCaching
 
-/// Several processes, or stores, in one directory.
+/// Several processes or stores that share a directory.
 @Suite(.timeLimit(.minutes(1))) struct SharedDirectoryTests {
     let directory: TemporaryDirectory
 
@@ -23,7 +23,7 @@ import Testing
         }
     }
 
-    @Test func processesThatUseOneDirectoryFindWholeEntriesOnly() async throws {
+    @Test func processesSharingADirectoryReadCompleteEntriesOnly() async throws {
         let processes = try ["one", "two", "three"].map { try ProbeProcess(["cache", url.path, $0]) }
         for process in processes { #expect(await offThePool { process.finish() } == 0) }
         let storage = DiskCacheStorage(directory: url, capacity: 40_000)
@@ -34,7 +34,7 @@ import Testing
     @Test func aKilledProcessLeavesWholeEntriesAndNoOthers() async throws {
         let process = try ProbeProcess(["fill", url.path, "killed"])
         let storage = DiskCacheStorage(directory: url, capacity: 40_000)
-        // In the middle of it: it writes all the time once it has begun.
+        // Killed in the middle of a write: once started, the process writes all the time.
         try await offThePool { () -> Result<Void, any Error> in
             Result {
                 while try storage.metadata(for: CacheKey("number", "5")) == nil, try storage.size < 30_000 { usleep(1000) }
@@ -47,7 +47,7 @@ import Testing
         #expect(try FileManager.default.contentsOfDirectory(atPath: url.path + "/v1").allSatisfy { !$0.hasPrefix(".new-") })
     }
 
-    @Test func newFilesOfTheDeadAreSweptAndThoseOfTheLivingStay() throws {
+    @Test func abandonedTemporaryFilesAreRemoved() throws {
         let storage = DiskCacheStorage(directory: url, capacity: 2000)
         try storage.store(CacheEntry(body: Data()), for: CacheKey("a"))
         try Data(repeating: 0, count: 50).write(to: directory.file("cache/v1/.new-dead"))
@@ -59,8 +59,8 @@ import Testing
         withExtendedLifetime(living) {}
     }
 
-    @Test func whoHoldsTheLockForEverHoldsNobodyUp() throws {
-        let storage = DiskCacheStorage(directory: url, capacity: 5000, patience: .milliseconds(1))
+    @Test func aLockHeldForeverDoesNotBlock() throws {
+        let storage = DiskCacheStorage(directory: url, capacity: 5000, lockTimeout: .milliseconds(1))
         try storage.store(CacheEntry(body: Data(count: 10)), for: CacheKey("a"))
         let holder = try #require(Descriptor(url.path + "/v1/.lock", O_RDWR))
         #expect(holder.lock())

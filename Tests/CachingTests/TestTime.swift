@@ -2,7 +2,7 @@
 import CurlewHTTP
 import Foundation
 
-/// A time that goes on by a second each time it is asked for.
+/// A clock that advances by a second with each reading.
 final class TestTime: Sendable {
     private let seconds = Lock(1_000_000)
 
