@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 import CurlewHTTP
 
-/// A value on its way into a form: filled by the containers of ``FormEncoder``, read when all is there.
+/// A value being encoded as a form: filled by the containers of ``FormEncoder``, read when encoding is complete.
 final class FormNode {
     enum Content {
-        /// The value has encoded nothing.
+        /// The value encoded nothing.
         case nothing
         case null
         case value(String)
-        /// In the order of encoding; a key that came again has its last value.
+        /// In the order of encoding; a repeated key has its last value.
         case keyed([(key: String, node: FormNode)])
         case unkeyed([FormNode])
     }
@@ -22,19 +22,19 @@ final class FormNode {
 
     func become(_ other: FormNode) { (content, positions) = (other.content, other.positions) }
 
-    /// Makes a container with keys of it, unless it is one.
+    /// Turns the node into a keyed container, unless it is one.
     func becomeKeyed() {
         if case .keyed = content {} else { content = .keyed([]) }
     }
 
-    /// Makes a container without keys of it, unless it is one.
+    /// Turns the node into an unkeyed container, unless it is one.
     func becomeUnkeyed() {
         if case .unkeyed = content {} else { content = .unkeyed([]) }
     }
 
     func set(_ node: FormNode, forKey key: String) {
         guard case .keyed(var members) = content else { return }
-        // Taken out while it grows: a second reference would copy it.
+        // Moved out while it grows: a second reference would copy it.
         content = .nothing
         if let position = positions[key] {
             members[position].node = node
@@ -55,12 +55,12 @@ final class FormNode {
     var count: Int { if case .unkeyed(let elements) = content { elements.count } else { 0 } }
 }
 
-/// Turns a value into a ``FormNode``.
+/// Encodes a value as a ``FormNode``.
 struct FormEncoder: Encoder {
-    /// Deeper values, such as one that contains itself, would use up the stack.
+    /// The nesting limit: deeper values, such as one that contains itself, would overflow the stack.
     private static let maximumDepth = 512
-    /// The years 1 to 9999, in seconds since 1970: dates beyond have no text in ISO 8601, and some trap when asked for one.
-    private static let datesWithText: Range<TimeInterval> = -62_135_596_800..<253_402_300_800
+    /// The years 1 to 9999, in seconds since 1970: dates outside have no ISO 8601 form, and formatting some of them traps.
+    private static let formattableDates: Range<TimeInterval> = -62_135_596_800..<253_402_300_800
 
     let node: FormNode
     let codingPath: [any CodingKey]
@@ -79,18 +79,18 @@ struct FormEncoder: Encoder {
         self.depth = depth
     }
 
-    /// An encoder that fills a node inside this one's.
-    func inside(_ node: FormNode, _ key: (any CodingKey)?) -> FormEncoder {
+    /// Returns an encoder that fills a nested node.
+    func nestedEncoder(_ node: FormNode, _ key: (any CodingKey)?) -> FormEncoder {
         FormEncoder(options, node, key.map { codingPath + [$0] } ?? codingPath, depth: depth + 1)
     }
 
-    /// The node of a value, below a key or in place of this encoder's.
+    /// Returns the node of a value, nested under a key or in place of this encoder's value.
     func node(of value: some Encodable, _ key: (any CodingKey)? = nil) throws -> FormNode {
         guard depth < Self.maximumDepth else {
-            throw refusal(of: value, path: [], "The value is nested more than \(Self.maximumDepth) levels deep.")
+            throw encodingError(for: value, path: [], "The value is nested more than \(Self.maximumDepth) levels deep.")
         }
         if let text = try text(of: value) { return FormNode(.value(text)) }
-        let encoder = inside(FormNode(), key)
+        let encoder = nestedEncoder(FormNode(), key)
         try value.encode(to: encoder)
         return encoder.node
     }
@@ -113,7 +113,7 @@ struct FormEncoder: Encoder {
 
     // MARK: Text
 
-    /// The text of a value that has one; `nil` for those that encode themselves.
+    /// Returns the text of a value that has one; `nil` for values that encode themselves.
     private func text(of value: some Encodable) throws -> String? {
         switch value {
         case let string as String: string
@@ -122,7 +122,7 @@ struct FormEncoder: Encoder {
         case let data as Data: try text(of: data)
         case let url as URL: url.absoluteString
         case let decimal as Decimal: "\(decimal)"
-        case let number as any BinaryFloatingPoint: URLEncoding.wholeWithoutFraction("\(number)")
+        case let number as any BinaryFloatingPoint: URLEncoding.withoutZeroFraction("\(number)")
         case let number as any BinaryInteger: "\(number)"
         default: nil
         }
@@ -131,13 +131,13 @@ struct FormEncoder: Encoder {
     private func text(of date: Date) throws -> String? {
         switch options.dateEncoding {
         case .deferredToDate: return nil
-        case .secondsSince1970: return URLEncoding.wholeWithoutFraction("\(date.timeIntervalSince1970)")
-        case .millisecondsSince1970: return URLEncoding.wholeWithoutFraction("\(date.timeIntervalSince1970 * 1000)")
+        case .secondsSince1970: return URLEncoding.withoutZeroFraction("\(date.timeIntervalSince1970)")
+        case .millisecondsSince1970: return URLEncoding.withoutZeroFraction("\(date.timeIntervalSince1970 * 1000)")
         case .custom(let encoding): return try encoding(date)
         case .iso8601, .formatted: break
         }
-        guard Self.datesWithText.contains(date.timeIntervalSince1970) else {
-            throw refusal(of: date.timeIntervalSince1970, path: codingPath, "The date is outside the years 1 to 9999.")
+        guard Self.formattableDates.contains(date.timeIntervalSince1970) else {
+            throw encodingError(for: date.timeIntervalSince1970, path: codingPath, "The date is outside the years 1 to 9999.")
         }
         if case .formatted(let formatter) = options.dateEncoding { return formatter.string(from: date) }
         return date.formatted(.iso8601)
@@ -151,14 +151,14 @@ struct FormEncoder: Encoder {
         }
     }
 
-    private func refusal(of value: Any, path: [any CodingKey], _ explanation: String) -> EncodingError {
+    private func encodingError(for value: Any, path: [any CodingKey], _ explanation: String) -> EncodingError {
         EncodingError.invalidValue(value, EncodingError.Context(codingPath: path, debugDescription: explanation))
     }
 }
 
 // MARK: - Containers
 
-/// The key of an element, for coding paths, and that of a superclass.
+/// The coding key of an array element or a superclass.
 private struct FormKey: CodingKey {
     static let superclass = FormKey(stringValue: "super")
 
@@ -176,7 +176,7 @@ private struct FormKey: CodingKey {
     }
 }
 
-// One generic function stands for all the types that the protocols list.
+// One generic function implements the overloads that the protocols list.
 
 private struct FormKeyedContainer<Key: CodingKey>: KeyedEncodingContainerProtocol {
     let encoder: FormEncoder
@@ -207,10 +207,10 @@ private struct FormKeyedContainer<Key: CodingKey>: KeyedEncodingContainerProtoco
     private func nested(_ key: any CodingKey) -> FormEncoder {
         let child = FormNode()
         encoder.node.set(child, forKey: key.stringValue)
-        return encoder.inside(child, key)
+        return encoder.nestedEncoder(child, key)
     }
 
-    // What synthesized code calls for optional members; by default it drops the key of a `nil`.
+    // Called by synthesized code for optional members; the default implementations drop the key of a `nil`.
 
     mutating func encodeIfPresent(_ value: Bool?, forKey key: Key) throws { try encodeOptional(value, key) }
     mutating func encodeIfPresent(_ value: String?, forKey key: Key) throws { try encodeOptional(value, key) }
@@ -258,7 +258,7 @@ private struct FormUnkeyedContainer: UnkeyedEncodingContainer {
         let key = FormKey(intValue: count)
         let child = FormNode()
         encoder.node.append(child)
-        return encoder.inside(child, key)
+        return encoder.nestedEncoder(child, key)
     }
 }
 

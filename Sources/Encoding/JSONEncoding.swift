@@ -2,12 +2,12 @@
 
 import CurlewHTTP
 
-/// Writes parameters as JSON (RFC 8259) into the body.
+/// Encodes parameters as JSON (RFC 8259) in the body.
 ///
-/// Takes what `JSONSerialization` takes: strings, finite numbers, Booleans, `NSNull`, arrays, and dictionaries with strings for keys, at
-/// most 512 levels deep; `nil` becomes `null`. Anything else, a `Date` or a `URL` too, is an error.
+/// Accepts what `JSONSerialization` accepts: strings, finite numbers, Booleans, `NSNull`, arrays, and dictionaries with `String` keys,
+/// nested at most 512 levels deep; `nil` becomes `null`. Any other value, such as a `Date` or a `URL`, is an error.
 public struct JSONEncoding: ParameterEncoding {
-    /// The encoding without options: compact, names in no particular order.
+    /// The encoding without options: compact, keys in no particular order.
     public static var `default`: JSONEncoding { JSONEncoding() }
     /// The encoding with line breaks and indentation.
     public static var prettyPrinted: JSONEncoding { JSONEncoding(options: .prettyPrinted) }
@@ -15,33 +15,33 @@ public struct JSONEncoding: ParameterEncoding {
     /// The options for `JSONSerialization`.
     public let options: JSONSerialization.WritingOptions
 
-    /// Makes an encoding; without options by default.
+    /// Creates an encoding; without options by default.
     public init(options: JSONSerialization.WritingOptions = []) {
         self.options = options
     }
 
-    /// The request with the parameters as a JSON object in its body.
+    /// Returns the request with the parameters as a JSON object in its body.
     ///
-    /// The content type is `application/json` unless the request has one.
+    /// Sets the content type `application/json` unless the request has one.
     ///
-    /// - Throws: ``CurlewError/parameterEncodingFailed(reason:)`` when the parameters hold what JSON can't,
-    ///   ``CurlewError/urlRequestValidationFailed(reason:)`` for a request without a URL; what `urlRequest` throws.
+    /// - Throws: ``CurlewError/parameterEncodingFailed(reason:)`` if JSON can't represent the parameters,
+    ///   ``CurlewError/urlRequestValidationFailed(reason:)`` for a request without a URL; errors thrown by `urlRequest`.
     public func encode(_ urlRequest: any URLRequestConvertible, with parameters: Parameters?) throws -> URLRequest {
         try encode(urlRequest, withJSONObject: parameters)
     }
 
-    /// The request with a JSON text in its body, whose top level may be an array.
+    /// Returns the request with a JSON text in its body, whose top level may be an array.
     ///
-    /// `nil` leaves the request as it is. Any other top level takes the option `fragmentsAllowed`. The content type is
-    /// `application/json` unless the request has one.
+    /// `nil` leaves the request unchanged. A top level that is neither a dictionary nor an array requires the option `fragmentsAllowed`.
+    /// Sets the content type `application/json` unless the request has one.
     ///
-    /// - Throws: ``CurlewError/parameterEncodingFailed(reason:)`` when the object holds what JSON can't,
-    ///   ``CurlewError/urlRequestValidationFailed(reason:)`` for a request without a URL; what `urlRequest` throws.
+    /// - Throws: ``CurlewError/parameterEncodingFailed(reason:)`` if JSON can't represent the object,
+    ///   ``CurlewError/urlRequestValidationFailed(reason:)`` for a request without a URL; errors thrown by `urlRequest`.
     public func encode(_ urlRequest: any URLRequestConvertible, withJSONObject jsonObject: Any? = nil) throws -> URLRequest {
         try encoded(urlRequest, jsonObject)
     }
 
-    /// The same by a name that no other module uses.
+    /// Same as ``encode(_:withJSONObject:)``, under a name that no other module declares.
     package func encoded(_ urlRequest: any URLRequestConvertible, _ jsonObject: Any?) throws -> URLRequest {
         var request = try urlRequest.asURLRequest()
         guard let jsonObject else { return request }
@@ -61,7 +61,7 @@ public struct JSONEncoding: ParameterEncoding {
     private func validate(_ object: Any) throws(CocoaError) {
         try ParameterTree(format: "JSON") { $0 is String || JSONSerialization.isValidJSONObject([$0]) }.validate(object)
         guard options.contains(.fragmentsAllowed) || object is [String: Any] || object is [Any] else {
-            throw .unencodable("The top level is neither a dictionary nor an array, and fragments are not allowed.")
+            throw .unencodable("The top level is neither a dictionary nor an array; other values require the option fragmentsAllowed.")
         }
     }
 }

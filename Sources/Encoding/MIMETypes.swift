@@ -1,25 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
 import CurlewHTTP
 
-/// MIME types by the extensions of file names.
+/// MIME types by file extension.
 enum MIMETypes {
-    /// What a file is that nobody knows (RFC 2046, section 4.5.1).
+    /// The type of files with an unknown extension (RFC 2046, section 4.5.1).
     static let unknown = "application/octet-stream"
 
-    /// The system's types, read when first asked for; none where the file is missing.
+    /// The system's types, read on first use; empty if the file is missing.
     private static let system: [String: String] = {
         guard let bytes = FileManager.default.contents(atPath: "/etc/mime.types") else { return [:] }
         return parse(String(decoding: bytes, as: UTF8.self))
     }()
 
-    /// The type for an extension, without regard to case: the system's, else a common one, else ``unknown``.
+    /// Returns the type for an extension, case-insensitively: the system's, otherwise a common one, otherwise ``unknown``.
     static func type(forExtension pathExtension: String) -> String {
         let name = pathExtension.lowercased()
         return system[name] ?? common[name] ?? unknown
     }
 
-    /// Reads lines of a type and its extensions; `#` begins a comment. Lines that are none are passed over, and so are types that could
-    /// not stand in a header. The first type of an extension counts.
+    /// Parses lines of a type and its extensions; `#` starts a comment. Malformed lines are skipped, and so are types that are invalid in
+    /// a header. The first type of an extension wins.
     static func parse(_ text: String) -> [String: String] {
         var types: [String: String] = [:]
         for line in text.split(whereSeparator: \.isNewline) {
@@ -30,13 +30,13 @@ enum MIMETypes {
         return types
     }
 
-    /// Whether the text is two tokens with a slash between them (RFC 9110, section 8.3.1).
+    /// Whether the text is two tokens separated by a slash (RFC 9110, section 8.3.1).
     private static func isType(_ text: Substring) -> Bool {
         let parts = text.split(separator: "/", omittingEmptySubsequences: false)
         return parts.count == 2 && parts.allSatisfy { HTTPToken.isToken(String($0)) }
     }
 
-    /// What is known where the system knows nothing.
+    /// The fallback for extensions missing from the system's table.
     private static let common: [String: String] = [
         "7z": "application/x-7z-compressed", "aac": "audio/aac", "apk": "application/vnd.android.package-archive",
         "avi": "video/x-msvideo", "avif": "image/avif", "bin": "application/octet-stream", "bmp": "image/bmp", "bz2": "application/x-bzip2",

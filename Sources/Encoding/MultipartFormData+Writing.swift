@@ -2,17 +2,17 @@
 import CurlewHTTP
 
 extension MultipartFormData {
-    /// The whole body in memory.
+    /// Returns the encoded body, in memory.
     ///
-    /// Files and streams are read to their ends, for as long as that takes; streams can be read once.
+    /// Reads files and streams to their ends, and blocks meanwhile; a stream can be read only once.
     ///
-    /// - Throws: ``CurlewError/multipartEncodingFailed(reason:)``: what was wrong with the first part that could not be had, or what
-    ///   went wrong in reading.
+    /// - Throws: ``CurlewError/multipartEncodingFailed(reason:)`` with the reason why the first invalid part could not be appended, or
+    ///   with a read error.
     public func encode() throws -> Data {
         try encoded()
     }
 
-    /// The same by a name that no other module uses.
+    /// Same as ``encode()``, under a name that no other module declares.
     package func encoded() throws -> Data {
         var body = Data()
         let inMemory = parts.reduce(0) { sum, part in if case .data(let data) = part.source { sum + data.count } else { sum } }
@@ -21,17 +21,17 @@ extension MultipartFormData {
         return body
     }
 
-    /// Writes the whole body to a new file, piece by piece.
+    /// Writes the encoded body to a new file, piece by piece.
     ///
-    /// Files and streams are read to their ends, for as long as that takes; streams can be read once. When it fails, no file is left.
+    /// Reads files and streams to their ends, and blocks meanwhile; a stream can be read only once. On failure, the file is removed.
     ///
-    /// - Throws: ``CurlewError/multipartEncodingFailed(reason:)``: what was wrong with the first part that could not be had, what is
-    ///   wrong with `fileURL`, or what went wrong in reading or writing.
+    /// - Throws: ``CurlewError/multipartEncodingFailed(reason:)`` with the reason why the first invalid part could not be appended or why
+    ///   `fileURL` can't be written, or with a read or write error.
     public func writeEncodedData(to fileURL: URL) throws {
         try writeEncodedData(to: fileURL, permissions: 0o666)
     }
 
-    /// The same, with the permissions of the file, before the process's mask is applied.
+    /// Same as ``writeEncodedData(to:)``, with the file's permissions before the process's umask is applied.
     package func writeEncodedData(to fileURL: URL, permissions: mode_t) throws {
         try check()
         guard !FileManager.default.fileExists(atPath: fileURL.path) else {
@@ -52,10 +52,10 @@ extension MultipartFormData {
 
     // MARK: Parts
 
-    /// Throws what was found wrong before anything is written.
+    /// Throws the first failure to append a part, or an error for an invalid boundary, before anything is written.
     private func check() throws(CurlewError) {
         if let firstFailure { throw .multipartEncodingFailed(reason: firstFailure) }
-        // RFC 2046, section 5.1.1: letters, digits, these, and spaces but for the last.
+        // RFC 2046, section 5.1.1: letters, digits, this punctuation, and spaces except at the end.
         let isValid =
             (1...70).contains(boundary.utf8.count) && boundary.utf8.last != UInt8(ascii: " ")
             && boundary.utf8.allSatisfy { isASCIILetterOrDigit($0) || "'()+_,-./:=? ".utf8.contains($0) }
@@ -75,7 +75,7 @@ extension MultipartFormData {
             try write("\(start)--\(boundary)\r\n\(fields)\r\n", sink)
             try reader.read(part, sink)
         }
-        // A form without parts is what browsers make of it.
+        // A form without parts is encoded as browsers encode it.
         try write("\(parts.isEmpty ? "" : "\r\n")--\(boundary)--\r\n", sink)
     }
 
@@ -84,10 +84,10 @@ extension MultipartFormData {
     }
 }
 
-/// Takes the bytes of a body, piece by piece.
+/// Receives the bytes of a body, piece by piece.
 private typealias Sink = (UnsafeRawBufferPointer) throws -> Void
 
-/// Reads parts and hands their bytes on.
+/// Reads parts and passes their bytes on.
 private final class PartReader {
     private let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: 256 * 1024, alignment: 16)
 
@@ -106,7 +106,7 @@ private final class PartReader {
     }
 
     private func read(_ url: URL, length: UInt64, _ sink: Sink) throws {
-        // Without blocking, should a pipe have taken the file's place since; for a regular file that says nothing.
+        // Opened without blocking, in case the file has been replaced by a pipe; a regular file ignores the flag.
         let descriptor = open(url.path, O_RDONLY | O_CLOEXEC | O_NONBLOCK)
         guard descriptor >= 0 else { throw CurlewError.multipartEncodingFailed(reason: .bodyPartInputStreamCreationFailed(for: url)) }
         defer { close(descriptor) }
@@ -126,7 +126,7 @@ private final class PartReader {
         try copy(length: length, to: sink) { piece in
             guard let start = piece.baseAddress else { return 0 }
             let count = stream.read(start.assumingMemoryBound(to: UInt8.self), maxLength: piece.count)
-            // Asking the stream for its error traps on Linux; what it says of itself is all there is.
+            // Getting the stream's error traps on Linux, so only its status is checked.
             guard (0...piece.count).contains(count), stream.streamStatus != .error else {
                 throw CurlewError.multipartEncodingFailed(reason: .inputStreamReadFailed(error: CocoaError(.fileReadUnknown)))
             }
@@ -134,11 +134,11 @@ private final class PartReader {
         }
     }
 
-    /// Hands on everything up to the end, which has to be where it was announced.
+    /// Passes on all bytes up to the end, which must match the announced length.
     private func copy(length: UInt64, to sink: Sink, _ read: (UnsafeMutableRawBufferPointer) throws -> Int) throws {
         var rest = length
         while true {
-            // One byte more than there should be is enough to know that there is more.
+            // One byte beyond the announced length is enough to detect that there are more.
             let wanted = rest < UInt64(buffer.count) ? Int(rest) + 1 : buffer.count
             let count = try read(UnsafeMutableRawBufferPointer(rebasing: buffer[..<wanted]))
             guard count > 0, UInt64(count) <= rest else {
@@ -154,7 +154,7 @@ private final class PartReader {
     }
 }
 
-/// A new file that is written in large pieces.
+/// A new file, written through a buffer.
 private final class OutputFile {
     private let url: URL
     private var descriptor: Int32
@@ -165,8 +165,8 @@ private final class OutputFile {
         self.url = url
         descriptor = open(url.path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, permissions)
         guard descriptor < 0 else { return }
-        let isThere = errno == EEXIST
-        throw .multipartEncodingFailed(reason: isThere ? .outputStreamFileAlreadyExists(at: url) : .outputStreamCreationFailed(for: url))
+        let exists = errno == EEXIST
+        throw .multipartEncodingFailed(reason: exists ? .outputStreamFileAlreadyExists(at: url) : .outputStreamCreationFailed(for: url))
     }
 
     deinit {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import CurlewHTTP
 
-/// A form of parts that goes out as a body of the type `multipart/form-data` (RFC 7578): text fields, files, streams.
+/// A form sent as a body of type `multipart/form-data` (RFC 7578), with parts from memory, files and streams.
 ///
 /// ```swift
 /// manager.upload(multipartFormData: { form in
@@ -10,27 +10,27 @@ import CurlewHTTP
 /// }, to: "https://example.org/sightings") { result in … }
 /// ```
 ///
-/// Appending never throws: the first part that can't be had is remembered, and thrown by ``encode()`` and ``writeEncodedData(to:)``.
-/// A part's header fields come in the order `Content-Disposition`, `Content-Type`, others. Names and file names go out as UTF-8 with `"`
-/// as `%22`, a carriage return as `%0D` and a line feed as `%0A`, as browsers do it; other control characters are an error. One thread at
-/// a time uses a form.
+/// Appending never throws: the error of the first part that can't be appended is stored, and thrown by ``encode()`` and
+/// ``writeEncodedData(to:)``. A part's header fields are sent in the order `Content-Disposition`, `Content-Type`, others. Names and file
+/// names are sent in UTF-8, with `"` as `%22`, carriage return as `%0D` and line feed as `%0A`, as browsers do; other control characters
+/// are an error. Not thread-safe.
 open class MultipartFormData {
     /// One part of the body.
     struct Part {
         let headers: HTTPHeaders
         let source: Source
-        /// How many bytes the source was said to have.
+        /// The announced length, in bytes.
         let length: UInt64
     }
 
-    /// Where a part's bytes come from.
+    /// The source of a part's bytes.
     enum Source {
         case data(Data)
         case file(URL)
         case stream(SingleUseStream)
     }
 
-    /// A stream, which can be read once.
+    /// A stream that can be read only once.
     final class SingleUseStream {
         private var stream: InputStream?
 
@@ -38,27 +38,28 @@ open class MultipartFormData {
             self.stream = stream
         }
 
-        /// The stream, if nobody took it before.
+        /// Returns the stream; `nil` if it has been taken before.
         func take() -> InputStream? {
             defer { stream = nil }
             return stream
         }
     }
 
-    /// What stands between the parts: `curlew.boundary.` and 16 random hexadecimal digits, unless set.
+    /// The delimiter between parts; by default `curlew.boundary.` and 16 random hexadecimal digits.
     ///
-    /// 1 to 70 characters of RFC 2046, section 5.1.1; encoding throws for another one. No part may contain it: nobody checks that.
+    /// 1 to 70 characters of RFC 2046, section 5.1.1; encoding throws for any other value. It must not occur in a part, which is not
+    /// checked.
     public var boundary: String
 
-    private var givenContentType: String?
+    private var customContentType: String?
 
-    /// The value for the request's `Content-Type`: `multipart/form-data; boundary=…`, with the present boundary, unless set.
+    /// The value of the request's `Content-Type`; by default `multipart/form-data; boundary=…` with the current boundary.
     open var contentType: String {
-        get { givenContentType ?? "multipart/form-data; boundary=\(HTTPToken.isToken(boundary) ? boundary : "\"\(boundary)\"")" }
-        set { givenContentType = newValue }
+        get { customContentType ?? "multipart/form-data; boundary=\(HTTPToken.isToken(boundary) ? boundary : "\"\(boundary)\"")" }
+        set { customContentType = newValue }
     }
 
-    /// The number of bytes in the parts as they were announced, without boundaries and header fields.
+    /// The announced length of all parts in bytes, excluding boundaries and header fields.
     public var contentLength: UInt64 {
         parts.reduce(0) { sum, part in
             let (total, isTooLarge) = sum.addingReportingOverflow(part.length)
@@ -66,14 +67,14 @@ open class MultipartFormData {
         }
     }
 
-    /// Whether nothing was appended, not even in vain.
+    /// Whether nothing has been appended, not even a part that failed.
     public var isEmpty: Bool { parts.isEmpty && firstFailure == nil }
 
     private(set) var parts: [Part] = []
-    /// What was wrong with the first part that could not be had.
+    /// The reason why the first invalid part could not be appended.
     private(set) var firstFailure: CurlewError.MultipartEncodingFailureReason?
 
-    /// Makes a form without parts.
+    /// Creates a form without parts.
     public init() {
         let digits = String(UInt64.random(in: 0 ... .max), radix: 16)
         boundary = "curlew.boundary." + String(repeating: "0", count: 16 - digits.count) + digits
@@ -81,37 +82,37 @@ open class MultipartFormData {
 
     // MARK: Data
 
-    /// Appends a field: bytes under a name.
+    /// Appends a field.
     public func append(_ data: Data, withName name: String) {
         append(.data(data), length: UInt64(data.count), headers: headers(name: name))
     }
 
-    /// Appends bytes under a name, with a type.
+    /// Appends a field with a content type.
     public func append(_ data: Data, withName name: String, mimeType: String) {
         append(.data(data), length: UInt64(data.count), headers: headers(name: name, mimeType: mimeType))
     }
 
-    /// Appends bytes as a file: with its name and type.
+    /// Appends data as a file, with its name and content type.
     public func append(_ data: Data, withName name: String, fileName: String, mimeType: String) {
         append(.data(data), length: UInt64(data.count), headers: headers(name: name, fileName: fileName, mimeType: mimeType))
     }
 
     // MARK: Files
 
-    /// Appends a file under its own name; its type follows from the name's extension, by `/etc/mime.types` or a built-in table.
+    /// Appends a file under its own name, with a type derived from the extension by `/etc/mime.types` or a built-in table.
     ///
-    /// A type that neither knows is `application/octet-stream`. A name without an extension is an error. For the file itself see
-    /// ``append(_:withName:fileName:mimeType:)-(URL,_,_,_)``.
+    /// The type of an unknown extension is `application/octet-stream`. A name without an extension is an error. For requirements on the
+    /// file see ``append(_:withName:fileName:mimeType:)-(URL,_,_,_)``.
     open func append(_ fileURL: URL, withName name: String) {
         let (fileName, pathExtension) = (fileURL.lastPathComponent, fileURL.pathExtension)
         guard !fileName.isEmpty, !pathExtension.isEmpty else { return fail(.bodyPartFilenameInvalid(in: fileURL)) }
         append(fileURL, withName: name, fileName: fileName, mimeType: MIMETypes.type(forExtension: pathExtension))
     }
 
-    /// Appends a file, with the name and type to be told to the server.
+    /// Appends a file with a given name and content type.
     ///
-    /// It has to be a regular file that may be read, which is checked here. It is read when the form is encoded, never into memory as a
-    /// whole; one that is longer or shorter by then fails the encoding.
+    /// It must be a readable regular file, which is checked here. It is read during encoding, never into memory as a whole; if its length
+    /// has changed by then, encoding fails.
     public func append(_ fileURL: URL, withName name: String, fileName: String, mimeType: String) {
         do throws(CurlewError) {
             let length = try Self.lengthOfFile(at: fileURL)
@@ -148,15 +149,15 @@ open class MultipartFormData {
 
     // MARK: Streams
 
-    /// Appends a stream as a file: with its name and type. As ``append(_:withLength:headers:)``.
+    /// Appends a stream as a file, with its name and content type. See ``append(_:withLength:headers:)``.
     public func append(_ stream: InputStream, withLength length: UInt64, name: String, fileName: String, mimeType: String) {
         append(stream, withLength: length, headers: headers(name: name, fileName: fileName, mimeType: mimeType))
     }
 
-    /// Appends a stream with header fields of one's own.
+    /// Appends a stream with custom header fields.
     ///
-    /// The stream is opened, read to its end and closed when the form is encoded, once: a second encoding throws. One that gives fewer
-    /// or more than `length` bytes fails the encoding, and so does a header with a line break in it.
+    /// Encoding opens the stream, reads it to its end and closes it, once: a second encoding throws. Encoding fails if the stream has
+    /// fewer or more than `length` bytes, or if a header contains a line break.
     public func append(_ stream: InputStream, withLength length: UInt64, headers: HTTPHeaders) {
         append(.stream(SingleUseStream(stream)), length: length, headers: headers)
     }
@@ -182,7 +183,7 @@ open class MultipartFormData {
 }
 
 extension HTTPHeaders {
-    /// `Content-Disposition`, `Content-Type`, then the others as they stand.
+    /// `Content-Disposition`, `Content-Type`, then the others in their order.
     fileprivate var inPartOrder: HTTPHeaders {
         let names = ["Content-Disposition", "Content-Type"]
         let first = names.flatMap { name in filter { $0.isNamed(name) } }

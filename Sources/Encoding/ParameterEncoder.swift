@@ -1,28 +1,28 @@
 // SPDX-License-Identifier: Apache-2.0
 import CurlewHTTP
 
-/// A way to write an `Encodable` value into a request.
+/// Encodes an `Encodable` value into a request.
 public protocol ParameterEncoder: Sendable {
-    /// The request with the value written into it.
+    /// Returns the request with the encoded value.
     ///
-    /// `nil` leaves the request as it is. Curlew's own encoders throw ``CurlewError/parameterEncodingFailed(reason:)``; whatever an encoder
-    /// throws ends the request with that error.
+    /// `nil` leaves the request unchanged. Curlew's encoders throw ``CurlewError/parameterEncodingFailed(reason:)``. The request fails
+    /// with any error that an encoder throws.
     func encode<Parameters: Encodable>(_ parameters: Parameters?, into request: URLRequest) throws -> URLRequest
 }
 
 extension ParameterEncoder where Self == JSONParameterEncoder {
-    /// The value as compact JSON in the body.
+    /// Compact JSON in the body.
     public static var json: JSONParameterEncoder { .default }
 
-    /// The value as JSON in the body, written by an encoder of one's own.
+    /// JSON in the body, written by a custom encoder.
     public static func json(encoder: JSONEncoder) -> JSONParameterEncoder { JSONParameterEncoder(encoder: encoder) }
 }
 
 extension ParameterEncoder where Self == URLEncodedFormParameterEncoder {
-    /// The value as pairs in the query or the body, as the method has it.
+    /// `key=value` pairs in the query or the body, depending on the method.
     public static var urlEncodedForm: URLEncodedFormParameterEncoder { .default }
 
-    /// The value as pairs, written by an encoder of one's own into a place of one's own.
+    /// `key=value` pairs, written by a custom encoder to a given destination.
     public static func urlEncodedForm(
         encoder: URLEncodedFormEncoder = URLEncodedFormEncoder(), destination: URLEncodedFormParameterEncoder.Destination = .methodDependent
     ) -> URLEncodedFormParameterEncoder {
@@ -30,19 +30,19 @@ extension ParameterEncoder where Self == URLEncodedFormParameterEncoder {
     }
 }
 
-/// Writes values as JSON (RFC 8259) into the body.
+/// Encodes values as JSON (RFC 8259) in the body.
 public struct JSONParameterEncoder: ParameterEncoder {
-    /// The encoder without options: compact, names in no particular order.
+    /// The encoder without options: compact, keys in no particular order.
     public static var `default`: JSONParameterEncoder { JSONParameterEncoder() }
     /// The encoder with line breaks and indentation.
     public static var prettyPrinted: JSONParameterEncoder { JSONParameterEncoder(.prettyPrinted) }
-    /// The encoder with the names sorted.
+    /// The encoder with sorted keys.
     public static var sortedKeys: JSONParameterEncoder { JSONParameterEncoder(.sortedKeys) }
 
-    /// What writes the JSON; not to be changed while requests are made with it.
+    /// The underlying JSON encoder; must not be modified while requests use it.
     public let encoder: JSONEncoder
 
-    /// Makes an encoder; by default on a `JSONEncoder` as it comes.
+    /// Creates an encoder; with a default `JSONEncoder` unless given.
     public init(encoder: JSONEncoder = JSONEncoder()) {
         self.encoder = encoder
     }
@@ -52,9 +52,9 @@ public struct JSONParameterEncoder: ParameterEncoder {
         encoder.outputFormatting = formatting
     }
 
-    /// The request with the value as JSON in its body; the content type is `application/json` unless the request has one.
+    /// Returns the request with the value as JSON in its body, and the content type `application/json` unless the request has one.
     ///
-    /// - Throws: ``CurlewError/parameterEncodingFailed(reason:)`` when the encoder refuses the value,
+    /// - Throws: ``CurlewError/parameterEncodingFailed(reason:)`` if the encoder throws,
     ///   ``CurlewError/urlRequestValidationFailed(reason:)`` for a request without a URL.
     public func encode<Parameters: Encodable>(_ parameters: Parameters?, into request: URLRequest) throws -> URLRequest {
         guard let parameters else { return request }
@@ -70,33 +70,33 @@ public struct JSONParameterEncoder: ParameterEncoder {
     }
 }
 
-/// Writes values as `key=value` pairs into the URL's query or into the body, as HTML forms do.
+/// Encodes values as `key=value` pairs in the URL's query or the body, as HTML forms do.
 public struct URLEncodedFormParameterEncoder: ParameterEncoder {
-    /// Where the pairs go.
+    /// The destination of the pairs.
     public typealias Destination = URLEncoding.Destination
 
-    /// The encoder with all defaults: the method says where the pairs go.
+    /// The encoder with all defaults: the method decides the destination.
     public static var `default`: URLEncodedFormParameterEncoder { URLEncodedFormParameterEncoder() }
 
-    /// What writes the pairs.
+    /// The encoder of the pairs.
     public let encoder: URLEncodedFormEncoder
-    /// Where the pairs go.
+    /// The destination of the pairs.
     public let destination: Destination
 
-    /// Makes an encoder; by default the method says where the pairs go.
+    /// Creates an encoder; by default the method decides the destination.
     public init(encoder: URLEncodedFormEncoder = URLEncodedFormEncoder(), destination: Destination = .methodDependent) {
         self.encoder = encoder
         self.destination = destination
     }
 
-    /// The request with the value in its query or its body.
+    /// Returns the request with the value in its query or its body.
     ///
-    /// A query that the URL has stays as it is, in front; so does a fragment, behind. A value that gives no pair leaves the URL alone. A
-    /// body replaces the one before it, be it empty, and its content type is `application/x-www-form-urlencoded; charset=utf-8` unless
-    /// the request has one.
+    /// An existing query is kept, and the pairs are appended to it; a fragment is kept. A value without pairs leaves the URL unchanged.
+    /// The body is replaced, even by an empty one, and gets the content type `application/x-www-form-urlencoded; charset=utf-8` unless the
+    /// request has one.
     ///
-    /// - Throws: ``CurlewError/parameterEncodingFailed(reason:)`` for a value that no form can hold, and for a query without a URL;
-    ///   ``CurlewError/urlRequestValidationFailed(reason:)`` for a body without one.
+    /// - Throws: ``CurlewError/parameterEncodingFailed(reason:)`` for a value that a form can't represent, and for a query without a URL;
+    ///   ``CurlewError/urlRequestValidationFailed(reason:)`` for a body without a URL.
     public func encode<Parameters: Encodable>(_ parameters: Parameters?, into request: URLRequest) throws -> URLRequest {
         guard let parameters else { return request }
         var request = request

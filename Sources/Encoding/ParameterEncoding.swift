@@ -2,22 +2,22 @@
 
 import CurlewHTTP
 
-/// The parameters of a request: names and values, the values of the kinds that the encoding takes.
+/// The parameters of a request, by name. The encoding determines which types of values are valid.
 public typealias Parameters = [String: Any]
 
-/// A way to write parameters into a request.
+/// Encodes parameters into a request.
 @preconcurrency public protocol ParameterEncoding: Sendable {
-    /// The request with the parameters written into it.
+    /// Returns the request with the encoded parameters.
     ///
-    /// `nil` for the parameters leaves the request as it is. Curlew's own encodings throw ``CurlewError/parameterEncodingFailed(reason:)``;
-    /// whatever an encoding throws ends the request with that error.
+    /// `nil` parameters leave the request unchanged. Curlew's encodings throw ``CurlewError/parameterEncodingFailed(reason:)``. The
+    /// request fails with any error that an encoding throws.
     func encode(_ urlRequest: any URLRequestConvertible, with parameters: Parameters?) throws -> URLRequest
 }
 
 extension URLRequest {
     /// Sets the body, and the content type unless the request has one.
     mutating func setBody(_ body: Data, contentType: String) throws(CurlewError) {
-        // Foundation on Linux traps when a copied request without a URL is changed; such a request can't be sent anyway.
+        // Foundation on Linux traps when a copied request without a URL is modified; such a request can't be sent anyway.
         guard url != nil else { throw .urlRequestValidationFailed(reason: .missingURL) }
         if value(forHTTPHeaderField: "Content-Type") == nil { setValue(contentType, forHTTPHeaderField: "Content-Type") }
         httpBody = body

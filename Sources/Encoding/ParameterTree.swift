@@ -1,63 +1,63 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// Parameters as Foundation's serializers see them: dictionaries with strings for keys, arrays, and leaves.
+/// Parameters as Foundation's serializers see them: dictionaries with `String` keys, arrays, and leaves.
 ///
-/// They are checked before a serializer gets them: on an object that it does not take it may trap, overflow the stack or write
-/// nonsense, and it never says which of the values it was.
+/// Validated before serialization, because a serializer may trap, overflow the stack or write invalid output for an unsupported object,
+/// and never reports which value was invalid.
 struct ParameterTree {
-    /// What the parameters are to become, for messages.
+    /// The name of the format, for error messages.
     let format: String
-    /// Whether the format has the value, which is neither a dictionary with strings for keys nor an array.
+    /// Whether the format supports a leaf, which is neither a dictionary with `String` keys nor an array.
     let acceptsLeaf: (Any) -> Bool
 
-    /// Foundation reads no more levels than these either.
+    /// The nesting limit, which is also that of Foundation's parsers.
     private static let maximumDepth = 512
 
-    /// Throws unless the format has everything in the tree. The error names the place and the type, never the value.
+    /// Throws unless the format supports the entire tree. The error names the path and the type, never the value.
     func validate(_ root: Any) throws(CocoaError) {
-        guard let obstacle = firstObstacle(in: root, depth: 0) else { return }
-        let place = obstacle.path.isEmpty ? "The top level" : "The value at \(obstacle.path.reversed().joined())"
-        throw .unencodable("\(place) \(obstacle.problem).")
+        guard let violation = firstViolation(in: root, depth: 0) else { return }
+        let place = violation.path.isEmpty ? "The top level" : "The value at \(violation.path.reversed().joined())"
+        throw .unencodable("\(place) \(violation.problem).")
     }
 
-    /// What is in the way, and the steps that lead there, the last one first.
-    private struct Obstacle {
+    /// An unsupported value, and the path to it, innermost step first.
+    private struct Violation {
         let problem: String
         var path: [String] = []
 
-        func behind(_ step: String) -> Obstacle {
-            Obstacle(problem: problem, path: path + [step])
+        func prefixed(by step: String) -> Violation {
+            Violation(problem: problem, path: path + [step])
         }
     }
 
-    private func firstObstacle(in value: Any, depth: Int) -> Obstacle? {
+    private func firstViolation(in value: Any, depth: Int) -> Violation? {
         // Containers first: on Linux, asking an array whether it is an object copies all of it.
         if let dictionary = value as? [String: Any] {
             guard depth < ParameterTree.maximumDepth else { return tooDeep }
             for (key, child) in dictionary {
-                guard acceptsLeaf(key) else { return Obstacle(problem: "has a key that \(format) can't hold") }
-                if let obstacle = firstObstacle(in: child, depth: depth + 1) { return obstacle.behind("[\(key.debugDescription)]") }
+                guard acceptsLeaf(key) else { return Violation(problem: "has a key that \(format) can't represent") }
+                if let found = firstViolation(in: child, depth: depth + 1) { return found.prefixed(by: "[\(key.debugDescription)]") }
             }
             return nil
         }
         if let array = value as? [Any] {
             guard depth < ParameterTree.maximumDepth else { return tooDeep }
             for (index, child) in array.enumerated() {
-                if let obstacle = firstObstacle(in: child, depth: depth + 1) { return obstacle.behind("[\(index)]") }
+                if let found = firstViolation(in: child, depth: depth + 1) { return found.prefixed(by: "[\(index)]") }
             }
             return nil
         }
-        return acceptsLeaf(value) ? nil : Obstacle(problem: "is a \(type(of: value)) that \(format) can't hold")
+        return acceptsLeaf(value) ? nil : Violation(problem: "is a \(type(of: value)), which \(format) can't represent")
     }
 
-    // Without a path: one of hundreds of steps helps nobody.
-    private var tooDeep: Obstacle {
-        Obstacle(problem: "is nested more than \(ParameterTree.maximumDepth) levels deep")
+    // Without a path: hundreds of steps would not help.
+    private var tooDeep: Violation {
+        Violation(problem: "is nested more than \(ParameterTree.maximumDepth) levels deep")
     }
 }
 
 extension CocoaError {
-    /// The error of a value that a format can't hold.
+    /// Returns the error for a value that a format can't represent.
     static func unencodable(_ explanation: String) -> CocoaError {
         CocoaError(.coderInvalidValue, userInfo: [NSDebugDescriptionErrorKey: explanation])
     }

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// Percent-encoding (RFC 3986, section 2.1) of what goes into a query or a form: the one place where characters are escaped.
+/// Percent-encoding (RFC 3986, section 2.1) for queries and forms: the only place where characters are escaped.
 package enum PercentEncoding {
-    /// The string with every byte of its UTF-8 escaped but letters, digits and `-._~/?`.
+    /// Escapes every byte of the string's UTF-8 except letters, digits and `-._~/?`.
     ///
-    /// `/` and `?` may stand in a query as they are (RFC 3986, section 3.4); all other delimiters are escaped, and so is `%`:
-    /// escaping twice is not the same as escaping once.
+    /// `/` and `?` are valid in a query (RFC 3986, section 3.4); all other delimiters are escaped, and so is `%`, which means that
+    /// escaping twice differs from escaping once.
     package static func escape(_ string: String) -> String {
         var string = string
         return string.withUTF8 { bytes in
@@ -15,8 +15,8 @@ package enum PercentEncoding {
         }
     }
 
-    /// The string as a name or file name of a multipart body, between quotation marks: those and the two halves of a line break escaped,
-    /// nothing else (HTML, "Multipart form data"; RFC 7578, section 4.2).
+    /// Escapes a name or file name for the quoted parameters of a multipart body: only quotation marks, carriage returns and line feeds
+    /// are escaped (HTML, "Multipart form data"; RFC 7578, section 4.2).
     package static func escapeQuoted(_ string: String) -> String {
         func mustEscape(_ byte: UInt8) -> Bool { byte == UInt8(ascii: "\"") || byte == 0x0D || byte == 0x0A }
         guard string.utf8.contains(where: mustEscape) else { return string }
@@ -32,7 +32,7 @@ package enum PercentEncoding {
         return String(decoding: bytes, as: UTF8.self)
     }
 
-    /// Writes the bytes, escaped, and gives the number of bytes written. `output` has room for them.
+    /// Writes the escaped bytes to `output`, which has room for them, and returns their number.
     private static func write(_ bytes: UnsafeBufferPointer<UInt8>, into output: UnsafeMutableBufferPointer<UInt8>) -> Int {
         var end = 0
         for byte in bytes {
@@ -60,7 +60,7 @@ package enum PercentEncoding {
         }
     }
 
-    /// A digit of a percent-encoding, in capitals as RFC 3986, section 2.1 wants it.
+    /// Returns an uppercase hexadecimal digit, as RFC 3986, section 2.1 recommends.
     @inline(__always)
     private static func hexDigit(_ nibble: UInt8) -> UInt8 {
         nibble < 10 ? UInt8(ascii: "0") + nibble : UInt8(ascii: "A") + nibble - 10

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// From this layer up requests are Foundation's: `URLRequest` and `HTTPURLResponse` live in a module of their own on Linux.
+// From this layer up requests are Foundation's: on Linux, `URLRequest` and `HTTPURLResponse` are in a separate module.
 @_exported import Foundation
 
 #if canImport(FoundationNetworking)
@@ -8,6 +8,6 @@
 #endif
 
 #if !canImport(Darwin)
-/// Seconds since the first instant of 2001, UTC.
+/// Seconds since 1 January 2001, 00:00 UTC.
 public typealias CFAbsoluteTime = Double
 #endif

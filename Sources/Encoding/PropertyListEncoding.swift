@@ -2,11 +2,11 @@
 
 import CurlewHTTP
 
-/// Writes parameters as a property list into the body.
+/// Encodes parameters as a property list in the body.
 ///
-/// Takes what property lists hold: strings, numbers, Booleans, `Date`, `Data`, arrays, and dictionaries with strings for keys, at most
-/// 512 levels deep. Anything else, `nil` and `NSNull` too, is an error, and so are in XML a string with control characters (XML 1.0,
-/// section 2.2) and a date outside the years 1 to 9999.
+/// Accepts what property lists can represent: strings, numbers, Booleans, `Date`, `Data`, arrays, and dictionaries with `String` keys,
+/// nested at most 512 levels deep. Any other value, such as `nil` or `NSNull`, is an error. In XML, so are strings with control characters
+/// (XML 1.0, section 2.2) and dates outside the years 1 to 9999.
 public struct PropertyListEncoding: ParameterEncoding {
     /// The encoding as XML.
     public static var `default`: PropertyListEncoding { PropertyListEncoding() }
@@ -15,23 +15,23 @@ public struct PropertyListEncoding: ParameterEncoding {
     /// The encoding in the binary format.
     public static var binary: PropertyListEncoding { PropertyListEncoding(format: .binary) }
 
-    /// The format. Foundation does not write `openStep`: every encoding with it fails.
+    /// The format. Foundation can't write `openStep`: encoding in it always fails.
     public let format: PropertyListSerialization.PropertyListFormat
-    /// The options for `PropertyListSerialization`, which has none so far.
+    /// The options for `PropertyListSerialization`, which currently has none.
     public let options: PropertyListSerialization.WriteOptions
 
-    /// Makes an encoding; XML without options by default.
+    /// Creates an encoding; XML without options by default.
     public init(format: PropertyListSerialization.PropertyListFormat = .xml, options: PropertyListSerialization.WriteOptions = 0) {
         self.format = format
         self.options = options
     }
 
-    /// The request with the parameters as a property list in its body.
+    /// Returns the request with the parameters as a property list in its body.
     ///
-    /// The content type is `application/x-plist` unless the request has one.
+    /// Sets the content type `application/x-plist` unless the request has one.
     ///
-    /// - Throws: ``CurlewError/parameterEncodingFailed(reason:)`` when the parameters hold what a property list can't,
-    ///   ``CurlewError/urlRequestValidationFailed(reason:)`` for a request without a URL; what `urlRequest` throws.
+    /// - Throws: ``CurlewError/parameterEncodingFailed(reason:)`` if a property list can't represent the parameters,
+    ///   ``CurlewError/urlRequestValidationFailed(reason:)`` for a request without a URL; errors thrown by `urlRequest`.
     public func encode(_ urlRequest: any URLRequestConvertible, with parameters: Parameters?) throws -> URLRequest {
         var request = try urlRequest.asURLRequest()
         guard let parameters else { return request }
@@ -49,27 +49,27 @@ public struct PropertyListEncoding: ParameterEncoding {
     }
 
     private func validate(_ parameters: Parameters) throws(CocoaError) {
-        // Foundation on Linux traps when it is to write this one.
-        guard format != .openStep else { throw .unencodable("Foundation does not write property lists in the format openStep.") }
+        // Foundation on Linux traps when writing this format.
+        guard format != .openStep else { throw .unencodable("Foundation can't write openStep property lists; use xml or binary.") }
         try ParameterTree(format: "a property list", acceptsLeaf: accepts).validate(parameters)
     }
 
     private func accepts(_ leaf: Any) -> Bool {
         switch leaf {
-        // Foundation writes these two into XML, where no parser takes them.
+        // Foundation writes these values to XML, but XML parsers reject the result.
         case let string as String where format == .xml: string.unicodeScalars.allSatisfy(\.isXMLCharacter)
-        case let date as Date where format == .xml: datesOfXML.contains(date.timeIntervalSince1970)
+        case let date as Date where format == .xml: datesInXML.contains(date.timeIntervalSince1970)
         case let date as Date: date.timeIntervalSince1970.isFinite
         default: PropertyListSerialization.propertyList(leaf, isValidFor: format)
         }
     }
 
     /// The years 1 to 9999, in seconds since 1970.
-    private var datesOfXML: Range<TimeInterval> { -62_135_596_800..<253_402_300_800 }
+    private var datesInXML: Range<TimeInterval> { -62_135_596_800..<253_402_300_800 }
 }
 
 extension Unicode.Scalar {
-    /// Whether the scalar may stand in XML (XML 1.0, section 2.2).
+    /// Whether the scalar is allowed in XML (XML 1.0, section 2.2).
     fileprivate var isXMLCharacter: Bool {
         switch value {
         case 0x09, 0x0A, 0x0D: true

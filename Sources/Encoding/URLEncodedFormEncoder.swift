@@ -1,24 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
 import CurlewHTTP
 
-/// Writes `Encodable` values as `key=value` pairs joined by `&`, percent-encoded as ``URLEncoding`` does it.
+/// Encodes `Encodable` values as `key=value` pairs joined by `&`, percent-encoded like ``URLEncoding``.
 ///
-/// The top level has to have keys: a structure, a class, a dictionary. Numbers are written in decimal, whole ones without a fraction; a
-/// `Decimal` and a `URL` as their text. Equal values give equal texts as long as ``alphabetizeKeyValuePairs`` is on.
+/// The top-level value must have keys: a structure, a class or a dictionary. Numbers are written in decimal, whole numbers without a
+/// fraction; `Decimal` and `URL` as text. Equal values have equal encodings while ``alphabetizeKeyValuePairs`` is on.
 public struct URLEncodedFormEncoder: Sendable {
-    /// How the key of an array's element is written.
+    /// How the keys of array elements are written.
     public enum ArrayEncoding: Sendable {
         /// `key[]`.
         case brackets
-        /// As the array's own: `key`.
+        /// The array's own key: `key`.
         case noBrackets
         /// `key[0]`, `key[1]` and so on.
         case indexInBrackets
-        /// As the closure has it, of the array's key and the element's index; it is percent-encoded afterwards.
+        /// The result of the closure for the array's key and the element's index, percent-encoded afterwards.
         case custom(@Sendable (_ key: String, _ index: Int) -> String)
     }
 
-    /// How a Boolean is written.
+    /// How Booleans are written.
     public enum BoolEncoding: Sendable, Hashable {
         /// `1` and `0`.
         case numeric
@@ -32,45 +32,45 @@ public struct URLEncodedFormEncoder: Sendable {
         case deferredToData
         /// In Base64 (RFC 4648, section 4).
         case base64
-        /// As the closure has it.
+        /// The result of the closure.
         case custom(@Sendable (Data) throws -> String)
     }
 
-    /// How a `Date` is written.
+    /// How dates are written.
     public enum DateEncoding: Sendable {
-        /// As `Date` encodes itself: seconds since the first instant of 2001, UTC.
+        /// As `Date` encodes itself: seconds since 1 January 2001, 00:00 UTC.
         case deferredToDate
-        /// Seconds since the first instant of 1970, UTC.
+        /// Seconds since 1 January 1970, 00:00 UTC.
         case secondsSince1970
-        /// Milliseconds since the first instant of 1970, UTC.
+        /// Milliseconds since 1 January 1970, 00:00 UTC.
         case millisecondsSince1970
         /// In UTC, as `2026-01-31T12:00:00Z` (ISO 8601, RFC 3339).
         case iso8601
-        /// As the formatter has it, which is not to be changed meanwhile.
+        /// The result of the formatter, which must not be modified during encoding.
         case formatted(DateFormatter)
-        /// As the closure has it.
+        /// The result of the closure.
         case custom(@Sendable (Date) throws -> String)
     }
 
-    /// How a key is written, at every depth, also one of a dictionary.
+    /// How keys are written, at every depth, including the keys of dictionaries.
     public enum KeyEncoding: Sendable {
-        /// As it is.
+        /// Unchanged.
         case useDefaultKeys
         /// `oneTwoThree` becomes `one_two_three`.
         case convertToSnakeCase
         /// `oneTwoThree` becomes `one-two-three`.
         case convertToKebabCase
-        /// The first letter as a capital.
+        /// The first letter in uppercase.
         case capitalized
-        /// In capitals.
+        /// In uppercase.
         case uppercased
-        /// In small letters.
+        /// In lowercase.
         case lowercased
-        /// As the closure has it.
+        /// The result of the closure.
         case custom(@Sendable (String) -> String)
     }
 
-    /// How a key inside another one is written.
+    /// How nested keys are written.
     public struct KeyPathEncoding: Sendable {
         /// `parent[child]`.
         public static let brackets = KeyPathEncoding { "[\($0)]" }
@@ -79,16 +79,16 @@ public struct URLEncodedFormEncoder: Sendable {
 
         let encode: @Sendable (String) -> String
 
-        /// Makes an encoding that writes a child's key as the closure has it, behind its parent's.
+        /// Creates an encoding that appends the result of the closure for a nested key to its parent's key.
         @preconcurrency
         public init(encoding: @escaping @Sendable (_ subkey: String) -> String) {
             encode = encoding
         }
     }
 
-    /// What becomes of `nil`.
+    /// How `nil` is written.
     public struct NilEncoding: Sendable {
-        /// Nothing: neither key nor value.
+        /// Omitted, both key and value.
         public static let dropKey = NilEncoding { nil }
         /// The key without a value, `key=`.
         public static let dropValue = NilEncoding { "" }
@@ -97,52 +97,51 @@ public struct URLEncodedFormEncoder: Sendable {
 
         let encode: @Sendable () -> String?
 
-        /// Makes an encoding that writes what the closure gives for the value; `nil` for nothing at all.
+        /// Creates an encoding that writes the closure's result as the value; `nil` omits key and value.
         @preconcurrency
         public init(encoding: @escaping @Sendable () -> String?) {
             encode = encoding
         }
     }
 
-    /// How a space is written.
+    /// How spaces are written.
     public enum SpaceEncoding: Sendable, Hashable {
         /// `%20`.
         case percentEscaped
-        /// `+`, as HTML forms do it.
+        /// `+`, as in HTML forms.
         case plusReplaced
     }
 
-    /// Whether pairs come sorted by their keys, at every depth; else in the order in which the value encodes itself, which is none for a
-    /// dictionary.
+    /// Whether pairs are sorted by key, at every depth; otherwise they are in the order of encoding, which is undefined for dictionaries.
     public let alphabetizeKeyValuePairs: Bool
-    /// How the key of an array's element is written.
+    /// How the keys of array elements are written.
     public let arrayEncoding: ArrayEncoding
-    /// How a Boolean is written.
+    /// How Booleans are written.
     public let boolEncoding: BoolEncoding
     /// How `Data` is written.
     public let dataEncoding: DataEncoding
-    /// How a `Date` is written.
+    /// How dates are written.
     public let dateEncoding: DateEncoding
-    /// How a key is written.
+    /// How keys are written.
     public let keyEncoding: KeyEncoding
-    /// How a key inside another one is written.
+    /// How nested keys are written.
     public let keyPathEncoding: KeyPathEncoding
-    /// What becomes of `nil`.
+    /// How `nil` is written.
     public let nilEncoding: NilEncoding
-    /// How a space is written.
+    /// How spaces are written.
     public let spaceEncoding: SpaceEncoding
 
-    /// Makes an encoder.
+    /// Creates an encoder.
     ///
     /// - Parameters:
-    ///   - alphabetizeKeyValuePairs: whether pairs come sorted by their keys.
+    ///   - alphabetizeKeyValuePairs: whether pairs are sorted by key; `true` by default.
     ///   - arrayEncoding: `key[]` by default.
     ///   - boolEncoding: `1` and `0` by default.
     ///   - dataEncoding: Base64 by default.
     ///   - dateEncoding: seconds since 2001 by default, as `Date` encodes itself.
-    ///   - keyEncoding: keys as they are by default.
+    ///   - keyEncoding: unchanged by default.
     ///   - keyPathEncoding: `parent[child]` by default.
-    ///   - nilEncoding: nothing by default.
+    ///   - nilEncoding: omitted by default.
     ///   - spaceEncoding: `%20` by default.
     public init(
         alphabetizeKeyValuePairs: Bool = true, arrayEncoding: ArrayEncoding = .brackets, boolEncoding: BoolEncoding = .numeric,
@@ -160,23 +159,23 @@ public struct URLEncodedFormEncoder: Sendable {
         self.spaceEncoding = spaceEncoding
     }
 
-    /// The pairs of a value, percent-encoded.
+    /// Returns the percent-encoded pairs of a value.
     ///
-    /// - Throws: `EncodingError.invalidValue` for a value without keys at its top level, or nested more than 512 levels deep; what the
-    ///   value or a closure throws.
+    /// - Throws: `EncodingError.invalidValue` for a top-level value without keys, or one nested more than 512 levels deep; errors thrown
+    ///   by the value or a closure.
     public func encode(_ value: some Encodable) throws -> String {
         let encoder = FormEncoder(self)
         let node = try encoder.node(of: value)
         guard case .keyed = node.content else {
             throw EncodingError.invalidValue(
-                value, EncodingError.Context(codingPath: [], debugDescription: "A form needs keys at its top level."))
+                value, EncodingError.Context(codingPath: [], debugDescription: "The top-level value has no keys, which a form requires."))
         }
         var pairs: [String] = []
         try write(node, key: "", isTopLevel: true, into: &pairs)
         return pairs.joined(separator: "&")
     }
 
-    /// The pairs of a value, percent-encoded, as bytes. As ``encode(_:)-(Encodable)``.
+    /// Returns the percent-encoded pairs of a value, as bytes. See ``encode(_:)-(Encodable)``.
     public func encode(_ value: some Encodable) throws -> Data {
         let text: String = try encode(value)
         return Data(text.utf8)
@@ -200,7 +199,7 @@ public struct URLEncodedFormEncoder: Sendable {
 
     private func escape(_ text: String) -> String {
         let escaped = PercentEncoding.escape(text)
-        // No other "%20" is in there: a percent sign of the text's own has become "%25".
+        // Every "%20" is a space: percent signs in the text have been escaped as "%25".
         return spaceEncoding == .plusReplaced ? escaped.replacing("%20", with: "+") : escaped
     }
 }
@@ -229,8 +228,8 @@ extension URLEncodedFormEncoder.KeyEncoding {
         }
     }
 
-    /// The words of a key in small letters: a word begins at a capital behind another character, and at the last of several capitals
-    /// before a small letter, so that `myURLProperty` is `my`, `url`, `property`.
+    /// Splits a key into lowercase words. A word begins at an uppercase letter after another character, and at the last of several
+    /// uppercase letters before a lowercase one, so that `myURLProperty` becomes `my`, `url`, `property`.
     private static func separated(_ key: String, by separator: Character) -> String {
         let characters = Array(key)
         var result = ""

@@ -2,34 +2,34 @@
 
 import CurlewHTTP
 
-/// Writes parameters as `key=value` pairs into the URL's query or into the body, as HTML forms do.
+/// Encodes parameters as `key=value` pairs in the URL's query or the body, as HTML forms do.
 ///
-/// Names come sorted, at every depth. Of the values
-/// - an array gives a pair for each element, `key[]=1&key[]=2`, a set likewise, sorted; an empty one gives none,
-/// - a dictionary gives a pair for each entry, `key[name]=1`; an empty one gives none,
-/// - a Boolean is written as ``boolEncoding`` says, whether it is a Swift `Bool`, an `NSNumber` of one, or read from JSON,
-/// - a number is written in decimal, whole ones without a fraction: `1` for 1 and for 1.0,
-/// - `NSNull` gives an empty value, `key=`; `nil` gives no pair,
-/// - `Data` is written in Base64 (RFC 4648, section 4), a `URL` as its absolute string,
-/// - everything else is written as its description; a `Date` is `1970-01-01 00:00:00 +0000`.
+/// Keys are sorted at every depth. Values are encoded as follows:
+/// - an array: a pair for each element, `key[]=1&key[]=2`; a set likewise, sorted; none if it is empty,
+/// - a dictionary: a pair for each entry, `key[name]=1`; none if it is empty,
+/// - a Boolean: according to ``boolEncoding``, whether it is a Swift `Bool`, an `NSNumber` created from one, or parsed from JSON,
+/// - a number: in decimal, whole numbers without a fraction: `1` for both 1 and 1.0,
+/// - `NSNull`: an empty value, `key=`; `nil`: no pair,
+/// - `Data`: Base64 (RFC 4648, section 4); a `URL`: its absolute string,
+/// - any other value: its description, which for a `Date` is `1970-01-01 00:00:00 +0000`.
 ///
 /// A space becomes `%20`, never `+`.
 public struct URLEncoding: ParameterEncoding {
-    /// Where the pairs go.
+    /// The destination of the pairs.
     public enum Destination: Sendable, Hashable {
-        /// Into the query for GET, HEAD and DELETE, into the body for every other method.
+        /// The query for GET, HEAD and DELETE, the body for all other methods.
         case methodDependent
-        /// Into the query, behind what stands there.
+        /// The query, appended to an existing one.
         case queryString
-        /// Into the body, in place of what stands there.
+        /// The body, replacing an existing one.
         case httpBody
     }
 
-    /// How the name of an array's element is written.
+    /// How the keys of array elements are written.
     public enum ArrayEncoding: Sendable, Hashable {
         /// With brackets, percent-encoded: `key%5B%5D=value`.
         case brackets
-        /// As the array's own: `key=value`.
+        /// The array's own key: `key=value`.
         case noBrackets
 
         fileprivate func encode(_ key: String) -> String {
@@ -37,7 +37,7 @@ public struct URLEncoding: ParameterEncoding {
         }
     }
 
-    /// How a Boolean is written.
+    /// How Booleans are written.
     public enum BoolEncoding: Sendable, Hashable {
         /// `1` and `0`.
         case numeric
@@ -54,21 +54,21 @@ public struct URLEncoding: ParameterEncoding {
 
     /// The encoding with all defaults.
     public static var `default`: URLEncoding { URLEncoding() }
-    /// The encoding into the query or the body, as the method has it: the default.
+    /// The encoding into the query or the body, depending on the method: the default.
     public static var methodDependent: URLEncoding { URLEncoding() }
-    /// The encoding into the query, whatever the method.
+    /// The encoding into the query, for any method.
     public static var queryString: URLEncoding { URLEncoding(destination: .queryString) }
-    /// The encoding into the body, whatever the method.
+    /// The encoding into the body, for any method.
     public static var httpBody: URLEncoding { URLEncoding(destination: .httpBody) }
 
-    /// Where the pairs go.
+    /// The destination of the pairs.
     public let destination: Destination
-    /// How the name of an array's element is written.
+    /// How the keys of array elements are written.
     public let arrayEncoding: ArrayEncoding
-    /// How a Boolean is written.
+    /// How Booleans are written.
     public let boolEncoding: BoolEncoding
 
-    /// Makes an encoding; by default the method says where the pairs go, arrays have brackets and Booleans are `1` and `0`.
+    /// Creates an encoding; by default the method decides the destination, arrays have brackets and Booleans are `1` and `0`.
     public init(
         destination: Destination = .methodDependent, arrayEncoding: ArrayEncoding = .brackets, boolEncoding: BoolEncoding = .numeric
     ) {
@@ -77,14 +77,14 @@ public struct URLEncoding: ParameterEncoding {
         self.boolEncoding = boolEncoding
     }
 
-    /// The request with the parameters in its query or its body.
+    /// Returns the request with the parameters in its query or its body.
     ///
-    /// A query that the URL has stays as it is, in front; so does a fragment, behind. Parameters that give no pair leave the URL alone.
-    /// A body replaces the one before it, be it empty, and its content type is `application/x-www-form-urlencoded; charset=utf-8`
-    /// unless the request has one.
+    /// An existing query is kept, and the pairs are appended to it; a fragment is kept. Parameters without pairs leave the URL unchanged.
+    /// The body is replaced, even by an empty one, and gets the content type `application/x-www-form-urlencoded; charset=utf-8` unless the
+    /// request has one.
     ///
     /// - Throws: ``CurlewError/parameterEncodingFailed(reason:)`` for a query without a URL,
-    ///   ``CurlewError/urlRequestValidationFailed(reason:)`` for a body without one; what `urlRequest` throws.
+    ///   ``CurlewError/urlRequestValidationFailed(reason:)`` for a body without a URL; errors thrown by `urlRequest`.
     public func encode(_ urlRequest: any URLRequestConvertible, with parameters: Parameters?) throws -> URLRequest {
         var request = try urlRequest.asURLRequest()
         guard let parameters else { return request }
@@ -93,9 +93,9 @@ public struct URLEncoding: ParameterEncoding {
         return request
     }
 
-    /// The pairs that a value gives under a key, names and values percent-encoded.
+    /// Returns the pairs of a value under a key, with names and values percent-encoded.
     public func queryComponents(fromKey key: String, value: Any) -> [(String, String)] {
-        // Collections come before `NSNumber`: on Linux, asking an array whether it is an object copies it into an NSArray, all levels.
+        // Collections are matched before `NSNumber`: on Linux, casting an array to a class copies it into an NSArray, at every level.
         switch value {
         case let optional as any OptionalValue:
             optional.wrappedValue.map { queryComponents(fromKey: key, value: $0) } ?? []
@@ -114,7 +114,7 @@ public struct URLEncoding: ParameterEncoding {
         }
     }
 
-    /// The string percent-encoded for a query or a form: all but letters, digits and `-._~/?` (RFC 3986, sections 2.3 and 3.4).
+    /// Percent-encodes a string for a query or a form: all but letters, digits and `-._~/?` (RFC 3986, sections 2.3 and 3.4).
     public func escape(_ string: String) -> String {
         PercentEncoding.escape(string)
     }
@@ -134,29 +134,29 @@ public struct URLEncoding: ParameterEncoding {
         elements.flatMap { queryComponents(fromKey: arrayEncoding.encode(key), value: $0) }
     }
 
-    /// A single value, not yet escaped.
+    /// Returns the text of a single value, not escaped.
     private func text(of value: Any) -> String {
         switch value {
         case is NSNull: ""
         case let data as Data: data.base64EncodedString()
         case let url as URL: url.absoluteString
-        // The description of a date that is no number traps on Linux.
+        // The description of a non-finite date traps on Linux.
         case let date as Date where !date.timeIntervalSince1970.isFinite: "\(date.timeIntervalSince1970)"
-        case let number as NSNumber: number.boolValueIfBool.map(boolEncoding.encode) ?? Self.wholeWithoutFraction(number.stringValue)
-        case let number as any BinaryFloatingPoint: Self.wholeWithoutFraction("\(number)")
+        case let number as NSNumber: number.boolValueIfBool.map(boolEncoding.encode) ?? Self.withoutZeroFraction(number.stringValue)
+        case let number as any BinaryFloatingPoint: Self.withoutZeroFraction("\(number)")
         default: "\(value)"
         }
     }
 
-    /// `1` for `1.0`: Swift writes the fraction, the wire form has none.
-    static func wholeWithoutFraction(_ number: String) -> String {
+    /// Drops the fraction of `1.0`, which Swift writes and the wire format omits.
+    static func withoutZeroFraction(_ number: String) -> String {
         number.hasSuffix(".0") ? String(number.dropLast(2)) : number
     }
 }
 
 // MARK: - Values
 
-/// An `Optional` in an `Any`, which a cast to its wrapped type would not tell from the value.
+/// An `Optional` in an `Any`, which a cast to the wrapped type would unwrap implicitly.
 private protocol OptionalValue {
     var wrappedValue: Any? { get }
 }
@@ -166,9 +166,9 @@ extension Optional: OptionalValue {
 }
 
 extension NSNumber {
-    /// The Boolean, when the number was made of one.
+    /// The Boolean value of a number created from a Boolean.
     ///
-    /// `as? Bool` takes any 0 and 1 for one, and `objCType` is the same for `Int8` on Apple's platforms; the class tells them apart.
+    /// `as? Bool` accepts any 0 or 1, and on Apple's platforms `objCType` is the same for `Int8`; only the class distinguishes them.
     fileprivate var boolValueIfBool: Bool? {
         type(of: self) == type(of: NSNumber(value: true)) ? boolValue : nil
     }
@@ -177,14 +177,14 @@ extension NSNumber {
 // MARK: - Queries
 
 extension URLRequest {
-    /// Writes pairs as of `a=1&b=2`, which are percent-encoded already, into the query or the body.
+    /// Adds percent-encoded pairs such as `a=1&b=2` to the query or the body.
     ///
-    /// In the query they go behind what stands there; none leave the URL alone. As a body they replace the one before, be there none, with
-    /// the content type `application/x-www-form-urlencoded; charset=utf-8` unless the request has one.
+    /// In the query they are appended to an existing one; no pairs leave the URL unchanged. In the body they replace an existing one, even
+    /// if there are none, and set the content type `application/x-www-form-urlencoded; charset=utf-8` unless the request has one.
     ///
     /// - Throws: ``CurlewError/parameterEncodingFailed(reason:)`` for a query without a URL,
-    ///   ``CurlewError/urlRequestValidationFailed(reason:)`` for a body without one, ``CurlewError/invalidURL(url:)`` for pairs that a URL
-    ///   can't hold.
+    ///   ``CurlewError/urlRequestValidationFailed(reason:)`` for a body without a URL, ``CurlewError/invalidURL(url:)`` for pairs that are
+    ///   invalid in a URL.
     public mutating func setPairs(_ pairs: String, _ destination: URLEncoding.Destination) throws(CurlewError) {
         if destination.isQuery(method: httpMethod ?? HTTPMethod.get.rawValue) {
             guard let url else { throw .parameterEncodingFailed(reason: .missingURL) }
@@ -206,9 +206,9 @@ extension URLEncoding.Destination {
 }
 
 extension URL {
-    /// The URL with more of a query, which is percent-encoded already, behind the one it has.
+    /// Returns the URL with a percent-encoded query appended to the existing one.
     ///
-    /// Works on the text: nothing that stands there is decoded, encoded or put in order.
+    /// Operates on the text: existing components are not decoded, encoded or reordered.
     fileprivate func appendingQuery(_ query: String) throws(CurlewError) -> URL {
         guard !query.isEmpty else { return self }
         let text = absoluteString

@@ -2,49 +2,49 @@
 
 import CurlewHTTP
 
-/// A value that stands for a request.
+/// A value that can be converted to a `URLRequest`.
 public protocol URLRequestConvertible {
-    /// The request.
+    /// Returns the request.
     ///
-    /// What it throws ends the request with that error.
+    /// A request fails with any error thrown here.
     func asURLRequest() throws -> URLRequest
 }
 
 extension URLRequestConvertible {
-    /// The request, or `nil` when there is none; ``asURLRequest()`` says why.
+    /// The request, or `nil` if ``asURLRequest()`` throws.
     public var urlRequest: URLRequest? { try? asURLRequest() }
 }
 
 extension URLRequest: URLRequestConvertible {
-    /// The request itself.
+    /// Returns the request itself.
     public func asURLRequest() throws -> URLRequest { self }
 }
 
 extension URLRequest {
-    /// Makes a request of a URL, a method and headers.
+    /// Creates a request from a URL, a method and headers.
     ///
-    /// A `URLRequest` holds one value a name: repeated fields become one, under the first one's spelling, joined with `", "` (RFC 9110,
-    /// section 5.3), those of `Cookie` with `"; "` (RFC 6265, section 5.4). Foundation writes GET, HEAD, POST, PUT and DELETE in
-    /// capitals, however the method spells them; all other methods stay as they are.
+    /// A `URLRequest` holds one value per name: repeated fields are merged into one, under the first one's spelling, joined by `", "` (RFC
+    /// 9110, section 5.3), or `"; "` for `Cookie` (RFC 6265, section 5.4). Foundation writes GET, HEAD, POST, PUT and DELETE in uppercase,
+    /// regardless of the method's spelling; all other methods are unchanged.
     ///
-    /// - Throws: ``CurlewError/invalidURL(url:)``, or what else `url` throws; ``CurlewError/urlRequestValidationFailed(reason:)`` for a
-    ///   header with an invalid name or value.
+    /// - Throws: ``CurlewError/invalidURL(url:)``, or another error thrown by `url`; ``CurlewError/urlRequestValidationFailed(reason:)``
+    ///   for a header with an invalid name or value.
     public init(url: any URLConvertible, method: HTTPMethod, headers: HTTPHeaders? = nil) throws {
         try self.init(convertible: url, method: method, headers: headers)
     }
 
-    /// The same by a name that no other module uses.
+    /// Same as ``init(url:method:headers:)``, under a name that no other module declares.
     package init(convertible url: any URLConvertible, method: HTTPMethod, headers: HTTPHeaders?) throws {
         try self.init(url: url.asURL())
-        // What it is by itself; setting it costs more than making the request.
+        // GET is the default, and setting it is more expensive than creating the request.
         if method != .get { httpMethod = method.rawValue }
         guard let headers else { return }
 
-        // Foundation on Linux drops an invalid field without a word; the request would go out without it.
+        // Foundation on Linux silently drops an invalid field, and the request would be sent without it.
         if let invalid = headers.first(where: { !$0.isValid }) {
             throw CurlewError.urlRequestValidationFailed(reason: .invalidHeader(name: invalid.name))
         }
-        // Joined here: addValue(_:forHTTPHeaderField:) joins with a bare ",", cookies too.
+        // Joined here because addValue(_:forHTTPHeaderField:) joins with a bare ",", cookies too.
         for header in headers where value(forHTTPHeaderField: header.name) == nil {
             let separator = header.isNamed("Cookie") ? "; " : ", "
             setValue(headers.values(for: header.name).joined(separator: separator), forHTTPHeaderField: header.name)

@@ -9,7 +9,7 @@ import Testing
         let x = 1
     }
 
-    @Test("parameters become the body, with a content type, whatever the method")
+    @Test("parameters become the body, with a content type, for any method")
     func encodesParameters() throws {
         for method in [HTTPMethod.post, .get, .put] {
             let original = try request("https://example.org/?q#f", method)
@@ -20,7 +20,7 @@ import Testing
         }
     }
 
-    @Test("nil leaves the request as it is")
+    @Test("nil leaves the request unchanged")
     func nilChangesNothing() throws {
         for encoded in [
             try JSONEncoding.default.encode(request(), with: nil), try JSONEncoding.default.encode(request()),
@@ -31,7 +31,7 @@ import Testing
         }
     }
 
-    @Test("a content type that is there stays")
+    @Test("an existing content type is kept")
     func contentTypeStays() throws {
         let original = try request(headers: ["content-type": "application/vnd.api+json"])
         let encoded = try JSONEncoding.default.encode(original, with: [:])
@@ -39,7 +39,7 @@ import Testing
         #expect(encoded.bodyText == "{}")
     }
 
-    @Test("options arrive")
+    @Test("options are applied")
     func optionsArrive() throws {
         let sorted = JSONEncoding(options: [.sortedKeys, .withoutEscapingSlashes])
         #expect(try sorted.encode(request(), with: ["b": "/", "a": 1]).bodyText == #"{"a":1,"b":"/"}"#)
@@ -63,7 +63,7 @@ import Testing
         Sample("AnyHashable for keys", [AnyHashable("a"): 1], #"{"a":1}"#),
     ]
 
-    @Test("what JSON has is written", arguments: objects)
+    @Test("valid objects are encoded", arguments: objects)
     func encodesObjects(_ sample: Sample<String>) throws {
         #expect(try JSONEncoding.default.encode(request(), withJSONObject: sample.value()).bodyText == sample.expected)
     }
@@ -79,7 +79,7 @@ import Testing
         Sample("600 levels", nested(600)), Sample("ten thousand levels", nested(10_000)),
     ]
 
-    @Test("what JSON can't hold is an error, at any place", arguments: invalid)
+    @Test("a value that JSON can't represent is an error, at any depth", arguments: invalid)
     func refusesInvalid(_ sample: Sample<Void>) throws {
         let value = sample.value()
         for object in [["a": value], ["a": ["b", ["c": value]] as [Any]], [value]] as [Any] {
@@ -92,7 +92,7 @@ import Testing
         #expect(error?.jsonEncodingError != nil)
     }
 
-    @Test("the error names the place and the type, not the value")
+    @Test("the error names the path and the type, not the value")
     func errorNamesPlace() throws {
         let parameters: Parameters = ["list": [1, ["when": Date(timeIntervalSince1970: 0)]] as [Any]]
         let error = #expect(throws: CurlewError.self) { try JSONEncoding.default.encode(request(), with: parameters) }
@@ -106,7 +106,7 @@ import Testing
         Sample("Date", Date(), nil), Sample("not a number", Double.nan, nil), Sample("struct", Point(), nil),
     ]
 
-    @Test("a fragment is an error, unless allowed and JSON", arguments: fragments)
+    @Test("a fragment is an error, unless it is allowed and valid", arguments: fragments)
     func refusesFragments(_ sample: Sample<String?>) throws {
         let error = #expect(throws: CurlewError.self) { try JSONEncoding.default.encode(request(), withJSONObject: sample.value()) }
         #expect(error?.jsonEncodingError != nil)
@@ -125,7 +125,7 @@ import Testing
         #expect(throws: CurlewError.self) { try JSONEncoding.default.encode(request(), withJSONObject: nested(513)) }
     }
 
-    @Test("what the convertible throws arrives as it was thrown")
+    @Test("errors of the convertible are rethrown unchanged")
     func convertibleThrows() {
         #expect(throws: NoRequest.Failure()) { try JSONEncoding.default.encode(NoRequest(), with: ["a": 1]) }
     }

@@ -6,7 +6,7 @@ import Testing
 
 @Suite struct MIMETypesTests {
     @Test(
-        "common extensions have their type, without regard to case",
+        "common extensions have their type, case-insensitively",
         arguments: [
             ("png", "image/png"), ("PNG", "image/png"), ("jpg", "image/jpeg"), ("json", "application/json"), ("txt", "text/plain"),
             ("pdf", "application/pdf"), ("html", "text/html"), ("zip", "application/zip"), ("mp4", "video/mp4"),
@@ -15,12 +15,12 @@ import Testing
         #expect(MIMETypes.type(forExtension: pathExtension) == type)
     }
 
-    @Test("what nobody knows is a sequence of bytes", arguments: ["", "nobodyknows", "a/b", "\0", "png "])
+    @Test("unknown extensions are application/octet-stream", arguments: ["", "unknownextension", "a/b", "\0", "png "])
     func unknown(_ pathExtension: String) {
         #expect(MIMETypes.type(forExtension: pathExtension) == "application/octet-stream")
     }
 
-    @Test("the system's file is read line by line, and what is no line of it is passed over")
+    @Test("the system's file is parsed line by line, and malformed lines are skipped")
     func parsing() {
         let text = """
             # a comment

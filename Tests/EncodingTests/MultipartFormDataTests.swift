@@ -49,9 +49,9 @@ import Testing
         return nil
     }
 
-    // MARK: The body
+    // MARK: Body
 
-    @Test("the boundary is a prefix and 16 random hexadecimal digits, and the content type names it")
+    @Test("the boundary is a prefix and 16 random hexadecimal digits, and part of the content type")
     func boundary() {
         let (one, other) = (MultipartFormData(), MultipartFormData())
         #expect(one.boundary != other.boundary)
@@ -65,7 +65,7 @@ import Testing
         #expect(one.contentType == "multipart/mixed; boundary=x")
     }
 
-    @Test("data parts: a name, with a type, with a file name and a type")
+    @Test("data parts: with a name, a type, a file name and a type")
     func dataParts() throws {
         let form = form {
             $0.append(Data("one".utf8), withName: "a")
@@ -90,7 +90,7 @@ import Testing
         #expect(try text(form) == "--B\r\nContent-Disposition: form-data; name=\"a\"\r\n\r\n\r\n--B--\r\n")
     }
 
-    @Test("a file part has the file's name, and the type that belongs to its extension")
+    @Test("a file part has the file's name, and the type of its extension")
     func filePart() throws {
         let url = try file("bird.PNG", Data("png".utf8))
         let form = form { $0.append(url, withName: "photo") }
@@ -104,7 +104,7 @@ import Testing
         #expect(try text(other).contains("\r\nContent-Type: application/octet-stream\r\n"))
     }
 
-    @Test("a file part with a name and a type of its own needs no extension")
+    @Test("a file part with an explicit name and type needs no extension")
     func namedFilePart() throws {
         let url = try file("plain", Data("abc".utf8))
         let form = form { $0.append(url, withName: "f", fileName: "other.txt", mimeType: "text/x-own") }
@@ -114,7 +114,7 @@ import Testing
         )
     }
 
-    @Test("a stream part, by name and with headers of its own")
+    @Test("stream parts, by name and with custom headers")
     func streamParts() throws {
         func make() -> MultipartFormData {
             form {
@@ -131,7 +131,7 @@ import Testing
         #expect(try written(make()) == Data(expected.utf8))
     }
 
-    @Test("headers come in a fixed order: disposition, type, others as given")
+    @Test("headers are in a fixed order: disposition, type, others as given")
     func headerOrder() throws {
         let headers: HTTPHeaders = ["X-B": "2", "content-type": "t/t", "X-A": "1", "Content-Disposition": "form-data"]
         for _ in 0..<20 {
@@ -142,7 +142,7 @@ import Testing
         }
     }
 
-    @Test("large parts are the same in memory and on the disk", arguments: [65_535, 65_536, 65_537, 262_144, 1_000_003])
+    @Test("large parts are the same in memory and on disk", arguments: [65_535, 65_536, 65_537, 262_144, 1_000_003])
     func largeParts(_ count: Int) throws {
         let bytes = Data((0..<count).map { UInt8(truncatingIfNeeded: $0 &* 31 &+ $0 >> 8) })
         let url = try file("large.bin", bytes)
@@ -163,7 +163,7 @@ import Testing
         #expect(encoded[position..<(position + count)] == bytes)
     }
 
-    @Test("what is announced beyond all measure does not overflow the length")
+    @Test("excessive announced lengths do not overflow the content length")
     func lengthOverflow() {
         let form = form {
             $0.append(InputStream(data: Data()), withLength: .max, headers: [:])
@@ -179,7 +179,7 @@ import Testing
     // MARK: Injection
 
     @Test(
-        "quotes and line breaks in names and file names are escaped, all else goes out as UTF-8",
+        "quotes and line breaks in names and file names are escaped, all else is UTF-8",
         arguments: [
             ("a\"b", "a%22b"), ("a\r\nb", "a%0D%0Ab"), ("a\nb", "a%0Ab"), ("a\rb", "a%0Db"),
             ("x\"\r\nContent-Type: text/html\r\n\r\n<script>", "x%22%0D%0AContent-Type: text/html%0D%0A%0D%0A<script>"),
@@ -193,7 +193,7 @@ import Testing
     }
 
     @Test(
-        "a header that could inject another one is an error",
+        "a header that could inject another is an error",
         arguments: [
             ("X-One", "1\r\nX-Two: 2"), ("X-One", "1\n"), ("X-One", "1\r"), ("X-One", "\0"), ("X One", "1"), ("X-One\r\nX-Two", "1"),
             ("", "1"), ("X-One:", "1"),
@@ -201,40 +201,40 @@ import Testing
     func invalidHeaders(_ name: String, _ value: String) {
         let form = form { $0.append(InputStream(data: Data()), withLength: 0, headers: [name: value]) }
         guard case .bodyPartHeaderInvalid(name) = reason({ _ = try form.encode() }) else {
-            Issue.record("\(name): \(value) was taken")
+            Issue.record("\(name): \(value) was accepted")
             return
         }
     }
 
-    @Test("so is a MIME type with a line break, and a name with another control character")
+    @Test("a MIME type with a line break or a name with another control character is an error")
     func invalidNames() {
         let type = form { $0.append(Data(), withName: "a", mimeType: "text/plain\r\nX: 1") }
         guard case .bodyPartHeaderInvalid("Content-Type") = reason({ _ = try type.encode() }) else {
-            Issue.record("the type was taken")
+            Issue.record("the type was accepted")
             return
         }
         let name = form { $0.append(Data(), withName: "a\0b") }
         guard case .bodyPartHeaderInvalid("Content-Disposition") = reason({ _ = try name.encode() }) else {
-            Issue.record("the name was taken")
+            Issue.record("the name was accepted")
             return
         }
     }
 
     @Test(
-        "a boundary that RFC 2046 does not allow is an error",
+        "a boundary that violates RFC 2046 is an error",
         arguments: ["", "a\r\nb", "ü", "a ", "a\"b", String(repeating: "a", count: 71)])
     func invalidBoundaries(_ boundary: String) {
         let form = form { $0.append(Data(), withName: "a") }
         form.boundary = boundary
         guard case .boundaryInvalid(boundary) = reason({ _ = try form.encode() }) else {
-            Issue.record("it was taken")
+            Issue.record("the boundary was accepted")
             return
         }
     }
 
-    // MARK: Files that can't be had
+    // MARK: Invalid files
 
-    /// The reason with its URL, as text to be compared.
+    /// Returns the failure reason, with its URL, as text.
     private func failure(of url: URL, named: Bool = false) -> String? {
         let form = form { form in
             if named { form.append(url, withName: "a", fileName: "a", mimeType: "a/b") } else { form.append(url, withName: "a") }
@@ -246,7 +246,7 @@ import Testing
         String("\(Mirror(reflecting: reason).children.first?.label ?? "")")
     }
 
-    @Test("each way in which a file can't be had has its reason")
+    @Test("each kind of invalid file has its reason")
     func files() throws {
         let web = try #require(URL(string: "https://example.org/a.txt"))
         #expect(failure(of: web) == "bodyPartURLInvalid")
@@ -262,14 +262,14 @@ import Testing
         #expect(["bodyPartFileNotReachableWithError", "bodyPartFileSizeQueryFailedWithError"].contains(failure(of: dangling)))
     }
 
-    @Test("a file without permission can't be opened", .enabled(if: geteuid() != 0, "root may read everything"))
+    @Test("a file without read permission can't be opened", .enabled(if: geteuid() != 0, "root may read everything"))
     func unreadableFile() throws {
         let url = try file("secret.txt", Data("a".utf8))
         chmod(url.path, 0)
         #expect(failure(of: url) == "bodyPartInputStreamCreationFailed")
     }
 
-    @Test("a file that goes away between append and encode can't be opened")
+    @Test("a file removed between append and encode can't be opened")
     func vanishedFile() throws {
         let url = try file("going.txt", Data("abc".utf8))
         let form = form { $0.append(url, withName: "a") }
@@ -280,7 +280,7 @@ import Testing
         }
     }
 
-    @Test("a file that changes its length is an error", arguments: [2, 4])
+    @Test("a file whose length changes is an error", arguments: [2, 4])
     func changedFile(_ length: Int) throws {
         let url = try file("changing.txt", Data("abc".utf8))
         let form = form { $0.append(url, withName: "a") }
@@ -291,7 +291,7 @@ import Testing
         }
     }
 
-    @Test("the first part that can't be had counts, and the parts behind it are no part of the length")
+    @Test("the first invalid part is reported, and invalid parts do not count towards the length")
     func firstError() throws {
         let missing = directory.appendingPathComponent("missing.txt")
         let form = form {
@@ -308,7 +308,7 @@ import Testing
         #expect(!FileManager.default.fileExists(atPath: target.path))
     }
 
-    // MARK: Streams that lie
+    // MARK: Wrong lengths
 
     @Test("a stream with fewer or more bytes than announced is an error", arguments: [0, 9, 11, 100, 1_000_000])
     func lyingStreams(_ count: Int) {
@@ -326,17 +326,17 @@ import Testing
         #expect(!FileManager.default.fileExists(atPath: target.path))
     }
 
-    @Test("a stream can be read once")
+    @Test("a stream can be read only once")
     func streamTwice() throws {
         let form = form { $0.append(InputStream(data: Data("a".utf8)), withLength: 1, name: "a", fileName: "a", mimeType: "a/b") }
         _ = try form.encode()
         guard case .bodyPartStreamConsumed = reason({ _ = try form.encode() }) else {
-            Issue.record("it was read again")
+            Issue.record("the stream was read twice")
             return
         }
     }
 
-    @Test("a stream of a missing file fails in reading")
+    @Test("reading a stream of a missing file fails")
     func brokenStream() throws {
         let stream = try #require(InputStream(url: directory.appendingPathComponent("missing")))
         let form = form { $0.append(stream, withLength: 1, name: "a", fileName: "a", mimeType: "a/b") }
@@ -346,7 +346,7 @@ import Testing
         }
     }
 
-    @Test("a stream that was opened before is read from where it stands")
+    @Test("a stream that is open is read from its position")
     func openStream() throws {
         let stream = InputStream(data: Data("abcdef".utf8))
         stream.open()
@@ -356,9 +356,9 @@ import Testing
         #expect(try text(form) == "--B\r\n\r\ndef\r\n--B--\r\n")
     }
 
-    // MARK: Files that can't be written
+    // MARK: Output files
 
-    @Test("a file that is there is not written over, whatever it is")
+    @Test("an existing file is never overwritten")
     func existingTarget() throws {
         let form = form { $0.append(Data("abc".utf8), withName: "a") }
         let target = try file("there", Data("old".utf8))
@@ -366,31 +366,31 @@ import Testing
         try FileManager.default.createSymbolicLink(at: link, withDestinationURL: directory.appendingPathComponent("nothing"))
         for url in [target, directory, link] {
             guard case .outputStreamFileAlreadyExists(at: url) = reason({ try form.writeEncodedData(to: url) }) else {
-                Issue.record("\(url) was taken")
+                Issue.record("\(url) was accepted")
                 continue
             }
         }
         #expect(try Data(contentsOf: target) == Data("old".utf8))
     }
 
-    @Test("a form is empty until something is appended, be it in vain")
+    @Test("a form is empty until something is appended, even an invalid part")
     func emptiness() {
         #expect(MultipartFormData().isEmpty)
         #expect(!form { $0.append(Data(), withName: "a") }.isEmpty)
         #expect(!form { $0.append(URL(fileURLWithPath: "/nowhere/file.txt"), withName: "a") }.isEmpty)
     }
 
-    @Test("a URL that is no file's, and one in a directory that is not there")
+    @Test("a URL that is not a file URL, and one in a missing directory")
     func impossibleTargets() throws {
         let form = form { $0.append(Data("abc".utf8), withName: "a") }
         let web = try #require(URL(string: "https://example.org/surely/not/there"))
         guard case .outputStreamURLInvalid(url: web) = reason({ try form.writeEncodedData(to: web) }) else {
-            Issue.record("it was taken")
+            Issue.record("the URL was accepted")
             return
         }
         let missing = directory.appendingPathComponent("missing/file")
         guard case .outputStreamCreationFailed(for: missing) = reason({ try form.writeEncodedData(to: missing) }) else {
-            Issue.record("it was taken")
+            Issue.record("the URL was accepted")
             return
         }
     }

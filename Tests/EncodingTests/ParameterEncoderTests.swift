@@ -14,7 +14,7 @@ import Testing
         func encode(to encoder: any Encoder) throws { throw Refusal() }
     }
 
-    @Test("JSON goes into the body, with its content type unless there is one")
+    @Test("JSON is sent in the body, with its content type unless there is one")
     func json() throws {
         let encoded = try JSONParameterEncoder.sortedKeys.encode(Bird(), into: request(method: .get))
         #expect(encoded.bodyText == #"{"age":3,"name":"curlew"}"#)
@@ -26,7 +26,7 @@ import Testing
         #expect(try JSONParameterEncoder.default.encode([1, 2], into: request(method: .post)).bodyText == "[1,2]")
     }
 
-    @Test("a JSONEncoder of one's own decides")
+    @Test("a custom JSONEncoder is used")
     func ownEncoder() throws {
         let encoder = JSONEncoder()
         encoder.keyEncodingStrategy = .convertToSnakeCase
@@ -37,7 +37,7 @@ import Testing
     }
 
     @Test(
-        "a form goes where its destination says",
+        "a form is sent to its destination",
         arguments: [
             (URLEncodedFormParameterEncoder.Destination.methodDependent, HTTPMethod.get, true), (.methodDependent, .head, true),
             (.methodDependent, .delete, true), (.methodDependent, .post, false), (.methodDependent, .put, false),
@@ -53,21 +53,21 @@ import Testing
         #expect(type == (isQuery ? nil : "application/x-www-form-urlencoded; charset=utf-8"))
     }
 
-    @Test("nil leaves the request as it is") func nilParameters() throws {
+    @Test("nil leaves the request unchanged") func nilParameters() throws {
         let original = try request("https://example.org/?a#b", .post)
         for encoder in [JSONParameterEncoder.default, URLEncodedFormParameterEncoder.default] as [any ParameterEncoder] {
             #expect(try encoder.encode(Bird?.none, into: original) == original)
         }
     }
 
-    @Test("what can't be encoded is an error that keeps its cause") func failures() throws {
+    @Test("an encoding failure keeps its cause") func failures() throws {
         let request = try request("https://example.org/", .post)
         for (encoder, value) in [(JSONParameterEncoder.default, "json"), (URLEncodedFormParameterEncoder.default, "form")]
             as [(any ParameterEncoder, String)]
         {
             do {
                 _ = try encoder.encode(Refusing(), into: request)
-                Issue.record("\(value) took it")
+                Issue.record("\(value) was encoded")
             } catch CurlewError.parameterEncodingFailed(.jsonEncodingFailed(let error)) {
                 #expect(error is Refusing.Refusal && value == "json")
             } catch CurlewError.parameterEncodingFailed(.formEncodingFailed(let error)) {
@@ -88,7 +88,7 @@ import Testing
         }
     }
 
-    @Test("encoders are found by a dot") func shorthands() throws {
+    @Test("encoders have static shorthands") func shorthands() throws {
         func encode(_ encoder: any ParameterEncoder) throws -> String? {
             try encoder.encode(["a b": 1], into: request(method: .post)).bodyText
         }

@@ -4,7 +4,7 @@ import CurlewEncoding
 import Testing
 
 @Suite struct PercentEncodingTests {
-    @Test("letters, digits and -._~/? stay, every other ASCII character is escaped")
+    @Test("letters, digits and -._~/? are kept, all other ASCII characters are escaped")
     func escapesASCII() {
         let kept = Set("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~/?".utf8)
         for byte in UInt8(0)..<0x80 {
@@ -15,7 +15,7 @@ import Testing
     }
 
     @Test(
-        "text beyond ASCII is escaped byte by byte of its UTF-8",
+        "non-ASCII text is escaped byte by byte in UTF-8",
         arguments: [
             ("é", "%C3%A9"), ("e\u{301}", "e%CC%81"), ("ÿ", "%C3%BF"), ("€", "%E2%82%AC"), ("日本", "%E6%97%A5%E6%9C%AC"),
             ("😀", "%F0%9F%98%80"), ("👩‍👧", "%F0%9F%91%A9%E2%80%8D%F0%9F%91%A7"), ("\u{10FFFF}", "%F4%8F%BF%BF"), ("\r\n", "%0D%0A"),
@@ -24,7 +24,7 @@ import Testing
         #expect(PercentEncoding.escape(string) == escaped)
     }
 
-    @Test("every Unicode scalar comes back from its escaped form")
+    @Test("every Unicode scalar round-trips")
     func everyScalarSurvives() {
         for block in stride(from: UInt32(0), to: 0x110000, by: 0x400) {
             var string = ""
@@ -35,13 +35,13 @@ import Testing
         }
     }
 
-    @Test("a percent sign is escaped, in an escape too")
+    @Test("a percent sign is escaped, even in an escape")
     func escapesPercent() {
         #expect(PercentEncoding.escape("100%") == "100%25")
         #expect(PercentEncoding.escape("%20") == "%2520")
     }
 
-    @Test("a very long string is escaped whole")
+    @Test("a very long string is escaped completely")
     func escapesLongStrings() {
         let escaped = PercentEncoding.escape(String(repeating: "a é", count: 1_000_000))
         #expect(escaped.utf8.count == 10_000_000)
@@ -50,14 +50,14 @@ import Testing
         #expect(PercentEncoding.escape(String(repeating: "a", count: 1_000_000)).utf8.count == 1_000_000)
     }
 
-    @Test("between quotation marks only these and line breaks are escaped")
+    @Test("in quoted parameters only quotation marks and line breaks are escaped")
     func escapesQuoted() {
         #expect(PercentEncoding.escapeQuoted("a\"b\r\nc\nd\re") == "a%22b%0D%0Ac%0Ad%0De")
         #expect(PercentEncoding.escapeQuoted("é 100%'\\;=/?&\t") == "é 100%'\\;=/?&\t")
         #expect(PercentEncoding.escapeQuoted("").isEmpty)
     }
 
-    @Test("nothing stays nothing")
+    @Test("an empty string is unchanged")
     func escapesEmpty() {
         #expect(PercentEncoding.escape("").isEmpty)
     }

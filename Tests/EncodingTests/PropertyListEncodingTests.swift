@@ -39,7 +39,7 @@ import Testing
         }
     }
 
-    @Test("the named encodings are what their names say")
+    @Test("the named encodings have their formats")
     func namedEncodings() {
         #expect(PropertyListEncoding.default.format == .xml)
         #expect(PropertyListEncoding.xml.format == .xml)
@@ -47,7 +47,7 @@ import Testing
         #expect(PropertyListEncoding().options == 0)
     }
 
-    @Test("nil leaves the request as it is, empty parameters give an empty dictionary")
+    @Test("nil leaves the request unchanged, empty parameters are an empty dictionary")
     func nilAndEmpty() throws {
         let untouched = try PropertyListEncoding.default.encode(request(), with: nil)
         #expect(untouched.httpBody == nil)
@@ -55,7 +55,7 @@ import Testing
         #expect(try decode(PropertyListEncoding.default.encode(request(), with: [:])).list.isEmpty)
     }
 
-    @Test("a content type that is there stays")
+    @Test("an existing content type is kept")
     func contentTypeStays() throws {
         let encoded = try PropertyListEncoding.binary.encode(
             request(headers: ["Content-Type": "application/x-apple-binary-plist"]), with: [:])
@@ -72,7 +72,7 @@ import Testing
         Sample("600 levels", nested(600)), Sample("ten thousand levels", nested(10_000)),
     ]
 
-    @Test("what a property list can't hold is an error, at any place", arguments: invalid)
+    @Test("a value that a property list can't represent is an error, at any depth", arguments: invalid)
     func refusesInvalid(_ sample: Sample<Void>) throws {
         let value = sample.value()
         for parameters in [["a": value], ["a": [1, ["b": value]] as [Any]]] as [Parameters] {
@@ -88,14 +88,14 @@ import Testing
         Sample("year 0", Date(timeIntervalSince1970: -62_135_596_801)), Sample("year 10000", Date(timeIntervalSince1970: 253_402_300_800)),
     ]
 
-    @Test("what XML can't hold is an error in XML only", arguments: invalidInXML)
+    @Test("a value that XML can't represent is an error in XML only", arguments: invalidInXML)
     func refusesInvalidInXML(_ sample: Sample<Void>) throws {
         let error = #expect(throws: CurlewError.self) { try PropertyListEncoding.xml.encode(request(), with: ["a": sample.value()]) }
         #expect(error?.propertyListEncodingError != nil)
         #expect(try PropertyListEncoding.binary.encode(request(), with: ["a": sample.value()]).httpBody?.isEmpty == false)
     }
 
-    @Test("line breaks, tabs and the first and last date of XML are fine")
+    @Test("line breaks, tabs, and the first and last date of XML are valid")
     func limitsOfXML() throws {
         let dates = [Date(timeIntervalSince1970: -62_135_596_800), Date(timeIntervalSince1970: 253_402_300_799)]
         let encoded = try PropertyListEncoding.xml.encode(request(), with: ["s": "a\tb\nc", "d": dates])
@@ -110,7 +110,7 @@ import Testing
         #expect(error?.propertyListEncodingError != nil)
     }
 
-    @Test("what the convertible throws arrives as it was thrown")
+    @Test("errors of the convertible are rethrown unchanged")
     func convertibleThrows() {
         #expect(throws: NoRequest.Failure()) { try PropertyListEncoding.default.encode(NoRequest(), with: ["a": 1]) }
     }

@@ -4,19 +4,19 @@ import CurlewEncoding
 import CurlewHTTP
 import Testing
 
-/// A request for the tests to encode into.
+/// Returns a request to encode into.
 func request(_ url: String = "https://example.org/path", _ method: HTTPMethod = .get, headers: HTTPHeaders? = nil) throws -> URLRequest {
     try URLRequest(url: url, method: method, headers: headers)
 }
 
-/// A request that can't be made.
+/// A request whose conversion fails.
 struct NoRequest: URLRequestConvertible {
     struct Failure: Error, Equatable {}
 
     func asURLRequest() throws -> URLRequest { throw Failure() }
 }
 
-/// A value with a name, made anew for each test: `Any` is not `Sendable`.
+/// A named value, created for each test because `Any` is not `Sendable`.
 struct Sample<Expected: Sendable>: Sendable, CustomTestStringConvertible {
     let testDescription: String
     let value: @Sendable () -> Any
@@ -35,23 +35,23 @@ extension Sample where Expected == Void {
     }
 }
 
-/// Arrays in arrays.
+/// Returns nested arrays.
 func nested(_ levels: Int) -> Any {
     (0..<levels).reduce(into: 0 as Any) { value, _ in value = [value] }
 }
 
 extension URLRequest {
-    /// The body as text.
+    /// The body as a string.
     var bodyText: String? { httpBody.map { String(decoding: $0, as: UTF8.self) } }
 }
 
 extension CurlewError {
-    /// The error that Foundation, or the check before it, gave for parameters that are no JSON.
+    /// The error of Foundation, or of the validation before it, for parameters that are not valid in JSON.
     var jsonEncodingError: (any Error)? {
         if case .parameterEncodingFailed(.jsonEncodingFailed(let error)) = self { error } else { nil }
     }
 
-    /// The error that Foundation, or the check before it, gave for parameters that are no property list.
+    /// The error of Foundation, or of the validation before it, for parameters that are not valid in a property list.
     var propertyListEncodingError: (any Error)? {
         if case .parameterEncodingFailed(.propertyListEncodingFailed(let error)) = self { error } else { nil }
     }

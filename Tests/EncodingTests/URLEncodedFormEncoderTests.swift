@@ -35,7 +35,7 @@ import Testing
         #expect(data == Data(expected.utf8))
     }
 
-    @Test("without sorting, pairs come in the order of encoding")
+    @Test("without sorting, pairs are in the order of encoding")
     func order() throws {
         let encoder = URLEncodedFormEncoder(alphabetizeKeyValuePairs: false)
         #expect(
@@ -43,7 +43,7 @@ import Testing
                 == "name=curlew&age=3&weight=0.5&isWading=1&tags%5B%5D=long&tags%5B%5D=beak&nest%5Beggs%5D=4&nest%5Bplace%5D=moor")
     }
 
-    @Test("dictionaries come sorted, at every depth")
+    @Test("dictionaries are sorted, at every depth")
     func dictionaries() throws {
         let inner = Dictionary(uniqueKeysWithValues: "hgfedcba".map { (String($0), 1) })
         let expected = "abcdefgh".map { "key%5B\($0)%5D=1" }.joined(separator: "&")
@@ -76,7 +76,7 @@ import Testing
         #expect(try text(Box(key: [true, false]), URLEncodedFormEncoder(boolEncoding: .literal)) == "key%5B%5D=true&key%5B%5D=false")
     }
 
-    @Test("numbers are decimal, whole ones without a fraction")
+    @Test("numbers are decimal, whole numbers without a fraction")
     func numbers() throws {
         #expect(try text(Box(key: 1.0)) == "key=1")
         #expect(try text(Box(key: Float(2.5))) == "key=2.5")
@@ -110,7 +110,7 @@ import Testing
         #expect(try text(.formatted(formatter)) == "key=01.01.1970")
     }
 
-    @Test("a date that has no text is an error", arguments: [Double.infinity, .nan, 1e300, -1e300])
+    @Test("a date without a textual form is an error", arguments: [Double.infinity, .nan, 1e300, -1e300])
     func impossibleDates(_ time: Double) throws {
         let value = Box(key: Date(timeIntervalSince1970: time))
         #expect(throws: EncodingError.self) { try text(value, URLEncodedFormEncoder(dateEncoding: .iso8601)) }
@@ -140,7 +140,7 @@ import Testing
         #expect(try text([key: 1], URLEncodedFormEncoder(keyEncoding: .convertToSnakeCase)) == "\(expected)=1")
     }
 
-    @Test("keys inside keys") func keyPaths() throws {
+    @Test("nested keys") func keyPaths() throws {
         let value = Box(key: Box(key: Box(key: 1)))
         #expect(try text(value) == "key%5Bkey%5D%5Bkey%5D=1")
         #expect(try text(value, URLEncodedFormEncoder(keyPathEncoding: .dots)) == "key.key.key=1")
@@ -188,13 +188,13 @@ import Testing
         #expect(try text(value, URLEncodedFormEncoder(spaceEncoding: .plusReplaced)) == "a+b=c+d%2Be%2520f")
     }
 
-    @Test("what is escaped is what URLEncoding escapes") func escaping() throws {
+    @Test("the same characters are escaped as by URLEncoding") func escaping() throws {
         let all = String(String.UnicodeScalarView((0..<0x180).compactMap { Unicode.Scalar($0) }))
         let escaped = URLEncoding.default.escape(all)
         #expect(try text([all: all]) == "\(escaped)=\(escaped)")
     }
 
-    @Test("URLs and enumerations are written as their text") func texts() throws {
+    @Test("URLs and enumerations are encoded as text") func texts() throws {
         enum Kind: String, Encodable { case wader }
         #expect(try text(["key": URL(string: "https://a.b/?c")]) == "key=https%3A//a.b/?c")
         #expect(try text(["key": Kind.wader]) == "key=wader")
@@ -244,7 +244,7 @@ import Testing
         }
     }
 
-    @Test("a key that comes again has its last value") func twice() throws {
+    @Test("a repeated key has its last value") func twice() throws {
         #expect(try text(Twice()) == "key=2")
     }
 
@@ -252,7 +252,7 @@ import Testing
         var next: Ring?
     }
 
-    @Test("a top level without keys is an error, and so is a value without an end")
+    @Test("a top level without keys is an error, and so is infinite nesting")
     func refusals() throws {
         #expect(throws: EncodingError.self) { try text([1, 2]) }
         #expect(throws: EncodingError.self) { try text("text") }
@@ -268,7 +268,7 @@ import Testing
         func encode(to encoder: any Encoder) throws { throw Refusal() }
     }
 
-    @Test("what a value throws arrives") func thrown() {
+    @Test("errors of values are rethrown") func thrown() {
         #expect(throws: Refusing.Refusal.self) { try text(["key": Refusing()]) }
     }
 }

@@ -12,7 +12,7 @@ import Testing
     // MARK: Destination
 
     @Test(
-        "GET, HEAD and DELETE get a query, every other method a body",
+        "GET, HEAD and DELETE have a query, all other methods a body",
         arguments: [
             ("GET", true), ("HEAD", true), ("DELETE", true), ("POST", false), ("PUT", false), ("PATCH", false), ("OPTIONS", false),
             ("TRACE", false), ("CONNECT", false), ("QUERY", false), ("PURGE", false), ("GETS", false),
@@ -28,7 +28,7 @@ import Testing
         }
     }
 
-    @Test("queryString writes a POST's parameters into the query and leaves the body alone")
+    @Test("queryString encodes a POST's parameters in the query and leaves the body unchanged")
     func queryStringOverridesMethod() throws {
         var post = try request("https://example.org/", .post)
         post.httpBody = Data("body".utf8)
@@ -38,14 +38,14 @@ import Testing
         #expect(encoded.value(forHTTPHeaderField: "Content-Type") == nil)
     }
 
-    @Test("httpBody writes a GET's parameters into the body and leaves the query alone")
+    @Test("httpBody encodes a GET's parameters in the body and leaves the query unchanged")
     func httpBodyOverridesMethod() throws {
         let encoded = try URLEncoding.httpBody.encode(request("https://example.org/?q"), with: ["a": 1])
         #expect(encoded.url?.absoluteString == "https://example.org/?q")
         #expect(encoded.bodyText == "a=1")
     }
 
-    @Test("nil parameters leave the request as it is", arguments: [URLEncoding.queryString, .httpBody])
+    @Test("nil parameters leave the request unchanged", arguments: [URLEncoding.queryString, .httpBody])
     func nilChangesNothing(_ encoding: URLEncoding) throws {
         let original = try request("https://example.org/?a#b", .post)
         let encoded = try encoding.encode(original, with: nil)
@@ -54,7 +54,7 @@ import Testing
         #expect(encoded.value(forHTTPHeaderField: "Content-Type") == nil)
     }
 
-    @Test("parameters that give no pair leave the URL alone")
+    @Test("parameters without pairs leave the URL unchanged")
     func nothingLeavesURL() throws {
         for url in ["https://example.org/", "https://example.org/?", "https://example.org/?a=%20#f"] {
             for parameters in [[:], ["a": [Any]()], ["a": Int?.none as Any], ["a": [String: Any]()]] as [Parameters] {
@@ -63,14 +63,14 @@ import Testing
         }
     }
 
-    @Test("empty parameters give an empty body")
+    @Test("empty parameters make an empty body")
     func emptyBody() throws {
         let encoded = try URLEncoding.default.encode(request("https://example.org/", .post), with: [:])
         #expect(encoded.httpBody == Data())
         #expect(encoded.value(forHTTPHeaderField: "Content-Type") == "application/x-www-form-urlencoded; charset=utf-8")
     }
 
-    @Test("a content type that is there stays")
+    @Test("an existing content type is kept")
     func contentTypeStays() throws {
         let post = try request("https://example.org/", .post, headers: ["content-type": "text/x"])
         #expect(try URLEncoding.default.encode(post, with: ["a": 1]).value(forHTTPHeaderField: "Content-Type") == "text/x")
@@ -98,16 +98,16 @@ import Testing
         }
     }
 
-    @Test("what the convertible throws arrives as it was thrown")
+    @Test("errors of the convertible are rethrown unchanged")
     func convertibleThrows() {
         #expect(throws: NoRequest.Failure()) { try URLEncoding.default.encode(NoRequest(), with: ["a": 1]) }
         #expect(throws: NoRequest.Failure()) { try URLEncoding.default.encode(NoRequest(), with: nil) }
     }
 
-    // MARK: The URL
+    // MARK: URL
 
     @Test(
-        "the query goes behind the one that is there and before the fragment",
+        "the query is appended to the existing one, before the fragment",
         arguments: [
             ("https://example.org", "https://example.org?k=v%20w"),
             ("https://example.org/", "https://example.org/?k=v%20w"),
@@ -129,7 +129,7 @@ import Testing
         #expect(try URLEncoding.default.encode(request(url), with: ["k": "v w"]).url?.absoluteString == expected)
     }
 
-    @Test("a URL with a base keeps what the base gives")
+    @Test("a relative URL keeps its base")
     func extendsRelativeURL() throws {
         let url = try #require(URL(string: "b?x=1#f", relativeTo: URL(string: "https://example.org/a/")))
         let encoded = try URLEncoding.default.encode(URLRequest(url: url), with: ["k": 1])
@@ -145,7 +145,7 @@ import Testing
 
     // MARK: Names
 
-    @Test("names are sorted, at every depth")
+    @Test("keys are sorted, at every depth")
     func sortsNames() throws {
         let names = (0..<50).map { "n\($0)" }
         let inner = Dictionary(uniqueKeysWithValues: names.map { ($0, 1) })
@@ -154,7 +154,7 @@ import Testing
         #expect(try query(["k": ["l": inner]]) == sorted.map { "k%5Bl%5D%5B\($0)%5D=1" }.joined(separator: "&"))
     }
 
-    @Test("names are escaped, brackets and separators too")
+    @Test("keys are escaped, including brackets and separators")
     func escapesNames() throws {
         #expect(try query(["a&b=c d": 1]) == "a%26b%3Dc%20d=1")
         #expect(try query(["a[b]": 1]) == "a%5Bb%5D=1")
@@ -240,7 +240,7 @@ import Testing
         Sample("dictionary with AnyHashable for keys", [AnyHashable("a"): 1], "k%5Ba%5D=1"),
     ]
 
-    @Test("values of every kind have their form", arguments: values)
+    @Test("every type of value is encoded", arguments: values)
     func encodesValues(_ sample: Sample<String?>) throws {
         let pairs = URLEncoding.default.queryComponents(fromKey: "k", value: sample.value()).map { "\($0)=\($1)" }
         #expect((pairs.isEmpty ? nil : pairs.joined(separator: "&")) == sample.expected)
@@ -268,13 +268,13 @@ import Testing
         Sample("String", "true", "true"),
     ]
 
-    @Test("only true Booleans are written as words", arguments: booleans)
+    @Test("only real Booleans are written as words", arguments: booleans)
     func literalBooleans(_ sample: Sample<String>) {
         let pairs = URLEncoding(boolEncoding: .literal).queryComponents(fromKey: "k", value: sample.value())
         #expect(pairs.map(\.1) == [sample.expected])
     }
 
-    @Test("values read from JSON and property lists have the form of Swift's own")
+    @Test("values parsed from JSON and property lists are encoded like Swift's own")
     func encodesParsedValues() throws {
         let expected = "a=true&b=1&c=1&d=false&e=0&f%5B%5D=1&f%5B%5D=true&f%5B%5D=1.5&f%5B%5D="
         let json = #"{"a": true, "b": 1, "c": 1.0, "d": false, "e": 0, "f": [1, true, 1.5, null]}"#
@@ -287,20 +287,20 @@ import Testing
         #expect(try query(read, URLEncoding(boolEncoding: .literal)) == "a=true&b=1&c=1&d=false&e=0")
     }
 
-    @Test("without brackets an array repeats its name, at every depth")
+    @Test("without brackets an array repeats its key, at every depth")
     func arraysWithoutBrackets() throws {
         let encoding = URLEncoding(arrayEncoding: .noBrackets)
         #expect(try query(["k": [1, [2, 3]] as [Any]], encoding) == "k=1&k=2&k=3")
         #expect(try query(["k": ["a": [1, 2]]], encoding) == "k%5Ba%5D=1&k%5Ba%5D=2")
     }
 
-    @Test("an array as deep as JSON may be is encoded")
+    @Test("an array nested as deep as JSON allows is encoded")
     func deepArray() {
         let pairs = URLEncoding(arrayEncoding: .noBrackets).queryComponents(fromKey: "k", value: nested(512))
         #expect(pairs.map(\.0) == ["k"])
     }
 
-    @Test("pairs that are encoded already go where they are sent")
+    @Test("encoded pairs are added to the given destination")
     func encodedPairs() throws {
         var query = try request("https://example.org/path?a=1", .post)
         try query.setPairs("b%20=2", .queryString)
@@ -309,7 +309,7 @@ import Testing
         #expect(query.bodyText?.isEmpty == true && query.value(forHTTPHeaderField: "Content-Type") != nil)
     }
 
-    @Test("the named encodings are what their names say")
+    @Test("the named encodings have their destinations")
     func namedEncodings() {
         #expect(URLEncoding.default.destination == .methodDependent)
         #expect(URLEncoding.methodDependent.destination == .methodDependent)
