@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// The CRC-32 of zlib, gzip and PNG, fed piece by piece.
+/// The CRC-32 of zlib, gzip and PNG, updated incrementally.
 ///
-/// Eight bytes a step ("slicing by 8"), in operations that stay fast in a debug build: about 600 MB/s there.
+/// Processes eight bytes per step ("slicing by 8") with operations that are fast even in a debug build: about 600 MB/s.
 public struct CRC32: Sendable, Hashable {
     private static let tables = makeTables()
     private var register: UInt32 = 0xFFFF_FFFF
 
-    /// Starts a checksum; that of no bytes is 0.
+    /// Creates a checksum; 0 for no bytes.
     public init() {}
 
     /// The checksum of all bytes so far.
     public var value: UInt32 { ~register }
 
-    /// The checksum of `bytes`.
+    /// Returns the checksum of `bytes`.
     public static func checksum(of bytes: some ContiguousBytes) -> UInt32 {
         var checksum = CRC32()
         checksum.update(bytes)
@@ -70,7 +70,7 @@ public struct CRC32: Sendable, Hashable {
     }
 }
 
-/// The Adler-32 that ends a zlib stream (RFC 1950, section 8.2).
+/// Returns the Adler-32 checksum that ends a zlib stream (RFC 1950, section 8.2).
 func adler32(of bytes: some Sequence<UInt8>) -> UInt32 {
     var low: UInt32 = 1
     var high: UInt32 = 0

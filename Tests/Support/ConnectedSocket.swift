@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// A call of the sockets interface that failed.
+/// A failed call of the sockets API.
 public struct SocketError: Error, Sendable, CustomStringConvertible {
-    /// The function that failed, as in `bind`.
+    /// The function that failed, such as `bind`.
     public let function: String
-    /// What `errno` was.
+    /// The value of `errno`.
     public let code: Int32
 
     init(_ function: String, code: Int32 = errno) {
@@ -12,7 +12,7 @@ public struct SocketError: Error, Sendable, CustomStringConvertible {
         self.code = code
     }
 
-    /// The function with the system's text for the code.
+    /// The function and the system's description of the code.
     public var description: String {
         "\(function): \(String(cString: strerror(code)))"
     }
@@ -20,16 +20,16 @@ public struct SocketError: Error, Sendable, CustomStringConvertible {
 
 /// A connected TCP socket.
 ///
-/// One thread owns it: that one receives, sends and closes. Any thread may shut it, which wakes the owner.
+/// Owned by one thread, which receives, sends and closes. Any thread may shut it down, which wakes the owner.
 final class ConnectedSocket: Sendable {
-    // The descriptor; nil once closed, so that a late `shutDown` cannot hit a descriptor of the same number.
+    // The descriptor; nil once closed, so that a late `shutDown` cannot affect another file with the same number.
     private let descriptor: Monitor<Int32?>
 
     init(_ descriptor: Int32) {
         self.descriptor = Monitor(descriptor)
         Platform.setNoDelay(descriptor)
         Platform.makeSocketQuiet(descriptor)
-        // Darwin hands the listener's O_NONBLOCK on.
+        // Darwin's accepted sockets inherit the listener's O_NONBLOCK.
         _ = fcntl(descriptor, F_SETFL, fcntl(descriptor, F_GETFL) & ~O_NONBLOCK)
     }
 
@@ -39,7 +39,7 @@ final class ConnectedSocket: Sendable {
 
     // MARK: Owner's thread
 
-    /// Receives what is there, after waiting for the first byte; 0 at the peer's end of stream.
+    /// Receives the available bytes after waiting for the first one; returns 0 at the peer's end of stream.
     func receive(into buffer: UnsafeMutableRawBufferPointer) throws(SocketError) -> Int {
         let descriptor = try openDescriptor("recv")
         while true {
@@ -49,7 +49,7 @@ final class ConnectedSocket: Sendable {
         }
     }
 
-    /// Sends all of `bytes`; waits while the peer does not read.
+    /// Sends all of `bytes`; blocks while the peer does not read.
     func send(_ bytes: UnsafeRawBufferPointer) throws(SocketError) {
         let descriptor = try openDescriptor("send")
         guard var position = bytes.baseAddress else { return }
@@ -69,13 +69,13 @@ final class ConnectedSocket: Sendable {
         try data.withUnsafeBytes { try send($0) }
     }
 
-    /// Waits until the peer has closed, or shut its side, or this socket is shut, or `other` is readable, or the time is up.
+    /// Waits until the peer closes or shuts down its sending side, this socket is shut down, `other` is readable, or the timeout expires.
     ///
-    /// Whether the connection still stands after that.
-    func stands(for timeout: Duration, orUntilReadable other: Int32? = nil) -> Bool {
+    /// Returns whether the connection is still open.
+    func staysOpen(for timeout: Duration, orUntilReadable other: Int32? = nil) -> Bool {
         guard let descriptor = try? openDescriptor("poll") else { return false }
         let start = ContinuousClock.now
-        // `poll` passes over negative descriptors.
+        // `poll` ignores negative descriptors.
         var entries = [
             pollfd(fd: descriptor, events: Platform.hangUpEvents, revents: 0),
             pollfd(fd: other ?? -1, events: Int16(POLLIN), revents: 0),
@@ -87,7 +87,7 @@ final class ConnectedSocket: Sendable {
         }
     }
 
-    /// Reads and drops what comes until the peer's end of stream, for at most `timeout` where one is given.
+    /// Reads and discards bytes until the peer's end of stream, for at most `timeout`, if given.
     func drain(timeout: Duration? = nil) {
         if let timeout { setReceiveTimeout(timeout) }
         let start = ContinuousClock.now
@@ -98,12 +98,12 @@ final class ConnectedSocket: Sendable {
         }
     }
 
-    /// Ends the stream to the peer; receiving goes on.
+    /// Ends the stream to the peer; receiving is still possible.
     func shutDownWriting() {
         descriptor.read { if let descriptor = $0 { shutdown(descriptor, Int32(SHUT_WR)) } }
     }
 
-    /// Closes the descriptor. Again does nothing.
+    /// Closes the descriptor. Further calls do nothing.
     func close() {
         descriptor.update { descriptor in
             if let open = descriptor { closeDescriptor(open) }
@@ -113,12 +113,12 @@ final class ConnectedSocket: Sendable {
 
     // MARK: Any thread
 
-    /// Ends both directions, with a FIN to the peer; whatever the owner waits for returns.
+    /// Shuts down both directions, with a FIN to the peer; any blocking call of the owner returns.
     func shutDown() {
         descriptor.read { if let descriptor = $0 { shutdown(descriptor, Int32(SHUT_RDWR)) } }
     }
 
-    /// Makes `close` answer with a RST in place of a FIN, and wakes the owner if it is receiving.
+    /// Makes `close` send an RST instead of a FIN, and wakes the owner if it is receiving.
     func prepareReset() {
         descriptor.read { descriptor in
             guard let descriptor else { return }
@@ -145,7 +145,7 @@ final class ConnectedSocket: Sendable {
     }
 }
 
-/// `close(2)`, by a name that a type with a method `close` can still call.
+/// Calls `close(2)`, under a name that is usable in a type with a method `close`.
 func closeDescriptor(_ descriptor: Int32) {
     _ = close(descriptor)
 }

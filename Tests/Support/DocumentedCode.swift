@@ -1,16 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// Holds the code of a page against code that is compiled and run.
+/// Compares the code in a page with code that is compiled and run.
 ///
-/// In the page it stands in blocks of Swift, in the source between `// snippet: NAME` and `// end`; both are the same up to indentation.
+/// In the page it is in Swift code blocks, in the source between `// snippet: NAME` and `// end`; both must be identical up to
+/// indentation.
 public enum DocumentedCode {
     private struct Region {
-        /// Where it begins, counted from 1.
+        /// The first line, counted from 1.
         let line: Int
         var code: [String] = []
     }
 
-    /// What stands in the page and in none of the sources, or the other way round, a sentence each; throws what reading a file throws.
+    /// Returns a sentence for each block found in the page but in none of the sources, or the reverse. Throws if a file can't be read.
     public static func differences(page: URL, sources: URL...) throws -> [String] {
         let blocks = regions(in: try lines(of: page), from: { $0 == "```swift" }, to: { $0 == "```" })
         guard !blocks.isEmpty else { return ["\(page.lastPathComponent) has no code"] }
@@ -24,14 +25,14 @@ public enum DocumentedCode {
 
     private static func missing(_ regions: [Region], of file: URL, in others: [Region], named name: String) -> [String] {
         regions.filter { region in !others.contains { $0.code == region.code } }
-            .map { "\(file.lastPathComponent):\($0.line) stands not in \(name)" }
+            .map { "\(file.lastPathComponent):\($0.line) is not in \(name)" }
     }
 
     private static func lines(of file: URL) throws -> [String] {
         try String(contentsOf: file, encoding: .utf8).components(separatedBy: "\n")
     }
 
-    /// The lines between marks, without the indentation that they have in common.
+    /// Returns the lines between two marks, without their common indentation.
     private static func regions(in lines: [String], from isStart: (String) -> Bool, to isEnd: (String) -> Bool) -> [Region] {
         var regions: [Region] = []
         var current: Region?

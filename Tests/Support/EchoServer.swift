@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// A TCP server on 127.0.0.1 that sends every byte back.
+/// A TCP server on 127.0.0.1 that echoes all bytes.
 ///
-/// When the client shuts its sending side it has all bytes back before this side ends too.
+/// When the client shuts down its sending side, it receives all bytes before the server ends its stream.
 public final class TCPEchoServer: Sendable {
     private let listener: SocketListener
 
-    /// Starts a server on a port that the system chooses; throws a ``SocketError`` if the system refuses.
+    /// Starts a server on a port chosen by the system. Throws a ``SocketError`` if the system refuses.
     public init() throws {
         listener = try SocketListener { socket, _ in Self.echo(socket) }
     }
@@ -18,28 +18,28 @@ public final class TCPEchoServer: Sendable {
     /// The port on 127.0.0.1.
     public var port: Int { listener.port }
 
-    /// How many connections have been accepted so far.
+    /// The number of connections accepted so far.
     public var connectionCount: Int { listener.connectionCount }
 
-    /// How many connections are open on this side.
+    /// The number of connections open on this side.
     public var openConnections: Int { listener.openConnections }
 
-    /// What the server's threads are called, for ``ProcessProbe/threadCount(named:)``.
+    /// The name of the server's threads, for ``ProcessProbe/threadCount(named:)``.
     public var threadName: String { listener.threadName }
 
-    /// Waits until no connection is open; false if the time ran out first.
+    /// Waits until no connection is open. Returns false on timeout.
     @discardableResult
     public func waitForConnectionsToClose(timeout: Duration = .seconds(10)) -> Bool {
         listener.waitForConnectionsToClose(timeout: timeout)
     }
 
-    /// Waits until no connection is open; false if the time ran out first.
+    /// Waits until no connection is open. Returns false on timeout.
     @discardableResult
     public func waitForConnectionsToClose(timeout: Duration = .seconds(10)) async -> Bool {
         await offThePool { [listener] in listener.waitForConnectionsToClose(timeout: timeout) }
     }
 
-    /// Closes the port and all connections and joins every thread, in at most `timeout`. Again does nothing.
+    /// Closes the port and all connections and joins all threads, within `timeout`. Further calls do nothing.
     public func stop(timeout: Duration = .seconds(10)) {
         listener.stop(timeout: timeout)
     }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// A latch that opens once: a route waits at it, a test sees who has come and opens it.
+/// A latch that opens once: routes wait for it, and a test observes the arrivals and opens it.
 ///
 /// ```swift
 /// let gate = Gate()
@@ -16,13 +16,13 @@ public final class Gate: Sendable {
     private struct State {
         var isOpen = false
         var arrived = 0
-        // Readable for ever once the gate is open, so that `poll` can watch it beside a socket; made when first needed.
+        // Permanently readable once the gate is open, so that `poll` can watch it together with a socket; created on first use.
         var pipe: (reading: Int32, writing: Int32)?
     }
 
     private let state = Monitor(State())
 
-    /// Makes a closed gate.
+    /// Creates a closed gate.
     public init() {}
 
     deinit {
@@ -33,13 +33,13 @@ public final class Gate: Sendable {
         }
     }
 
-    /// Whether it has been opened.
+    /// Whether the gate is open.
     public var isOpen: Bool { state.read { $0.isOpen } }
 
-    /// How many have come to wait so far, those who have left included.
+    /// The number of arrivals so far, including those that have left.
     public var arrived: Int { state.read { $0.arrived } }
 
-    /// Opens the gate for all who wait and all who will come. Again does nothing.
+    /// Opens the gate for all present and future waiters. Further calls do nothing.
     public func open() {
         state.update { state in
             guard !state.isOpen else { return }
@@ -48,40 +48,40 @@ public final class Gate: Sendable {
         }
     }
 
-    /// Counts as one that has come, and does not wait.
+    /// Counts an arrival without waiting.
     public func arrive() {
         state.update { $0.arrived += 1 }
     }
 
-    /// Waits for the gate to open; false if the time ran out first.
+    /// Waits for the gate to open. Returns false on timeout.
     ///
-    /// Counts as an arrival. Routes use ``ServerConnection/wait(until:timeout:)``, which the server's `stop()` ends.
+    /// Counts as an arrival. Routes use ``ServerConnection/wait(until:timeout:)``, which the server's `stop()` interrupts.
     @discardableResult
     public func wait(timeout: Duration = .seconds(30)) -> Bool {
         arrive()
         return state.wait(timeout: timeout) { $0.isOpen }
     }
 
-    /// Waits for the gate to open; false if the time ran out first. Counts as an arrival.
+    /// Waits for the gate to open. Returns false on timeout. Counts as an arrival.
     @discardableResult
     public func wait(timeout: Duration = .seconds(30)) async -> Bool {
         arrive()
         return await offThePool { self.state.wait(timeout: timeout) { $0.isOpen } }
     }
 
-    /// Waits until `count` have come; false if the time ran out first.
+    /// Waits until there are `count` arrivals. Returns false on timeout.
     @discardableResult
     public func arrivals(_ count: Int = 1, timeout: Duration = .seconds(30)) -> Bool {
         state.wait(timeout: timeout) { $0.arrived >= count }
     }
 
-    /// Waits until `count` have come; false if the time ran out first.
+    /// Waits until there are `count` arrivals. Returns false on timeout.
     @discardableResult
     public func arrivals(_ count: Int = 1, timeout: Duration = .seconds(30)) async -> Bool {
         await offThePool { self.state.wait(timeout: timeout) { $0.arrived >= count } }
     }
 
-    /// Waits for the gate, or for the connection's end.
+    /// Waits for the gate to open or the connection to end.
     func wait(on socket: ConnectedSocket, timeout: Duration) -> Bool {
         let pipe = state.update { state in
             state.arrived += 1
@@ -91,9 +91,9 @@ public final class Gate: Sendable {
             }
             return state.pipe
         }
-        // Without a descriptor to spare the wait works all the same, only the connection's end does not end it.
+        // Without a spare descriptor the wait still works, but the connection's end does not interrupt it.
         guard let pipe else { return state.wait(timeout: timeout) { $0.isOpen } }
-        _ = socket.stands(for: timeout, orUntilReadable: pipe.reading)
+        _ = socket.staysOpen(for: timeout, orUntilReadable: pipe.reading)
         return isOpen
     }
 

@@ -1,31 +1,30 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// The pseudo-random bytes that ``ServerResponse/Body/generated(length:seed:offset:)`` sends, for any stretch of them.
+/// The pseudo-random bytes sent by ``ServerResponse/Body/generated(length:seed:offset:)``, for any range of them.
 ///
-/// The byte at a position depends on the seed and the position alone. Pages of 4 KiB are copied from one table and begin with
-/// a number of their own, so that a missing, repeated or displaced page shows. Costs little more than a copy, in a debug
-/// build too.
+/// Each byte depends only on the seed and its position. Pages of 4 KiB are copied from one table and start with a number of their own, so
+/// that a missing, repeated or displaced page is detected. Costs little more than a copy, even in a debug build.
 public struct GeneratedBody: Sendable, Hashable {
-    /// What tells one endless row of bytes from another.
+    /// The seed, which distinguishes one infinite sequence of bytes from another.
     public let seed: UInt64
 
     private static let pageSize = 4096
     private static let pageCount = 61
     private static let table = makeTable()
 
-    /// The bytes of a seed.
+    /// Creates the sequence of a seed.
     public init(seed: UInt64 = 0) {
         self.seed = seed
     }
 
-    /// The bytes at `offset ..< offset + count`.
+    /// Returns the bytes at `offset ..< offset + count`.
     public func data(offset: Int64 = 0, count: Int) -> Data {
         var data = Data(count: count)
         data.withUnsafeMutableBytes { fill($0, offset: offset) }
         return data
     }
 
-    /// The CRC-32 of the bytes at `offset ..< offset + count`, without holding them.
+    /// Returns the CRC-32 of the bytes at `offset ..< offset + count` without holding them in memory.
     public func checksum(offset: Int64 = 0, count: Int64) -> UInt32 {
         var checksum = CRC32()
         forEachPiece(offset: offset, count: count) { piece in
@@ -35,7 +34,7 @@ public struct GeneratedBody: Sendable, Hashable {
         return checksum.value
     }
 
-    /// Whether `bytes` are those that stand at `offset`.
+    /// Whether `bytes` are equal to those at `offset`.
     public func matches(_ bytes: some ContiguousBytes, offset: Int64 = 0) -> Bool {
         bytes.withUnsafeBytes { bytes in
             var compared = 0
@@ -47,9 +46,9 @@ public struct GeneratedBody: Sendable, Hashable {
         }
     }
 
-    /// Fills `buffer` with the bytes from `offset` on.
+    /// Fills `buffer` with the bytes starting at `offset`.
     public func fill(_ buffer: UnsafeMutableRawBufferPointer, offset: Int64) {
-        precondition(offset >= 0, "The bytes begin at 0")
+        precondition(offset >= 0, "The offset must not be negative")
         guard var target = buffer.baseAddress else { return }
         Self.table.withUnsafeBytes { table in
             guard let table = table.baseAddress else { return }
@@ -69,7 +68,7 @@ public struct GeneratedBody: Sendable, Hashable {
         }
     }
 
-    /// Calls `body` with the bytes in pieces of up to 256 KiB until it answers false; whether it never did.
+    /// Calls `body` with pieces of up to 256 KiB until it returns false. Returns whether it never did.
     @discardableResult
     func forEachPiece(offset: Int64, count: Int64, _ body: (UnsafeRawBufferPointer) throws -> Bool) rethrows -> Bool {
         let size = Int(min(max(count, 1), 256 << 10))
@@ -85,7 +84,7 @@ public struct GeneratedBody: Sendable, Hashable {
         return true
     }
 
-    /// Overwrites what `count` bytes from `start` on share with the eight that open a page.
+    /// Overwrites the part of the page's first eight bytes that overlaps with `count` bytes at `start`.
     private func stamp(_ target: UnsafeMutableRawPointer, page: UInt64, from start: Int, count: Int) {
         guard start < 8 else { return }
         var number = Self.mix(seed &+ page &* 0x9E37_79B9_7F4A_7C15).littleEndian
@@ -107,7 +106,7 @@ public struct GeneratedBody: Sendable, Hashable {
         return table
     }
 
-    /// The finalizer of SplitMix64 (Steele, Lea and Flood, "Fast splittable pseudorandom number generators").
+    /// Computes the finalizer of SplitMix64 (Steele, Lea and Flood, "Fast splittable pseudorandom number generators").
     private static func mix(_ value: UInt64) -> UInt64 {
         var mixed = value &+ 0x9E37_79B9_7F4A_7C15
         mixed = (mixed ^ (mixed &>> 30)) &* 0xBF58_476D_1CE4_E5B9

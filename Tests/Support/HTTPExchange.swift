@@ -8,7 +8,7 @@ struct HTTPExchange {
     let bodies: @Sendable (ServerRequest) -> LoopbackServer.BodyHandling
     let route: LoopbackServer.Route
 
-    /// Runs until either side ends the connection.
+    /// Serves requests until either side closes the connection.
     func run() {
         let reader = RequestReader(socket: socket)
         var sequence = 0
@@ -19,9 +19,9 @@ struct HTTPExchange {
                 try serve(ServerRequest(head: head, connection: connection.number, sequence: sequence), reader: reader)
             } while connection.keepAlive
         } catch let error as MalformedRequest {
-            refuse(ServerResponse(status: 400, body: .data(Data(error.reason.utf8))))
+            reject(ServerResponse(status: 400, body: .data(Data(error.reason.utf8))))
         } catch {
-            // The client has gone, or the route would have it so: there is nobody left to tell.
+            // The client has disconnected, or the route asked for it: there is no one to report the error to.
         }
     }
 
@@ -33,19 +33,19 @@ struct HTTPExchange {
         case .kept:
             try read(framing, of: &request, sink: BodySink(keeps: true), reader: reader)
             journal.update { $0.enter(request) }
-            try answer(request)
+            try respond(request)
         case .counted:
             try read(framing, of: &request, sink: BodySink(keeps: false), reader: reader)
             journal.update { $0.enter(request) }
-            try answer(request)
+            try respond(request)
         case .unread:
             journal.update { $0.enter(request) }
             connection.keepAlive = false
-            try answer(request)
+            try respond(request)
             connection.finishUnread()
         case .refused(let response):
             journal.update { $0.enter(request) }
-            refuse(response)
+            reject(response)
         }
     }
 
@@ -64,7 +64,7 @@ struct HTTPExchange {
         request.bodyChecksum = sink.checksum.value
     }
 
-    private func answer(_ request: ServerRequest) throws {
+    private func respond(_ request: ServerRequest) throws {
         guard let response = try routed(request) else { return }
         if response.header("Connection")?.lowercased() == "close" { connection.keepAlive = false }
         try connection.send(response, to: request.method)
@@ -80,8 +80,8 @@ struct HTTPExchange {
         }
     }
 
-    /// Answers without having read all the client sends, and closes.
-    private func refuse(_ response: ServerResponse) {
+    /// Responds without reading the rest of the client's data, and closes the connection.
+    private func reject(_ response: ServerResponse) {
         connection.keepAlive = false
         guard (try? connection.send(response, to: "GET")) != nil else { return }
         connection.finishUnread()

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// A value behind a lock, whose changes can be waited for.
+/// A value guarded by a lock, whose changes can be awaited.
 ///
-/// On `NSCondition` rather than `Synchronization.Mutex`, which the thread sanitizer does not understand on Linux.
+/// Built on `NSCondition` rather than `Synchronization.Mutex`, which the thread sanitizer does not support on Linux.
 final class Monitor<State>: @unchecked Sendable {  // every access to `state` is inside the condition's lock
     private let condition = NSCondition()
     private var state: State
@@ -11,7 +11,7 @@ final class Monitor<State>: @unchecked Sendable {  // every access to `state` is
         self.state = state
     }
 
-    /// Runs `body` with the state, alone, and wakes those who wait. Not recursive.
+    /// Runs `body` with exclusive access to the state and wakes waiting threads. Not recursive.
     func update<Result>(_ body: (inout State) throws -> Result) rethrows -> Result {
         condition.lock()
         defer {
@@ -21,14 +21,14 @@ final class Monitor<State>: @unchecked Sendable {  // every access to `state` is
         return try body(&state)
     }
 
-    /// Runs `body` with the state, alone, and wakes nobody.
+    /// Runs `body` with exclusive access to the state without waking waiting threads.
     func read<Result>(_ body: (State) throws -> Result) rethrows -> Result {
         condition.lock()
         defer { condition.unlock() }
         return try body(state)
     }
 
-    /// Waits until `isMet` holds for the state; false if the time ran out first.
+    /// Waits until `isMet` holds for the state. Returns false on timeout.
     func wait(timeout: Duration, until isMet: (State) -> Bool) -> Bool {
         let deadline = Date(timeIntervalSinceNow: timeout.inSeconds)
         condition.lock()
@@ -45,7 +45,7 @@ extension Duration {
         Double(components.seconds) + Double(components.attoseconds) / 1e18
     }
 
-    /// What is left of this time since `start`, in the whole milliseconds `poll` counts; at least 0.
+    /// Returns the time remaining since `start`, in whole milliseconds for `poll`; at least 0.
     func millisecondsLeft(since start: ContinuousClock.Instant) -> Int32 {
         let left = (self - start.duration(to: .now)).inSeconds * 1000
         return Int32(min(max(left.rounded(.up), 0), 1e9))

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// A server's part in NTLM: three exchanges on one connection. It takes the user's name for enough; the digests are the client's affair.
+/// The server side of NTLM: three exchanges on one connection. Only the user name is checked; digests are not verified.
 public enum NTLMScript {
-    /// The second of the three messages, in base64: no target, the OEM character set, NTLM, and a challenge of eight bytes.
+    /// The second of the three messages, in Base64: no target, the OEM character set, NTLM, and a challenge of eight bytes.
     public static let challenge: String = {
         var message = Data("NTLMSSP\0".utf8) + Data([2, 0, 0, 0]) + Data(count: 8)
         message += Data([0x02, 0x02, 0, 0]) + Data(1...8) + Data(count: 8)
         return message.base64EncodedString()
     }()
 
-    /// The message that a request carries, with its number; nil if it carries none.
+    /// Returns the message in a request and its number; nil if there is none.
     public static func message(_ request: ServerRequest) -> (number: UInt8, bytes: Data)? {
         guard let value = request.header("Authorization"), value.hasPrefix("NTLM "),
             let bytes = Data(base64Encoded: String(value.dropFirst(5))), bytes.starts(with: "NTLMSSP\0".utf8), bytes.count > 8
@@ -17,7 +17,7 @@ public enum NTLMScript {
         return (bytes[8], bytes)
     }
 
-    /// A route that answers "welcome" and the request's body to a user, and 401 to others.
+    /// Returns a route that responds with "welcome" and the request's body to the given user, and with 401 to others.
     public static func route(user: String) -> LoopbackServer.Route {
         { request, _ in
             guard let (number, bytes) = message(request) else { return refusal("NTLM", "who are you") }

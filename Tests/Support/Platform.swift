@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// What differs between Linux and Darwin is here, and nowhere else in this target.
+// All differences between Linux and Darwin in this target are isolated in this file.
 @_exported import Foundation
 
 #if canImport(Glibc)
@@ -15,7 +15,7 @@ enum Platform {
     #if canImport(Darwin)
     typealias ThreadID = pthread_t?
     static let lingerOption = SO_LINGER_SEC
-    /// `poll` reports POLLHUP unasked, and Darwin has no POLLRDHUP.
+    /// `poll` always reports POLLHUP, and Darwin has no POLLRDHUP.
     static let hangUpEvents: Int16 = 0
     #else
     typealias ThreadID = pthread_t
@@ -25,7 +25,7 @@ enum Platform {
 
     static let anyHangUp = hangUpEvents | Int16(POLLHUP) | Int16(POLLERR) | Int16(POLLNVAL)
 
-    /// Makes a TCP socket that a child process does not inherit.
+    /// Creates a TCP socket that child processes do not inherit.
     static func makeStreamSocket() -> Int32 {
         #if canImport(Glibc)
         return closedOnExec(socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0))
@@ -34,7 +34,7 @@ enum Platform {
         #endif
     }
 
-    /// `listen(2)`, by a name that a type with a function `listen` can still call.
+    /// Calls `listen(2)`, under a name that is usable in a type with a function `listen`.
     static func listen(_ descriptor: Int32, backlog: Int32) -> Int32 {
         #if canImport(Darwin)
         Darwin.listen(descriptor, backlog)
@@ -45,7 +45,7 @@ enum Platform {
         #endif
     }
 
-    /// `connect(2)`, by a name that a type with a function `connect` can still call.
+    /// Calls `connect(2)`, under a name that is usable in a type with a function `connect`.
     static func connect(_ descriptor: Int32, _ address: UnsafePointer<sockaddr>, _ size: socklen_t) -> Int32 {
         #if canImport(Darwin)
         Darwin.connect(descriptor, address, size)
@@ -56,7 +56,7 @@ enum Platform {
         #endif
     }
 
-    /// `send(2)` that does not raise SIGPIPE.
+    /// Calls `send(2)` without raising SIGPIPE.
     static func send(_ descriptor: Int32, _ bytes: UnsafeRawPointer, _ count: Int) -> Int {
         #if canImport(Darwin)
         Darwin.send(descriptor, bytes, count, 0)
@@ -67,12 +67,12 @@ enum Platform {
         #endif
     }
 
-    /// Accepts a connection whose socket a child process does not inherit; -1 with `errno` set when there is none.
+    /// Accepts a connection whose socket child processes do not inherit; -1 with `errno` set if there is none.
     static func acceptConnection(_ listener: Int32) -> Int32 {
         closedOnExec(accept(listener, nil, nil))
     }
 
-    /// Raises the limit of open descriptors to the hard one, which it returns.
+    /// Raises the limit of open descriptors to the hard limit and returns it.
     static func raiseDescriptorLimit() -> Int {
         #if canImport(Glibc)
         let resource = __rlimit_resource_t(RLIMIT_NOFILE.rawValue)
@@ -86,14 +86,14 @@ enum Platform {
         return Int(clamping: limit.rlim_cur)
     }
 
-    /// Makes a pipe that a child process does not inherit: the end to read and the end to write.
+    /// Creates a pipe that child processes do not inherit: its read end and its write end.
     static func makePipe() -> (reading: Int32, writing: Int32)? {
         var ends: [Int32] = [-1, -1]
         guard pipe(&ends) == 0 else { return nil }
         return (closedOnExec(ends[0]), closedOnExec(ends[1]))
     }
 
-    /// Keeps sending on a socket that the peer has closed from raising SIGPIPE, where no flag of `send` does that.
+    /// Suppresses SIGPIPE on sending after the peer has closed, where `send` has no flag for that.
     static func makeSocketQuiet(_ descriptor: Int32) {
         #if canImport(Darwin)
         var on: Int32 = 1
@@ -101,7 +101,7 @@ enum Platform {
         #endif
     }
 
-    /// Has writes fail that would make a file longer, without a signal.
+    /// Makes writes fail that would extend a file beyond a length, without a signal.
     static func limitFileSizes(to bytes: Int) {
         signal(SIGXFSZ, SIG_IGN)
         var limit = rlimit()
@@ -119,7 +119,7 @@ enum Platform {
         setsockopt(descriptor, Int32(IPPROTO_TCP), TCP_NODELAY, &on, socklen_t(MemoryLayout<Int32>.size))
     }
 
-    /// The address 127.0.0.1 with `port`.
+    /// Returns the address 127.0.0.1 with `port`.
     static func loopbackAddress(port: UInt16) -> sockaddr_in {
         var address = sockaddr_in()
         #if canImport(Darwin)
@@ -151,7 +151,7 @@ enum Platform {
         #if canImport(Darwin)
         pthread_setname_np(name)
         #else
-        // glibc's pthread_setname_np stands under _GNU_SOURCE and is not imported. The kernel keeps 15 bytes.
+        // glibc declares pthread_setname_np under _GNU_SOURCE, so it is not imported. The kernel keeps 15 bytes.
         let file = open("/proc/thread-self/comm", O_WRONLY | O_CLOEXEC)
         guard file >= 0 else { return }
         _ = write(file, name, min(name.utf8.count, 15))
@@ -177,7 +177,7 @@ enum Platform {
         pthread_detach(thread)
     }
 
-    // One step with the making of the descriptor would need `accept4` and `pipe2`, which Swift's Glibc does not show.
+    // Setting the flag atomically requires `accept4` and `pipe2`, which are not in Swift's Glibc module.
     private static func closedOnExec(_ descriptor: Int32) -> Int32 {
         if descriptor >= 0 { _ = fcntl(descriptor, F_SETFD, FD_CLOEXEC) }
         return descriptor

@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// What this process holds of the system's resources, from `/proc/self`: nil on systems without it; and what it may have of them.
+/// The process's use of system resources, from `/proc/self` (nil on systems without it), and its limits.
 public enum ProcessProbe {
-    /// How many threads the process has.
+    /// The number of threads of the process.
     ///
-    /// The kernel takes a joined thread from its list a moment after the join: compare with ``settles(timeout:_:)``.
+    /// The kernel removes a thread from its list shortly after the join, so compare inside ``settles(timeout:_:)``.
     public static var threadCount: Int? {
         status("Threads:")
     }
 
-    /// From now on, writes of this process fail that would make a file longer: what a full disk says to all.
+    /// Makes all later writes of this process fail that would extend a file beyond a length, like a full disk.
     public static func limitFileSizes(to bytes: Int) {
         Platform.limitFileSizes(to: bytes)
     }
 
-    /// How many threads bear `name` (at most 15 bytes of it).
+    /// Returns the number of threads called `name` (its first 15 bytes).
     public static func threadCount(named name: String) -> Int? {
         let path = "/proc/self/task"
         guard let threads = try? FileManager.default.contentsOfDirectory(atPath: path) else { return nil }
@@ -24,31 +24,31 @@ public enum ProcessProbe {
         }
     }
 
-    /// How many file descriptors are open.
+    /// The number of open file descriptors.
     public static var openDescriptorCount: Int? {
         guard let entries = try? FileManager.default.contentsOfDirectory(atPath: "/proc/self/fd") else { return nil }
-        return entries.count - 1  // without the one that reads the directory
+        return entries.count - 1  // excluding the one that reads the directory
     }
 
-    /// Allows as many file descriptors as the process may allow itself; how many those are.
+    /// Raises the limit of file descriptors to the maximum the process may set, and returns it.
     @discardableResult
     public static func raiseDescriptorLimit() -> Int {
         Platform.raiseDescriptorLimit()
     }
 
-    /// The memory that is resident, in bytes.
+    /// The resident memory, in bytes.
     public static var residentBytes: Int? {
         status("VmRSS:").map { $0 << 10 }
     }
 
-    /// The most memory that was resident since the process began, in bytes.
+    /// The peak resident memory since the process started, in bytes.
     public static var peakResidentBytes: Int? {
         status("VmHWM:").map { $0 << 10 }
     }
 
-    /// Whether `isSettled` answers true within the time; asks again and again, giving way to other threads in between.
+    /// Polls `isSettled`, yielding to other threads, until it returns true. Returns false on timeout.
     ///
-    /// For values of the kernel alone, that nothing announces. Everything else in this module can be waited for.
+    /// Only for values kept by the kernel, whose changes are not announced. Everything else in this module can be awaited.
     public static func settles(timeout: Duration = .seconds(10), _ isSettled: () -> Bool) -> Bool {
         let start = ContinuousClock.now
         while !isSettled() {

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// A request that breaks the rules of HTTP/1.1; answered with 400.
+/// A request that violates HTTP/1.1; the response is 400.
 struct MalformedRequest: Error {
     let reason: String
 }
 
-/// Where a request's body goes: counted and hashed, and kept if that is asked for.
+/// The destination of a request's body: counted and hashed, and kept on demand.
 struct BodySink {
     let keeps: Bool
     private(set) var data = Data()
@@ -23,12 +23,12 @@ struct BodySink {
     }
 }
 
-/// Reads the requests of one connection, one after the other; on the connection's thread.
+/// Reads the requests of one connection in order, on the connection's thread.
 final class RequestReader {
     private static let longestLine = 1 << 20
 
     private let socket: ConnectedSocket
-    // 16 KiB until a longer line comes, as hundreds of connections may stand idle. What is unread is at `start ..< end`.
+    // 16 KiB until a longer line arrives, because hundreds of connections may be idle. Unread bytes are at `start ..< end`.
     private var buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: 16 << 10, alignment: 16)
     private var start = 0
     private var end = 0
@@ -41,10 +41,10 @@ final class RequestReader {
         buffer.deallocate()
     }
 
-    /// Reads up to the empty line; nil if the client has closed in place of another request.
+    /// Reads up to the empty line; nil if the client closed the connection instead of sending a request.
     func readHead() throws -> RequestHead? {
         guard var line = try readLine() else { return nil }
-        if line.isEmpty {  // RFC 9112, section 2.2: one empty line before a request is passed over
+        if line.isEmpty {  // RFC 9112, section 2.2: one empty line before a request is ignored
             guard let next = try readLine() else { return nil }
             line = next
         }
@@ -74,7 +74,7 @@ final class RequestReader {
         }
     }
 
-    /// Reads a body in the chunked coding, and drops its trailers.
+    /// Reads a chunked body and discards its trailers.
     func readChunkedBody(into sink: inout BodySink) throws {
         while true {
             let line = try readLine() ?? ""
@@ -90,7 +90,7 @@ final class RequestReader {
     private func readFields() throws -> [ServerField] {
         var fields: [ServerField] = []
         while true {
-            guard let line = try readLine() else { throw MalformedRequest(reason: "end of stream among the fields") }
+            guard let line = try readLine() else { throw MalformedRequest(reason: "end of stream within the fields") }
             if line.isEmpty { return fields }
             guard let colon = line.utf8.firstIndex(of: UInt8(ascii: ":")) else { throw MalformedRequest(reason: "field: \(line)") }
             let value = line[line.index(after: colon)...].drop { $0 == " " || $0 == "\t" }
@@ -99,7 +99,7 @@ final class RequestReader {
         }
     }
 
-    /// The next line without its break; nil at the end of the stream. What an unfinished last line held is dropped.
+    /// Returns the next line without its line break; nil at the end of the stream. An incomplete last line is discarded.
     private func readLine() throws -> String? {
         var searched = 0
         while true {
@@ -124,7 +124,7 @@ final class RequestReader {
         return String(decoding: buffer[start..<start + length - (hasReturn ? 1 : 0)], as: UTF8.self)
     }
 
-    /// Receives behind what is unread; false at the end of the stream.
+    /// Receives more bytes after the unread ones; false at the end of the stream.
     private func receiveMore() throws -> Bool {
         if start == end { (start, end) = (0, 0) }
         if end == buffer.count { try makeRoom() }

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// A SOCKS4a proxy on 127.0.0.1 that connects to ports of 127.0.0.1, whatever host is asked for, and tells which that was.
+/// A SOCKS4a proxy on 127.0.0.1 that connects to ports of 127.0.0.1 for any requested host, and records the hosts.
 public final class SOCKS4Server: Sendable {
     private let listener: SocketListener
     private let asked: Monitor<[String]>
 
-    /// Starts a proxy on a port that the system chooses; throws a ``SocketError`` if the system refuses.
+    /// Starts a proxy on a port chosen by the system. Throws a ``SocketError`` if the system refuses.
     public init() throws {
         let asked = Monitor<[String]>([])
         self.asked = asked
@@ -19,14 +19,14 @@ public final class SOCKS4Server: Sendable {
     /// The port on 127.0.0.1.
     public var port: Int { listener.port }
 
-    /// The hosts that were asked for: a name where the proxy was to resolve it, else an address.
+    /// The requested hosts: names that the proxy should resolve, or addresses.
     public var hosts: [String] { asked.read { $0 } }
 
     private static func serve(_ client: ConnectedSocket, _ asked: Monitor<[String]>) throws {
         let head = try (0..<8).map { _ in try readByte(client) }
         guard head[0] == 4, head[1] == 1 else { return }
         _ = try readText(client)  // the user
-        // An address that nobody has says that a name follows.
+        // An invalid address announces that a host name follows.
         let isName = head[4...6].allSatisfy { $0 == 0 } && head[7] != 0
         let host = try isName ? readText(client) : head[4...7].map { "\($0)" }.joined(separator: ".")
         asked.update { $0.append(host) }
@@ -66,7 +66,7 @@ public final class SOCKS4Server: Sendable {
         }
     }
 
-    /// Reads up to a zero.
+    /// Reads up to a zero byte.
     private static func readText(_ socket: ConnectedSocket) throws -> String {
         var bytes: [UInt8] = []
         while case let byte = try readByte(socket), byte != 0 { bytes.append(byte) }

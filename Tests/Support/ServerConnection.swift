@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// The connection that a request came on, for routes that misbehave or wait.
+/// The connection of a request, for routes that misbehave or wait.
 ///
-/// Use it on the thread of the route; `close()` and `reset()` may be called from anywhere.
+/// Must be used on the route's thread, except for `close()` and `reset()`, which are thread-safe.
 public final class ServerConnection: Sendable {
-    /// The connection's number: 1 for the first that the server accepted.
+    /// The connection's number: 1 for the first one accepted by the server.
     public let number: Int
 
     private let socket: ConnectedSocket
@@ -15,59 +15,59 @@ public final class ServerConnection: Sendable {
         self.socket = socket
     }
 
-    /// Whether the connection stands for another request when the route returns.
+    /// Whether the connection is kept open for another request when the route returns.
     ///
-    /// As the request has it at first; false for good after `close()` and `reset()`.
+    /// Initially as the request asks; permanently false after `close()` and `reset()`.
     public var keepAlive: Bool {
         get { standsOn.read { $0 } }
         set { standsOn.update { $0 = $0 && newValue } }
     }
 
-    /// Sends bytes as they are. A route that has answered this way returns nil.
+    /// Sends bytes verbatim. A route that has responded this way returns nil.
     public func send(raw bytes: Data) throws {
         try socket.send(bytes)
     }
 
-    /// Sends text as it is. A route that has answered this way returns nil.
+    /// Sends text verbatim. A route that has responded this way returns nil.
     public func send(raw text: String) throws {
         try socket.send(Data(text.utf8))
     }
 
-    /// Closes the connection: the client gets all that was sent, then the end of the stream.
+    /// Closes the connection: the client receives all bytes sent, then the end of the stream.
     public func close() {
         keepAlive = false
         socket.shutDown()
     }
 
-    /// Resets the connection (RST) when the route returns; what the client has not read by then may be lost to it.
+    /// Resets the connection (RST) when the route returns; bytes that the client has not read by then may be lost.
     public func reset() {
         keepAlive = false
         socket.prepareReset()
     }
 
-    /// Waits for a test to open `gate`: whether it did.
+    /// Waits for a test to open `gate`. Returns whether it was opened.
     ///
-    /// False also when the client has gone or shut its sending side, or the server stops.
+    /// Returns false on timeout, and if the client disconnects or shuts down its sending side, or the server stops.
     @discardableResult
     public func wait(until gate: Gate, timeout: Duration = .seconds(30)) -> Bool {
         gate.wait(on: socket, timeout: timeout)
     }
 
-    /// Lets time pass: whether it all did.
+    /// Waits for a time. Returns whether it elapsed completely.
     ///
-    /// False, at once, when the client has gone or shut its sending side, or the server stops.
+    /// Returns false immediately if the client disconnects or shuts down its sending side, or the server stops.
     @discardableResult
     public func pause(for time: Duration) -> Bool {
-        socket.stands(for: time)
+        socket.staysOpen(for: time)
     }
 
-    /// Says nothing until the client has gone or the server stops. Drops what still comes.
+    /// Sends nothing until the client disconnects or the server stops. Discards received bytes.
     public func waitUntilClosed() {
         keepAlive = false
         socket.drain()
     }
 
-    /// Sends a response, without a body if it answers HEAD.
+    /// Sends a response, without a body in response to HEAD.
     func send(_ response: ServerResponse, to method: String) throws {
         let head = response.head(closes: !keepAlive)
         guard method != "HEAD", response.mayHaveBody else { return try socket.send(head) }
@@ -75,7 +75,7 @@ public final class ServerConnection: Sendable {
         case .none:
             try socket.send(head)
         case .data(let data) where data.count <= 64 << 10:
-            try socket.send(head + data)  // one packet rather than two
+            try socket.send(head + data)  // one packet instead of two
         case .data(let data):
             try socket.send(head)
             try socket.send(data)
@@ -94,9 +94,9 @@ public final class ServerConnection: Sendable {
         }
     }
 
-    /// Ends the stream and lets the client read it to that end, though it may still be sending.
+    /// Ends the stream and lets the client read all of it, although it may still be sending.
     ///
-    /// Closing with bytes unread would send a RST, which may take the response from the client.
+    /// Closing with unread bytes would send an RST, which may cost the client the response.
     func finishUnread() {
         socket.shutDownWriting()
         socket.drain(timeout: .seconds(2))

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// A name with a value: a header field, or an item of a query.
+/// A name and a value: a header field or a query item.
 public struct ServerField: Sendable, Hashable, Codable {
     /// The name as it was sent.
     public let name: String
-    /// The value without the white space around it.
+    /// The value without surrounding whitespace.
     public let value: String
 
-    /// A name with a value.
+    /// Creates a field.
     public init(_ name: String, _ value: String) {
         self.name = name
         self.value = value
@@ -18,27 +18,27 @@ public struct ServerField: Sendable, Hashable, Codable {
     }
 }
 
-/// A request as ``LoopbackServer`` read it.
+/// A request as read by ``LoopbackServer``.
 public struct ServerRequest: Sendable {
-    /// The method, as in `GET`.
+    /// The method, such as `GET`.
     public let method: String
-    /// The request target as it was sent: a path with a query, or a whole URL from a client that takes this for its proxy.
+    /// The request target as it was sent: a path with a query, or an absolute URL from a client that uses the server as a proxy.
     public let target: String
     /// 1 for HTTP/1.1, 0 for HTTP/1.0.
     public let minorVersion: Int
     /// The target's path, percent-decoded.
     public let path: String
-    /// The header fields in the order they came.
+    /// The header fields in the order they were sent.
     public let headers: [ServerField]
-    /// The body, without its transfer coding; empty where it was not kept.
+    /// The body without its transfer coding; empty if it was not kept.
     public internal(set) var body = Data()
-    /// How many bytes the body had, kept or not.
+    /// The size of the body in bytes, kept or not.
     public internal(set) var bodyLength: Int64 = 0
-    /// The CRC-32 of the body, kept or not; 0 for an empty one.
+    /// The CRC-32 of the body, kept or not; 0 for an empty body.
     public internal(set) var bodyChecksum: UInt32 = 0
-    /// The connection's number: 1 for the first that the server accepted.
+    /// The connection's number: 1 for the first one accepted by the server.
     public let connection: Int
-    /// The request's number on its connection, from 1.
+    /// The request's number on its connection, starting at 1.
     public let sequence: Int
 
     init(head: RequestHead, connection: Int, sequence: Int) {
@@ -62,22 +62,22 @@ public struct ServerRequest: Sendable {
         }
     }
 
-    /// The value of the first item of that name in the query.
+    /// Returns the value of the first query item with a name.
     public func query(_ name: String) -> String? {
         query.first { $0.name == name }?.value
     }
 
-    /// The value of the first field of that name, without regard to case.
+    /// Returns the value of the first field with a name, case-insensitively.
     public func header(_ name: String) -> String? {
         headers.first { $0.isNamed(name) }?.value
     }
 
-    /// The values of all fields of that name, without regard to case.
+    /// Returns the values of all fields with a name, case-insensitively.
     public func headers(named name: String) -> [String] {
         headers.filter { $0.isNamed(name) }.map(\.value)
     }
 
-    /// Whether the client lets the connection stand for another request (RFC 9112, section 9.3).
+    /// Whether the client keeps the connection open for another request (RFC 9112, section 9.3).
     var wantsKeepAlive: Bool {
         let option = header("Connection")?.lowercased()
         return minorVersion > 0 ? option != "close" : option == "keep-alive"
@@ -97,7 +97,7 @@ public struct ServerRequest: Sendable {
     }
 }
 
-/// The first line and the fields of a request.
+/// The request line and the fields of a request.
 struct RequestHead {
     var method: String
     var target: String

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// Accepts connections on 127.0.0.1 and serves each on a thread of its own, until it is stopped.
+/// Accepts connections on 127.0.0.1 and serves each on its own thread, until stopped.
 final class SocketListener: Sendable {
     private struct State {
         enum Phase { case running, stopping, stopped }
@@ -9,16 +9,16 @@ final class SocketListener: Sendable {
         var accepted = 0
         var open: [Int: ConnectedSocket] = [:]
         var threads: [Int: WorkerThread] = [:]
-        // Those of `threads` whose work is done, and that are still to be joined.
+        // Those of `threads` that have finished and still have to be joined.
         var ended: [Int] = []
         var acceptThread: WorkerThread?
     }
 
     let port: Int
-    /// What the threads are called: see ``ProcessProbe/threadCount(named:)``.
+    /// The name of the threads: see ``ProcessProbe/threadCount(named:)``.
     let threadName: String
 
-    // Immutable. The accept thread closes the listening socket and the pipe's end that it reads.
+    // Immutable. The accept thread closes the listening socket and the read end of the pipe.
     private let listening: Int32
     private let wakeReading: Int32
     private let wakeWriting: Int32
@@ -26,7 +26,7 @@ final class SocketListener: Sendable {
     // Any thread.
     private let state = Monitor(State())
 
-    /// Binds and begins to accept; `serve` runs on a connection's own thread, and the connection closes when it returns.
+    /// Binds and starts accepting; `serve` runs on the connection's thread, and the connection is closed when it returns.
     init(serve: @escaping @Sendable (ConnectedSocket, _ number: Int) -> Void) throws(SocketError) {
         let (listening, port) = try Self.listen()
         guard let wake = Platform.makePipe() else {
@@ -47,20 +47,20 @@ final class SocketListener: Sendable {
         state.update { $0.acceptThread = thread }
     }
 
-    /// How many connections have been accepted so far.
+    /// The number of connections accepted so far.
     var connectionCount: Int { state.read { $0.accepted } }
 
-    /// How many connections are open.
+    /// The number of open connections.
     var openConnections: Int { state.read { $0.open.count } }
 
-    /// Waits until no connection is open; false if the time ran out first.
+    /// Waits until no connection is open. Returns false on timeout.
     func waitForConnectionsToClose(timeout: Duration) -> Bool {
         state.wait(timeout: timeout) { $0.open.isEmpty }
     }
 
-    /// Closes the listening socket and every connection and joins every thread.
+    /// Closes the listening socket and all connections and joins all threads.
     ///
-    /// A thread that is still busy after `timeout` is let go. A second caller waits for the first.
+    /// A thread that is still busy after `timeout` is detached. A concurrent caller waits for the first.
     func stop(timeout: Duration) {
         guard beginStopping() else {
             _ = state.wait(timeout: timeout) { $0.phase == .stopped }
@@ -72,7 +72,7 @@ final class SocketListener: Sendable {
         state.read { $0.open.values.forEach { $0.shutDown() } }
         let isOwnThread = state.read { $0.threads.values.contains { $0.isCurrent } }
         _ = state.wait(timeout: timeout) { $0.open.count <= (isOwnThread ? 1 : 0) }
-        joinEnded()
+        joinFinished()
         state.update { state in
             state.threads.values.forEach { $0.detach() }
             state.threads = [:]
@@ -101,10 +101,10 @@ final class SocketListener: Sendable {
             if descriptor >= 0 {
                 start(ConnectedSocket(descriptor))
             } else if errno == EMFILE || errno == ENFILE {
-                // The listening socket stays readable: give those that are open the time to close, or `stop` to come.
+                // The listening socket stays readable: wait for open connections to close, or for `stop`.
                 _ = poll(&entries[1], 1, 10)
             }
-            joinEnded()
+            joinFinished()
         }
     }
 
@@ -130,9 +130,10 @@ final class SocketListener: Sendable {
         }
     }
 
-    private func joinEnded() {
+    private func joinFinished() {
         let threads = state.update { state in
-            // A thread may end before the accept thread has entered it; but it is that thread that asks, or that is gone.
+            // A thread may finish before the accept thread has registered it, but only the accept thread calls this, or `stop` after its
+            // end.
             defer { state.ended = [] }
             return state.ended.compactMap { state.threads.removeValue(forKey: $0) }
         }
@@ -158,13 +159,13 @@ final class SocketListener: Sendable {
         guard Platform.listen(descriptor, backlog: 4096) == 0 else { throw SocketError("listen") }
         let named = withGenericAddress(&address) { getsockname(descriptor, $0, &size) }
         guard named == 0 else { throw SocketError("getsockname") }
-        // A connection may be gone between `poll` and `accept`; the accept thread must not wait for the next one then.
+        // A connection may disappear between `poll` and `accept`; the accept thread must not block for the next one.
         _ = fcntl(descriptor, F_SETFL, fcntl(descriptor, F_GETFL) | O_NONBLOCK)
         return Int(UInt16(bigEndian: address.sin_port))
     }
 }
 
-/// Calls `body` with a pointer to an IPv4 address in the type that the sockets interface takes.
+/// Calls `body` with a pointer to an IPv4 address, rebound to the generic type of the sockets API.
 func withGenericAddress<Result>(_ address: inout sockaddr_in, _ body: (UnsafeMutablePointer<sockaddr>) -> Result) -> Result {
     withUnsafeMutablePointer(to: &address) { pointer in
         pointer.withMemoryRebound(to: sockaddr.self, capacity: 1, body)

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// Random numbers that are the same on every run, so that a failure can be repeated: SplitMix64 (Steele, Lea and Flood, "Fast splittable
-/// pseudorandom number generators").
+/// A random number generator with the same sequence on every run, so that failures are reproducible: SplitMix64 (Steele, Lea and Flood,
+/// "Fast splittable pseudorandom number generators").
 public struct SplitMix: RandomNumberGenerator {
     private var state: UInt64
 
-    /// Begins with a seed.
+    /// Creates a generator with a seed.
     public init(state: UInt64) {
         self.state = state
     }
 
-    /// The next number.
+    /// Returns the next number.
     public mutating func next() -> UInt64 {
         state &+= 0x9E37_79B9_7F4A_7C15
         var value = state

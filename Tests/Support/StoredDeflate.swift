@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// Valid gzip and zlib streams that compress nothing: DEFLATE "stored" blocks (RFC 1951, section 3.2.4).
+/// Valid gzip and zlib streams without compression: "stored" DEFLATE blocks (RFC 1951, section 3.2.4).
 ///
-/// Every decoder takes them, and the test support needs no compression library for it.
+/// Accepted by every decoder, and made without a compression library.
 public enum StoredDeflate {
-    /// `bytes` as a gzip member (RFC 1952), for `Content-Encoding: gzip`.
+    /// Returns `bytes` as a gzip member (RFC 1952), for `Content-Encoding: gzip`.
     public static func gzip(_ bytes: Data) -> Data {
-        // Magic, DEFLATE, no flags, no time, no extra flags, system unknown.
+        // Magic number, DEFLATE, no flags, no time, no extra flags, unknown system.
         var stream = Data([0x1F, 0x8B, 8, 0, 0, 0, 0, 0, 0, 0xFF])
         appendBlocks(bytes, to: &stream)
         stream.append(littleEndian: CRC32.checksum(of: bytes))
@@ -14,7 +14,7 @@ public enum StoredDeflate {
         return stream
     }
 
-    /// `bytes` as a zlib stream (RFC 1950), which is what `Content-Encoding: deflate` means.
+    /// Returns `bytes` as a zlib stream (RFC 1950), the format of `Content-Encoding: deflate`.
     public static func zlib(_ bytes: Data) -> Data {
         var stream = Data([0x78, 0x01])
         appendBlocks(bytes, to: &stream)

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// A fresh, empty directory, removed with its contents when the last reference to it goes.
+/// A new, empty directory, removed with its contents when the last reference is released.
 ///
-/// Hold it for as long as its files are used: `withExtendedLifetime`, or a stored property of the suite.
+/// Retain it while its files are in use: with `withExtendedLifetime`, or in a stored property of the suite.
 public final class TemporaryDirectory: Sendable {
     /// The directory.
     public let url: URL
 
-    /// Makes a directory in the system's temporary directory.
+    /// Creates a directory in the system's temporary directory.
     public init() throws {
         url = FileManager.default.temporaryDirectory.appendingPathComponent("curlew-\(UUID().uuidString)", isDirectory: true)
         try FileManager.default.createDirectory(at: url, withIntermediateDirectories: true)
@@ -17,7 +17,7 @@ public final class TemporaryDirectory: Sendable {
         try? FileManager.default.removeItem(at: url)
     }
 
-    /// The URL of a file in the directory, which need not exist.
+    /// Returns the URL of a file in the directory, which need not exist.
     public func file(_ name: String) -> URL {
         url.appendingPathComponent(name, isDirectory: false)
     }

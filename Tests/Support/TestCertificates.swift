@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// Certificates for tests that need no server, in PEM: made once, valid from 2020 to 2149, their keys thrown away.
+/// Certificates in PEM for tests without a server: generated once, valid from 2020 to 2149, their keys discarded.
 public enum TestCertificates {
-    /// `C=CH, O=Curlew, CN=Curlew Test Root`, signed by itself.
+    /// `C=CH, O=Curlew, CN=Curlew Test Root`, self-signed.
     public static let root = """
         -----BEGIN CERTIFICATE-----
         MIIBuDCCAV6gAwIBAgIUV8JiuOmDrliyDQtgfJ/Gk+cnXB8wCgYIKoZIzj0EAwIw
@@ -35,7 +35,7 @@ public enum TestCertificates {
         -----END CERTIFICATE-----
         """
 
-    /// `C=CH, O=Curlew, "Tests"; Zürich, CN=www.example.org`, signed by ``intermediate``, with names of all kinds.
+    /// `C=CH, O=Curlew, "Tests"; Zürich, CN=www.example.org`, signed by ``intermediate``, with names of all types.
     public static let leaf = """
         -----BEGIN CERTIFICATE-----
         MIICdjCCAhygAwIBAgIUe2GsQzgp5ORD5JCURwB+e1uiAywwCgYIKoZIzj0EAwIw
@@ -71,7 +71,7 @@ public enum TestCertificates {
         -----END CERTIFICATE-----
         """
 
-    /// Has the name of ``root`` and another key.
+    /// The subject of ``root`` with a different key.
     public static let otherRoot = """
         -----BEGIN CERTIFICATE-----
         MIIBuDCCAV6gAwIBAgIUIG0X06Be4DSd9xtGIGqU6Q3AJ4IwCgYIKoZIzj0EAwIw
@@ -87,7 +87,7 @@ public enum TestCertificates {
         -----END CERTIFICATE-----
         """
 
-    /// The public key of ``leaf``, by itself.
+    /// The public key of ``leaf``.
     public static let leafKey = """
         -----BEGIN PUBLIC KEY-----
         MFkwEwYHKoZIzj0CAQYIKoZIzj0DAQcDQgAEXaICnpfTpG1I5vsytTcoH1DMdDvG

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// A WebSocket server on 127.0.0.1 for tests: one thread a connection, and any misbehaviour one asks for.
+/// A WebSocket server on 127.0.0.1 for tests: one thread per connection, and any kind of misbehaviour.
 ///
 /// ```swift
 /// let server = try WebSocketServer(accept: WebSocketHandshake.accept(for:)) { peer in
@@ -9,19 +9,19 @@
 /// }
 /// ```
 public final class WebSocketServer: Sendable {
-    /// Serves a connection behind its handshake, on the connection's own thread; when it returns, or throws, the connection closes.
+    /// Serves a connection after its handshake, on the connection's thread; the connection is closed when it returns or throws.
     public typealias Script = @Sendable (WebSocketPeer) throws -> Void
 
     private let listener: SocketListener
     private let journal: Monitor<[ServerRequest]>
 
-    /// Starts a server on a port that the system chooses.
+    /// Starts a server on a port chosen by the system.
     ///
     /// - Parameters:
-    ///   - accept: what `Sec-WebSocket-Accept` has to be for a key.
-    ///   - answer: the whole head that answers a handshake, in place of a proper one; `nil` for that.
-    ///   - fields: further fields of the proper one.
-    ///   - script: what becomes of each connection.
+    ///   - accept: returns the `Sec-WebSocket-Accept` for a key.
+    ///   - answer: returns the entire head of the handshake's response; `nil` for a valid one.
+    ///   - fields: additional fields of a valid response.
+    ///   - script: serves each connection.
     public init(
         accept: @escaping @Sendable (String) -> String, answer: @escaping @Sendable (ServerRequest) -> String? = { _ in nil },
         fields: @escaping @Sendable (ServerRequest) -> [String] = { _ in [] }, script: @escaping Script
@@ -39,7 +39,7 @@ public final class WebSocketServer: Sendable {
             let text = answer(head) ?? lines.map { $0 + "\r\n" }.joined() + "\r\n"
             try? peer.send(raw: Data(text.utf8))
             try? script(peer)
-            // A client that still sends must not get a reset for it, which could take from it what was sent before.
+            // Closing while the client is sending would reset the connection, which could cost it bytes sent before.
             socket.shutDownWriting()
             socket.drain(timeout: .seconds(2))
         }
@@ -58,33 +58,33 @@ public final class WebSocketServer: Sendable {
     /// The handshakes so far.
     public var requests: [ServerRequest] { journal.read { $0 } }
 
-    /// Waits until no connection is open; false if the time ran out first.
+    /// Waits until no connection is open. Returns false on timeout.
     @discardableResult
     public func waitForConnectionsToClose(timeout: Duration = .seconds(10)) async -> Bool {
         await offThePool { [listener] in listener.waitForConnectionsToClose(timeout: timeout) }
     }
 
-    /// Closes the port and all connections and joins every thread, in at most `timeout`. Again does nothing.
+    /// Closes the port and all connections and joins all threads, within `timeout`. Further calls do nothing.
     public func stop(timeout: Duration = .seconds(10)) {
         listener.stop(timeout: timeout)
     }
 }
 
-/// A frame from a client, unmasked.
+/// An unmasked frame from a client.
 public struct ClientFrame: Sendable, Hashable {
-    /// Whether it is a message's last.
+    /// Whether it is the last frame of its message.
     public let isFinal: Bool
     /// Whether the first reserved bit is set.
     public let isCompressed: Bool
-    /// What it is.
+    /// The frame's opcode.
     public let opcode: WebSocketPeer.Opcode
-    /// What was masked.
+    /// The unmasked payload.
     public let payload: Data
 }
 
-/// A client's connection; on its thread, but for `gone`.
+/// A client's connection. Must be used on its thread, except for `gone`.
 public final class WebSocketPeer {
-    /// What a frame is (RFC 6455, section 5.2).
+    /// The opcode of a frame (RFC 6455, section 5.2).
     public enum Opcode: UInt8, Sendable {
         case continuation = 0x0
         case text = 0x1
@@ -94,12 +94,12 @@ public final class WebSocketPeer {
         case pong = 0xA
     }
 
-    /// A client that breaks the rules.
+    /// A violation of the protocol by the client.
     public struct Violation: Error {
         let reason: String
     }
 
-    /// The connection's number: 1 for the first that the server accepted.
+    /// The connection's number: 1 for the first one accepted by the server.
     public let number: Int
     private let socket: ConnectedSocket
     private let reader: RequestReader
@@ -122,12 +122,12 @@ public final class WebSocketPeer {
         try send(.close, Data([UInt8(code >> 8), UInt8(code & 0xFF)]) + Data(reason.utf8))
     }
 
-    /// Sends bytes as they are.
+    /// Sends bytes verbatim.
     public func send(raw bytes: Data) throws {
         try socket.send(bytes)
     }
 
-    /// The bytes of a frame.
+    /// Returns the bytes of a frame.
     public static func frame(_ opcode: Opcode, _ payload: Data = Data(), isFinal: Bool = true, isCompressed: Bool = false) -> Data {
         var frame = Data([(isFinal ? 0x80 : 0) | (isCompressed ? 0x40 : 0) | opcode.rawValue])
         switch payload.count {
@@ -144,7 +144,7 @@ public final class WebSocketPeer {
 
     // MARK: Receiving
 
-    /// The next frame; `nil` when the client has ended the connection.
+    /// Returns the next frame; `nil` if the client has closed the connection.
     public func receive() throws -> ClientFrame? {
         guard let start = try? read(2) else { return nil }
         guard start[1] & 0x80 != 0, let opcode = Opcode(rawValue: start[0] & 0x0F) else { throw Violation(reason: "no client's frame") }
@@ -159,7 +159,7 @@ public final class WebSocketPeer {
         return ClientFrame(isFinal: start[0] & 0x80 != 0, isCompressed: start[0] & 0x40 != 0, opcode: opcode, payload: payload)
     }
 
-    /// Sends every message back, frame by frame, and answers pings, until the client closes.
+    /// Echoes every message, frame by frame, and answers pings, until the client closes.
     public func echo() throws {
         while let frame = try receive() {
             switch frame.opcode {
@@ -171,25 +171,26 @@ public final class WebSocketPeer {
         }
     }
 
-    /// Answers the client's close frame, passing over what comes before.
+    /// Answers the client's close frame, ignoring frames before it.
     public func answerClose() throws {
         while let frame = try receive() {
             if frame.opcode == .close { return try send(.close, frame.payload) }
         }
     }
 
-    /// Waits for a test to open `gate`: whether it did. False also when the client has gone or the server stops.
+    /// Waits for a test to open `gate`. Returns whether it was opened; false on timeout, and if the client disconnects or the server
+    /// stops.
     @discardableResult
     public func wait(until gate: Gate, timeout: Duration = .seconds(30)) -> Bool {
         gate.wait(on: socket, timeout: timeout)
     }
 
-    /// Says nothing until the client has gone or the server stops.
+    /// Sends nothing until the client disconnects or the server stops.
     public func waitUntilClosed() {
         socket.drain()
     }
 
-    /// Has the connection end with a reset.
+    /// Ends the connection with a reset.
     public func reset() {
         socket.prepareReset()
         socket.close()

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// What a new thread runs; alive until it has run.
+/// The body of a new thread; alive until it has run.
 final class ThreadBody: Sendable {
     let name: String
     private let body: @Sendable () -> Void
@@ -15,13 +15,13 @@ final class ThreadBody: Sendable {
     }
 }
 
-/// A POSIX thread with a small stack, to be joined or detached exactly once.
+/// A POSIX thread with a small stack, which must be joined or detached exactly once.
 struct WorkerThread: @unchecked Sendable {  // `id`, a pointer on Darwin, is only ever handed back to pthread functions
     private let id: Platform.ThreadID
 
-    /// Starts `body`; nil if the system has no room for another thread.
+    /// Starts `body`; nil if the system can't create another thread.
     ///
-    /// 512 KiB of stack, as much as a thread of Swift's own concurrency: enough for Foundation, and only touched pages count.
+    /// The stack has 512 KiB, like the threads of Swift concurrency: enough for Foundation, and only touched pages use memory.
     init?(name: String, body: @escaping @Sendable () -> Void) {
         var attributes = pthread_attr_t()
         guard pthread_attr_init(&attributes) == 0 else { return nil }

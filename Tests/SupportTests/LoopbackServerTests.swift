@@ -5,7 +5,7 @@ import Testing
 @testable import CurlewTestSupport
 
 @Suite struct LoopbackServerTests {
-    @Test("requests share a connection until one asks to close") func requestsShareAConnectionUntilOneAsksToClose() throws {
+    @Test("requests share a connection until one asks to close") func keepAlive() throws {
         let server = try LoopbackServer.standard()
         let client = try RawClient(port: server.port)
         for number in 1...3 {
@@ -19,7 +19,7 @@ import Testing
         #expect(server.waitForConnectionsToClose())
     }
 
-    @Test("pipelined requests are answered in their order") func pipelinedRequestsAreAnsweredInTheirOrder() throws {
+    @Test("pipelined requests are answered in order") func pipelining() throws {
         let server = try LoopbackServer.standard()
         let client = try RawClient(port: server.port)
         try client.send(
@@ -29,7 +29,7 @@ import Testing
         #expect(try client.readResponse().status == 202)
     }
 
-    @Test("a request is read whole") func aRequestIsReadWhole() throws {
+    @Test("a request is read completely") func completeRequest() throws {
         let server = try LoopbackServer.standard()
         let body = GeneratedBody(seed: 7).data(count: 100_000)
         let reply = try RawClient(port: server.port).exchange(
@@ -49,7 +49,7 @@ import Testing
         #expect(request.body.isEmpty)
     }
 
-    @Test("a chunked body is put together and its trailers dropped") func aChunkedBodyIsPutTogetherAndItsTrailersDropped() throws {
+    @Test("a chunked body is assembled and its trailers are discarded") func chunkedRequest() throws {
         let server = try LoopbackServer.standard()
         let client = try RawClient(port: server.port)
         try client.send("POST /body HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n")
@@ -58,7 +58,7 @@ import Testing
         #expect(try client.exchange("/status/204").status == 204)
     }
 
-    @Test("a chunked response comes in chunks") func aChunkedResponseComesInChunks() throws {
+    @Test("a chunked response is sent in chunks") func chunkedResponse() throws {
         let server = try LoopbackServer.standard()
         let response = try RawClient(port: server.port).exchange("/chunked/10000?size=999")
         #expect(response.header("Transfer-Encoding") == "chunked")
@@ -67,7 +67,7 @@ import Testing
         #expect(response.body.count == 10000)
     }
 
-    @Test("HEAD gets the head alone") func headGetsTheHeadAlone() throws {
+    @Test("HEAD gets the head only") func headRequest() throws {
         let server = try LoopbackServer.standard()
         let client = try RawClient(port: server.port)
         #expect(try client.exchange("/bytes/1000", method: "HEAD").header("Content-Length") == "1000")
@@ -75,7 +75,7 @@ import Testing
         #expect(try client.exchange("/status/418").body.text == "418")
     }
 
-    @Test("100-continue is answered before the body") func _100ContinueIsAnsweredBeforeTheBody() throws {
+    @Test("100-continue is answered before the body") func expectContinue() throws {
         let server = try LoopbackServer.standard()
         let client = try RawClient(port: server.port)
         try client.send("POST /body HTTP/1.1\r\nExpect: 100-continue\r\nContent-Length: 2\r\n\r\n")
@@ -84,7 +84,7 @@ import Testing
         #expect(try client.readResponse().body.text == "ok")
     }
 
-    @Test("a body can be refused in place of 100-continue") func aBodyCanBeRefusedInPlaceOf100Continue() throws {
+    @Test("a body can be rejected instead of 100-continue") func expectationRejected() throws {
         let server = try LoopbackServer(bodies: { _ in .refused(.status(413)) }) { _, _ in .ok() }
         let client = try RawClient(port: server.port)
         try client.send("POST / HTTP/1.1\r\nExpect: 100-continue\r\nContent-Length: 200\r\n\r\n")
@@ -94,7 +94,7 @@ import Testing
         #expect(server.waitForConnectionsToClose())
     }
 
-    @Test("a body can be left unread") func aBodyCanBeLeftUnread() throws {
+    @Test("a body can be left unread") func unreadBody() throws {
         let gate = Gate()
         let server = try LoopbackServer(bodies: { _ in .unread }) { _, connection in
             connection.wait(until: gate)
@@ -107,7 +107,7 @@ import Testing
         #expect(try client.readResponse().status == 507)
     }
 
-    @Test("a big body is counted and not kept") func aBigBodyIsCountedAndNotKept() throws {
+    @Test("a large body is counted and not kept") func largeBody() throws {
         let server = try LoopbackServer.standard()
         let client = try RawClient(port: server.port)
         let length = 64 << 20
@@ -122,23 +122,23 @@ import Testing
     }
 
     @Test(
-        "nonsense is answered with 400 and the connection closed",
+        "a malformed request gets 400 and the connection is closed",
         arguments: [
             "", "GET /\r\n\r\n", "GET / HTTP/2.0\r\n\r\n", "GET / HTTP/1.1\r\nno colon\r\n\r\n",
             "POST / HTTP/1.1\r\nContent-Length: x\r\n\r\n", "POST / HTTP/1.1\r\nTransfer-Encoding: gzip\r\n\r\n",
             "POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n",
         ])
-    func nonsenseIsAnsweredWith400AndTheConnectionClosed(_ text: String) throws {
+    func malformedRequests(_ text: String) throws {
         let server = try LoopbackServer { _, _ in .ok() }
         let client = try RawClient(port: server.port)
         try client.send(text)
         client.shutDownWriting()
-        let answer = try client.readToEnd().text
-        #expect(text.isEmpty ? answer.isEmpty : answer.hasPrefix("HTTP/1.1 400 Bad Request\r\n"))
+        let response = try client.readToEnd().text
+        #expect(text.isEmpty ? response.isEmpty : response.hasPrefix("HTTP/1.1 400 Bad Request\r\n"))
         #expect(server.waitForConnectionsToClose())
     }
 
-    @Test("an error of a route is answered with 500") func anErrorOfARouteIsAnsweredWith500() throws {
+    @Test("an error thrown by a route is sent as 500") func routeErrors() throws {
         struct Failure: Error {}
         let server = try LoopbackServer { _, _ in throw Failure() }
         let client = try RawClient(port: server.port)
@@ -146,7 +146,7 @@ import Testing
         #expect(try client.exchange("/").status == 500)
     }
 
-    @Test("200 connections are served at once") func _200ConnectionsAreServedAtOnce() async throws {
+    @Test("200 connections are served concurrently") func concurrentConnections() async throws {
         let gate = Gate()
         let server = try LoopbackServer { request, connection in
             if request.sequence == 1 { connection.wait(until: gate) }
@@ -168,7 +168,7 @@ import Testing
         #expect(await server.waitForConnectionsToClose())
     }
 
-    @Test("connections one after the other leave nothing behind") func connectionsOneAfterTheOtherLeaveNothingBehind() throws {
+    @Test("sequential connections leak nothing") func sequentialConnections() throws {
         let server = try LoopbackServer(recording: false) { _, _ in .ok() }
         for _ in 0..<500 {
             let client = try RawClient(port: server.port)
@@ -183,7 +183,7 @@ import Testing
 
 @Suite struct ServerStopTests {
     @Test("stopping joins every thread", arguments: ["/silent", "/head-only", "/delay/60000", "/drip?ms=60000", "/json"])
-    func stoppingJoinsEveryThread(_ path: String) throws {
+    func joinsThreads(_ path: String) throws {
         let server = try LoopbackServer.standard()
         let clients = try (0..<10).map { _ in try RawClient(port: server.port) }
         for client in clients { try client.send("GET \(path) HTTP/1.1\r\n\r\n") }
@@ -197,7 +197,7 @@ import Testing
         #expect(throws: SocketError.self) { try RawClient(port: server.port) }
     }
 
-    @Test("stopping ends a wait at a gate") func stoppingEndsAWaitAtAGate() async throws {
+    @Test("stopping ends a wait at a gate") func stopEndsWait() async throws {
         let gate = Gate()
         let result = Gate()
         let server = try LoopbackServer { _, connection in
@@ -212,7 +212,7 @@ import Testing
         server.stop()
     }
 
-    @Test("a client that leaves ends the wait at a gate") func aClientThatLeavesEndsTheWaitAtAGate() async throws {
+    @Test("a disconnecting client ends the wait at a gate") func disconnectEndsWait() async throws {
         let gate = Gate()
         let server = try LoopbackServer { _, connection in
             connection.wait(until: gate, timeout: .seconds(600))
@@ -226,7 +226,7 @@ import Testing
         #expect(!gate.isOpen)
     }
 
-    @Test("a server that nobody holds stops") func aServerThatNobodyHoldsStops() throws {
+    @Test("a released server stops") func release() throws {
         var server: LoopbackServer? = try LoopbackServer.standard()
         let client = try RawClient(port: try #require(server).port)
         #expect(try client.exchange("/json").status == 200)
@@ -234,7 +234,7 @@ import Testing
         #expect(try client.readToEnd().isEmpty)
     }
 
-    @Test("a route may stop its own server") func aRouteMayStopItsOwnServer() throws {
+    @Test("a route may stop its own server") func stopFromRoute() throws {
         let holder = Monitor<LoopbackServer?>(nil)
         let server = try LoopbackServer { _, _ in
             holder.read { $0 }?.stop()
@@ -250,7 +250,7 @@ import Testing
 }
 
 @Suite struct GateTests {
-    @Test("a gate holds until it is opened") func aGateHoldsUntilItIsOpened() async {
+    @Test("a gate holds until it is opened") func opening() async {
         let gate = Gate()
         async let passed: Bool = gate.wait()
         #expect(await gate.arrivals(1))
@@ -261,7 +261,7 @@ import Testing
         #expect(gate.arrived == 2)
     }
 
-    @Test("waiting ends with the time") func waitingEndsWithTheTime() async {
+    @Test("waiting ends with the timeout") func timeout() async {
         let gate = Gate()
         #expect(await !gate.wait(timeout: .milliseconds(5)))
         #expect(await !gate.arrivals(2, timeout: .milliseconds(5)))

@@ -2,9 +2,9 @@
 
 @testable import CurlewTestSupport
 
-/// A client that says exactly what a test says, and reads what comes.
+/// A client that sends exactly the bytes given by a test, and reads the response.
 final class RawClient: Sendable {
-    /// A response as it came, its body without the chunked coding.
+    /// A raw response, with its body decoded from the chunked coding.
     struct Response {
         var status: Int
         var headers: [ServerField]
@@ -57,7 +57,7 @@ final class RawClient: Sendable {
         return try readResponse(hasBody: method != "HEAD")
     }
 
-    /// Reads a response that announces its length or comes in chunks, and not a byte more.
+    /// Reads exactly one response, with a Content-Length or chunked.
     func readResponse(hasBody: Bool = true) throws -> Response {
         let lines = try read { $0.suffix(4) == Data("\r\n\r\n".utf8) }.text.split(separator: "\r\n")
         var response = Response(status: Int(lines[0].split(separator: " ")[1]) ?? 0, headers: [], body: Data())

@@ -13,13 +13,13 @@ import Testing
     }
 
     @Test(
-        "a range gets its part",
+        "a range request gets its part",
         arguments: [
             ("bytes=10-19", 206, 10..<20), ("bytes=90-", 206, 90..<100), ("bytes=-5", 206, 95..<100), ("bytes=50-500", 206, 50..<100),
             ("bytes=0-1,4-5", 200, 0..<100), ("lines=0-1", 200, 0..<100), ("bytes=9-1", 200, 0..<100), ("bytes=100-", 416, 0..<0),
             ("bytes=-0", 416, 0..<0),
         ])
-    func aRangeGetsItsPart(_ range: String, _ status: Int, _ part: Range<Int>) throws {
+    func rangeRequests(_ range: String, _ status: Int, _ part: Range<Int>) throws {
         let response = try client.exchange("/bytes/100?seed=5", headers: ["Range: \(range)"])
         #expect(response.status == status)
         #expect(response.body == GeneratedBody(seed: 5).data(offset: Int64(part.lowerBound), count: part.count))
@@ -27,7 +27,7 @@ import Testing
         #expect(response.header("Content-Range") == expected)
     }
 
-    @Test("If-Range gets all of a body that has changed") func ifRangeGetsAllOfABodyThatHasChanged() throws {
+    @Test("If-Range gets the full body after a change") func ifRange() throws {
         let tag = try #require(try client.exchange("/bytes/100").header("ETag"))
         #expect(try client.exchange("/bytes/100", headers: ["Range: bytes=1-", "If-Range: \(tag)"]).status == 206)
         #expect(try client.exchange("/bytes/100", headers: ["Range: bytes=1-", "If-Range: \"other\""]).status == 200)
@@ -35,12 +35,12 @@ import Testing
         #expect(try client.exchange("/bytes/100?ranges=0", headers: ["Range: bytes=1-"]).status == 200)
     }
 
-    @Test("a range beyond 4 GiB costs no more than its own bytes") func aRangeBeyond4GiBCostsNoMoreThanItsOwnBytes() throws {
+    @Test("a range beyond 4 GiB costs only its own bytes") func largeOffset() throws {
         let response = try client.exchange("/bytes/6000000000", headers: ["Range: bytes=5999999990-"])
         #expect(response.body == GeneratedBody().data(offset: 5_999_999_990, count: 10))
     }
 
-    @Test("redirects count down to a page") func redirectsCountDownToAPage() throws {
+    @Test("redirects count down to the target") func redirects() throws {
         #expect(try client.exchange("/redirect/2").header("Location") == "/redirect/1?status=302")
         #expect(try client.exchange("/redirect/1?status=307").header("Location") == "/json")
         let elsewhere = try client.exchange("/redirect-to?url=http%3A%2F%2Fexample.org%2F&status=308")
@@ -48,31 +48,31 @@ import Testing
         #expect(elsewhere.header("Location") == "http://example.org/")
     }
 
-    @Test("authorization is asked for and taken") func authorizationIsAskedForAndTaken() throws {
+    @Test("credentials are requested and accepted") func authorization() throws {
         #expect(try client.exchange("/auth-token?token=t").header("WWW-Authenticate") == "Bearer realm=\"loopback\"")
         #expect(try client.exchange("/auth-token?token=t", headers: ["Authorization: Bearer t"]).status == 200)
         #expect(try client.exchange("/auth-basic?user=u&password=p", headers: ["Authorization: Basic dTpw"]).status == 200)
         #expect(try client.exchange("/auth-basic?user=u&password=p").status == 401)
     }
 
-    @Test("flaky fails as often as it is told for each key") func flakyFailsAsOftenAsItIsToldForEachKey() throws {
+    @Test("flaky fails the given number of times per key") func flaky() throws {
         let statuses = try ["a", "a", "b", "a"].map { try client.exchange("/flaky?fail=2&key=\($0)").status }
         #expect(statuses == [503, 503, 503, 200])
     }
 
-    @Test("headers and cookies are sent as asked") func headersAndCookiesAreSentAsAsked() throws {
+    @Test("headers and cookies are sent as requested") func headersAndCookies() throws {
         #expect(try client.exchange("/headers?X-A=1&X-B=2").header("x-b") == "2")
         #expect(try client.exchange("/cookies/set?a=1").header("Set-Cookie") == "a=1; Path=/")
         #expect(try client.exchange("/cookies", headers: ["Cookie: a=1; b=2"]).body.text == #"{"a":"1","b":"2"}"#)
     }
 
-    @Test("a drip comes byte by byte") func aDripComesByteByByte() throws {
+    @Test("a drip arrives byte by byte") func drip() throws {
         #expect(try client.exchange("/drip?n=3&ms=1").body.text == "***")
         #expect(try client.exchange("/delay/1").status == 200)
         #expect(try client.exchange("/nowhere").status == 404)
     }
 
-    @Test("cuts end where they are told") func cutsEndWhereTheyAreTold() throws {
+    @Test("truncated responses end at the given byte") func truncation() throws {
         try client.send("GET /cut-body?announce=50&send=5 HTTP/1.1\r\n\r\n")
         let body = try client.readToEnd()
         #expect(body.text.contains("Content-Length: 50"))
@@ -82,28 +82,28 @@ import Testing
         #expect(try other.readToEnd().text == "HTTP/1.1 200 OK\r\nContent-Le")
     }
 
-    @Test("a reset is a reset") func aResetIsAReset() throws {
+    @Test("a reset is sent as RST") func reset() throws {
         try client.send("GET /reset HTTP/1.1\r\n\r\n")
         let error = #expect(throws: SocketError.self) { try client.readToEnd() }
         #expect(error?.code == ECONNRESET)
     }
 
-    @Test("curl understands what is sent", arguments: ["/gzip", "/deflate", "/bytes"])
-    func curlUnderstandsWhatIsSent(_ route: String) throws {
+    @Test("curl accepts the responses", arguments: ["/gzip", "/deflate", "/bytes"])
+    func curlAccepts(_ route: String) throws {
         let path = route == "/bytes" ? "/bytes/70000" : "\(route)?n=70000"
         guard let output = try Curl.output(of: ["--compressed", "--fail", server.url(path)]) else { return }
         #expect(output == (route == "/bytes" ? GeneratedBody().data(count: 70000) : ServerRoutes.text(count: 70000)))
     }
 
-    @Test("curl sees that gzip is truncated") func curlSeesThatGzipIsTruncated() throws {
+    @Test("curl detects truncated gzip") func curlDetectsTruncation() throws {
         guard let output = try Curl.output(of: ["--compressed", server.url("/gzip-truncated?n=1000")]) else { return }
         #expect(output.count < 1000)
     }
 }
 
-/// The machine's `curl`, another's view of the server.
+/// The system's `curl`, as an independent view of the server.
 private enum Curl {
-    /// What it prints; nil where there is none.
+    /// Returns its output; nil if it is not installed.
     static func output(of arguments: [String]) throws -> Data? {
         let tool = URL(fileURLWithPath: "/usr/bin/curl")
         guard FileManager.default.isExecutableFile(atPath: tool.path) else { return nil }

@@ -4,12 +4,12 @@ import CurlewTestSupport
 import Testing
 
 @Suite struct ChecksumTests {
-    @Test("the checksum is the one zlib computes") func theChecksumIsTheOneZlibComputes() {
+    @Test("the checksum is that of zlib") func zlib() {
         #expect(CRC32.checksum(of: Data()) == 0)
         #expect(CRC32.checksum(of: Data("123456789".utf8)) == 0xCBF4_3926)
     }
 
-    @Test("pieces make the same checksum as the whole") func piecesMakeTheSameChecksumAsTheWhole() {
+    @Test("incremental updates give the same checksum") func increments() {
         let data = GeneratedBody(seed: 1).data(count: 10_000)
         var checksum = CRC32()
         for start in stride(from: 0, to: data.count, by: 77) { checksum.update(data[start..<min(start + 77, data.count)]) }
@@ -18,8 +18,8 @@ import Testing
 }
 
 @Suite struct GeneratedBodyTests {
-    @Test("any part is the same as in the whole", arguments: [(0, 1), (3, 9), (4090, 20), (4096, 5), (262_140, 5000), (1_000_003, 4097)])
-    func anyPartIsTheSameAsInTheWhole(_ offset: Int, _ count: Int) {
+    @Test("any range is the same as in the whole", arguments: [(0, 1), (3, 9), (4090, 20), (4096, 5), (262_140, 5000), (1_000_003, 4097)])
+    func ranges(_ offset: Int, _ count: Int) {
         let whole = GeneratedBody(seed: 9).data(count: 1_100_000)
         let part = GeneratedBody(seed: 9).data(offset: Int64(offset), count: count)
         #expect(part == whole[offset..<offset + count])
@@ -30,7 +30,7 @@ import Testing
 }
 
 @Suite struct TCPEchoServerTests {
-    @Test("all bytes come back before the end does") func allBytesComeBackBeforeTheEndDoes() async throws {
+    @Test("all bytes are echoed before the end of the stream") func echo() async throws {
         let server = try TCPEchoServer()
         let client = try RawClient(port: server.port)
         let data = GeneratedBody().data(count: 3_000_000)
@@ -45,7 +45,7 @@ import Testing
 }
 
 @Suite struct TemporaryDirectoryTests {
-    @Test("a directory goes with its last reference") func aDirectoryGoesWithItsLastReference() throws {
+    @Test("a directory is removed with its last reference") func removal() throws {
         var directory: TemporaryDirectory? = try TemporaryDirectory()
         let file = try #require(directory).write(Data("text".utf8), to: "file")
         #expect(FileManager.default.fileExists(atPath: file.path))
@@ -56,7 +56,7 @@ import Testing
 
 #if os(Linux)
 @Suite struct ProcessProbeTests {
-    @Test("the process holds something of everything") func theProcessHoldsSomethingOfEverything() throws {
+    @Test("every resource is in use") func values() throws {
         #expect(try #require(ProcessProbe.threadCount) > 0)
         #expect(try #require(ProcessProbe.openDescriptorCount) > 2)
         let resident = try #require(ProcessProbe.residentBytes)
