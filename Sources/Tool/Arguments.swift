@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 import Curlew
 
-/// A command line, taken apart.
+/// A parsed command line.
 struct Arguments: Equatable {
-    /// Where a body comes from that is not made of items.
+    /// The source of a body that is not made of items.
     enum BodySource: Equatable {
         case file(String)
         case standardInput
     }
 
-    /// `nil` unless given.
+    /// `nil` if not given.
     var method: String?
     var url = ""
     var items: [RequestItem] = []
@@ -24,7 +24,7 @@ struct Arguments: Equatable {
     var body: BodySource?
     var download: String?
     var replacesFile = false
-    var continuesDownload = false
+    var resumesDownload = false
     var timeout: Duration?
     var connectTimeout: Duration?
     var maximumRedirects: Int?
@@ -35,7 +35,7 @@ struct Arguments: Equatable {
     var token: String?
     var user: String?
 
-    /// Takes a command line apart, without the program's name.
+    /// Parses a command line, without the program's name.
     init(_ words: [String]) throws(UsageError) {
         var positionals: [String] = []
         var rest = words[...]
@@ -45,19 +45,19 @@ struct Arguments: Equatable {
                 break
             }
             if word.hasPrefix("-"), word.count > 1 {
-                try takeOption(word, &rest)
+                try parseOption(word, &rest)
             } else {
                 positionals.append(word)
             }
         }
         guard !showsHelp, !showsVersion else { return }
-        try takePositionals(positionals)
-        try checkTogether()
+        try parsePositionals(positionals)
+        try checkCombinations()
     }
 
     // MARK: Options
 
-    private mutating func takeOption(_ word: String, _ rest: inout ArraySlice<String>) throws(UsageError) {
+    private mutating func parseOption(_ word: String, _ rest: inout ArraySlice<String>) throws(UsageError) {
         let parts = word.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
         let name = String(parts[0])
         if let flag = Self.flags[name] {
@@ -69,7 +69,7 @@ struct Arguments: Equatable {
             guard let value = parts.count == 2 ? String(parts[1]) : rest.popFirst() else { throw UsageError("\(name) needs a value") }
             try set(name, value)
         } else {
-            // The rest of the word may be a secret.
+            // The part after "=" may be a secret, so it is not printed.
             throw UsageError("unknown option \(name)")
         }
     }
@@ -78,7 +78,7 @@ struct Arguments: Equatable {
         [
             "-h": \.showsHelp, "--help": \.showsHelp, "--version": \.showsVersion, "-v": \.isVerbose, "--verbose": \.isVerbose,
             "--headers": \.printsHead, "--form": \.isForm, "--raw": \.isRaw, "--pretty": \.isPretty, "--force": \.replacesFile,
-            "--continue": \.continuesDownload, "--insecure": \.isInsecure, "--http1": \.usesHTTP1,
+            "--continue": \.resumesDownload, "--insecure": \.isInsecure, "--http1": \.usesHTTP1,
         ]
     }
 
@@ -116,7 +116,7 @@ struct Arguments: Equatable {
 
     // MARK: Method, URL, items
 
-    private mutating func takePositionals(_ words: [String]) throws(UsageError) {
+    private mutating func parsePositionals(_ words: [String]) throws(UsageError) {
         var rest = words[...]
         if let first = rest.first, let method = Self.method(first) {
             self.method = method
@@ -127,7 +127,7 @@ struct Arguments: Equatable {
         for word in rest { items.append(try RequestItem(word)) }
     }
 
-    /// A word that is a method: one of the usual ones in any case, or another in capitals.
+    /// Returns the method if the word is one: a common one in any case, or another in uppercase.
     private static func method(_ word: String) -> String? {
         let usual: Set = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "QUERY"]
         if usual.contains(word.uppercased()) { return word.uppercased() }
@@ -135,25 +135,27 @@ struct Arguments: Equatable {
         return isCapital && word.contains { $0.isLetter } ? word : nil
     }
 
-    private func checkTogether() throws(UsageError) {
-        if body != nil, items.contains(where: \.isField) { throw UsageError("--body and fields of a body exclude each other") }
-        if isForm, let item = items.first(where: \.isJSON) { throw UsageError("\(item.name.quoted) is JSON, which --form does not take") }
+    private func checkCombinations() throws(UsageError) {
+        if body != nil, items.contains(where: \.isField) { throw UsageError("--body and body fields can't be combined") }
+        if isForm, let item = items.first(where: \.isJSON) {
+            throw UsageError("\(item.name.quoted) is JSON, which --form can't send; use name=value")
+        }
         if !isForm, body == nil {
             var names: Set<String> = []
             for item in items where item.isField && !names.insert(item.name).inserted {
-                throw UsageError("the field \(item.name.quoted) is given twice")
+                throw UsageError("the field \(item.name.quoted) is given twice, which only --form allows")
             }
         }
-        if isForm, body != nil { throw UsageError("--body and --form exclude each other") }
-        if token != nil, user != nil { throw UsageError("--token and --user exclude each other") }
-        if isRaw, isPretty { throw UsageError("--raw and --pretty exclude each other") }
-        if replacesFile, download == nil { throw UsageError("--force needs --download") }
-        if continuesDownload, download == nil { throw UsageError("--continue needs --download") }
+        if isForm, body != nil { throw UsageError("--body and --form can't be combined") }
+        if token != nil, user != nil { throw UsageError("--token and --user can't be combined") }
+        if isRaw, isPretty { throw UsageError("--raw and --pretty can't be combined") }
+        if replacesFile, download == nil { throw UsageError("--force requires --download") }
+        if resumesDownload, download == nil { throw UsageError("--continue requires --download") }
         if download == "-" { throw UsageError("--download needs a file; without it the body goes to standard output") }
     }
 }
 
 extension String {
-    /// The text in quotes, with what is not printable escaped.
+    /// The string in quotes, with non-printable characters escaped.
     var quoted: String { Redaction.escaped(debugDescription) }
 }

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 import Curlew
 
-/// Puts a response's body out, piece by piece: as it is, or laid out where somebody reads it.
+/// Writes a response's body piece by piece: unchanged, or formatted for a reader.
 struct BodyPrinter {
     private enum Mode {
         case undecided
-        case passing
-        case layingOut(JSONReindenter)
+        case passthrough
+        case formatting(JSONReindenter)
     }
 
-    /// Larger bodies are not laid out: that takes all of the body, twice.
-    static let largestLayout = 16 << 20
+    /// Larger bodies are not formatted, because that takes the entire body in memory, twice.
+    static let maximumFormattedSize = 16 << 20
 
     let isTerminal: Bool
     let isRaw: Bool
@@ -27,32 +27,32 @@ struct BodyPrinter {
         self.write = write
     }
 
-    /// Takes a piece; `false` for a body that is not for a terminal, of which nothing was put out.
+    /// Writes a piece. Returns `false` for a binary body on a terminal, of which nothing is written.
     mutating func print(_ piece: Data, contentType: String?) throws -> Bool {
         if case .undecided = mode {
             if isTerminal, !isRaw, piece.contains(0) { return false }
-            let isLaidOut = isPretty || isTerminal && !isRaw
-            mode = isLaidOut && Self.isJSON(contentType) ? .layingOut(JSONReindenter()) : .passing
+            let isFormatted = isPretty || isTerminal && !isRaw
+            mode = isFormatted && Self.isJSON(contentType) ? .formatting(JSONReindenter()) : .passthrough
         }
-        guard case .layingOut(var text) = mode else {
+        guard case .formatting(var text) = mode else {
             try put(piece)
             return true
         }
-        // Taken out of the enumeration while it grows: a second reference would copy it.
-        mode = .passing
+        // Moved out of the enumeration while it grows: a second reference would copy it.
+        mode = .passthrough
         text.append(piece)
-        if text.count > Self.largestLayout {
+        if text.count > Self.maximumFormattedSize {
             try put(Data(text.original))
         } else {
-            mode = .layingOut(text)
+            mode = .formatting(text)
         }
         return true
     }
 
-    /// Puts out what was held back; at the end of the body, also of one that broke off.
+    /// Writes the buffered output. Called at the end of the body, even a truncated one.
     mutating func finish() throws {
-        if case .layingOut(var text) = mode {
-            mode = .passing
+        if case .formatting(var text) = mode {
+            mode = .passthrough
             try put(Data(text.finish()))
         }
         let isForReader = isPretty || isTerminal && !isRaw
@@ -64,7 +64,7 @@ struct BodyPrinter {
         try write(bytes)
     }
 
-    /// Whether a content type is JSON, or one of those that are written in it (RFC 6839, section 3.1).
+    /// Whether a content type is JSON or based on it (RFC 6839, section 3.1).
     static func isJSON(_ contentType: String?) -> Bool {
         let type = (contentType ?? "").prefix { $0 != ";" }.trimmingCharacters(in: .whitespaces).lowercased()
         return type == "application/json" || type == "text/json" || type.hasSuffix("+json")

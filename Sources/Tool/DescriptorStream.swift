@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import Curlew
 
-/// Standard input as one of Foundation's streams. Foundation opens paths only, and `/dev/stdin` can't be opened where it is a socket.
+/// Standard input as a Foundation stream. Foundation opens paths only, and `/dev/stdin` can't be opened if it is a socket.
 final class DescriptorStream: InputStream {
     private let descriptor: Int32
 
@@ -14,7 +14,7 @@ final class DescriptorStream: InputStream {
     override func close() {}
     override var hasBytesAvailable: Bool { true }
 
-    /// Blocks until bytes are there; 0 at the end, −1 when they can't be read.
+    /// Blocks until bytes are available; returns 0 at the end, −1 on an error.
     override func read(_ buffer: UnsafeMutablePointer<UInt8>, maxLength: Int) -> Int {
         while true {
             let count = systemRead(descriptor, buffer, maxLength)

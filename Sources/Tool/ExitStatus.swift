@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// What the tool ends with: one number for each outcome that a script may want to tell apart.
+/// The tool's exit status, with a number for each outcome that scripts may want to distinguish.
 enum ExitStatus: Int32, CaseIterable {
     case success = 0
     case other = 1
@@ -16,7 +16,7 @@ enum ExitStatus: Int32, CaseIterable {
     case interrupted = 130
     case terminated = 143
 
-    /// The outcome that a response's status stands for.
+    /// The outcome of a response with an HTTP status.
     init(httpStatus: Int) {
         switch httpStatus {
         case 200..<300, 304: self = .success
@@ -26,20 +26,20 @@ enum ExitStatus: Int32, CaseIterable {
         }
     }
 
-    /// The outcome in words, for `--help`.
+    /// The description for `--help`.
     var summary: String {
         switch self {
-        case .success: "a response with a status of 2xx, or 304; also when the reader of the output has closed it"
+        case .success: "status 2xx or 304; also if the reader of the output has closed it"
         case .other: "anything else"
-        case .usage: "wrong usage: nothing was sent"
-        case .redirect: "a redirect that was not followed: status 3xx, too many, or from https to http"
+        case .usage: "invalid usage; nothing was sent"
+        case .redirect: "redirect not followed: status 3xx, too many redirects, or from https to http"
         case .clientError: "status 4xx"
         case .serverError: "status 5xx"
-        case .connection: "no connection: name not resolved, host or proxy not reached"
-        case .security: "no TLS: certificate not trusted, handshake failed"
-        case .timeout: "a timeout"
-        case .transfer: "a broken transfer: connection lost, not HTTP, body not decoded"
-        case .file: "a file, or standard output, that can't be read or written"
+        case .connection: "connection failed: name not resolved, host or proxy unreachable"
+        case .security: "TLS failed: certificate not trusted, handshake failed"
+        case .timeout: "timed out"
+        case .transfer: "transfer failed: connection lost, invalid HTTP, body can't be decoded"
+        case .file: "a file or standard output can't be read or written"
         case .interrupted: "interrupted (SIGINT)"
         case .terminated: "terminated (SIGTERM)"
         }

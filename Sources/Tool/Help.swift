@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 import Curlew
 
-/// What the tool says of itself.
+/// The tool's help and version texts.
 enum Help {
-    /// The versions of the tool and of the libcurl it runs on.
+    /// The versions of the tool and the libcurl in use.
     static var version: String {
         let curl = CurlInfo.current
         return "curlew \(CurlewInfo.version)\nlibcurl \(curl.version)\(curl.tlsLibrary.map { " (\($0))" } ?? "")\n"
@@ -18,51 +18,51 @@ enum Help {
     }
 
     private static let usage = """
-        Sends an HTTP request and puts out the response.
+        Sends an HTTP request and prints the response.
 
         curlew [OPTION…] [METHOD] URL [ITEM…]
 
-        METHOD is GET, or POST for a request with a body, unless given. A URL without a scheme gets https://, on localhost and
+        METHOD defaults to GET, or to POST for a request with a body. A URL without a scheme gets https://, on localhost and
         loopback addresses http://; :8080/path is http://localhost:8080/path.
 
         Items:
-          name=value     a field of the body: JSON, or a form with --form
-          name:=json     a field of the body with a value in JSON
-          name==value    an item of the query
-          Header:value   a header field; "Header:" leaves out a default, "Header;" sends an empty one
-          A backslash makes the separator behind it a part of the name: a\\:b=c
+          name=value     a field of the JSON body, or of a form with --form
+          name:=json     a field of the JSON body with a raw JSON value
+          name==value    a query item
+          Header:value   a header field; "Header:" removes a default, "Header;" sends an empty one
+          A backslash escapes a separator in a name: a\\:b=c
 
         Body:
           --form                  send the fields as a form
           --body FILE|-           send a file, or standard input, as the body
 
         Output:
-          --headers               put out the response's head too
-          --pretty                lay out JSON in a pipe too
-          --raw                   don't lay out JSON; show binary bodies on a terminal too
-          --no-decode             neither ask for compression nor undo it
-          --download FILE         write the body to a file, which has its name only when it is whole
-          --continue              go on with what an earlier download of the URL to the file has left, and leave it if this one
-                                  does not get to the end; the server must name a version of the file (ETag)
-          --force                 replace the file if it is there
-          -v, --verbose           show both heads on standard error, without secrets
+          --headers               print the response's head, too
+          --pretty                format JSON when writing to a pipe, too
+          --raw                   don't format JSON; show binary bodies on a terminal, too
+          --no-decode             don't request or decode compression
+          --download FILE         write the body to a file, which appears only when complete
+          --continue              resume an earlier download of the URL to the file, and keep a partial download for
+                                  resumption; the server must send an ETag
+          --force                 replace an existing file
+          -v, --verbose           print both heads to standard error, without secrets
 
         Credentials:
-          --token TOKEN           send "Authorization: Bearer TOKEN"; better in the variable CURLEW_TOKEN, as others may read
-                                  the command line
+          --token TOKEN           send "Authorization: Bearer TOKEN"; prefer the environment variable CURLEW_TOKEN,
+                                  as other users may read the command line
           --user NAME:PASSWORD    send "Authorization: Basic …"
 
         Connection:
-          --timeout SECONDS       the longest time for everything; without it only silence ends a transfer, after 60 s
+          --timeout SECONDS       the limit for the entire request; without it only 60 s without data end a transfer
           --connect-timeout SECONDS
-                                  the longest time for connecting; 30 s by default
-          --max-redirects N       how many redirects to follow; 20 by default, 0 puts out the redirect itself
+                                  the limit for connecting; 30 s by default
+          --max-redirects N       how many redirects to follow; 20 by default, 0 prints the redirect itself
           --cacert FILE           trust these certificates (PEM) instead of the system's
-          --insecure              don't check the server's certificate
-          --http1                 speak HTTP/1.1
+          --insecure              don't verify the server's certificate
+          --http1                 use HTTP/1.1
 
-          -h, --help              show this
-          --version               show the versions of curlew and libcurl
+          -h, --help              print this help
+          --version               print the versions of curlew and libcurl
 
         Exit status:
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// Lays out JSON text (RFC 8259) with line breaks and indentation, and leaves everything else as it came: the order of names, the digits
-/// of numbers, the escapes in strings.
+/// Formats JSON text (RFC 8259) with line breaks and indentation, and changes nothing else: the order of names, the digits of numbers and
+/// the escapes in strings are kept.
 ///
-/// Fed piece by piece. What turns out not to be JSON is given back untouched, so nothing is given before the end.
+/// Processes the text piece by piece. Text that turns out to be invalid is returned unchanged, so there is no output before the end.
 struct JSONReindenter {
     private enum Expected {
         case value
@@ -32,7 +32,7 @@ struct JSONReindenter {
             }
         }
 
-        /// The state behind another byte of the number; `nil` where the number ends before it.
+        /// Returns the state after another byte of the number; `nil` if the number ends before it.
         func next(_ byte: UInt8) -> Number? {
             let isDigit = (UInt8(ascii: "0")...UInt8(ascii: "9")).contains(byte)
             switch (self, byte) {
@@ -50,7 +50,7 @@ struct JSONReindenter {
         }
     }
 
-    /// The token that is being read.
+    /// The current token.
     private enum Token {
         case none
         case string
@@ -65,7 +65,7 @@ struct JSONReindenter {
         case array
     }
 
-    /// Deeper texts are not laid out: each level costs its indentation on each of its lines.
+    /// Deeper text is not formatted, because each level adds indentation to each of its lines.
     private static let maximumDepth = 512
 
     private var source: [UInt8] = []
@@ -73,15 +73,15 @@ struct JSONReindenter {
     private var containers: [Container] = []
     private var expected = Expected.value
     private var token = Token.none
-    private var isBroken = false
+    private var isInvalid = false
 
-    /// How many bytes were fed.
+    /// The number of bytes of input.
     var count: Int { source.count }
 
-    /// What was fed, untouched.
+    /// The unchanged input.
     var original: [UInt8] { source }
 
-    /// Whether the bytes are one JSON text.
+    /// Whether the bytes are a single JSON text.
     static func isValid(_ bytes: some Sequence<UInt8>) -> Bool {
         var text = JSONReindenter()
         text.append(bytes)
@@ -89,22 +89,22 @@ struct JSONReindenter {
         return text.isComplete
     }
 
-    /// Adds a piece, which may begin and end anywhere.
+    /// Appends a piece, split anywhere.
     mutating func append(_ bytes: some Sequence<UInt8>) {
         for byte in bytes {
             source.append(byte)
-            if !isBroken { isBroken = !take(byte) }
+            if !isInvalid { isInvalid = !consume(byte) }
         }
     }
 
-    /// The text laid out, without a line break at its end; what was fed if that is no JSON.
+    /// Returns the formatted text, without a trailing line break; the unchanged input if it is not JSON.
     mutating func finish() -> [UInt8] {
         endNumber()
         return isComplete ? output : source
     }
 
     private var isComplete: Bool {
-        guard !isBroken, case .nothing = expected, case .none = token else { return false }
+        guard !isInvalid, case .nothing = expected, case .none = token else { return false }
         return true
     }
 
@@ -114,11 +114,11 @@ struct JSONReindenter {
 
     // MARK: Bytes
 
-    /// Takes a byte; `false` when the text is no JSON.
-    private mutating func take(_ byte: UInt8) -> Bool {
+    /// Processes a byte. Returns `false` if the text is not JSON.
+    private mutating func consume(_ byte: UInt8) -> Bool {
         switch token {
-        case .none: return takeBetweenTokens(byte)
-        case .string: return takeInString(byte)
+        case .none: return consumeBetweenTokens(byte)
+        case .string: return consumeInString(byte)
         case .escape:
             output.append(byte)
             token = byte == UInt8(ascii: "u") ? .unicode(digitsLeft: 4) : .string
@@ -131,7 +131,7 @@ struct JSONReindenter {
             guard let next = number.next(byte) else {
                 guard number.isComplete else { return false }
                 endValue()
-                return takeBetweenTokens(byte)
+                return consumeBetweenTokens(byte)
             }
             output.append(byte)
             token = .number(next)
@@ -144,7 +144,7 @@ struct JSONReindenter {
         }
     }
 
-    private mutating func takeInString(_ byte: UInt8) -> Bool {
+    private mutating func consumeInString(_ byte: UInt8) -> Bool {
         output.append(byte)
         switch byte {
         case UInt8(ascii: "\\"): token = .escape
@@ -155,11 +155,11 @@ struct JSONReindenter {
         return true
     }
 
-    private mutating func takeBetweenTokens(_ byte: UInt8) -> Bool {
+    private mutating func consumeBetweenTokens(_ byte: UInt8) -> Bool {
         switch byte {
         case UInt8(ascii: " "), UInt8(ascii: "\t"), UInt8(ascii: "\n"), UInt8(ascii: "\r"): return true
-        case UInt8(ascii: ","): return takeComma()
-        case UInt8(ascii: ":"): return takeColon()
+        case UInt8(ascii: ","): return consumeComma()
+        case UInt8(ascii: ":"): return consumeColon()
         case UInt8(ascii: "]"): return close(.array, byte, ifEmpty: .valueOrEnd)
         case UInt8(ascii: "}"): return close(.object, byte, ifEmpty: .nameOrEnd)
         case UInt8(ascii: "\"") where expected == .name || expected == .nameOrEnd:
@@ -172,14 +172,14 @@ struct JSONReindenter {
         }
     }
 
-    private mutating func takeComma() -> Bool {
+    private mutating func consumeComma() -> Bool {
         guard expected == .commaOrEnd else { return false }
         output.append(UInt8(ascii: ","))
         expected = containers.last == .object ? .name : .value
         return true
     }
 
-    private mutating func takeColon() -> Bool {
+    private mutating func consumeColon() -> Bool {
         guard expected == .colon else { return false }
         output += [UInt8(ascii: ":"), UInt8(ascii: " ")]
         expected = .value
@@ -195,7 +195,7 @@ struct JSONReindenter {
         case UInt8(ascii: "["): return open(.array, .valueOrEnd)
         case UInt8(ascii: "\""):
             token = .string
-            // A string is a name only where a colon is expected behind it.
+            // A string is a name only if a colon is expected after it.
             expected = .value
         case UInt8(ascii: "-"): token = .number(.sign)
         case UInt8(ascii: "0"): token = .number(.zero)

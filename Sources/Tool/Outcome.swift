@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 import Curlew
 
-/// How the tool's work ended, and what is to be said about it.
+/// The outcome of the tool's work, with its message.
 struct Outcome: Equatable {
     let status: ExitStatus
-    /// A line for standard error; `nil` where there is nothing to say.
+    /// A line for standard error; `nil` for no message.
     var message: String?
 
     static let success = Outcome(status: .success)
@@ -14,17 +14,17 @@ struct Outcome: Equatable {
         self.message = message.map(Redaction.escaped)
     }
 
-    /// The outcome of a response that arrived whole.
+    /// The outcome of a complete response.
     init(_ response: HTTPURLResponse?) {
         guard let response else {
-            self.init(status: .other, message: "the library gave no response")
+            self.init(status: .other, message: "no response was received")
             return
         }
         let status = ExitStatus(httpStatus: response.statusCode)
-        self.init(status: status, message: status == .success ? nil : "the server answered \(response.statusText)")
+        self.init(status: status, message: status == .success ? nil : "the server responded with \(response.statusText)")
     }
 
-    /// The outcome of an error of the library.
+    /// The outcome of an error thrown by the library.
     init(_ error: any Error) {
         switch error {
         case let error as CurlewError: self.init(error)
@@ -45,7 +45,7 @@ struct Outcome: Equatable {
                 HTTPURLResponse(url: $0, statusCode: code, httpVersion: nil, headerFields: nil)
             }
             self.init(response)
-        case .invalidURL, .parameterEncodingFailed: self.init(status: .usage, message: "the request can't be made: its URL is not valid")
+        case .invalidURL, .parameterEncodingFailed: self.init(status: .usage, message: "can't create the request: its URL is invalid")
         case .urlRequestValidationFailed(let reason): self.init(status: .usage, message: Self.describe(reason))
         case .multipartEncodingFailed: self.init(status: .file, message: "\(error)")
         case .responseValidationFailed, .responseSerializationFailed: self.init(status: .transfer, message: "\(error)")
@@ -65,7 +65,7 @@ struct Outcome: Equatable {
         case .secureConnection, .serverCertificate, .clientCertificate: .security
         case .connectionLost, .protocolViolation, .decoding, .tooLarge: .transfer
         case .requestBody: .file
-        // libcurl's code for certificates that are none, CURLE_SSL_CACERT_BADFILE.
+        // CURLE_SSL_CACERT_BADFILE: the file has no valid certificates.
         case .configuration where failure.code == 77: .security
         default: .other
         }
@@ -73,26 +73,26 @@ struct Outcome: Equatable {
 
     private static func describe(_ reason: CurlewError.RedirectFailureReason) -> String {
         switch reason {
-        case .tooMany(let limit): "more than \(limit) redirects"
+        case .tooMany(let limit): "more than \(limit) redirects; see --max-redirects"
         case .insecureDowngrade(let url):
-            "the redirect leads from https to http, which is not followed: \(RequestURL.shown(url.absoluteString))"
-        case .invalidLocation(let location): "the redirect leads nowhere: \(RequestURL.shown(location))"
-        case .bodyNotRepeatable: "the redirect asks for the body again, which came from standard input"
+            "not following a redirect from https to http: \(RequestURL.shown(url.absoluteString))"
+        case .invalidLocation(let location): "invalid redirect location: \(RequestURL.shown(location))"
+        case .bodyNotRepeatable: "can't follow the redirect: it repeats the body, which can be read only once"
         }
     }
 
     private static func describe(_ reason: CurlewError.URLRequestValidationFailureReason) -> String {
         switch reason {
-        case .invalidHeader(let name): "the header \(name.quoted) has a name or a value that can't be sent"
-        case .invalidMethod(let method): "\(method.quoted) is not a method"
-        case .bodyNotAllowed(let method): "a \(method) request has no body"
-        case .invalidPort(let port): "the port is not between 1 and 65535: \(port)"
+        case .invalidHeader(let name): "the header \(name.quoted) has an invalid name or value"
+        case .invalidMethod(let method): "\(method.quoted) is not a valid method"
+        case .bodyNotAllowed(let method): "a \(method) request can't have a body"
+        case .invalidPort(let port): "the port must be between 1 and 65535, not \(port)"
         case .bodyAlreadyEncoded: "\(reason)"
-        case .missingURL, .missingHost, .unsupportedScheme: "the URL has no host, or is neither http nor https"
+        case .missingURL, .missingHost, .unsupportedScheme: "the URL has no host, or its scheme is not http or https"
         }
     }
 
-    /// Path and reason; Foundation's own words say neither on Linux.
+    /// Path and reason; on Linux, Foundation's own description has neither.
     private static func describe(_ error: CocoaError) -> String {
         let path = error.userInfo["NSFilePath"] as? String
         let cause = (error.userInfo["NSUnderlyingError"] as? POSIXError).map { String(cString: strerror($0.code.rawValue)) }

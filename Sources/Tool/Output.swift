@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 import Curlew
 
-/// A descriptor that is written to, whole pieces at a time.
+/// A descriptor for output.
 struct Output: Sendable {
-    /// Why nothing more can be written.
+    /// Why output has failed.
     enum Failure: Error, Equatable {
         /// The reader has closed its end.
         case closed
@@ -18,7 +18,7 @@ struct Output: Sendable {
 
     var isTerminal: Bool { isatty(descriptor) == 1 }
 
-    /// Writes all of the bytes, for as long as that takes.
+    /// Writes all bytes; blocks until done.
     func write(_ bytes: some ContiguousBytes) throws(Failure) {
         let failure: Failure? = bytes.withUnsafeBytes { bytes in
             var rest = bytes
@@ -37,12 +37,12 @@ struct Output: Sendable {
         if let failure { throw failure }
     }
 
-    /// Writes a line, its control characters escaped, or as much of it as can be written: a standard error that fails can't be reported.
+    /// Writes a line with control characters escaped. Errors are ignored, because a failing standard error can't be reported.
     func note(_ line: String) {
         try? write(Data("\(Redaction.escaped(line))\n".utf8))
     }
 
-    /// Somebody else has made the descriptor non-blocking.
+    /// Needed because another process may have made the descriptor non-blocking.
     private func waitUntilWritable() {
         var entry = pollfd(fd: descriptor, events: Int16(POLLOUT), revents: 0)
         poll(&entry, 1, -1)

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 import Curlew
 
-/// What differs between platforms.
+/// Platform differences.
 enum Platform {
-    /// Has all threads share two heaps: glibc reserves 64 MiB of addresses for each thread's own, which a process with a limit of
-    /// addresses (`ulimit -v`) soon has not.
+    /// Limits malloc to two arenas shared by all threads: glibc reserves 64 MiB of address space for each thread's own arena, which soon
+    /// exhausts a process whose address space is limited (`ulimit -v`).
     static func shareHeaps() {
         #if canImport(Glibc)
-        // malloc.h, with mallopt and M_ARENA_MAX, is not in the module of the C library.
+        // malloc.h, which declares mallopt and M_ARENA_MAX, is not in the C library's module.
         guard let address = dlsym(nil, "mallopt") else { return }
         typealias SetOption = @convention(c) (_ name: Int32, _ value: Int32) -> Int32
         _ = unsafeBitCast(address, to: SetOption.self)(-8, 2)

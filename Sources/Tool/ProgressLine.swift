@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 import Curlew
 
-/// The line that tells how a download goes, drawn over and over at the same place.
-final class ProgressLine: @unchecked Sendable {  // touched on the queue of the progress closure only, and after its last call
+/// The progress line of a download, redrawn in place.
+final class ProgressLine: @unchecked Sendable {  // used on the progress closure's queue only, and after its last call
     private let output: Output
     private let start = ContinuousClock.now
     private var lastDrawn: ContinuousClock.Instant?
@@ -11,7 +11,7 @@ final class ProgressLine: @unchecked Sendable {  // touched on the queue of the 
         self.output = output
     }
 
-    /// Draws the state, at most ten times a second.
+    /// Draws the progress, at most ten times a second.
     func update(completed: Int64, total: Int64) {
         let now = ContinuousClock.now
         if let lastDrawn, now - lastDrawn < .milliseconds(100), completed != total { return }
@@ -20,12 +20,12 @@ final class ProgressLine: @unchecked Sendable {  // touched on the queue of the 
         try? output.write(Data("\r\u{1B}[K\(line)".utf8))
     }
 
-    /// Leaves the line, if one was drawn.
+    /// Ends the line, if one was drawn.
     func end() {
         if lastDrawn != nil { output.note("") }
     }
 
-    /// The state in a line: bar, percent, size, speed, remaining time. A total below 0 is unknown.
+    /// Formats the progress: bar, percentage, size, speed and remaining time. A negative total is unknown.
     static func text(completed: Int64, total: Int64, elapsed: Duration, width: Int) -> String {
         let seconds = Double(elapsed.components.seconds) + Double(elapsed.components.attoseconds) / 1e18
         let speed = seconds > 0 ? Double(completed) / seconds : 0

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// One of the words behind the URL: a field of the body, an item of the query, or a header field.
+/// An argument after the URL: a body field, a query item, or a header field.
 enum RequestItem: Equatable {
     /// `name=value`
     case field(name: String, value: String)
@@ -13,8 +13,7 @@ enum RequestItem: Equatable {
     /// `Name:`
     case removedHeader(name: String)
 
-    /// Takes a word apart at its first separator. A backslash before a separator, or before a backslash, makes it part of the name; the
-    /// value is taken as it is.
+    /// Splits a word at its first separator. A backslash escapes a separator or a backslash in the name; the value is taken verbatim.
     init(_ word: String) throws(UsageError) {
         var name = String.UnicodeScalarView()
         var rest = word.unicodeScalars[...]
@@ -46,7 +45,7 @@ enum RequestItem: Equatable {
     }
 
     private static func make(_ separator: String, _ name: String, _ value: String) throws(UsageError) -> RequestItem {
-        // What stands behind the name may be a secret.
+        // The text after the name may be a secret, so it is not printed.
         guard !name.isEmpty else { throw UsageError("a name is missing before \(separator.quoted)") }
         switch separator {
         case "==": return .query(name: name, value: value)
@@ -65,7 +64,7 @@ enum RequestItem: Equatable {
         }
     }
 
-    /// Whether it makes a body.
+    /// Whether it is part of the body.
     var isField: Bool {
         switch self {
         case .field, .json: true

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 import Curlew
 
-/// The request that a command line asks for.
+/// The request described by a command line.
 struct RequestPlan {
-    /// The body to be sent.
+    /// The request's body.
     enum Body: Equatable {
         case none
         case bytes(Data)
@@ -16,13 +16,13 @@ struct RequestPlan {
     let headers: HTTPHeaders
     let body: Body
 
-    /// Makes the plan.
+    /// Creates the plan.
     ///
-    /// - Parameter environment: where `CURLEW_TOKEN` may stand.
+    /// - Parameter environment: may contain `CURLEW_TOKEN`.
     init(_ arguments: Arguments, environment: [String: String]) throws(UsageError) {
         body = Self.body(of: arguments)
         guard let method = HTTPMethod(rawValue: arguments.method ?? (body == .none ? "GET" : "POST")) else {
-            throw UsageError("\((arguments.method ?? "").quoted) is not a method")
+            throw UsageError("\((arguments.method ?? "").quoted) is not a valid method")
         }
         self.method = method
         url = try RequestURL.make(arguments.url, items: arguments.items)
@@ -42,7 +42,7 @@ struct RequestPlan {
         return .bytes(Data((arguments.isForm ? form(of: fields) : json(of: fields)).utf8))
     }
 
-    /// Written here, as the library's encodings take dictionaries, which forget the order.
+    /// Written by hand, because the library's encodings take dictionaries, which lose the order.
     private static func json(of fields: [RequestItem]) -> String {
         let members = fields.compactMap { item -> String? in
             switch item {
@@ -54,7 +54,7 @@ struct RequestPlan {
         return "{\(members.joined(separator: ","))}"
     }
 
-    /// A string of JSON (RFC 8259, section 7).
+    /// Returns a JSON string (RFC 8259, section 7).
     private static func quoted(_ string: String) -> String {
         var result = "\""
         for scalar in string.unicodeScalars {

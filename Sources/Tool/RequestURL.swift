@@ -1,24 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
 import Curlew
 
-/// Makes URLs of what one types.
+/// Creates URLs from user input.
 enum RequestURL {
-    /// The URL with its scheme and the items of the query.
+    /// Returns the URL with its scheme and the query items.
     static func make(_ text: String, items: [RequestItem]) throws(UsageError) -> String {
         let query = items.compactMap { item -> String? in
             guard case .query(let name, let value) = item else { return nil }
             return "\(escaped(name))=\(escaped(value))"
         }
         let url = adding(query, to: withScheme(text))
-        guard let parsed = try? url.asURL() else { throw UsageError("not a URL: \(shown(url))") }
+        guard let parsed = try? url.asURL() else { throw UsageError("invalid URL: \(shown(url))") }
         guard ["http", "https"].contains(parsed.scheme?.lowercased()) else {
-            throw UsageError("neither http nor https: \(shown(url))")
+            throw UsageError("the scheme is not http or https: \(shown(url))")
         }
         guard parsed.host?.isEmpty == false else { throw UsageError("the URL has no host: \(shown(url))") }
         return url
     }
 
-    /// `:8080/path` is on localhost; what is on this machine gets `http`, everything else `https`.
+    /// Completes a URL: `:8080/path` is on localhost; addresses of this machine get `http`, all others `https`.
     private static func withScheme(_ text: String) -> String {
         if text.contains("://"), text.prefix(while: { $0 != "/" && $0 != "?" && $0 != "#" }).hasSuffix(":") { return text }
         if text.hasPrefix("//") { return withScheme(String(text.dropFirst(2))) }
@@ -47,7 +47,7 @@ enum RequestURL {
         return base + separator + items.joined(separator: "&") + url[end...]
     }
 
-    /// Percent-encoding of all but the unreserved characters (RFC 3986, section 2.3).
+    /// Percent-encodes all but the unreserved characters (RFC 3986, section 2.3).
     static func escaped(_ text: String) -> String {
         let unreserved = CharacterSet(charactersIn: "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~")
         return text.addingPercentEncoding(withAllowedCharacters: unreserved) ?? text
@@ -58,7 +58,7 @@ enum RequestURL {
         return url[slashes.upperBound...].prefix { $0 != "/" && $0 != "?" && $0 != "#" }.contains("@")
     }
 
-    /// The URL as it may be shown: without user name and password, and without the query, where secrets may stand too.
+    /// Returns the URL for display: without user name, password and query, as the query may contain secrets too.
     static func shown(_ url: String) -> String {
         let text = url.prefix { $0 != "?" && $0 != "#" }
         guard let slashes = text.firstRange(of: "//") else { return String(text) }

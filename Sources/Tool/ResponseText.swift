@@ -2,12 +2,12 @@
 import Curlew
 
 extension HTTPURLResponse {
-    /// The status with its usual words; those that the server sent are not handed over.
+    /// The status with its standard reason phrase; the library doesn't pass on the server's.
     var statusText: String {
         Self.reasons[statusCode].map { "\(statusCode) \($0)" } ?? "\(statusCode)"
     }
 
-    /// The fields by name; Foundation forgets their order.
+    /// The header fields sorted by name, because Foundation loses their order.
     var sortedFields: [(name: String, value: String)] {
         allHeaderFields.map { (name: "\($0.key)", value: "\($0.value)") }.sorted { $0.name < $1.name }
     }

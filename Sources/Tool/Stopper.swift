@@ -2,9 +2,9 @@
 import Curlew
 import Dispatch
 
-/// Ends the tool's work before its time, for a signal or because time is up, and knows why.
-final class Stopper: @unchecked Sendable {  // the reason is behind a lock; the sources are set once, before any event
-    /// How long the work may take to clean up: standard output may be a pipe that nobody reads, which no cancelling ends.
+/// Stops the tool's work early, on a signal or a timeout, and records the reason.
+final class Stopper: @unchecked Sendable {  // the state is guarded by a lock; the sources are set once, before any event
+    /// How long cleanup may take: cancellation can't interrupt a write to a pipe that is not being read.
     private static let grace = DispatchTimeInterval.seconds(1)
 
     private let lock = NSLock()
@@ -14,7 +14,7 @@ final class Stopper: @unchecked Sendable {  // the reason is behind a lock; the 
     private var sources: [any DispatchSourceProtocol] = []
     private let queue = DispatchQueue(label: "curlew.stopper")
 
-    /// Makes a stopper, which from now on takes the signals.
+    /// Creates a stopper and starts handling the signals.
     init() {
         sources = [
             source(of: SIGINT, Outcome(status: .interrupted)),
@@ -22,7 +22,7 @@ final class Stopper: @unchecked Sendable {  // the reason is behind a lock; the 
         ]
     }
 
-    /// Watches work that `cancel` cancels; at once, if a signal came before.
+    /// Registers the work that `cancel` cancels; cancels it immediately if a signal has arrived before.
     func watch(timeout: Duration?, cancel: @escaping @Sendable () -> Void) {
         let isStopped = lock.withLock {
             self.cancel = cancel
@@ -31,11 +31,11 @@ final class Stopper: @unchecked Sendable {  // the reason is behind a lock; the 
         if isStopped { cancel() }
         guard let timeout else { return }
         let seconds = Double(timeout.components.seconds) + Double(timeout.components.attoseconds) / 1e18
-        let outcome = Outcome(status: .timeout, message: "not done within \(Self.number(seconds)) s")
+        let outcome = Outcome(status: .timeout, message: "timed out after \(Self.number(seconds)) s (--timeout)")
         queue.asyncAfter(deadline: .now() + seconds) { self.stop(outcome) }
     }
 
-    /// The work is over. Why it was stopped; `nil` if it was not.
+    /// Ends the supervision when the work is complete. Returns why it was stopped; `nil` if it was not.
     func finish() -> Outcome? {
         lock.withLock {
             isDone = true

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 import Curlew
 
-/// The command `curlew`.
+/// The `curlew` command.
 enum Tool {
-    /// Does what a command line says; the status to exit with.
+    /// Runs a command line. Returns the exit status.
     static func main(_ words: [String], environment: [String: String]) async -> ExitStatus {
-        // A reader that has gone is noticed where it is written to.
+        // A closed output is detected by writing to it instead.
         signal(SIGPIPE, SIG_IGN)
         let outcome: Outcome
         do throws(UsageError) {
@@ -17,7 +17,7 @@ enum Tool {
         return outcome.status
     }
 
-    /// Says on standard error what is to be said.
+    /// Writes an outcome's message to standard error.
     static func report(_ outcome: Outcome) {
         if let message = outcome.message { Output.error.note("curlew: \(message)") }
     }

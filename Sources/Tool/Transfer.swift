@@ -2,9 +2,9 @@
 import Curlew
 import Dispatch
 
-/// Sends the request that was planned, and puts out what comes back.
+/// Sends the planned request and prints the response.
 struct Transfer {
-    /// A body to be sent, of a kind that a streamed request and a download both take.
+    /// A request body in a form that both streamed requests and downloads accept.
     private struct PlannedBody: ParameterEncoding {
         let body: RequestPlan.Body
 
@@ -42,7 +42,7 @@ struct Transfer {
         return configuration
     }
 
-    /// Does the whole work.
+    /// Sends the request and returns the outcome.
     func run() async -> Outcome {
         if let outcome = checkFiles() { return outcome }
         if arguments.isVerbose { showRequest() }
@@ -50,7 +50,7 @@ struct Transfer {
         return await stream()
     }
 
-    /// Looks at the files before anything is sent: a request may have effects. The library looks again when it is time.
+    /// Checks the files before sending, because a request may have side effects. The library checks them again on use.
     private func checkFiles() -> Outcome? {
         for path in [arguments.certificateAuthorityFile, bodyPath].compactMap({ $0 }) {
             guard access(path, R_OK) == 0 else { return Self.fileOutcome(path, errno) }
@@ -60,11 +60,11 @@ struct Transfer {
         var status = stat()
         guard lstat(path, &status) == 0 else { return nil }
         guard arguments.replacesFile else {
-            return Outcome(status: .file, message: "\(path): it is there already; --force replaces it")
+            return Outcome(status: .file, message: "\(path): file exists; use --force to replace it")
         }
-        // What is no file is not replaced: the library would remove a directory, and put a file in the place of a device.
+        // Only regular files and links are replaced: the library would remove a directory, or replace a device by a file.
         guard status.st_mode & S_IFMT == S_IFREG || status.st_mode & S_IFMT == S_IFLNK else {
-            return Outcome(status: .file, message: "\(path): it is not a regular file, and so not replaced")
+            return Outcome(status: .file, message: "\(path): not a regular file, so --force can't replace it")
         }
         return nil
     }
@@ -98,14 +98,14 @@ struct Transfer {
                 isShown = try printer.print(piece, contentType: request.response?.value(forHTTPHeaderField: "Content-Type"))
                 if !isShown { break }
             }
-            guard isShown else { return refuseBinary(request) }
+            guard isShown else { return rejectBinary(request) }
             try head.print(request.response)
             try printer.finish()
         } catch let error as Output.Failure {
             request.cancel()
             return Outcome(error)
         } catch {
-            // What came is put out as far as it came.
+            // The part of the body that was received is printed.
             do { try printer.finish() } catch { return Outcome(error) }
             return Outcome(error)
         }
@@ -121,7 +121,7 @@ struct Transfer {
             plan.url, method: plan.method, parameters: [:], encoding: PlannedBody(body: plan.body), headers: plan.headers)
     }
 
-    private func refuseBinary(_ request: DataRequest) -> Outcome {
+    private func rejectBinary(_ request: DataRequest) -> Outcome {
         let response = request.response
         request.cancel()
         var outcome = Outcome(response)
@@ -136,7 +136,7 @@ struct Transfer {
     private func download(to path: String) async -> Outcome {
         let url = URL(fileURLWithPath: path)
         var headers = plan.headers
-        // A stream that says how long it is goes out unchunked.
+        // A stream with a Content-Length is sent unchunked.
         if let bodyPath, let size = try? FileManager.default.attributesOfItem(atPath: bodyPath)[.size] as? Int64 {
             headers.update(name: "Content-Length", value: "\(size)")
         }
@@ -149,7 +149,7 @@ struct Transfer {
             request.downloadProgress { progress.update(completed: $0.completedUnitCount, total: $0.totalUnitCount) }
         }
         let response = await request.serializingURL().response
-        // Behind the last call of the progress closure.
+        // Runs after the last call of the progress closure.
         manager.session.configuration.callbackQueue.sync { progress.end() }
         var head = HeadPrinter(arguments: arguments)
         head.note(response.response)
@@ -159,7 +159,7 @@ struct Transfer {
             _ = try response.result.get()
             return .success
         } catch let error as CocoaError where error.code == .fileWriteFileExists {
-            return Outcome(status: .file, message: "\(path): it is there already; --force replaces it")
+            return Outcome(status: .file, message: "\(path): file exists; use --force to replace it")
         } catch {
             return Outcome(error)
         }
@@ -168,7 +168,7 @@ struct Transfer {
     private var downloadOptions: DownloadRequest.DownloadOptions {
         var options: DownloadRequest.DownloadOptions = []
         if arguments.replacesFile { options.insert(.removePreviousFile) }
-        if arguments.continuesDownload { options.insert(.resumePreviousDownload) }
+        if arguments.resumesDownload { options.insert(.resumePreviousDownload) }
         return options
     }
 
@@ -200,7 +200,7 @@ struct Transfer {
     }
 }
 
-/// Shows a response's head: once, as soon as it is there.
+/// Prints a response's head once, as soon as it is available.
 private struct HeadPrinter {
     private let isOnOutput: Bool
     private var isOnError: Bool
@@ -211,7 +211,7 @@ private struct HeadPrinter {
         isOnError = arguments.isVerbose
     }
 
-    /// Shows the head where it was asked for.
+    /// Prints the head to the outputs that were asked for.
     mutating func print(_ response: HTTPURLResponse?) throws {
         note(response)
         guard isOnOutput, !isPrinted, let response else { return }
@@ -221,7 +221,7 @@ private struct HeadPrinter {
         try Output.standard.write(Data(text.utf8))
     }
 
-    /// Shows the head on standard error, for `--verbose`.
+    /// Prints the head to standard error, for `--verbose`.
     mutating func note(_ response: HTTPURLResponse?) {
         guard isOnError, let response else { return }
         isOnError = false

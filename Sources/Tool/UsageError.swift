@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// Why a command line can't be followed, in half a sentence.
+/// The reason why a command line is invalid, as a phrase.
 struct UsageError: Error, Equatable {
     let message: String
 

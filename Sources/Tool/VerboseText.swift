@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 import Curlew
 
-/// What `--verbose` shows of heads: it guesses by names what is secret, as it does not know the server.
+/// The output of `--verbose`. Secrets are recognized by name, because the tool doesn't know the server.
 enum VerboseText {
     private static let suspiciousWords = ["auth", "cookie", "credential", "key", "passw", "secret", "session", "sig", "token"]
 
-    /// Whether a header field or an item of a query has a name by which its value may be a secret.
+    /// Whether the name of a header field or query item suggests that its value is a secret.
     static func isSuspicious(_ name: String) -> Bool {
         let name = name.lowercased()
         return name != "www-authenticate" && suspiciousWords.contains { name.contains($0) }
     }
 
-    /// A header field as a line. Of credentials the scheme is left.
+    /// Returns a header field as a line, with secrets redacted. Of credentials, the scheme is kept.
     static func line(_ name: String, _ value: String) -> String {
         let header = HTTPHeader(name: name, value: value)
         guard isSuspicious(name) else { return Redaction().line(header) }
@@ -21,7 +21,7 @@ enum VerboseText {
         return Redaction.escaped("\(name): \(scheme) \(Redaction.placeholder)")
     }
 
-    /// A URL's path and query, as in a request line.
+    /// Returns a URL's path and query, as in a request line, with secrets redacted.
     static func target(_ url: String) -> String {
         let start = url.firstRange(of: "//").map { url[$0.upperBound...] } ?? url[...]
         let target = start.drop { $0 != "/" && $0 != "?" && $0 != "#" }.prefix { $0 != "#" }

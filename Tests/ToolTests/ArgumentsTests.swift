@@ -4,7 +4,7 @@ import Testing
 @testable import CurlewTool
 
 @Suite struct ArgumentsTests {
-    @Test("method, URL and items are told apart") func methodURLAndItemsAreToldApart() throws {
+    @Test("method, URL and items are distinguished") func positionals() throws {
         let arguments = try Arguments(["put", "example.org", "a=1", "b==2", "X:y"])
         #expect(arguments.method == "PUT")
         #expect(arguments.url == "example.org")
@@ -13,21 +13,21 @@ import Testing
     }
 
     @Test(
-        "a method is a usual word or stands in capitals",
+        "a method is a common one or in uppercase",
         arguments: [(["PURGE", "x"], "PURGE"), (["get", "x"], "GET"), (["M-SEARCH", "x"], "M-SEARCH")])
-    func aMethodIsAUsualWordOrStandsInCapitals(_ words: [String], _ method: String) throws {
+    func methods(_ words: [String], _ method: String) throws {
         #expect(try Arguments(words).method == method)
     }
 
-    @Test("a URL is no method", arguments: [["localhost"], ["example.org", "a=1"], [":8080"], ["localhost", "a=1"]])
-    func aURLIsNoMethod(_ words: [String]) throws {
+    @Test("a URL is not a method", arguments: [["localhost"], ["example.org", "a=1"], [":8080"], ["localhost", "a=1"]])
+    func urlsAreNotMethods(_ words: [String]) throws {
         let arguments = try Arguments(words)
         #expect(arguments.method == nil)
         #expect(arguments.url == words[0])
     }
 
-    @Test("options may stand anywhere, with a space or an equals sign before their value")
-    func optionsMayStandAnywhereWithASpaceOrAnEqualsSignBeforeTheirValue() throws {
+    @Test("options are accepted anywhere, with a space or an equals sign before the value")
+    func options() throws {
         let arguments = try Arguments([
             "--timeout", "1.5", "x", "--connect-timeout=2", "-v", "a=1", "--max-redirects=0", "--insecure", "--http1",
             "--no-decode", "--raw", "--headers", "--download", "f", "--force", "--continue", "--cacert", "c", "--token=t=u",
@@ -37,28 +37,28 @@ import Testing
         #expect(arguments.maximumRedirects == 0)
         #expect(arguments.isVerbose && arguments.isInsecure && arguments.usesHTTP1 && arguments.isRaw && arguments.printsHead)
         #expect(!arguments.decodes)
-        #expect(arguments.download == "f" && arguments.replacesFile && arguments.continuesDownload)
+        #expect(arguments.download == "f" && arguments.replacesFile && arguments.resumesDownload)
         #expect(arguments.certificateAuthorityFile == "c")
         #expect(arguments.token == "t=u")
     }
 
-    @Test("a body comes from a file or standard input") func aBodyComesFromAFileOrStandardInput() throws {
+    @Test("a body is read from a file or standard input") func bodySources() throws {
         #expect(try Arguments(["x", "--body", "-"]).body == .standardInput)
         #expect(try Arguments(["x", "--body", "f"]).body == .file("f"))
     }
 
-    @Test("two dashes end the options") func twoDashesEndTheOptions() throws {
+    @Test("two dashes end the options") func doubleDash() throws {
         #expect(try Arguments(["x", "--", "-a=1"]).items == [.field(name: "-a", value: "1")])
     }
 
     @Test("help and version need no URL", arguments: [["-h"], ["--help"], ["--version"], ["--help", "--version"]])
-    func helpAndVersionNeedNoURL(_ words: [String]) throws {
+    func helpAndVersion(_ words: [String]) throws {
         let arguments = try Arguments(words)
         #expect(arguments.showsHelp || arguments.showsVersion)
     }
 
     @Test(
-        "wrong usage is named",
+        "usage errors are explained",
         arguments: [
             ([], "the URL is missing"), (["GET"], "the URL is missing"), (["--what", "x"], "unknown option --what"),
             (["--secret=12", "x"], "unknown option --secret"), (["-x", "x"], "unknown option -x"),
@@ -76,24 +76,25 @@ import Testing
             ),
             (["x", "--user", "name"], "--user needs NAME:PASSWORD"),
             (["x", "y"], "\"y\" is none of name=value, name:=json, name==value, Header:value, Header: and Header;"),
-            (["x", "a=1", "a=2"], "the field \"a\" is given twice"), (["x", "a:=nope"], "the value of \"a\" is not JSON"),
+            (["x", "a=1", "a=2"], "the field \"a\" is given twice, which only --form allows"),
+            (["x", "a:=nope"], "the value of \"a\" is not JSON"),
             (["x", "=1"], "a name is missing before \"=\""),
-            (["x", "--body", "f", "a=1"], "--body and fields of a body exclude each other"),
-            (["x", "--form", "a:=1"], "\"a\" is JSON, which --form does not take"),
-            (["x", "--form", "--body", "f"], "--body and --form exclude each other"),
-            (["x", "--token", "t", "--user", "u:p"], "--token and --user exclude each other"),
-            (["x", "--raw", "--pretty"], "--raw and --pretty exclude each other"), (["x", "--force"], "--force needs --download"),
-            (["x", "--continue"], "--continue needs --download"),
+            (["x", "--body", "f", "a=1"], "--body and body fields can't be combined"),
+            (["x", "--form", "a:=1"], "\"a\" is JSON, which --form can't send; use name=value"),
+            (["x", "--form", "--body", "f"], "--body and --form can't be combined"),
+            (["x", "--token", "t", "--user", "u:p"], "--token and --user can't be combined"),
+            (["x", "--raw", "--pretty"], "--raw and --pretty can't be combined"), (["x", "--force"], "--force requires --download"),
+            (["x", "--continue"], "--continue requires --download"),
             (["x", "--download", "-"], "--download needs a file; without it the body goes to standard output"),
         ])
-    func wrongUsageIsNamed(_ words: [String], _ message: String) {
+    func usageErrors(_ words: [String], _ message: String) {
         #expect(throws: UsageError(message)) { try Arguments(words) }
     }
 }
 
 @Suite struct RequestItemTests {
     @Test(
-        "an item is taken apart at its first separator",
+        "an item is split at its first separator",
         arguments: [
             ("a=1", RequestItem.field(name: "a", value: "1")), ("a=", .field(name: "a", value: "")),
             ("a=b:c==d", .field(name: "a", value: "b:c==d")),
@@ -106,7 +107,7 @@ import Testing
             (#"a\\=1"#, .field(name: #"a\"#, value: "1")), (#"a\b=1\:2"#, .field(name: #"a\b"#, value: #"1\:2"#)),
             (#"a\;"#, nil), ("plain", nil), ("", nil), (":x", nil), (";", nil), ("=", nil), ("a:={", nil), ("a:=", nil),
         ] as [(String, RequestItem?)])
-    func itemIsTakenApart(_ word: String, _ item: RequestItem?) {
+    func parsing(_ word: String, _ item: RequestItem?) {
         #expect((try? RequestItem(word)) == item)
     }
 }

@@ -5,7 +5,7 @@ import Testing
 @testable import CurlewTool
 
 @Suite struct BodyPrinterTests {
-    /// What is put out of pieces; `nil` for a body that is refused.
+    /// Returns the output for pieces of a body; `nil` if the body is rejected.
     private func printed(
         _ pieces: [String], type: String? = "application/json", isTerminal: Bool = true, isRaw: Bool = false, isPretty: Bool = false
     ) throws -> String? {
@@ -19,7 +19,7 @@ import Testing
         return isShown ? String(decoding: output, as: UTF8.self) : nil
     }
 
-    @Test("a terminal gets JSON laid out, with a line break at its end") func aTerminalGetsJSONLaidOutWithALineBreakAtItsEnd() throws {
+    @Test("JSON is formatted on a terminal, with a trailing line break") func formatting() throws {
         #expect(try printed(["[1", "0]"]) == "[\n  10\n]\n")
         #expect(try printed(["[1"]) == "[1\n")
         #expect(try printed(["[1]"], type: "application/problem+json; charset=utf-8") == "[\n  1\n]\n")
@@ -28,19 +28,19 @@ import Testing
         #expect(try printed([]) == "")
     }
 
-    @Test("a pipe gets the bytes as they are, unless told otherwise") func aPipeGetsTheBytesAsTheyAreUnlessToldOtherwise() throws {
+    @Test("a pipe gets unchanged bytes by default") func pipes() throws {
         #expect(try printed(["[1", "0]"], isTerminal: false) == "[10]")
         #expect(try printed(["[10]"], isTerminal: false, isPretty: true) == "[\n  10\n]\n")
         #expect(try printed(["[10]"], isRaw: true) == "[10]")
         #expect(try printed(["a\0b"], isTerminal: false) == "a\0b")
     }
 
-    @Test("a terminal gets no binary body, unless told otherwise") func aTerminalGetsNoBinaryBodyUnlessToldOtherwise() throws {
+    @Test("a terminal gets no binary body by default") func binaryBodies() throws {
         #expect(try printed(["a\0b"]) == nil)
         #expect(try printed(["a\0b"], isRaw: true) == "a\0b")
     }
 
-    @Test("a large body is not laid out") func aLargeBodyIsNotLaidOut() throws {
+    @Test("a large body is not formatted") func largeBodies() throws {
         let pieces = ["["] + Array(repeating: String(repeating: " ", count: 1 << 20), count: 17) + ["1]"]
         #expect(try printed(pieces) == pieces.joined() + "\n")
     }
@@ -55,7 +55,7 @@ import Testing
             (1 << 30, 100 << 30, 10, "[..........]   1%  1.0 GiB of 100.0 GiB  102.4 MiB/s  16:30 left"),
             (1, 1 << 40, 1, "[..........]   0%  1 B of 1.0 TiB  1 B/s  99:59:59 left"),
         ] as [(Int64, Int64, Int, String)])
-    func sizePercentSpeedAndRemainingTime(_ completed: Int64, _ total: Int64, _ seconds: Int, _ line: String) {
+    func lines(_ completed: Int64, _ total: Int64, _ seconds: Int, _ line: String) {
         #expect(ProgressLine.text(completed: completed, total: total, elapsed: .seconds(seconds), width: 10) == line)
     }
 }

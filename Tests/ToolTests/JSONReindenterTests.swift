@@ -3,7 +3,7 @@ import Testing
 
 @testable import CurlewTool
 
-private func laidOut(_ text: String, pieces size: Int = .max) -> String {
+private func formatted(_ text: String, pieces size: Int = .max) -> String {
     var reindenter = JSONReindenter()
     var rest = Array(text.utf8)[...]
     while !rest.isEmpty {
@@ -26,18 +26,18 @@ private func laidOut(_ text: String, pieces size: Int = .max) -> String {
         ("\t[\r\n1 ,\t2]  ", "[\n  1,\n  2\n]"),
     ]
 
-    @Test("JSON is laid out, and nothing else changed", arguments: texts)
-    func jsonIsLaidOutAndNothingElseChanged(_ text: String, _ expected: String) {
-        #expect(laidOut(text) == expected)
+    @Test("JSON is formatted, and nothing else is changed", arguments: texts)
+    func formatting(_ text: String, _ expected: String) {
+        #expect(formatted(text) == expected)
     }
 
-    @Test("pieces end anywhere", arguments: texts, [1, 2, 3])
-    func piecesEndAnywhere(_ text: (String, String), _ size: Int) {
-        #expect(laidOut(text.0, pieces: size) == text.1)
+    @Test("pieces may be split anywhere", arguments: texts, [1, 2, 3])
+    func pieces(_ text: (String, String), _ size: Int) {
+        #expect(formatted(text.0, pieces: size) == text.1)
     }
 
     @Test(
-        "what is no JSON stays as it is",
+        "invalid JSON is unchanged",
         arguments: [
             "", " ", "[", "[1", "{\"a\"", "{\"a\":", "{\"a\":1", "{\"a\":1,}", "[1,]", "[,1]", "[1 2]", "{a:1}", "{1:2}", "{\"a\" 1}", "]",
             "}",
@@ -46,18 +46,18 @@ private func laidOut(_ text: String, pieces size: Int = .max) -> String {
             "<html>",
             #"{"a""b"}"#, #"{"a":"b":"c"}"#, #"["a":1]"#, #"{"a"}"#, #"{"a",}"#,
         ])
-    func whatIsNoJSONStaysAsItIs(_ text: String) {
-        #expect(laidOut(text) == text)
-        #expect(laidOut(text, pieces: 1) == text)
+    func invalidJSON(_ text: String) {
+        #expect(formatted(text) == text)
+        #expect(formatted(text, pieces: 1) == text)
         #expect(!JSONReindenter.isValid(text.utf8))
     }
 
-    @Test("a text nested too deep stays as it is") func aTextNestedTooDeepStaysAsItIs() {
+    @Test("text nested too deep is unchanged") func nesting() {
         let deep = String(repeating: "[", count: 100_000) + String(repeating: "]", count: 100_000)
-        #expect(laidOut(deep) == deep)
+        #expect(formatted(deep) == deep)
     }
 
-    @Test("bytes that are no text stay as they are") func bytesThatAreNoTextStayAsTheyAre() {
+    @Test("bytes that are not text are unchanged") func invalidUTF8() {
         var reindenter = JSONReindenter()
         reindenter.append([0xFF, 0x00, 0x5B])
         #expect(reindenter.finish() == [0xFF, 0x00, 0x5B])

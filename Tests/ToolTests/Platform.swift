@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 import Curlew
 
-/// What differs between platforms.
+/// Platform differences.
 enum Platform {
-    /// Opens a pseudo terminal: the end that plays the terminal's user, and the end that is the terminal; `nil` without one.
+    /// Opens a pseudo terminal: the user's end and the terminal's end; `nil` if there are none.
     static func makeTerminal() -> (user: Int32, terminal: Int32)? {
         #if os(Linux)
-        // posix_openpt and its like are not in the module of the C library.
+        // posix_openpt and related functions are not in the C library's module.
         let user = open("/dev/ptmx", O_RDWR | O_NOCTTY)
         var number: Int32 = 0
         var lock: Int32 = 0

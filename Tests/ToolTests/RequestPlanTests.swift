@@ -10,7 +10,7 @@ private func plan(_ words: String..., environment: [String: String] = [:]) throw
 
 @Suite struct RequestPlanTests {
     @Test(
-        "a URL without a scheme gets one",
+        "a URL without a scheme is completed",
         arguments: [
             ("example.org", "https://example.org"), ("http://example.org/a?b#c", "http://example.org/a?b#c"),
             (":8080/path", "http://localhost:8080/path"),
@@ -21,26 +21,26 @@ private func plan(_ words: String..., environment: [String: String] = [:]) throw
             ("//example.org/x", "https://example.org/x"), ("example.org/?u=http://x", "https://example.org/?u=http://x"),
             ("user:word@localhost/x", "http://user:word@localhost/x"), ("localhost@example.org", "https://localhost@example.org"),
         ])
-    func aURLWithoutASchemeGetsOne(_ text: String, _ url: String) throws {
+    func defaultScheme(_ text: String, _ url: String) throws {
         #expect(try plan(text).url == url)
     }
 
     @Test(
-        "what is no URL is refused without its secrets",
+        "an invalid URL is rejected without showing secrets",
         arguments: [
-            ("ftp://example.org", "neither http nor https: ftp://example.org"), ("http://", "the URL has no host: http://"),
-            ("http://u:secret@a b/", "not a URL: http://a b/"), ("https://x/a b?secret", "not a URL: https://x/a b"),
+            ("ftp://example.org", "the scheme is not http or https: ftp://example.org"), ("http://", "the URL has no host: http://"),
+            ("http://u:secret@a b/", "invalid URL: http://a b/"), ("https://x/a b?secret", "invalid URL: https://x/a b"),
         ])
-    func whatIsNoURLIsRefusedWithoutItsSecrets(_ text: String, _ message: String) {
+    func invalidURLs(_ text: String, _ message: String) {
         #expect(throws: UsageError(message)) { try plan(text) }
     }
 
-    @Test("items of the query are escaped, and added in their order") func itemsOfTheQueryAreEscapedAndAddedInTheirOrder() throws {
+    @Test("query items are escaped and added in order") func queryItems() throws {
         #expect(try plan("http://x/?z=0#f", "b==1 2", "a==ü&").url == "http://x/?z=0&b=1%202&a=%C3%BC%26#f")
         #expect(try plan("http://x", "a==1").url == "http://x?a=1")
     }
 
-    @Test("fields become JSON in their order") func fieldsBecomeJSONInTheirOrder() throws {
+    @Test("fields become JSON in order") func jsonFields() throws {
         let plan = try plan("x", "b=\"q\"\\\n\u{1}", "a:=1.0", "ü:=[null]")
         #expect(plan.method == .post)
         #expect(plan.body == .bytes(Data(#"{"b":"\"q\"\\\n\u0001","a":1.0,"ü":[null]}"#.utf8)))
@@ -48,25 +48,25 @@ private func plan(_ words: String..., environment: [String: String] = [:]) throw
         #expect(plan.headers["Accept"] == "application/json, */*;q=0.5")
     }
 
-    @Test("fields become a form, names repeated") func fieldsBecomeAFormNamesRepeated() throws {
+    @Test("fields become a form, with repeated names") func formFields() throws {
         let plan = try plan("x", "--form", "b=1 &", "a=2", "a=3")
         #expect(plan.body == .bytes(Data("b=1%20%26&a=2&a=3".utf8)))
         #expect(plan.headers["Content-Type"] == "application/x-www-form-urlencoded")
     }
 
-    @Test("without a body the method is GET") func withoutABodyTheMethodIsGET() throws {
+    @Test("without a body the method is GET") func defaultMethod() throws {
         #expect(try plan("x", "q==1", "X:y").method == .get)
         #expect(try plan("x", "--body", "-").method == .post)
         #expect(try plan("GET", "x", "a=1").method == .get)
     }
 
-    @Test("header items replace, remove and repeat") func headerItemsReplaceRemoveAndRepeat() throws {
+    @Test("header items replace, remove and repeat") func headerItems() throws {
         let headers = try plan("x", "user-agent:me", "Accept:", "X:1", "X: 2", "E;").headers
         #expect(headers.map { "\($0.name):\($0.value)" } == ["Accept-Encoding:gzip, deflate", "user-agent:me", "X:1", "X:2", "E:"])
     }
 
-    @Test("credentials come from the items, the options, the environment, in this order")
-    func credentialsComeFromTheItemsTheOptionsTheEnvironmentInThisOrder() throws {
+    @Test("credentials are taken from items, options and environment, in this order")
+    func credentials() throws {
         let environment = ["CURLEW_TOKEN": "e"]
         #expect(try plan("x", environment: environment).headers["Authorization"] == "Bearer e")
         #expect(try plan("x", "--token", "t", environment: environment).headers["Authorization"] == "Bearer t")
@@ -79,23 +79,23 @@ private func plan(_ words: String..., environment: [String: String] = [:]) throw
 
 @Suite struct VerboseTextTests {
     @Test(
-        "headers are shown without secrets",
+        "headers are printed without secrets",
         arguments: [
             ("Authorization", "Bearer abc", "Authorization: Bearer <hidden>"), ("authorization", "abc", "authorization: <hidden>"),
             ("Cookie", "a b", "Cookie: <hidden>"), ("Set-Cookie", "a=b", "Set-Cookie: <hidden>"),
             ("X-Api-Key", "abc", "X-Api-Key: <hidden>"),
             ("WWW-Authenticate", "Basic realm", "WWW-Authenticate: Basic realm"), ("X", "a\u{1B}[2J", #"X: a\u{1B}[2J"#),
         ])
-    func headersAreShownWithoutSecrets(_ name: String, _ value: String, _ line: String) {
+    func headers(_ name: String, _ value: String, _ line: String) {
         #expect(VerboseText.line(name, value) == line)
     }
 
     @Test(
-        "targets are shown without secrets",
+        "targets are printed without secrets",
         arguments: [
             ("http://u:p@x", "/"), ("http://x/a?b=1&access_token=2&c#f", "/a?b=1&access_token=<hidden>&c"), ("http://x?a=1", "/?a=1"),
         ])
-    func targetsAreShownWithoutSecrets(_ url: String, _ target: String) {
+    func targets(_ url: String, _ target: String) {
         #expect(VerboseText.target(url) == target)
     }
 }

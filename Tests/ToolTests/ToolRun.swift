@@ -4,9 +4,9 @@ import CurlewTestSupport
 import Dispatch
 import Testing
 
-/// The built tool, run as a process.
+/// The built tool, running as a process.
 struct ToolRun {
-    /// Exit status, standard output and standard error.
+    /// The exit status, standard output and standard error.
     struct Result {
         let status: Int32
         let output: Data
@@ -15,7 +15,7 @@ struct ToolRun {
         var text: String { String(decoding: output, as: UTF8.self) }
     }
 
-    /// `Process` and `FileHandle` may be used from any one thread at a time.
+    /// `Process` and `FileHandle` may be used from one thread at a time.
     private struct Box<Value>: @unchecked Sendable {
         let value: Value
     }
@@ -25,12 +25,11 @@ struct ToolRun {
     private let process: Box<Process>
     private let ended = DispatchGroup()
     private let input: Int32?
-    /// The ends of standard output and standard error that are read.
+    /// The read ends of standard output and standard error.
     let output: Int32
     let error: Int32
 
-    /// Starts the tool, within a limit of the shell's `ulimit` if one is given; a terminal takes the place of standard output or
-    /// standard error where one is asked for.
+    /// Starts the tool, within a `ulimit` of the shell if one is given, with a terminal as standard output or standard error if requested.
     init(
         _ words: [String], environment: [String: String] = [:], hasInput: Bool = false, outputIsTerminal: Bool = false,
         errorIsTerminal: Bool = false, limit: String? = nil
@@ -53,7 +52,7 @@ struct ToolRun {
         process.standardInput = input.map { FileHandle(fileDescriptor: $0.reading) } ?? FileHandle.nullDevice
         let ended = ended
         ended.enter()
-        // A source rather than a delayed block, which would hold on to the process for as long as it could have run.
+        // A source instead of a delayed block, which would retain the process until its deadline.
         let limit = Box(value: DispatchSource.makeTimerSource(queue: .global()))
         process.terminationHandler = { _ in
             limit.value.cancel()
@@ -78,7 +77,7 @@ struct ToolRun {
         kill(process.value.processIdentifier, number)
     }
 
-    /// Writes to standard input, and closes it.
+    /// Writes to standard input and closes it.
     func feed(_ data: Data) {
         guard let input else { return }
         data.withUnsafeBytes { bytes in
@@ -92,7 +91,7 @@ struct ToolRun {
         close(input)
     }
 
-    /// Waits for the end of the process, and of both outputs.
+    /// Waits for the process to exit, and for the end of both outputs.
     func result() async -> Result {
         async let output = Self.bytes(of: output)
         async let error = Self.bytes(of: error)
@@ -100,7 +99,7 @@ struct ToolRun {
         return Result(status: await status(), output: outputBytes, error: String(decoding: errorBytes, as: UTF8.self))
     }
 
-    /// Waits for the end of the process.
+    /// Waits for the process to exit.
     func status() async -> Int32 {
         await withTrackedContinuation { continuation in
             ended.notify(queue: .global()) { [process] in
@@ -110,12 +109,12 @@ struct ToolRun {
         }
     }
 
-    /// Runs the tool to its end.
+    /// Runs the tool to completion.
     static func run(_ words: String..., environment: [String: String] = [:], outputIsTerminal: Bool = false) async throws -> Result {
         try await ToolRun(words, environment: environment, outputIsTerminal: outputIsTerminal).result()
     }
 
-    /// All bytes until the other end is closed; the descriptor is closed then.
+    /// Reads all bytes until the other end is closed, then closes the descriptor.
     static func bytes(of descriptor: Int32) async -> Data {
         await withTrackedContinuation { continuation in
             Thread.detachNewThread {
@@ -127,14 +126,14 @@ struct ToolRun {
         }
     }
 
-    /// The first bytes that come.
+    /// Reads the first available bytes.
     static func piece(of descriptor: Int32) async -> Data {
         await withTrackedContinuation { continuation in
             Thread.detachNewThread { continuation.resume(returning: read(descriptor) ?? Data()) }
         }
     }
 
-    /// What comes until it holds `text`, or ends.
+    /// Reads until the output contains `text`, or ends.
     static func text(of descriptor: Int32, until text: String) async -> String {
         await withTrackedContinuation { continuation in
             Thread.detachNewThread {
@@ -145,7 +144,7 @@ struct ToolRun {
         }
     }
 
-    /// The next bytes; `nil` at the end, which a terminal reports as an error.
+    /// Reads the next bytes; `nil` at the end, which a terminal reports as an error.
     private static func read(_ descriptor: Int32) -> Data? {
         var buffer = [UInt8](repeating: 0, count: 64 << 10)
         while true {
@@ -155,7 +154,7 @@ struct ToolRun {
         }
     }
 
-    /// Beside the test bundle.
+    /// Returns the tool's path, next to the test bundle.
     private static func executable() throws -> URL {
         let places = [URL(fileURLWithPath: CommandLine.arguments[0]), Bundle.main.bundleURL]
         let candidates = places.map { $0.deletingLastPathComponent().appendingPathComponent("curlew") }
@@ -163,7 +162,7 @@ struct ToolRun {
     }
 }
 
-/// A pipe, or a pseudo terminal of which the process gets the terminal's end.
+/// A pipe, or a pseudo terminal whose terminal end is given to the process.
 private struct Channel {
     let reading: Int32
     let writing: Int32
@@ -176,7 +175,7 @@ private struct Channel {
             try #require(pipe(&ends) == 0)
             (reading, writing) = (ends[0], ends[1])
         }
-        // Another test's process must not keep this one's ends open.
+        // Other tests' processes must not inherit and keep open these ends.
         _ = fcntl(reading, F_SETFD, FD_CLOEXEC)
         _ = fcntl(writing, F_SETFD, FD_CLOEXEC)
     }

@@ -11,7 +11,7 @@ private let json = #"{"name":"curlew","numbers":[1,2,3],"nested":{"key":"value"}
 @Suite(.timeLimit(.minutes(2))) struct ToolTests {
     // MARK: Output
 
-    @Test("a pipe gets the body as it came") func aPipeGetsTheBodyAsItCame() async throws {
+    @Test("a pipe gets the unchanged body") func pipedBody() async throws {
         let server = try LoopbackServer.standard()
         let result = try await ToolRun.run(server.url("/json"))
         #expect(result.status == 0)
@@ -19,7 +19,7 @@ private let json = #"{"name":"curlew","numbers":[1,2,3],"nested":{"key":"value"}
         #expect(result.error == "")
     }
 
-    @Test("a terminal gets JSON laid out") func aTerminalGetsJSONLaidOut() async throws {
+    @Test("JSON is formatted on a terminal") func terminalFormatting() async throws {
         let server = try LoopbackServer.standard()
         let result = try await ToolRun.run(server.url("/json"), outputIsTerminal: true)
         #expect(result.status == 0)
@@ -29,7 +29,7 @@ private let json = #"{"name":"curlew","numbers":[1,2,3],"nested":{"key":"value"}
         #expect(raw.text == json)
     }
 
-    @Test("a terminal gets no binary body") func aTerminalGetsNoBinaryBody() async throws {
+    @Test("a terminal gets no binary body") func binaryBody() async throws {
         let server = try LoopbackServer { _, _ in .ok(Data([1, 0, 2]), type: "image/png") }
         let result = try await ToolRun.run(server.url("/"), outputIsTerminal: true)
         #expect(result.status == 0)
@@ -37,7 +37,7 @@ private let json = #"{"name":"curlew","numbers":[1,2,3],"nested":{"key":"value"}
         #expect(result.error.contains("the body is binary (image/png)"))
     }
 
-    @Test("a large body goes through a pipe whole") func aLargeBodyGoesThroughAPipeWhole() async throws {
+    @Test("a large body is written to a pipe completely") func largeBody() async throws {
         let server = try LoopbackServer.standard()
         let result = try await ToolRun.run(server.url("/bytes/30000000?seed=7"))
         #expect(result.status == 0)
@@ -45,7 +45,7 @@ private let json = #"{"name":"curlew","numbers":[1,2,3],"nested":{"key":"value"}
         #expect(GeneratedBody(seed: 7).matches(result.output))
     }
 
-    @Test("a reader that goes away ends the tool quietly") func aReaderThatGoesAwayEndsTheToolQuietly() async throws {
+    @Test("a closed output ends the tool silently") func closedOutput() async throws {
         let server = try LoopbackServer.standard()
         let tool = try ToolRun([server.url("/bytes/1000000000")])
         #expect(await !ToolRun.piece(of: tool.output).isEmpty)
@@ -55,7 +55,7 @@ private let json = #"{"name":"curlew","numbers":[1,2,3],"nested":{"key":"value"}
         #expect(await error.isEmpty)
     }
 
-    @Test("the head can be had too") func theHeadCanBeHadToo() async throws {
+    @Test("the head is printed on request") func headers() async throws {
         let server = try LoopbackServer.standard()
         let result = try await ToolRun.run("--headers", server.url("/json"))
         #expect(result.text.hasPrefix("HTTP 200 OK\n"))
@@ -66,7 +66,7 @@ private let json = #"{"name":"curlew","numbers":[1,2,3],"nested":{"key":"value"}
         #expect(head.text.hasSuffix("\n\n"))
     }
 
-    @Test("verbose shows both heads and no secret") func verboseShowsBothHeadsAndNoSecret() async throws {
+    @Test("verbose prints both heads and no secrets") func verbose() async throws {
         let server = try LoopbackServer { _, _ in
             ServerResponse(status: 200, headers: [ServerField("Set-Cookie", "session=s3cret")], body: .data(Data("x".utf8)))
         }
@@ -82,7 +82,7 @@ private let json = #"{"name":"curlew","numbers":[1,2,3],"nested":{"key":"value"}
         #expect(server.requests.first?.header("Authorization") == "Bearer s3cret")
     }
 
-    @Test("control characters of a server do not reach standard error") func controlCharactersDoNotReachStandardError() async throws {
+    @Test("control characters from the server do not reach standard error") func controlCharacters() async throws {
         let odd = "x\u{1B}[2J\u{9B}\u{2028}\u{202E}y"
         let server = try LoopbackServer { request, connection in
             let head = request.path == "/redirect" ? "302 x\r\nLocation: ftp://\(odd)/\r\n" : "200 x\r\nTransfer-Encoding: \(odd)\r\n"
@@ -97,7 +97,7 @@ private let json = #"{"name":"curlew","numbers":[1,2,3],"nested":{"key":"value"}
         }
     }
 
-    @Test("compression is undone unless told otherwise") func compressionIsUndoneUnlessToldOtherwise() async throws {
+    @Test("compression is decoded by default") func compression() async throws {
         let server = try LoopbackServer.standard()
         let plain = try await ToolRun.run(server.url("/gzip?n=500"))
         #expect(plain.output == ServerRoutes.text(count: 500))
@@ -117,7 +117,7 @@ private let json = #"{"name":"curlew","numbers":[1,2,3],"nested":{"key":"value"}
 
     // MARK: Requests
 
-    @Test("fields, query and headers reach the server") func fieldsQueryAndHeadersReachTheServer() async throws {
+    @Test("fields, query and headers reach the server") func requestItems() async throws {
         let server = try LoopbackServer.standard()
         let result = try await ToolRun.run(
             "patch", server.url("/echo?x=0"), "z=1", "a:={\"k\":1.0}", "q==a b", "X-Test:yes", "E;", "Accept-Encoding:")
@@ -132,7 +132,7 @@ private let json = #"{"name":"curlew","numbers":[1,2,3],"nested":{"key":"value"}
         #expect(request.header("User-Agent") == "curlew/\(CurlewInfo.version)")
     }
 
-    @Test("a form reaches the server") func aFormReachesTheServer() async throws {
+    @Test("a form reaches the server") func form() async throws {
         let server = try LoopbackServer.standard()
         _ = try await ToolRun.run("--form", server.url("/echo"), "b=1 2", "a=ü", "a=3")
         let request = try #require(server.requests.first)
@@ -140,7 +140,7 @@ private let json = #"{"name":"curlew","numbers":[1,2,3],"nested":{"key":"value"}
         #expect(request.body == Data("b=1%202&a=%C3%BC&a=3".utf8))
     }
 
-    @Test("a file and standard input are bodies") func aFileAndStandardInputAreBodies() async throws {
+    @Test("a file and standard input are sent as bodies") func bodies() async throws {
         let server = try LoopbackServer.standard()
         let directory = try TemporaryDirectory()
         let body = GeneratedBody(seed: 3).data(count: 3_000_000)
@@ -157,7 +157,7 @@ private let json = #"{"name":"curlew","numbers":[1,2,3],"nested":{"key":"value"}
         #expect(server.requests.map(\.bodyChecksum) == Array(repeating: CRC32.checksum(of: body), count: 3))
     }
 
-    @Test("standard input is not waited for") func standardInputIsNotWaitedFor() async throws {
+    @Test("standard input is not read without --body") func idleStandardInput() async throws {
         let server = try LoopbackServer.standard()
         let tool = try ToolRun([server.url("/json")], hasInput: true)
         let result = await tool.result()
@@ -166,7 +166,7 @@ private let json = #"{"name":"curlew","numbers":[1,2,3],"nested":{"key":"value"}
         #expect(server.requests.first?.method == "GET")
     }
 
-    @Test("credentials are sent") func credentialsAreSent() async throws {
+    @Test("credentials are sent") func credentials() async throws {
         let server = try LoopbackServer.standard()
         #expect(try await ToolRun.run("--token", "t", server.url("/auth-token?token=t")).status == 0)
         #expect(try await ToolRun.run(server.url("/auth-token?token=t"), environment: ["CURLEW_TOKEN": "t"]).status == 0)
@@ -175,7 +175,7 @@ private let json = #"{"name":"curlew","numbers":[1,2,3],"nested":{"key":"value"}
 
     // MARK: Downloads
 
-    @Test("a download is whole, or not there") func aDownloadIsWholeOrNotThere() async throws {
+    @Test("a download is complete or absent") func downloads() async throws {
         let server = try LoopbackServer.standard()
         let directory = try TemporaryDirectory()
         let file = directory.file("file.bin")
@@ -186,21 +186,19 @@ private let json = #"{"name":"curlew","numbers":[1,2,3],"nested":{"key":"value"}
 
         let missing = try await ToolRun.run(server.url("/status/404"), "--download", directory.file("missing").path)
         #expect(missing.status == 4)
-        #expect(missing.error == "curlew: the server answered 404 Not Found\n")
+        #expect(missing.error == "curlew: the server responded with 404 Not Found\n")
         let cut = try await ToolRun.run(server.url("/cut-body?announce=900000"), "--download", directory.file("cut").path)
         #expect(cut.status == 9)
         #expect(try FileManager.default.contentsOfDirectory(atPath: directory.url.path) == ["file.bin"])
     }
 
-    @Test("a file is replaced only by force, and before anything is sent") func aFileIsReplacedOnlyByForceAndBeforeAnythingIsSent()
-        async throws
-    {
+    @Test("an existing file is an error before anything is sent, unless forced") func existingFile() async throws {
         let server = try LoopbackServer.standard()
         let directory = try TemporaryDirectory()
         let file = try directory.write(Data("old".utf8), to: "file")
         let refused = try await ToolRun.run(server.url("/json"), "--download", file.path)
         #expect(refused.status == 10)
-        #expect(refused.error == "curlew: \(file.path): it is there already; --force replaces it\n")
+        #expect(refused.error == "curlew: \(file.path): file exists; use --force to replace it\n")
         #expect(try Data(contentsOf: file) == Data("old".utf8))
         let folder = try await ToolRun.run(server.url("/json"), "--download", directory.url.path, "--force")
         #expect(folder.status == 10)
@@ -209,8 +207,8 @@ private let json = #"{"name":"curlew","numbers":[1,2,3],"nested":{"key":"value"}
         #expect(try Data(contentsOf: file) == Data(json.utf8))
     }
 
-    @Test("a signal ends a download and removes what was written", arguments: [(SIGINT, 130), (SIGTERM, 143)] as [(Int32, Int32)])
-    func aSignalEndsADownloadAndRemovesWhatWasWritten(_ signal: Int32, _ status: Int32) async throws {
+    @Test("a signal ends a download and removes the partial file", arguments: [(SIGINT, 130), (SIGTERM, 143)] as [(Int32, Int32)])
+    func signals(_ signal: Int32, _ status: Int32) async throws {
         let server = try LoopbackServer { _, connection in
             try connection.send(raw: "HTTP/1.1 200 OK\r\nContent-Length: 1000000\r\n\r\n")
             try connection.send(raw: GeneratedBody().data(count: 500_000))
@@ -228,7 +226,7 @@ private let json = #"{"name":"curlew","numbers":[1,2,3],"nested":{"key":"value"}
         close(tool.error)
     }
 
-    @Test("a signal ends the tool even when nobody reads its output") func aSignalEndsTheToolEvenWhenNobodyReadsItsOutput() async throws {
+    @Test("a signal ends the tool even if its output is not read") func signalWithBlockedOutput() async throws {
         let server = try LoopbackServer.standard()
         let tool = try ToolRun([server.url("/bytes/100000000")])
         #expect(await server.waitForRequests(1))
@@ -238,7 +236,7 @@ private let json = #"{"name":"curlew","numbers":[1,2,3],"nested":{"key":"value"}
         close(tool.error)
     }
 
-    @Test("a download that is asked to goes on with what an earlier one left") func aDownloadThatIsAskedToGoesOn() async throws {
+    @Test("--continue resumes an earlier download") func resumption() async throws {
         let ranges = Lock<[String?]>([])
         let server = try LoopbackServer { request, connection in
             let isFirst = ranges.withLock { ranges in
@@ -265,7 +263,7 @@ private let json = #"{"name":"curlew","numbers":[1,2,3],"nested":{"key":"value"}
     // MARK: Exit status
 
     @Test(
-        "the exit status tells the outcome",
+        "the exit status identifies the outcome",
         arguments: [
             (["/status/204"], 0), (["/status/304"], 0), (["/redirect/3"], 0), (["/redirect/1", "--max-redirects", "0"], 3),
             (["/redirect/5", "--max-redirects", "2"], 3), (["/redirect-to?url=ftp://x"], 3), (["/status/404"], 4),
@@ -276,16 +274,16 @@ private let json = #"{"name":"curlew","numbers":[1,2,3],"nested":{"key":"value"}
             (["/json", "--body", "/nowhere"], 10),
             (["/json", "--body", "/"], 10), (["/json", "--cacert", "/nowhere"], 10), (["/json", "--download", "/nowhere/file"], 10),
         ] as [([String], Int32)])
-    func theExitStatusTellsTheOutcome(_ words: [String], _ status: Int32) async throws {
+    func exitStatus(_ words: [String], _ status: Int32) async throws {
         let server = try LoopbackServer.standard()
         let result = try await ToolRun([server.url(words[0])] + words.dropFirst()).result()
         #expect(result.status == status, "\(result.error)")
-        // Success has nothing to say, everything else a line.
+        // Silent on success, one line otherwise.
         #expect(result.error.split(separator: "\n", omittingEmptySubsequences: false).count == (status == 0 ? 1 : 2), "\(result.error)")
         #expect(result.error.isEmpty || result.error.hasPrefix("curlew: "))
     }
 
-    @Test("no connection and no TLS have a status each") func noConnectionAndNoTLSHaveAStatusEach() async throws {
+    @Test("connection and TLS failures have their own statuses") func connectionFailures() async throws {
         let server = try LoopbackServer.standard()
         let plain = try await ToolRun.run("https://127.0.0.1:\(server.port)/?token=s3cret")
         #expect(plain.status == 7)
@@ -299,19 +297,19 @@ private let json = #"{"name":"curlew","numbers":[1,2,3],"nested":{"key":"value"}
         #expect(try await ToolRun.run("http://host.invalid/").status == 6)
     }
 
-    @Test("a process without descriptors to spare says so", arguments: 4...14)
-    func aProcessWithoutDescriptorsSaysSo(_ limit: Int) async throws {
+    @Test("a lack of descriptors is reported", arguments: 4...14)
+    func descriptorLimit(_ limit: Int) async throws {
         let result = try await ToolRun(["--version"], limit: "-n \(limit)").result()
         #expect(result.status == ExitStatus.other.rawValue)
         #expect(result.text == "")
-        #expect(result.error == "curlew: can't start: the system refuses file descriptors (ulimit -n), a dozen of which are needed\n")
+        #expect(result.error == "curlew: can't start: fewer than 12 file descriptors are available; raise the limit with ulimit -n\n")
     }
 
-    /// A sanitizer's shadow takes terabytes of addresses.
+    /// A sanitizer's shadow memory takes terabytes of address space.
     @Test(
-        "256 MB of addresses are enough for a download",
+        "256 MB of address space are enough for a download",
         .disabled(if: ProcessInfo.processInfo.environment["CURLEW_TEST_SHORT"] == "1", "a run for a sanitizer"))
-    func addressesOf256MBAreEnoughForADownload() async throws {
+    func addressSpaceLimit() async throws {
         let server = try LoopbackServer.standard()
         let directory = try TemporaryDirectory()
         let file = directory.file("file")
@@ -322,17 +320,17 @@ private let json = #"{"name":"curlew","numbers":[1,2,3],"nested":{"key":"value"}
         #expect(CRC32.checksum(of: try Data(contentsOf: file)) == GeneratedBody(seed: 2).checksum(count: 5_000_000))
     }
 
-    @Test("what a broken body brought is put out") func whatABrokenBodyBroughtIsPutOut() async throws {
+    @Test("the received part of a truncated body is printed") func truncatedBody() async throws {
         let server = try LoopbackServer.standard()
         let result = try await ToolRun.run(server.url("/cut-body?announce=100000&send=50000"))
         #expect(result.status == 9)
         #expect(result.output == GeneratedBody().data(count: 50_000))
     }
 
-    @Test("an error page is put out") func anErrorPageIsPutOut() async throws {
+    @Test("an error page is printed") func errorPage() async throws {
         let server = try LoopbackServer.standard()
         let result = try await ToolRun.run(server.url("/status/503"))
         #expect(result.text == "503")
-        #expect(result.error == "curlew: the server answered 503 Service Unavailable\n")
+        #expect(result.error == "curlew: the server responded with 503 Service Unavailable\n")
     }
 }
