@@ -2,7 +2,7 @@
 import CurlewHTTP
 import CurlewWebSocket
 
-// Publishers: of Combine where the platform has it, of OpenCombine where the package's trait of that name is on. Both spell them alike.
+// Publishers: Combine's where the platform has it, OpenCombine's with the package trait of that name. Both have the same API.
 #if canImport(Combine)
 import Combine
 #elseif OpenCombine
@@ -11,12 +11,12 @@ import OpenCombine
 
 #if canImport(Combine) || OpenCombine
 extension ServiceResponse {
-    /// The result as a publisher: the demand for a first value is an interest in it, and starts the request.
+    /// A publisher of the result. The first demand of a subscriber starts the request.
     ///
-    /// Subscribers are called in a task of the library's; `receive(on:)` takes them elsewhere.
+    /// Subscribers are called in a task of the library; use `receive(on:)` to move them elsewhere.
     public var publisher: ServicePublisher<Value, Failure> { makePublisher { $0.result } }
 
-    /// The header fields of the response as a publisher; see ``publisher``.
+    /// A publisher of the response's header fields; see ``publisher``.
     public var headerPublisher: ServicePublisher<HTTPHeaders, Failure> { makePublisher { $0.header } }
 
     private func makePublisher<Output: Sendable>(_ part: @escaping @Sendable (Execution.Success) -> Output) -> ServicePublisher<
@@ -25,55 +25,55 @@ extension ServiceResponse {
         let outcome = outcome
         return ServicePublisher { receive in
             outcome.add { receive($0.map(part)) }
-        } leave: { number in
+        } unsubscribe: { number in
             outcome.remove(number)
         }
     }
 }
 
 extension ServiceStream {
-    /// The results as a publisher, which are received as they are demanded; see ``results``. It never finishes, but fails.
+    /// A publisher of the results, received on demand; see ``results``. It never finishes, it only fails.
     ///
-    /// Subscribers are called in a task of the library's; `receive(on:)` takes them elsewhere.
+    /// Subscribers are called in a task of the library; use `receive(on:)` to move them elsewhere.
     public var publisher: ServiceSequencePublisher<Results, Failure> {
-        // The sequence throws nothing else, as what it throws is typed below.
+        // The sequence throws only `Failure`; the conversion covers the error that its untyped `next()` can't rule out.
         ServiceSequencePublisher(sequence: results) { [service] in $0 as? Failure ?? service.mapError(ServiceError($0)) }
     }
 }
 
 extension PaginatorConnection {
-    /// The pages as a publisher; see ``PaginatorConnection``.
+    /// A publisher of the pages; see ``PaginatorConnection``.
     public var publisher: ServiceSequencePublisher<PaginatorConnection<Page>, any Error> {
         ServiceSequencePublisher(sequence: self) { $0 }
     }
 }
 
 extension Publisher {
-    /// The values; an error is the end.
+    /// Publishes the values, and finishes instead of failing.
     public func ignoreError() -> Publishers.Catch<Self, Empty<Output, Never>> {
         self.catch { _ in Empty() }
     }
 
-    /// The values of those results that are successes; the publisher's own error stays one.
+    /// Publishes the values of the successful results; the publisher's own failure is kept.
     public func ignoreResultErrors<Value, ResultFailure: Error>() -> Publishers.CompactMap<Self, Value>
     where Output == Result<Value, ResultFailure> {
         compactMap { try? $0.get() }
     }
 }
 
-/// Publishes something of a response.
+/// Publishes a part of a response.
 public struct ServicePublisher<Output: Sendable, Failure: Error>: Publisher, Sendable {
-    let enter: @Sendable (@escaping @Sendable (Result<Output, Failure>) -> Void) -> Int
-    let leave: @Sendable (Int) -> Void
+    let subscribe: @Sendable (@escaping @Sendable (Result<Output, Failure>) -> Void) -> Int
+    let unsubscribe: @Sendable (Int) -> Void
 
-    /// Gives the subscriber a subscription.
+    /// Attaches the subscriber.
     public func receive<S: Subscriber>(subscriber: S) where S.Input == Output, S.Failure == Failure {
         subscriber.receive(subscription: ResponseSubscription(self, Target(subscriber)))
     }
 }
 
-/// A subscriber, whatever its type.
-private struct Target<Input, Failure: Error>: @unchecked Sendable {  // it is called from one place at a time, as its rules want
+/// A type-erased subscriber.
+private struct Target<Input, Failure: Error>: @unchecked Sendable {  // a subscriber is called serially, as Combine's rules require
     let receive: (Input) -> Subscribers.Demand
     let complete: (Subscribers.Completion<Failure>) -> Void
 
@@ -83,7 +83,7 @@ private struct Target<Input, Failure: Error>: @unchecked Sendable {  // it is ca
     }
 }
 
-/// A subscriber's interest in a response.
+/// A subscription to a response.
 private final class ResponseSubscription<Input: Sendable, Failure: Error>: Subscription, Sendable {
     private struct State {
         var target: Target<Input, Failure>?
@@ -106,12 +106,12 @@ private final class ResponseSubscription<Input: Sendable, Failure: Error>: Subsc
             return true
         }
         guard isFirst else { return }
-        let number = publisher.enter { self.deliver($0) }
+        let number = publisher.subscribe { self.deliver($0) }
         let isCancelled = state.withLock { state in
             state.number = number
             return state.target == nil
         }
-        if isCancelled { publisher.leave(number) }
+        if isCancelled { publisher.unsubscribe(number) }
     }
 
     private func deliver(_ outcome: Result<Input, Failure>) {
@@ -126,7 +126,7 @@ private final class ResponseSubscription<Input: Sendable, Failure: Error>: Subsc
 
     func cancel() {
         _ = take()
-        if let number = state.withLock({ $0.number }) { publisher.leave(number) }
+        if let number = state.withLock({ $0.number }) { publisher.unsubscribe(number) }
     }
 
     private func take() -> Target<Input, Failure>? {
@@ -137,7 +137,7 @@ private final class ResponseSubscription<Input: Sendable, Failure: Error>: Subsc
     }
 }
 
-/// Publishes the elements of a sequence, no more of them than are demanded.
+/// Publishes the elements of a sequence, no more than are demanded.
 public struct ServiceSequencePublisher<Base: AsyncSequence & Sendable, Failure: Error>: Publisher, Sendable where Base.Element: Sendable {
     /// An element.
     public typealias Output = Base.Element
@@ -145,13 +145,13 @@ public struct ServiceSequencePublisher<Base: AsyncSequence & Sendable, Failure: 
     let sequence: Base
     let mapError: @Sendable (any Error) -> Failure
 
-    /// Gives the subscriber a subscription.
+    /// Attaches the subscriber.
     public func receive<S: Subscriber>(subscriber: S) where S.Input == Output, S.Failure == Failure {
         subscriber.receive(subscription: SequenceSubscription(self, Target(subscriber)))
     }
 }
 
-/// A subscriber's interest in a sequence, which is iterated from the first demand on, and let go of at the end.
+/// A subscription to a sequence, which is iterated from the first demand and released on completion.
 private final class SequenceSubscription<Base: AsyncSequence & Sendable, Failure: Error>: Subscription, Sendable
 where Base.Element: Sendable {
     private typealias Publisher = ServiceSequencePublisher<Base, Failure>
@@ -162,9 +162,9 @@ where Base.Element: Sendable {
         var task: Task<Void, Never>?
     }
 
-    /// `nil` when it is over.
+    /// `nil` once completed or cancelled.
     private let state: Lock<State?>
-    /// How many elements may be handed over; `Int.max` for all.
+    /// The outstanding demand, in elements; `Int.max` if unlimited.
     private let demand = Watched(0)
 
     init(_ publisher: ServiceSequencePublisher<Base, Failure>, _ target: Target<Base.Element, Failure>) {
@@ -182,8 +182,8 @@ where Base.Element: Sendable {
 
     private static func sum(_ count: Int, _ demand: Subscribers.Demand) -> Int {
         guard let more = demand.max else { return .max }
-        let (sum, isTooMuch) = count.addingReportingOverflow(more)
-        return isTooMuch ? .max : sum
+        let (sum, overflows) = count.addingReportingOverflow(more)
+        return overflows ? .max : sum
     }
 
     private func run(_ publisher: Publisher) async {

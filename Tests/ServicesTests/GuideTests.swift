@@ -4,7 +4,7 @@ import CurlewServices
 import CurlewTestSupport
 import Testing
 
-/// The code of the guide «Coming from Squid».
+/// Compiles and runs the code of the guide "Coming from Squid".
 @Suite(.timeLimit(.minutes(1)))
 struct ServiceGuideTests {
     struct User: Codable, Sendable, Equatable {
@@ -49,14 +49,14 @@ struct ServiceGuideTests {
     }
     // end
 
-    @Test func theCodeOfTheGuideIsCompiledHere() throws {
+    @Test func guideContainsThisCode() throws {
         let root = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent().deletingLastPathComponent()
         let page = root.appendingPathComponent("Sources/Curlew/Curlew.docc/ComingFromSquid.md")
         #expect(try DocumentedCode.differences(page: page, sources: URL(fileURLWithPath: #filePath)).isEmpty)
         #expect(try Production().apiURL.asURL().absoluteString == "api.example.org/v1")
     }
 
-    @Test func requestsOfTheGuideWork() async throws {
+    @Test func requestsFromTheGuideWork() async throws {
         let server = try LoopbackServer { request, _ in
             guard request.method == "POST" else { return .ok(#"{"name": "user of \#(request.path)"}"#) }
             return try .json(JSONDecoder().decode(User.self, from: request.body), status: 201)
@@ -76,7 +76,7 @@ struct ServiceGuideTests {
         #expect(try await NewUserRequest(user: user).schedule(with: production).value == user)
     }
 
-    @Test func streamsOfTheGuideWork() async throws {
+    @Test func streamsFromTheGuideWork() async throws {
         let server = try WebSocketServer(accept: { WebSocketHandshake.accept(for: $0) }) { try $0.echo() }
         defer { server.stop() }
         let production = TestService(server)

@@ -19,19 +19,19 @@ struct HTTPBodyTests {
         try request(body).httpBody.map { String(decoding: $0, as: UTF8.self) }
     }
 
-    @Test func jsonIsInSnakeCaseUnlessAnEncoderIsGiven() throws {
+    @Test func jsonIsInSnakeCaseByDefault() throws {
         #expect(try text(HTTPData.JSON(User())) == #"{"first_name":"Ada"}"#)
         #expect(try text(HTTPData.JSON(User(), encoder: JSONEncoder())) == #"{"firstName":"Ada"}"#)
         #expect(try request(HTTPData.JSON(User())).value(forHTTPHeaderField: "Content-Type") == "application/json")
     }
 
-    @Test func anEmptyBodyIsNone() throws {
+    @Test func emptyBodyLeavesTheRequestWithoutOne() throws {
         let request = try request(HTTPData.Empty())
         #expect(request.httpBody == nil && request.allHTTPHeaderFields?.isEmpty != false)
     }
 
     @Test(arguments: [(MIMEType.png, "image/png"), (.jpeg, "image/jpeg"), ("image/webp", "image/webp")])
-    func anImageHasItsType(_ type: MIMEType, _ expected: String) throws {
+    func imageSetsItsContentType(_ type: MIMEType, _ expected: String) throws {
         let request = try request(HTTPData.Image(type, Data([1, 2])))
         #expect(request.httpBody == Data([1, 2]))
         #expect(request.value(forHTTPHeaderField: "Content-Type") == expected)
@@ -44,13 +44,13 @@ struct HTTPBodyTests {
             (HTTPData.URLEncoded(dictionaryLiteral: ("b", 1), ("a", "+")), "b=1&a=%2B"),
             (HTTPData.URLEncoded { ("q", "ü") }, "q=%C3%BC"),
         ] as [(HTTPData.URLEncoded, String)])
-    func aFormIsEscapedOnce(_ body: HTTPData.URLEncoded, _ expected: String) throws {
+    func formIsEscapedOnce(_ body: HTTPData.URLEncoded, _ expected: String) throws {
         #expect(try text(body) == expected)
         let type = try request(body).value(forHTTPHeaderField: "Content-Type")
         #expect(type == "application/x-www-form-urlencoded; charset=utf-8")
     }
 
-    @Test func aMultipartBodyHasItsParts() throws {
+    @Test func multipartBodyHasItsParts() throws {
         let directory = try TemporaryDirectory()
         let file = try directory.write(Data("cur-lew".utf8), to: "call.txt")
         let body = HTTPData.Multipart {
@@ -82,11 +82,11 @@ struct HTTPBodyTests {
     }
 
     @Test(arguments: [(0, nil), (1, #"{"a":1}"#), (2, "raw"), (3, nil)] as [(Int, String?)])
-    func aBuilderChoosesABody(_ kind: Int, _ expected: String?) throws {
+    func builderSelectsABody(_ kind: Int, _ expected: String?) throws {
         #expect(try text(body(kind)) == expected)
     }
 
-    @Test func descriptionsAreCutAndKeepSecrets() {
+    @Test func descriptionsAreTruncatedAndRedacted() {
         let long = HTTPData.JSON(["a": String(repeating: "x", count: 3000)])
         #expect(long.description.count == 1001 && long.description.hasPrefix("{\n  \"a\" : \"xxx"))
         #expect(HTTPData.URLEncoded(["password": "secret"]).description == "<form, 15 bytes>")

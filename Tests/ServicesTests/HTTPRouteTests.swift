@@ -13,12 +13,12 @@ struct HTTPRouteTests {
             ("/users/\("a/b")/\(7)x/", "users/a%2Fb/7x"),
             (["users"] + "posts/1", "users/posts/1"),
         ] as [(HTTPRoute, String)])
-    func elementsAreSegmentsAndValuesAreEscaped(_ route: HTTPRoute, _ expected: String) {
+    func elementsBecomeEscapedSegments(_ route: HTTPRoute, _ expected: String) {
         #expect(route.description == expected)
     }
 
     @Test(arguments: [true, false])
-    func aBuilderListsTheParts(_ isNested: Bool) {
+    func builderCombinesParts(_ isNested: Bool) {
         let name = "a/b"
         let route = HTTPRoute {
             "api/v1"

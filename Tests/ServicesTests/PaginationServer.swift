@@ -3,7 +3,7 @@ import CurlewHTTP
 import CurlewServices
 import CurlewTestSupport
 
-/// A page of numbers, as servers describe them.
+/// A page of numbers with the position that servers report.
 struct NumberPage: PaginatedData, Codable {
     var data: [Int]
     var page: Int
@@ -14,7 +14,7 @@ struct NumberPage: PaginatedData, Codable {
     var totalPageCount: Int
 }
 
-/// The same where the first page is number 0.
+/// The same for an API whose first page is number 0.
 struct ZeroBasedPage: PaginatedData, Codable {
     var data: [Int]
     var page: Int
@@ -26,7 +26,7 @@ struct ZeroBasedPage: PaginatedData, Codable {
     var zeroBasedPageIndex: Bool { true }
 }
 
-/// A request for numbers, page by page.
+/// A paginated request for numbers.
 struct NumbersRequest: JSONServiceRequest {
     typealias Result = [Int]
     var routes: HTTPRoute = "numbers"
@@ -34,11 +34,11 @@ struct NumbersRequest: JSONServiceRequest {
     var query: HTTPQuery = [:]
 }
 
-/// The numbers 0 to 6 in pages.
+/// Serves the numbers 0 to 6 in pages.
 enum NumberServer {
-    static func make(beforeAnswer: @escaping @Sendable (ServerRequest, ServerConnection) -> Void = { _, _ in }) throws -> LoopbackServer {
+    static func make(beforeResponse: @escaping @Sendable (ServerRequest, ServerConnection) -> Void = { _, _ in }) throws -> LoopbackServer {
         try LoopbackServer { request, connection in
-            beforeAnswer(request, connection)
+            beforeResponse(request, connection)
             switch request.path {
             case "/numbers", "/zero": return try counted(request)
             case "/offset":
@@ -81,7 +81,7 @@ enum NumberServer {
     }
 }
 
-/// A page with the token for the next one.
+/// A page with the token of the next one.
 struct CursorPage: Codable, Sendable {
     var items: [Int]
     var next: String?

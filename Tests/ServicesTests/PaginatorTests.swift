@@ -12,7 +12,7 @@ struct PaginatorTests {
         request.schedule(forPaginationWith: TestService(server), chunk: chunk, paginatedType: NumberPage.self)
     }
 
-    @Test func pagesFollowUntilTheLast() async throws {
+    @Test func pagesAreFetchedUntilTheLast() async throws {
         let server = try NumberServer.make()
         defer { server.stop() }
         let request = NumbersRequest(header: ["X-A": "1"], query: ["sort": "up", "page": "ignored"])
@@ -25,7 +25,7 @@ struct PaginatorTests {
         #expect(server.requests.allSatisfy { $0.header("X-A") == "1" })
     }
 
-    @Test func theFirstPageMayBeNumberZero() async throws {
+    @Test func firstPageMayBeNumberZero() async throws {
         let server = try NumberServer.make()
         defer { server.stop() }
         let paginator = NumbersRequest(routes: "zero").schedule(
@@ -36,7 +36,7 @@ struct PaginatorTests {
         #expect(server.requests.map { $0.query("page") } == ["0", "1"])
     }
 
-    @Test func elementsOfAllPagesComeInARow() async throws {
+    @Test func elementsOfAllPagesAreInOrder() async throws {
         let server = try NumberServer.make()
         defer { server.stop() }
         let paginator = paginator(server)
@@ -48,7 +48,7 @@ struct PaginatorTests {
         #expect(all == Array(0..<7) && server.requestCount == 5)
     }
 
-    @Test func decodeGetsDataAndRequest() async throws {
+    @Test func decodeReceivesDataAndRequest() async throws {
         let server = try NumberServer.make()
         defer { server.stop() }
         let paginator = NumbersRequest(query: ["factor": 2]).schedule(forPaginationWith: TestService(server), chunk: 9) { data, request in
@@ -62,7 +62,7 @@ struct PaginatorTests {
         #expect(pages == [[0, 2, 4, 6, 8, 10, 12]])
     }
 
-    /// A request of which nothing may get lost on the way to a page.
+    /// A request whose every part must be kept in the requests for its pages.
     private struct PostedRequest: ServiceRequest {
         typealias Result = [Int]
         let url: (any URLConvertible)?
@@ -76,7 +76,7 @@ struct PaginatorTests {
         }
     }
 
-    @Test func aPageIsTheRequestWithAllItsParts() async throws {
+    @Test func pageRequestKeepsAllPartsOfItsBase() async throws {
         let server = try NumberServer.make()
         defer { server.stop() }
         var service = TestService(server)
@@ -89,7 +89,7 @@ struct PaginatorTests {
         #expect(request.method == "POST" && request.header("X-Prepared") == "1" && request.body == Data(#"{"filter":"odd"}"#.utf8))
     }
 
-    @Test func aFailureEndsThePages() async throws {
+    @Test func failureEndsThePages() async throws {
         let server = try NumberServer.make { _, _ in }
         defer { server.stop() }
         let paginator = paginator(server, NumbersRequest(routes: "missing"))
@@ -99,7 +99,7 @@ struct PaginatorTests {
         #expect(server.requestCount == 1)
     }
 
-    @Test func pagesAreTriedAgain() async throws {
+    @Test func pagesAreRetried() async throws {
         let count = Lock(0)
         let server = try LoopbackServer { _, _ in
             if count.next() == 1 { return .status(503) }
@@ -115,7 +115,7 @@ struct PaginatorTests {
     }
 
     @Test(arguments: [(false, 0, true), (false, 1, true), (false, 2, false), (true, 0, true), (true, 1, true), (true, 2, false)])
-    func theLastPageIsKnownByItsNumber(_ isZeroBased: Bool, _ pageCount: Int, _ expected: Bool) {
+    func lastPageIsRecognizedByItsNumber(_ isZeroBased: Bool, _ pageCount: Int, _ expected: Bool) {
         let first = isZeroBased ? 0 : 1
         let isLast =
             isZeroBased
@@ -126,7 +126,7 @@ struct PaginatorTests {
 
     // MARK: Ticks
 
-    @Test func aTickFetchesAPage() async throws {
+    @Test func tickFetchesAPage() async throws {
         let server = try NumberServer.make()
         defer { server.stop() }
         let (ticks, tick) = AsyncStream.makeStream(of: Void.self)
@@ -139,11 +139,11 @@ struct PaginatorTests {
         #expect(server.requestCount == 3)
     }
 
-    @Test func ticksWhileAPageIsOnItsWayAreIgnored() async throws {
+    @Test func ticksDuringAFetchAreDropped() async throws {
         let gate = Gate()
         let server = try NumberServer.make { _, connection in connection.wait(until: gate) }
         defer { server.stop() }
-        // A sequence that says when it was asked for more: all ticks before were seen by then.
+        // This sequence records when its next element is requested: by then, all earlier ticks were processed.
         let seen = Gate()
         let pending = Lock(3)
         let ticks = AsyncStream<Void> {
@@ -164,7 +164,7 @@ struct PaginatorTests {
         #expect(server.requestCount == 1)
     }
 
-    @Test func allWhoIterateAConnectionShareItsPages() async throws {
+    @Test func iteratorsOfAConnectionShareItsPages() async throws {
         let server = try NumberServer.make()
         defer { server.stop() }
         let (ticks, tick) = AsyncStream.makeStream(of: Void.self)
@@ -181,7 +181,7 @@ struct PaginatorTests {
         #expect(try await late.next() == nil)
         #expect(server.requestCount == 2)
 
-        // Another connection makes requests of its own.
+        // Another connection makes its own requests.
         let (otherTicks, otherTick) = AsyncStream.makeStream(of: Void.self)
         var other = paginator.connect(with: otherTicks).makeAsyncIterator()
         #expect(try await other.next()?.page == 1)
@@ -190,7 +190,7 @@ struct PaginatorTests {
         #expect(server.requestCount == 3)
     }
 
-    @Test func aFailureEndsAConnectionForAll() async throws {
+    @Test func failureEndsAConnectionForAllIterators() async throws {
         let server = try NumberServer.make()
         defer { server.stop() }
         let connection = paginator(server, NumbersRequest(routes: "missing")).connect(with: AsyncStream<Void> { nil })
@@ -201,7 +201,7 @@ struct PaginatorTests {
         #expect(server.requestCount == 1)
     }
 
-    @Test func ticksThatThrowEndAConnection() async throws {
+    @Test func throwingTicksEndAConnection() async throws {
         let server = try NumberServer.make()
         defer { server.stop() }
         let ticks = AsyncThrowingStream<Void, any Error> { $0.finish(throwing: UserError()) }
@@ -210,7 +210,7 @@ struct PaginatorTests {
         await #expect(throws: UserError.self) { try await pages.next() }
     }
 
-    @Test func whenNobodyIteratesTheRequestIsCancelled() async throws {
+    @Test func releasingTheLastIteratorCancelsTheRequest() async throws {
         let gate = Gate()
         let server = try NumberServer.make { _, connection in connection.wait(until: gate) }
         defer {
@@ -244,19 +244,19 @@ struct PaginationSchemeTests {
         return (numbers, server.requests.map(\.target))
     }
 
-    @Test func pagesByNumberEndWithAnEmptyOne() async throws {
+    @Test func pagesByNumberEndWithAnEmptyPage() async throws {
         let (numbers, targets) = try await numbers(.pageNumber(), "plain")
         #expect(numbers == Array(0..<7))
         #expect(targets == (1...4).map { "/plain?sort=up&page=\($0)" })
     }
 
-    @Test func pagesByNumberEndWithASmallerOne() async throws {
+    @Test func pagesByNumberEndWithAShortPage() async throws {
         let (numbers, targets) = try await numbers(.pageNumber(size: 3), "plain")
         #expect(numbers == Array(0..<7))
         #expect(targets == (1...3).map { "/plain?sort=up&per_page=3&page=\($0)" })
     }
 
-    @Test func pagesByNumberEndWhereTheyAreSaidTo() async throws {
+    @Test func pagesByNumberEndWhereTheClosureSaysSo() async throws {
         let scheme = PaginationScheme<[Int]>.pageNumber("page", startingAt: 2) { $0.index == 1 }
         let (numbers, targets) = try await numbers(scheme, "plain")
         #expect(numbers == [3, 4, 5, 6] && targets == ["/plain?sort=up&page=2", "/plain?sort=up&page=3"])
@@ -296,17 +296,17 @@ struct PaginationSchemeTests {
     }
 
     @Test(arguments: ["<http://other.example/>; rel=next", "<https://127.0.0.1/>; rel=next", "<http://127.0.0.1:1/>; rel=next"])
-    func aLinkToAnotherOriginIsNotFollowed(_ link: String) async throws {
+    func linkToAnotherOriginIsNotFollowed(_ link: String) async throws {
         let end = try await end(link: link)
         #expect(end.name == "invalidResponse" && end.requests == 1)
     }
 
-    @Test func aLinkAboutSomethingElseIsNotFollowed() async throws {
+    @Test func linkWithAnAnchorIsNotFollowed() async throws {
         let end = try await end(link: "</x>; rel=next; anchor=\"#a\", </y>; rel=prev")
         #expect(end.name == nil && end.requests == 1)
     }
 
-    @Test func aPageThatLeadsToItselfEndsThePages() async throws {
+    @Test func pageThatLeadsToItselfEndsThePages() async throws {
         let end = try await end(link: "</numbers>; rel=next")
         #expect(end.name == "invalidResponse" && end.requests == 2)
     }

@@ -24,7 +24,7 @@ struct ServiceErrorTests {
             (CurlewError.sessionInvalidated, "unknown"), (CancellationError(), "cancelled"), (UserError(), "unknown"),
             (ServiceError.requestFinished, "requestFinished"),
         ] as [(any Error, String)])
-    func errorsOfOthersHaveTheirPlace(_ error: any Error, _ expected: String) {
+    func otherErrorsAreConverted(_ error: any Error, _ expected: String) {
         #expect(ServiceError(error).name == expected)
     }
 
@@ -37,7 +37,7 @@ struct ServiceErrorTests {
         (.encodingFailed(error: ServiceError.decodingFailed), "decodingFailed"),
         (.decodingFailed(message: .text(""), error: UserError()), "unknown"),
     ])
-    func errorsOfWebSocketsHaveTheirPlace(_ error: WebSocketError, _ expected: String) {
+    func webSocketErrorsAreConverted(_ error: WebSocketError, _ expected: String) {
         #expect(ServiceError(error as any Error).name == expected)
     }
 
@@ -56,7 +56,7 @@ struct ServiceErrorTests {
         }
     }
 
-    @Test func aServiceMapsErrorsToItsOwn() async throws {
+    @Test func serviceMapsErrorsToItsOwn() async throws {
         let server = try LoopbackServer { _, _ in .status(404) }
         defer { server.stop() }
         let service = MappingService(apiURL: server.url(""))
@@ -67,7 +67,7 @@ struct ServiceErrorTests {
         }
     }
 
-    @Test func aRefusedConnectionIsNoConnection() async throws {
+    @Test func refusedConnectionIsNoConnection() async throws {
         let server = try LoopbackServer { _, _ in .ok("") }
         let service = TestService(server)
         server.stop()

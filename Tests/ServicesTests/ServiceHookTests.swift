@@ -7,8 +7,8 @@ import Testing
 
 @Suite(.timeLimit(.minutes(1)))
 struct ServiceHookTests {
-    /// Notes what it sees, and answers requests for `/known`.
-    private final class NotingHook: ServiceHook {
+    /// Records its calls, and supplies the results of requests for `/known`.
+    private final class RecordingHook: ServiceHook {
         let notes = Lock<[String]>([])
 
         func onSchedule<Request: ServiceRequest>(_ request: Request, _ urlRequest: URLRequest) async -> Request.Result? {
@@ -27,7 +27,7 @@ struct ServiceHookTests {
         private func note(_ text: String) { notes.withLock { $0.append(text) } }
     }
 
-    private let hook = NotingHook()
+    private let hook = RecordingHook()
     private let server: LoopbackServer
     private var service: TestService
 
@@ -38,7 +38,7 @@ struct ServiceHookTests {
         service.hook = hook
     }
 
-    @Test func aHookSeesRequestsAndTheirEnds() async throws {
+    @Test func hookObservesRequestsAndTheirCompletion() async throws {
         defer { server.stop() }
         var service = service
         service.retrierFactory = TestRetrier.factory { _ in true }
@@ -51,7 +51,7 @@ struct ServiceHookTests {
             ])
     }
 
-    @Test func aHookAnswersInPlaceOfTheNetwork() async throws {
+    @Test func hookSuppliesAResult() async throws {
         defer { server.stop() }
         let response = TestRequest(routes: "known").schedule(with: service)
         #expect(try await response.value == "known")
@@ -68,7 +68,7 @@ struct ServiceHookTests {
         return try await request.schedule(with: service).value
     }
 
-    @Test func theCacheAnswersEqualGETs() async throws {
+    @Test func cacheSuppliesResultsToEqualGETs() async throws {
         defer { server.stop() }
         let hook = CachingServiceHook()
         let requests = [
@@ -82,7 +82,7 @@ struct ServiceHookTests {
         #expect(try await value(TestRequest(), hook) == "6")
     }
 
-    @Test func theCacheKnowsTypesApart() async throws {
+    @Test func cacheDistinguishesTypes() async throws {
         defer { server.stop() }
         var service = service
         service.hook = CachingServiceHook()
@@ -90,7 +90,7 @@ struct ServiceHookTests {
         #expect(try await AnyServiceRequest().schedule(with: service).value == Data("2".utf8))
     }
 
-    @Test func theCacheForgetsWithTime() async throws {
+    @Test func cachedResultsExpire() async throws {
         defer { server.stop() }
         let now = Lock(ContinuousClock.now)
         let hook = CachingServiceHook(ttl: .seconds(60), limit: 10) { now.withLock { $0 } }
@@ -102,7 +102,7 @@ struct ServiceHookTests {
         #expect(hook.count == 1)
     }
 
-    @Test func theCacheHasALimit() async throws {
+    @Test func cacheHasALimit() async throws {
         defer { server.stop() }
         let hook = CachingServiceHook(limit: 2)
         for number in [1, 2, 3] { _ = try await value(TestRequest(query: ["a": number]), hook) }
@@ -111,7 +111,7 @@ struct ServiceHookTests {
         #expect(try await value(TestRequest(query: ["a": 1]), hook) == "4")
     }
 
-    @Test func theCacheMayBeUsedByManyAtOnce() async throws {
+    @Test func cacheIsThreadSafe() async throws {
         let hook = CachingServiceHook(limit: 5)
         let url = try "http://127.0.0.1/".asURL()
         await withTaskGroup(of: Void.self) { group in

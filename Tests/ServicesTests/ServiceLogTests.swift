@@ -13,7 +13,7 @@ private var isDebugBuild: Bool {
     #endif
 }
 
-/// The log is one for the whole process: the tests look at what names their own server.
+/// The log is shared by the whole process, so each test filters the messages by its own server.
 @Suite(.timeLimit(.minutes(1)), .serialized, .enabled(if: isDebugBuild))
 struct ServiceLogTests {
     private let messages = Lock<[String]>([])
@@ -26,39 +26,39 @@ struct ServiceLogTests {
         }
     }
 
-    /// What is told about a request, with the server's address taken out.
-    private func told(_ request: TestRequest) async -> [String] {
+    /// Returns the messages logged for a request, without the server's address.
+    private func logged(_ request: TestRequest) async -> [String] {
         let messages = messages
         ServiceLog.setHandler { message in messages.withLock { $0.append(message) } }
         defer { ServiceLog.setHandler(nil) }
         _ = await request.schedule(with: TestService(server)).result
         let address = server.url("")
-        // The next character, as another server's port may begin with this one's.
+        // The next character is compared too, because another server's port may start with this one's digits.
         return messages.withLock { $0 }.filter { $0.contains(address + "/") || $0.contains(address + "\n") }
             .map { $0.replacingOccurrences(of: address, with: "") }
     }
 
-    @Test func requestAndResponseAreToldWithoutCredentials() async {
+    @Test func requestAndResponseAreLoggedWithoutCredentials() async {
         defer { server.stop() }
         let request = TestRequest(method: .post, header: ["Authorization": "Bearer secret"], body: HTTPData.JSON(["k": "v"]))
-        let told = await told(request)
-        #expect(told.count == 2)
-        #expect(told.first?.hasPrefix("Scheduled POST \n") == true)
-        #expect(told.first?.contains("Authorization: <hidden>") == true && told.first?.contains("\"k\" : \"v\"") == true)
-        #expect(told.last?.hasPrefix("Response 200 to POST \n") == true)
-        #expect(told.last?.hasSuffix("{\n  \"a\" : \"x\",\n  \"b\" : 1\n}") == true)
+        let messages = await logged(request)
+        #expect(messages.count == 2)
+        #expect(messages.first?.hasPrefix("Scheduled POST \n") == true)
+        #expect(messages.first?.contains("Authorization: <hidden>") == true && messages.first?.contains("\"k\" : \"v\"") == true)
+        #expect(messages.last?.hasPrefix("Response 200 to POST \n") == true)
+        #expect(messages.last?.hasSuffix("{\n  \"a\" : \"x\",\n  \"b\" : 1\n}") == true)
     }
 
-    @Test func whatIsMarkedIsNotTold() async {
+    @Test func sensitiveNamesAreRedacted() async {
         defer { server.stop() }
         Redaction(headers: ["X-Log-Key"], queryItems: ["log_pin"]).register()
         let request = TestRequest(
             method: .post, routes: "x", query: ["log_pin": "s3cret"], header: ["X-Log-Key": "s3cret"],
             body: HTTPData.JSON(["log_pin": "s3cret", "k": "\u{9B}"]))
-        let told = await told(request)
-        #expect(told.count == 2 && told.allSatisfy { !$0.contains("s3cret") && !$0.contains("\u{9B}") })
-        #expect(told.first?.hasPrefix("Scheduled POST /x?log_pin=<hidden>\n") == true)
-        #expect(told.first?.contains(#""log_pin" : "<hidden>""#) == true)
+        let messages = await logged(request)
+        #expect(messages.count == 2 && messages.allSatisfy { !$0.contains("s3cret") && !$0.contains("\u{9B}") })
+        #expect(messages.first?.hasPrefix("Scheduled POST /x?log_pin=<hidden>\n") == true)
+        #expect(messages.first?.contains(#""log_pin" : "<hidden>""#) == true)
         let query: HTTPQuery = ["log_pin": "s3cret", "a": 1]
         let any = AnyServiceRequest(url: "http://u:s3cret@h", query: query, body: HTTPData.URLEncoded(["log_pin": "s3cret"]))
         for value in [query, any, AnyHTTPService(at: "http://u:s3cret@h", header: ["X-Log-Key": "s3cret"]), any.body] as [Any] {
@@ -69,30 +69,30 @@ struct ServiceLogTests {
         #expect("\(query)" == "log_pin=<hidden>&a=1")
     }
 
-    @Test func failuresAreTold() async {
+    @Test func failuresAreLogged() async {
         defer { server.stop() }
         #expect(
-            await told(TestRequest(routes: "missing")).last
-                == "Failed GET /missing: The request failed with status 404 and a body of 0 bytes.")
+            await logged(TestRequest(routes: "missing")).last
+                == "Failed GET /missing: Status 404 is not accepted by the request; the response body has 0 bytes.")
     }
 
-    @Test func nothingIsToldWhenItIsSilenced() async {
+    @Test func nothingIsLoggedWhenSilenced() async {
         defer { server.stop() }
         ServiceLog.silence(true)
-        #expect(await told(TestRequest()).isEmpty)
+        #expect(await logged(TestRequest()).isEmpty)
         ServiceLog.silence(false)
-        #expect(await told(TestRequest()).count == 2)
+        #expect(await logged(TestRequest()).count == 2)
     }
 }
 
-// With the package's trait only.
+// With the package trait only.
 #if Logging
 import Logging
 
 @Suite(.timeLimit(.minutes(1)))
 struct ServiceLoggingTests {
-    /// Notes the messages of a logger.
-    private struct NotingHandler: LogHandler {
+    /// Records the messages of a logger.
+    private struct RecordingHandler: LogHandler {
         let notes: Lock<[String]>
         var metadata = Logger.Metadata()
         var logLevel = Logger.Level.debug
@@ -110,9 +110,9 @@ struct ServiceLoggingTests {
         }
     }
 
-    @Test func messagesGoToALoggerAsDebug() {
+    @Test func messagesReachALoggerAsDebug() {
         let notes = Lock<[String]>([])
-        ServiceLog.handler(of: Logger(label: "test") { _ in NotingHandler(notes: notes) })("sent")
+        ServiceLog.handler(of: Logger(label: "test") { _ in RecordingHandler(notes: notes) })("sent")
         #expect(notes.withLock { $0 } == ["debug sent"])
         #expect(ServiceLog.loggingHandler != nil)
     }

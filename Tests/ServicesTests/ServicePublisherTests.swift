@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// With the package's trait only.
+// With the package trait only.
 #if OpenCombine
 import CurlewHTTP
 import CurlewTestSupport
@@ -17,8 +17,8 @@ struct ServicePublisherTests {
         typealias Result = String
     }
 
-    /// Receives as much as a test asks for, and tells what came.
-    private final class Probe<Input, Failure: Error>: Subscriber, @unchecked Sendable {  // the state is behind a lock
+    /// Requests as much as a test asks for, and records what it receives.
+    private final class Probe<Input, Failure: Error>: Subscriber, @unchecked Sendable {  // its state is guarded by locks
         let events = AsyncStream<String>.makeStream()
         private let subscription = Lock<(any Subscription)?>(nil)
 
@@ -38,7 +38,7 @@ struct ServicePublisherTests {
         func request(_ demand: Subscribers.Demand) { subscription.withLock { $0 }?.request(demand) }
         func cancel() { takeSubscription()?.cancel() }
 
-        /// Lets go of the subscription, which holds the subscriber.
+        /// Releases the subscription, which retains the subscriber.
         private func takeSubscription() -> (any Subscription)? {
             subscription.withLock { subscription in
                 defer { subscription = nil }
@@ -72,15 +72,15 @@ struct ServicePublisherTests {
         #expect(server.requestCount == 1)
     }
 
-    @Test func aFailureIsTheServices() async throws {
+    @Test func failureIsTheServicesError() async throws {
         let server = try LoopbackServer { _, _ in .status(404) }
         defer { server.stop() }
         let response = TestRequest().schedule(with: TestService(server))
-        #expect(await collect(response.publisher) == ["The request failed with status 404 and a body of 0 bytes."])
+        #expect(await collect(response.publisher) == ["Status 404 is not accepted by the request; the response body has 0 bytes."])
         #expect(await collect(response.publisher.ignoreError()).isEmpty)
     }
 
-    @Test func whenAllHaveCancelledTheRequestIs() async throws {
+    @Test func cancellingAllSubscriptionsCancelsTheRequest() async throws {
         let gate = Gate()
         let server = try LoopbackServer { _, connection in
             connection.wait(until: gate)
@@ -98,7 +98,7 @@ struct ServicePublisherTests {
         #expect(await server.waitForConnectionsToClose())
     }
 
-    @Test func aStreamPublishesWhatIsDemanded() async throws {
+    @Test func streamPublishesOnDemand() async throws {
         let server = try WebSocketServer(accept: { WebSocketHandshake.accept(for: $0) }) { peer in
             for text in ["a", "b"] { try peer.send(.text, Data(text.utf8)) }
             try peer.sendClose(4001)
@@ -118,7 +118,7 @@ struct ServicePublisherTests {
         #expect(await events.next() == nil)
     }
 
-    @Test func pagesOfAConnectionArePublished() async throws {
+    @Test func connectionPublishesItsPages() async throws {
         let server = try NumberServer.make()
         defer { server.stop() }
         let (ticks, ticker) = AsyncStream<Void>.makeStream()
@@ -130,14 +130,14 @@ struct ServicePublisherTests {
         #expect(await collect(publisher) == ["[0, 1, 2, 3]", "[4, 5, 6]"])
     }
 
-    @Test func cancellingASubscriptionEndsItsReading() async throws {
+    @Test func cancellingASubscriptionStopsItsReader() async throws {
         let server = try WebSocketServer(accept: { WebSocketHandshake.accept(for: $0) }) { try $0.echo() }
         defer { server.stop() }
         let probe = Probe<Result<String, ServiceError>, ServiceError>()
         Echo().schedule(with: TestService(server)).publisher.subscribe(probe)
         probe.request(.unlimited)
         #expect(await eventually { !server.requests.isEmpty })
-        // The subscription was all that kept the stream.
+        // Only the subscription retained the stream.
         probe.cancel()
         #expect(await server.waitForConnectionsToClose())
     }

@@ -4,7 +4,7 @@ import CurlewServices
 import CurlewTestSupport
 import Testing
 
-/// What goes out, and what comes of the answer.
+/// What requests send, and how responses are decoded.
 @Suite(.timeLimit(.minutes(1)))
 struct ServiceRequestTests {
     private struct TextRequest: ServiceRequest {
@@ -28,7 +28,7 @@ struct ServiceRequestTests {
         var decodesSnakeCase = true
     }
 
-    /// The request as it came to a server.
+    /// Sends a request and returns it as the server received it.
     private func received(_ request: TestRequest, _ change: (inout TestService) -> Void = { _ in }) async throws -> ServerRequest {
         let server = try LoopbackServer { _, _ in .ok("") }
         defer { server.stop() }
@@ -39,18 +39,18 @@ struct ServiceRequestTests {
     }
 
     @Test(arguments: [HTTPMethod.get, .post, .put, .delete, .patch, .head])
-    func theMethodGoesOut(_ method: HTTPMethod) async throws {
+    func methodIsSent(_ method: HTTPMethod) async throws {
         #expect(try await received(TestRequest(method: method)).method == method.rawValue)
     }
 
     @Test(arguments: [HTTPMethod.post, .put, .patch])
-    func anEmptyBodyIsNotRefused(_ method: HTTPMethod) async throws {
+    func emptyBodyIsAllowed(_ method: HTTPMethod) async throws {
         let request = try await received(TestRequest(method: method))
         #expect(request.header("Content-Length") == "0" && request.bodyLength == 0)
     }
 
     @Test(arguments: [HTTPMethod.get, .delete, .head])
-    func aBodyIsRefusedWhereNoneBelongs(_ method: HTTPMethod) async throws {
+    func bodyIsRejectedForMethodsWithoutOne(_ method: HTTPMethod) async throws {
         let server = try LoopbackServer { _, _ in .ok("") }
         defer { server.stop() }
         for body in [HTTPData.JSON(1), HTTPData.Multipart([.text("a", "b")])] as [any HTTPBody] {
@@ -60,14 +60,14 @@ struct ServiceRequestTests {
         #expect(server.requestCount == 0)
     }
 
-    @Test func requestAndServiceSayTheirParts() async throws {
+    @Test func requestAndServicePartsAreCombined() async throws {
         let request = try await received(TestRequest(routes: ["users", 1], query: ["q": "ü"])) { service in
             service.apiURL = "\((try? service.apiURL.asURL().absoluteString) ?? "")/v1?key=k"
         }
         #expect(request.target == "/v1/users/1?key=k&q=%C3%BC")
     }
 
-    @Test func aRequestWithAURLOfItsOwnGoesThere() async throws {
+    @Test func requestURLReplacesTheServices() async throws {
         let server = try LoopbackServer { _, _ in .ok("there") }
         defer { server.stop() }
         var service = TestService(server)
@@ -75,7 +75,7 @@ struct ServiceRequestTests {
         #expect(try await TestRequest(url: server.url("/x")).schedule(with: service).value == "there")
     }
 
-    @Test func headersGoOutUnescapedTheRequestsBeforeTheAsyncOnesBeforeTheServices() async throws {
+    @Test func headersOverrideByPrecedence() async throws {
         let request = try await received(TestRequest(header: ["x-c": "request", "Authorization": "Bearer a b%"])) { service in
             service.header = ["X-A": "service", "X-B": "service", "X-C": "service"]
             service.makeAsyncHeader = { ["X-B": "async", "X-C": "async"] }
@@ -86,27 +86,27 @@ struct ServiceRequestTests {
         #expect(request.header("Authorization") == "Bearer a b%")
     }
 
-    @Test func aBodyGoesOutWithItsTypeAndLength() async throws {
+    @Test func bodyIsSentWithTypeAndLength() async throws {
         let request = try await received(TestRequest(method: .put, body: HTTPData.Image(.png, Data([1, 2, 3]))))
         #expect(request.body == Data([1, 2, 3]))
         #expect(request.header("Content-Type") == "image/png" && request.header("Content-Length") == "3")
     }
 
-    @Test func aFileIsSentFromItsPlace() async throws {
+    @Test func fileIsStreamedFromDisk() async throws {
         let directory = try TemporaryDirectory()
         let file = try directory.write(Data("{}".utf8), to: "a.json")
         let request = try await received(TestRequest(method: .post, body: HTTPData.File(.json, file)))
         #expect(request.body == Data("{}".utf8) && request.header("Content-Type") == "application/json")
     }
 
-    @Test func aLargeFormIsSentFromAFile() async throws {
+    @Test func largeFormIsSentFromAFile() async throws {
         let large = Data(repeating: 0x41, count: 11_000_000)
         let request = try await received(TestRequest(method: .post, body: HTTPData.Multipart([.data("large", large)])))
         #expect(request.bodyLength > 11_000_000)
         #expect(request.header("Content-Type")?.hasPrefix("multipart/form-data; boundary=") == true)
     }
 
-    @Test func aBodyThatPrepareSetsOrRemovesIsTheOneSent() async throws {
+    @Test func prepareCanReplaceOrRemoveTheBody() async throws {
         let directory = try TemporaryDirectory()
         let file = HTTPData.File(.json, try directory.write(Data("{}".utf8), to: "a.json"))
         let large = HTTPData.Multipart([.data("large", Data(count: 11_000_000))])
@@ -147,9 +147,9 @@ struct ServiceRequestTests {
         #expect(came.header("X-A") == "12" && came.header("X-Length") == "1")
     }
 
-    // MARK: Answers
+    // MARK: Responses
 
-    @Test func onlyAcceptedStatusesAreASuccess() async throws {
+    @Test func onlyAcceptedStatusesSucceed() async throws {
         let server = try LoopbackServer { _, _ in ServerResponse(status: 404, body: .data(Data("gone".utf8))) }
         defer { server.stop() }
         let service = TestService(server)
@@ -159,7 +159,7 @@ struct ServiceRequestTests {
         #expect(try await TestRequest(acceptedStatusCodes: 200...404).schedule(with: service).value == "gone")
     }
 
-    @Test func voidDataAndTextAreDecodedByThemselves() async throws {
+    @Test func voidDataAndStringHaveDefaultDecoding() async throws {
         let server = try LoopbackServer { _, _ in .ok("ü") }
         defer { server.stop() }
         let service = TestService(server)
@@ -168,21 +168,21 @@ struct ServiceRequestTests {
         #expect(try await TextRequest().schedule(with: service).value == "ü")
     }
 
-    @Test func textThatIsNotUTF8IsNotDecoded() async throws {
+    @Test func textThatIsNotUTF8FailsDecoding() async throws {
         let server = try LoopbackServer { _, _ in .ok(Data([0xFF])) }
         defer { server.stop() }
         #expect(await serviceError { try await TextRequest().schedule(with: TestService(server)).value }?.name == "decodingFailed")
     }
 
     @Test(arguments: [(true, #"{"first_name": "Ada"}"#), (false, #"{"firstName": "Ada"}"#)])
-    func jsonIsDecodedFromSnakeCaseUnlessTold(_ fromSnakeCase: Bool, _ body: String) async throws {
+    func jsonIsDecodedFromSnakeCaseByDefault(_ fromSnakeCase: Bool, _ body: String) async throws {
         let server = try LoopbackServer { _, _ in .ok(body, type: "application/json") }
         defer { server.stop() }
         let request = UserRequest(decodesSnakeCase: fromSnakeCase)
         #expect(try await request.schedule(with: TestService(server)).value == User(firstName: "Ada"))
     }
 
-    @Test func whatUserCodeThrowsIsTheCauseOfUnknown() async throws {
+    @Test func userErrorIsTheCauseOfUnknown() async throws {
         let server = try LoopbackServer { _, _ in .ok("no JSON") }
         defer { server.stop() }
         var service = TestService(server)
@@ -196,14 +196,14 @@ struct ServiceRequestTests {
         #expect(await serviceError { try await TestRequest().schedule(with: service).value }?.name == "decodingFailed")
     }
 
-    @Test func aValueThatIsNotEncodedFailsTheRequest() async throws {
+    @Test func encodingFailureFailsTheRequest() async throws {
         let server = try LoopbackServer { _, _ in .ok("") }
         defer { server.stop() }
         let request = TestRequest(method: .post, body: HTTPData.JSON(Double.infinity))
         #expect(await serviceError { try await request.schedule(with: TestService(server)).value }?.name == "encodingFailed")
     }
 
-    @Test func theTimeoutEndsAnAttempt() async throws {
+    @Test func timeoutEndsAnAttempt() async throws {
         let gate = Gate()
         let server = try LoopbackServer { _, connection in
             connection.wait(until: gate)
@@ -219,13 +219,13 @@ struct ServiceRequestTests {
         #expect(error?.name == "timeout")
     }
 
-    @Test func aRequestInTimeIsNotEnded() async throws {
+    @Test func timeoutDoesNotEndAFasterRequest() async throws {
         let server = try LoopbackServer { _, _ in .ok("in time") }
         defer { server.stop() }
         #expect(try await TestRequest(timeout: .seconds(30)).schedule(with: TestService(server)).value == "in time")
     }
 
-    // MARK: Types without a type
+    // MARK: Type-erased requests
 
     @Test func anyRequestNeedsNoService() async throws {
         let server = try LoopbackServer { request, _ in .ok("\(request.method) \(request.target)") }

@@ -6,7 +6,7 @@ import Testing
 
 @testable import CurlewServices
 
-/// One network request, however many want its response.
+/// One network request, shared by all consumers of its response.
 @Suite(.timeLimit(.minutes(1)))
 struct ServiceResponseTests {
     private let gate = Gate()
@@ -28,7 +28,7 @@ struct ServiceResponseTests {
         server.stop()
     }
 
-    @Test func nothingIsBuiltBeforeSomebodyWantsIt() async throws {
+    @Test func nothingIsBuiltBeforeTheFirstConsumer() async throws {
         defer { end() }
         let built = Lock(0)
         let response = TestRequest(change: { request in
@@ -40,7 +40,7 @@ struct ServiceResponseTests {
         #expect(built.value == 1)
     }
 
-    @Test func allWhoWantItShareOneRequest() async throws {
+    @Test func consumersShareOneRequest() async throws {
         defer { end() }
         let response = TestRequest(routes: "held").schedule(with: service)
         async let first = response.value
@@ -53,7 +53,7 @@ struct ServiceResponseTests {
         #expect(server.requestCount == 1)
     }
 
-    @Test func whoComesLaterGetsTheValue() async throws {
+    @Test func laterConsumersReceiveTheValue() async throws {
         defer { end() }
         let response = TestRequest().schedule(with: service)
         _ = try await response.value
@@ -73,20 +73,20 @@ struct ServiceResponseTests {
         #expect(received == ["value"] && server.requestCount == 1)
     }
 
-    @Test func whoComesLaterGetsTheFailure() async throws {
+    @Test func laterConsumersReceiveTheFailure() async throws {
         defer { end() }
         let response = TestRequest(routes: "missing").schedule(with: service)
         for _ in 1...2 { #expect(await serviceError { try await response.value }?.name == "requestFailed") }
-        if case .success = await response.result { Issue.record("A 404 is a success") }
+        if case .success = await response.result { Issue.record("Status 404 was accepted") }
         #expect(server.requestCount == 1)
     }
 
-    @Test func theHeaderAloneSendsTheRequest() async throws {
+    @Test func headerAloneSendsTheRequest() async throws {
         defer { end() }
         #expect(try await TestRequest().schedule(with: service).header["X-Name"] == "curlew")
     }
 
-    @Test func aSequenceOfTheValueHasOne() async throws {
+    @Test func valuesHaveOneElement() async throws {
         defer { end() }
         let response = TestRequest().schedule(with: service)
         var values: [String] = []
@@ -114,11 +114,11 @@ struct ServiceResponseTests {
 
     // MARK: Cancellation
 
-    @Test func whenAllHaveGoneTheRequestIsCancelled() async throws {
+    @Test func removingTheLastConsumerCancelsTheRequest() async throws {
         defer { end() }
         let response = TestRequest(routes: "held").schedule(with: service)
         let tasks = (1...2).map { _ in Task { await serviceError { try await response.value } } }
-        let subscription = response.sink { _ in Issue.record("A closure of a cancelled interest was called") }
+        let subscription = response.sink { _ in Issue.record("A closure was called after cancelling") }
         #expect(await gate.arrivals())
         tasks[0].cancel()
         #expect(await tasks[0].value?.name == "cancelled")
@@ -131,7 +131,7 @@ struct ServiceResponseTests {
         #expect(server.requestCount == 0 || server.requestCount == 1)
     }
 
-    @Test func whileOneWaitsTheRequestGoesOn() async throws {
+    @Test func requestContinuesForTheRemainingConsumer() async throws {
         defer { end() }
         let response = TestRequest(routes: "held").schedule(with: service)
         let leaving = Task { try await response.value }
@@ -143,7 +143,7 @@ struct ServiceResponseTests {
         #expect(try await staying.value == "value")
     }
 
-    @Test func aTaskThatWasCancelledBeforeSendsNothing() async throws {
+    @Test func cancelledTaskSendsNothing() async throws {
         defer { end() }
         let response = TestRequest().schedule(with: service)
         let task = Task {
@@ -155,17 +155,17 @@ struct ServiceResponseTests {
         #expect(try await response.value == "value")
     }
 
-    @Test func lettingGoOfASubscriptionEndsIt() async throws {
+    @Test func releasingASubscriptionCancelsIt() async throws {
         defer { end() }
         let response = TestRequest(routes: "held").schedule(with: service)
-        var subscription: ServiceSubscription? = response.sink { _ in Issue.record("A closure was called after its end") }
+        var subscription: ServiceSubscription? = response.sink { _ in Issue.record("A closure was called after releasing") }
         #expect(await gate.arrivals())
         #expect(subscription != nil)
         subscription = nil
         #expect(await server.waitForConnectionsToClose())
     }
 
-    @Test func nobodyIsKeptAfterTheEnd() async throws {
+    @Test func nothingIsRetainedAfterCompletion() async throws {
         defer { end() }
         weak var outcome: AnyObject?
         do {
@@ -173,7 +173,7 @@ struct ServiceResponseTests {
             outcome = response.outcome
             _ = try await response.value
         }
-        // The task that ran the request lets go of it a moment after the value is there.
+        // The task that ran the request releases it shortly after delivering the value.
         #expect(await eventually { outcome == nil })
     }
 
@@ -196,7 +196,7 @@ struct ServiceResponseTests {
     }
 
     @Test(arguments: [RequestPriority.utility, .default, .userInitiated])
-    func thePriorityIsThatOfTheTask(_ priority: RequestPriority) async {
+    func priorityIsThatOfTheTask(_ priority: RequestPriority) async {
         let outcome = SharedOutcome(priority: { priority.taskPriority }) { Task.currentPriority }
         let seen = await withTrackedContinuation { continuation in _ = outcome.add { continuation.resume(returning: $0) } }
         #expect(seen == priority.taskPriority)

@@ -24,20 +24,20 @@ struct ServiceRetrierTests {
         return service
     }
 
-    @Test func withoutARetrierNothingIsTriedAgain() async throws {
+    @Test func nothingIsRetriedWithoutARetrier() async throws {
         defer { server.stop() }
         #expect(await serviceError { try await TestRequest().schedule(with: TestService(server)).value }?.name == "requestFailed")
         #expect(server.requestCount == 1)
     }
 
-    @Test func aRetryIsSentAtOnce() async throws {
+    @Test func retryIsSentImmediately() async throws {
         defer { server.stop() }
         let service = service(TestRetrier.factory { _ in true })
         #expect(try await TestRequest().schedule(with: service).value == "2 ")
     }
 
     @Test(arguments: [(false, 2, 1), (true, 5, 5)])
-    func oneRetryUnlessTheRetrierWantsMore(_ allowsMultiple: Bool, _ requests: Int, _ asked: Int) async throws {
+    func retryIsSingleUnlessTheRetrierAllowsMore(_ allowsMultiple: Bool, _ requests: Int, _ asked: Int) async throws {
         defer { server.stop() }
         let count = Lock(0)
         let service = service(TestRetrier.factory(allowsMultipleRetries: allowsMultiple) { _ in count.next() < 5 })
@@ -45,7 +45,7 @@ struct ServiceRetrierTests {
         #expect(server.requestCount == requests && count.value == asked)
     }
 
-    @Test func whatDecodeThrowsReachesTheRetrier() async throws {
+    @Test func decodingErrorReachesTheRetrier() async throws {
         defer { server.stop() }
         let seen = Lock<[String]>([])
         let decoded = Lock(0)
@@ -62,7 +62,7 @@ struct ServiceRetrierTests {
         #expect(seen.withLock { $0 } == ["requestFailed", "unknown"])
     }
 
-    @Test func headersAreEvaluatedAnewForARetry() async throws {
+    @Test func headersAreEvaluatedForEachAttempt() async throws {
         defer { server.stop() }
         let token = Lock("old")
         var service = service(
@@ -75,7 +75,7 @@ struct ServiceRetrierTests {
         #expect(server.requests.map { $0.header("Authorization") } == ["Bearer old", "Bearer new"])
     }
 
-    @Test func anAsyncHeaderThatFailsReachesTheRetrier() async throws {
+    @Test func asyncHeaderErrorReachesTheRetrier() async throws {
         defer { server.stop() }
         let attempts = Lock(0)
         var service = service(TestRetrier.factory { _ in true })
@@ -87,7 +87,7 @@ struct ServiceRetrierTests {
         #expect(attempts.value == 2)
     }
 
-    @Test func retriersAreMadeOnceARequestAndOnlyOnFailure() async throws {
+    @Test func retrierIsMadeOncePerRequestAndOnlyOnFailure() async throws {
         defer { server.stop() }
         let made = Lock(0)
         let service = service(
@@ -101,7 +101,7 @@ struct ServiceRetrierTests {
         #expect(made.value == 1)
     }
 
-    @Test func cancellingEndsARetriersPause() async throws {
+    @Test func cancellingEndsARetriersDelay() async throws {
         defer { server.stop() }
         let gate = Gate()
         defer { gate.open() }
@@ -119,19 +119,19 @@ struct ServiceRetrierTests {
         #expect(server.requestCount == 1)
     }
 
-    // MARK: Back-off
+    // MARK: Backoff
 
-    @Test func backOffDoublesItsPauses() async throws {
+    @Test func backoffDoublesItsDelays() async throws {
         defer { server.stop() }
-        let clock = NotingClock()
+        let clock = RecordingClock()
         let service = service(BackoffServiceRetrier.factory(clock: clock))
         #expect(try await TestRequest(routes: "busy").schedule(with: service).value == "served")
         #expect(clock.waits.withLock { $0 } == [.seconds(1), .seconds(2), .seconds(4)])
     }
 
-    @Test func backOffEndsWhereAPauseWouldBeTooLong() async throws {
+    @Test func backoffEndsAtTheMaximumDelay() async throws {
         defer { server.stop() }
-        let clock = NotingClock()
+        let clock = RecordingClock()
         let service = service(BackoffServiceRetrier.factory(maxBackoff: .seconds(8), clock: clock) { _, _ in true })
         #expect(await serviceError { try await TestRequest(routes: "always").schedule(with: service).value }?.name == "requestFailed")
         #expect(clock.waits.withLock { $0 } == [.seconds(1), .seconds(2), .seconds(4)])
@@ -142,14 +142,14 @@ struct ServiceRetrierTests {
         (.requestFailed(statusCode: 429, response: Data()), true), (.requestFailed(statusCode: 500, response: Data()), false),
         (.invalidURL, false), (.decodingFailed, false), (.unknownHost, false), (.cancelled, false),
     ])
-    func backOffIsForWhatMayPass(_ error: ServiceError, _ expected: Bool) async {
+    func backoffRetriesTransientErrorsOnly(_ error: ServiceError, _ expected: Bool) async {
         #expect(BackoffServiceRetrier.isWorthARetry(error) == expected)
-        let retrier = BackoffServiceRetrier.factory(clock: NotingClock()).create(for: TestRequest())
+        let retrier = BackoffServiceRetrier.factory(clock: RecordingClock()).create(for: TestRequest())
         #expect(await retrier.retry(TestRequest(), failingWith: error) == expected)
     }
 
-    @Test func jitterShortensAPause() async {
-        let clock = NotingClock()
+    @Test func jitterShortensADelay() async {
+        let clock = RecordingClock()
         let retrier = BackoffServiceRetrier.factory(strategy: .jittered(), clock: clock).create(for: TestRequest())
         for _ in 1...3 { _ = await retrier.retry(TestRequest(), failingWith: .timeout) }
         let waits = clock.waits.withLock { $0 }

@@ -34,13 +34,13 @@ struct ServiceSessionsTests {
         #expect(ServiceSessions.manager(for: nil) === SessionManager.default)
     }
 
-    @Test func whateverDiffersTellsConfigurationsApart() {
+    @Test func everyDifferenceDistinguishesConfigurations() {
         let keys = ([Self.configuration()] + Self.others).map { ConfigurationKey($0) }
         #expect(Set(keys).count == keys.count)
         for other in Self.others { #expect(ConfigurationKey(other) == ConfigurationKey(other)) }
     }
 
-    @Test func aServiceTakesTheSessionOfItsConfiguration() async throws {
+    @Test func serviceUsesTheSessionOfItsConfiguration() async throws {
         let server = try LoopbackServer { request, _ in .ok(request.header("X-Session") ?? "") }
         defer { server.stop() }
         let service = AnyHTTPService(

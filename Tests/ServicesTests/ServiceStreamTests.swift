@@ -7,7 +7,7 @@ import Testing
 
 @testable import CurlewServices
 
-/// Streams: WebSockets of a service.
+/// Streams: a service's WebSockets.
 @Suite(.timeLimit(.minutes(1)))
 struct ServiceStreamTests {
     private struct TextStream: ServiceStreamRequest {
@@ -65,7 +65,7 @@ struct ServiceStreamTests {
 
     // MARK: The handshake
 
-    @Test func aStreamGoesWhereRequestAndServiceSay() async throws {
+    @Test func streamCombinesRequestAndService() async throws {
         let server = try Self.makeServer(fields: { _ in ["Sec-WebSocket-Protocol: chat"] })
         defer { server.stop() }
         var service = TestService(server)
@@ -90,7 +90,7 @@ struct ServiceStreamTests {
         #expect(await serviceError { for try await _ in AnyServiceStreamRequest().schedule().results {} }?.name == "invalidURL")
     }
 
-    @Test func aStreamIsOpenedWhenSomebodyWantsIt() async throws {
+    @Test func streamIsOpenedOnFirstUse() async throws {
         let server = try Self.makeServer()
         defer { server.stop() }
         let stream = TextStream().schedule(with: TestService(server))
@@ -104,7 +104,7 @@ struct ServiceStreamTests {
     }
 
     @Test(arguments: [(401, "requestFailed"), (200, "requestFailed")])
-    func aRefusalHasItsStatus(_ status: Int, _ expected: String) async throws {
+    func refusalReportsItsStatus(_ status: Int, _ expected: String) async throws {
         let server = try Self.makeServer(answer: { _ in "HTTP/1.1 \(status) No\r\nContent-Length: 2\r\n\r\nno" })
         defer { server.stop() }
         let stream = TextStream().schedule(with: TestService(server))
@@ -114,7 +114,7 @@ struct ServiceStreamTests {
         guard case .requestFailed(status, Data("no".utf8)) = error else { Issue.record("\(String(describing: error))"); return }
     }
 
-    @Test func theTimeoutIsThatOfTheHandshake() async throws {
+    @Test func timeoutLimitsTheHandshake() async throws {
         let server = try LoopbackServer { _, connection in
             connection.waitUntilClosed()
             return nil
@@ -126,7 +126,7 @@ struct ServiceStreamTests {
 
     // MARK: Messages
 
-    @Test func textsAndBytesGoBothWays() async throws {
+    @Test func textAndBinaryMessagesAreSentBothWays() async throws {
         let server = try Self.makeServer()
         defer { server.stop() }
         let service = TestService(server)
@@ -148,19 +148,19 @@ struct ServiceStreamTests {
         #expect(try await nothing.next() != nil)
     }
 
-    @Test func bytesThatAreNoTextAreNotDecoded() throws {
+    @Test func bytesThatAreNotUTF8FailDecoding() throws {
         #expect(try TextStream().decode(.binary(Data("ä".utf8))) == "ä")
         #expect(throws: ServiceError.self) { try TextStream().decode(.binary(Data([0xFF]))) }
     }
 
     @Test(arguments: [(true, #"{"first_name":"Ada"}"#), (false, #"{"firstName":"Ada"}"#)])
-    func jsonIsInSnakeCaseUnlessTold(_ isSnakeCase: Bool, _ text: String) throws {
+    func jsonIsInSnakeCaseByDefault(_ isSnakeCase: Bool, _ text: String) throws {
         let request = PostStream(encodesSnakeCase: isSnakeCase, decodesSnakeCase: isSnakeCase)
         #expect(try request.encode(Post(firstName: "Ada")) == .text(text))
         #expect(try request.decode(.text(text)) == Post(firstName: "Ada"))
     }
 
-    @Test func aMessageThatIsNotDecodedIsAFailureInItsPlace() async throws {
+    @Test func undecodableMessageYieldsAFailure() async throws {
         let server = try Self.makeServer()
         defer { server.stop() }
         let stream = RefusingStream().schedule(with: TestService(server))
@@ -175,7 +175,7 @@ struct ServiceStreamTests {
         #expect(try await results.next()?.get() == "b")
     }
 
-    @Test func aMessageThatIsNotEncodedIsNotSent() async throws {
+    @Test func unencodableMessageIsNotSent() async throws {
         let server = try Self.makeServer()
         defer { server.stop() }
         let stream = RefusingStream().schedule(with: TestService(server))
@@ -187,7 +187,7 @@ struct ServiceStreamTests {
 
     // MARK: Readers
 
-    @Test func allWhoReadGetTheSameResultsFromThenOn() async throws {
+    @Test func readersReceiveTheSameResults() async throws {
         let server = try Self.makeServer()
         defer { server.stop() }
         let stream = TextStream().schedule(with: TestService(server))
@@ -218,21 +218,21 @@ struct ServiceStreamTests {
         #expect(values == (1...100).map(String.init) && end?.name == "closedStream")
     }
 
-    @Test func theSlowestReaderSetsThePace() {
+    @Test func slowestReaderAppliesBackpressure() {
         var inbox = StreamInbox<Int, ServiceError>()
-        #expect(!inbox.wantsMore)
-        let (fast, slow) = (inbox.enter(), inbox.enter())
+        #expect(!inbox.hasDemand)
+        let (fast, slow) = (inbox.addReader(), inbox.addReader())
         for number in 1...StreamInbox<Int, ServiceError>.limit {
-            #expect(inbox.wantsMore)
+            #expect(inbox.hasDemand)
             inbox.receive(number)
             _ = inbox.take(fast)
         }
-        #expect(!inbox.wantsMore)
+        #expect(!inbox.hasDemand)
         _ = inbox.take(slow)
-        #expect(inbox.wantsMore)
-        inbox.leave(slow)
-        inbox.leave(fast)
-        #expect(!inbox.wantsMore)
+        #expect(inbox.hasDemand)
+        inbox.removeReader(slow)
+        inbox.removeReader(fast)
+        #expect(!inbox.hasDemand)
     }
 
     @Test func closuresAreCalledOnTheirQueueInOrder() async throws {
@@ -272,10 +272,10 @@ struct ServiceStreamTests {
         #expect(try await results.next()?.get() == "a")
     }
 
-    // MARK: The end
+    // MARK: Completion
 
     @Test(arguments: [1000, 1001, 4001, 1006])
-    func aStreamFailsWithTheCodeOfItsEnd(_ code: Int) async throws {
+    func streamFailsWithItsCloseCode(_ code: Int) async throws {
         let server = try Self.makeServer { peer in
             guard code != 1006 else { return }
             try peer.sendClose(UInt16(code))
@@ -292,12 +292,12 @@ struct ServiceStreamTests {
         }
         #expect(try await results.next() == nil)
         guard case .closedStream(code) = await serviceError({ for try await _ in stream.results {} }) else {
-            Issue.record("A later reader got another end"); return
+            Issue.record("A later reader received another error"); return
         }
         #expect(await serviceError { try await stream.send("a") }?.name == "closedStream")
     }
 
-    @Test func aServiceMapsTheEndToItsOwn() async throws {
+    @Test func serviceMapsTheClosingError() async throws {
         struct MappedService: HTTPService {
             struct Failure: Error, Equatable { let text: String }
             let apiURL: any URLConvertible
@@ -312,7 +312,7 @@ struct ServiceStreamTests {
         await #expect(throws: MappedService.Failure(text: "encodingFailed")) { try await stream.send("no") }
     }
 
-    @Test func lettingGoClosesTheConnectionWithGoingAway() async throws {
+    @Test func releasingTheStreamClosesWithGoingAway() async throws {
         let (codes, continuation) = AsyncStream<Data>.makeStream()
         let server = try Self.makeServer { peer in
             while let frame = try peer.receive() {
@@ -327,24 +327,24 @@ struct ServiceStreamTests {
             let stream = TextStream().schedule(with: service)
             try await stream.socket.open()
         }
-        // The manager's end were an end without a word.
+        // Releasing the manager as well would end the connection without a close frame.
         #expect(await codes.first { _ in true } == Data([0x03, 0xE9]))
         withExtendedLifetime(service) {}
     }
 
-    @Test func aStreamCanBeClosed() async throws {
+    @Test func streamCanBeClosed() async throws {
         let server = try Self.makeServer()
         defer { server.stop() }
         let stream = TextStream().schedule(with: TestService(server))
         try await stream.socket.open()
         #expect(try await stream.close(code: WebSocketCloseCode(rawValue: 4002)).code.rawValue == 4002)
         guard case .closedStream(4002) = await serviceError({ for try await _ in stream.results {} }) else {
-            Issue.record("another end"); return
+            Issue.record("The stream ended with another error"); return
         }
     }
 
-    /// Notes how streams fail.
-    private final class NotingHook: ServiceHook {
+    /// Records the failures of streams.
+    private final class RecordingHook: ServiceHook {
         let failures = AsyncStream<String>.makeStream()
 
         func onFailure<Request: NetworkServiceRequest>(_ request: Request, _ urlRequest: URLRequest?, error: ServiceError) async {
@@ -352,10 +352,10 @@ struct ServiceStreamTests {
         }
     }
 
-    @Test func theHookIsToldOfAFailureBeItThatNobodyReads() async throws {
+    @Test func hookObservesAFailureWithoutReaders() async throws {
         let server = try Self.makeServer { try $0.sendClose(4000) }
         defer { server.stop() }
-        let hook = NotingHook()
+        let hook = RecordingHook()
         var service = TestService(server)
         service.hook = hook
         let stream = TextStream(routes: "x").schedule(with: service)
@@ -365,7 +365,7 @@ struct ServiceStreamTests {
 
     // MARK: Reconnection
 
-    @Test func aLostConnectionIsMadeAgainWithAFreshHeader() async throws {
+    @Test func reconnectionEvaluatesTheHeaderAgain() async throws {
         let server = try Self.makeServer { peer in
             guard peer.number > 1 else { return try peer.sendClose(1012) }
             try peer.echo()
@@ -386,7 +386,7 @@ struct ServiceStreamTests {
         #expect(server.requests.map { $0.header("Authorization") } == ["Bearer 1", "Bearer 2"])
     }
 
-    @Test func anAsyncHeaderThatFailsIsTheEnd() async throws {
+    @Test func asyncHeaderErrorEndsTheStream() async throws {
         let server = try Self.makeServer()
         defer { server.stop() }
         var service = TestService(server)

@@ -25,12 +25,12 @@ struct ServiceURLTests {
         Case(base: "https://h/p?page=1&x=2", query: ["page": 2], expected: "https://h/p?x=2&page=2"),
         Case(base: "https://h", query: ["q": "ä&b=c d", "t": true], expected: "https://h?q=%C3%A4%26b%3Dc%20d&t=true"),
     ])
-    func partsBecomeAURL(_ row: Case) throws {
+    func partsFormAURL(_ row: Case) throws {
         let url = try ServiceURL.make(row.base, isSecure: row.isSecure, routes: row.routes, query: row.query)
         #expect(url.absoluteString == row.expected)
     }
 
-    @Test func streamsHaveSchemesOfTheirOwn() throws {
+    @Test func streamsHaveTheirOwnSchemes() throws {
         let schemes = (plain: "ws", secure: "wss")
         let urls = try [true, false].map {
             try ServiceURL.make("http://h/chat", isSecure: $0, schemes: schemes, routes: [], query: [:]).absoluteString
@@ -42,7 +42,7 @@ struct ServiceURLTests {
         arguments: [
             ("", []), ("a b", []), ("ftp://h", []), ("https://", []), ("h", ["..", "admin"]), ("h", "a/./b"),
         ] as [(String, HTTPRoute)])
-    func whatGivesNoURLIsRefused(_ base: String, _ routes: HTTPRoute) {
+    func invalidPartsAreRejected(_ base: String, _ routes: HTTPRoute) {
         let error = #expect(throws: ServiceError.self) { try ServiceURL.make(base, isSecure: nil, routes: routes, query: [:]) }
         #expect(error?.name == "invalidURL")
     }
@@ -58,12 +58,12 @@ struct HTTPQueryTests {
             (HTTPQuery(["b": 1, "a": 2]), "a=2&b=1"),
             (["flag": Optional(true) as Any], "flag=true"),
         ] as [(HTTPQuery, String)])
-    func itemsKeepTheirOrderAndTheRightOneWins(_ query: HTTPQuery, _ expected: String) {
+    func itemsKeepTheirOrderAndRightReplacesLeft(_ query: HTTPQuery, _ expected: String) {
         #expect(query.description == expected)
     }
 
     @Test(arguments: [("curlew", "page=1&q=curlew&sort=name&tag=a&tag=b"), (nil, "page=1&all=1&tag=a&tag=b")] as [(String?, String)])
-    func aBuilderListsTheItems(_ term: String?, _ expected: String) {
+    func builderCombinesItems(_ term: String?, _ expected: String) {
         let query = HTTPQuery {
             ["page": 1]
             if let term {
@@ -81,7 +81,7 @@ struct HTTPQueryTests {
 
 @Suite(.timeLimit(.minutes(1)))
 struct ServiceHeaderTests {
-    @Test func namesCompareWithoutRegardToCaseAndTheRightOneWins() {
+    @Test func namesIgnoreCaseAndRightReplacesLeft() {
         let sum: HTTPHeaders = ["accept": "a", "X-Api-Key": "1"] + [.accept("b"), .contentType(.json)]
         #expect(Array(sum) == [.apiKey("1"), .accept("b"), HTTPHeader(name: "Content-Type", value: "application/json")])
     }
@@ -97,7 +97,7 @@ struct ServiceHeaderTests {
             ("t", ["Accept-Language: de", "Authorization: Bearer t", "X-Number: 1", "X-Number: 2"]),
             (nil, ["Accept-Language: de", "X-Guest: 1", "X-Number: 1", "X-Number: 2"]),
         ] as [(String?, [String])])
-    func aBuilderListsTheFields(_ token: String?, _ expected: [String]) {
+    func builderCombinesFields(_ token: String?, _ expected: [String]) {
         #expect(header(token).map { "\($0.name): \($0.value)" } == expected)
     }
 }

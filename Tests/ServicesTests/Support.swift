@@ -5,10 +5,10 @@ import CurlewTestSupport
 import Dispatch
 import Testing
 
-/// One manager for all tests with requests.
+/// One manager shared by all tests that send requests.
 let sharedManager = makeManager()
 
-/// A manager on loopback, without a proxy, its callbacks on a queue of their own.
+/// Makes a manager for loopback servers: without a proxy, and with its own callback queue.
 func makeManager() -> SessionManager {
     var configuration = SessionConfiguration()
     configuration.callbackQueue = DispatchQueue(label: "services.callbacks")
@@ -31,14 +31,14 @@ struct TestService: HTTPService {
         apiURL = server.url("")
     }
 
-    /// With a manager of its own: when that goes, no connection is left.
+    /// With its own manager: when that is released, no connection remains.
     init(_ server: WebSocketServer) {
         apiURL = server.url("")
         sessionManager = makeManager()
     }
 }
 
-/// A request with a text for its result, whose parts a test sets.
+/// A request with a text result, whose parts the test sets.
 struct TestRequest: ServiceRequest {
     var method = HTTPMethod.get
     var routes: HTTPRoute = []
@@ -55,14 +55,14 @@ struct TestRequest: ServiceRequest {
     func decode(_ data: Data) throws -> String { try make(data) }
 }
 
-/// A retrier that does what a closure says, and counts how often it is asked.
+/// A retrier whose decisions a closure makes.
 struct TestRetrier: ServiceRetrier {
     var allowsMultipleRetries = false
     let body: @Sendable (ServiceError) async -> Bool
 
     func retry<Request: ServiceRequest>(_ request: Request, failingWith error: ServiceError) async -> Bool { await body(error) }
 
-    /// A factory of retriers with one closure.
+    /// Returns a factory of retriers that share one closure.
     static func factory(
         allowsMultipleRetries: Bool = false, _ body: @escaping @Sendable (ServiceError) async -> Bool
     ) -> any ServiceRetrierFactory {
@@ -70,11 +70,11 @@ struct TestRetrier: ServiceRetrier {
     }
 }
 
-/// An error of the user's.
+/// An error thrown by the user's code.
 struct UserError: Error, Equatable {}
 
-/// A clock on which no time passes: it notes for how long it was to wait.
-final class NotingClock: Clock {
+/// A clock on which no time passes; it records the requested sleeps.
+final class RecordingClock: Clock {
     typealias Instant = ContinuousClock.Instant
 
     let waits = Lock<[Duration]>([])
@@ -90,7 +90,7 @@ final class NotingClock: Clock {
 }
 
 extension Lock where State == Int {
-    /// Counts, and gives the new number.
+    /// Increments the count and returns it.
     func next() -> Int {
         withLock { number in
             number += 1
@@ -101,7 +101,7 @@ extension Lock where State == Int {
     var value: Int { withLock { $0 } }
 }
 
-/// Waits until something holds that others are about to bring about; `false` when it did not within half a minute.
+/// Waits for a condition that concurrent work will meet; returns `false` if it is not met within 30 seconds.
 func eventually(_ condition: () -> Bool) async -> Bool {
     let start = ContinuousClock.now
     while !condition() {
@@ -111,7 +111,7 @@ func eventually(_ condition: () -> Bool) async -> Bool {
     return true
 }
 
-/// The service error that something throws.
+/// Returns the service error that the closure throws.
 func serviceError<Value>(_ body: () async throws -> Value) async -> ServiceError? {
     do {
         _ = try await body()
@@ -122,7 +122,7 @@ func serviceError<Value>(_ body: () async throws -> Value) async -> ServiceError
 }
 
 extension ServiceError {
-    /// The case's name.
+    /// The name of the case.
     var name: String {
         switch self {
         case .decodingFailed: "decodingFailed"
@@ -134,7 +134,7 @@ extension ServiceError {
         case .requestInProgress: "requestInProgress"
         case .requestFinished: "requestFinished"
         case .cancelled: "cancelled"
-        // Of a case with values, reflection knows the name.
+        // For a case with associated values, reflection gives its name.
         default: Mirror(reflecting: self).children.first?.label ?? ""
         }
     }

@@ -4,7 +4,7 @@ import Testing
 
 @Suite(.timeLimit(.minutes(1)))
 struct WebLinkTests {
-    /// What the links of a field look like: target, then the parameters.
+    /// Returns the links of a field as text: the target, then the parameters.
     private func parsed(_ field: String) -> [String] {
         WebLink.parse([field]).map { link in
             ([link.target] + link.parameters.map { "\($0.name)=\($0.value)" }).joined(separator: "|")
@@ -27,30 +27,30 @@ struct WebLinkTests {
             #"<http://example.org/>; rel="start http://example.net/relation/other""#,
             ["http://example.org/|rel=start http://example.net/relation/other"]
         ),
-        // Without quotation marks, and with white space where it may stand.
+        // Without quotation marks, and with white space where it is allowed.
         ("<a>;rel=next", ["a|rel=next"]),
         ("  <a>\t; REL = next ,, <b> ; x", ["a|rel=next", "b|x="]),
-        // Commas and semicolons inside.
+        // Commas and semicolons inside quotation marks.
         (#"<a?x=1,2;3>; title="one, \"two\"; <three>"; rel=next, <b>"#, [#"a?x=1,2;3|title=one, "two"; <three>|rel=next"#, "b"]),
         (#"<>; rel=self"#, ["|rel=self"]),
-        // What can't be read ends the field.
+        // A syntax error ends the field.
         ("", []), ("next", []), ("<a>; rel=next, b; rel=prev, <c>", ["a|rel=next"]), ("<a", []),
         (#"<a>; title="open, <b>"#, ["a|title=open, <b>"]), ("<a>;;rel=x", ["a|rel=x"]),
-        // A combining accent is no part of the separator before it.
+        // A combining accent does not hide the separator before it.
         ("<a>; t=\"\u{301}x\"; rel=\u{301}y, <b>;\u{301}=z", ["a|t=\u{301}x|rel=\u{301}y", "b|\u{301}=z"]),
         ("<a>; t*=UTF-8'de'%zz", ["a|t*=UTF-8'de'%zz"]), ("<a>; t*=ISO-8859-1''%E4", ["a|t*=ISO-8859-1''%E4"]),
     ])
-    func linksAreRead(_ field: String, _ expected: [String]) {
+    func linksAreParsed(_ field: String, _ expected: [String]) {
         #expect(parsed(field) == expected)
     }
 
-    @Test func relationsAreTheFirstOnesInSmallLetters() {
+    @Test func relationsAreThoseOfTheFirstRelInLowercase() {
         let link = WebLink.parse([#"<a>; rel="Next LAST"; rel=prev"#]).first
         #expect(link?.relations == ["next", "last"])
         #expect(link?.hasRelation("NEXT") == true && link?.hasRelation("prev") == false)
     }
 
-    @Test func linksOfAllFieldsCount() {
+    @Test func linksOfAllFieldsAreIncluded() {
         let header: HTTPHeaders = ["link": "<a>; rel=prev", "Link": "<b>; rel=next, <c>"]
         #expect(header.links.map(\.target) == ["a", "b", "c"])
     }
@@ -59,7 +59,7 @@ struct WebLinkTests {
         ("?page=2", "https://h/x/y?page=2"), ("/z", "https://h/z"), ("//g/", "https://g/"), ("http://i/", "http://i/"),
         ("//eve:pw@g/", "https://g/"), ("https://eve@h/z", "https://h/z"), ("http://@i/", "http://i/"), ("/a@b", "https://h/a@b"),
     ])
-    func targetsAreRelativeToTheirResponse(_ target: String, _ expected: String) throws {
+    func targetsResolveAgainstTheResponseURL(_ target: String, _ expected: String) throws {
         let base = try "https://h/x/y?page=1".asURL()
         #expect(WebLink.parse(["<\(target)>"]).first?.url(relativeTo: base)?.absoluteString == expected)
     }

@@ -1,25 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// The body of a request. ``HTTPData`` has the usual ones.
+/// The body of a request. ``HTTPData`` has the common ones.
 public protocol HTTPBody: Sendable, CustomStringConvertible {
-    /// Writes the body into a request: its bytes, and a `Content-Type` if it has one. The length need not be said.
+    /// Adds the body to a request: its bytes, and a `Content-Type` if it has one. `Content-Length` need not be set.
     ///
-    /// Called for each attempt, after the header fields were set. What it throws, other than a ``ServiceError``, is the cause of
-    /// ``ServiceError/encodingFailed(_:)``.
+    /// Called for each attempt, after the header fields are set. An error that it throws, other than a ``ServiceError``, becomes the cause
+    /// of ``ServiceError/encodingFailed(_:)``.
     func add(to request: inout URLRequest) throws
 
-    /// The file that is the body, which is read while it is sent; `nil`, the default, where the bytes are in the request.
+    /// The file that is sent as the body, streamed from disk; `nil`, the default, if the bytes are in the request.
     var fileURL: URL? { get }
 }
 
 extension HTTPBody {
-    /// No file.
+    /// `nil`: no file.
     public var fileURL: URL? { nil }
 }
 
 /// The bodies that come with the library.
 public enum HTTPData {
-    /// No body. A POST or PUT says so with `Content-Length: 0`.
+    /// No body. POST and PUT requests then send `Content-Length: 0`.
     public struct Empty: HTTPBody {
         /// Makes an empty body.
         public init() {}
@@ -31,9 +31,9 @@ public enum HTTPData {
         public var description: String { "<empty>" }
     }
 
-    /// Bytes of any type.
+    /// Bytes of any media type.
     public struct Raw: HTTPBody {
-        /// The type, which goes out as `Content-Type`; `nil` for none.
+        /// The media type, sent as `Content-Type`; `nil` for none.
         public let mimeType: MIMEType?
         /// The bytes.
         public let data: Data
@@ -44,64 +44,64 @@ public enum HTTPData {
             self.data = data
         }
 
-        /// Puts the bytes into the request.
+        /// Sets the request's body, and its `Content-Type` if there is one.
         public func add(to request: inout URLRequest) throws {
             if let mimeType { request.setValue(mimeType.rawValue, forHTTPHeaderField: "Content-Type") }
             request.httpBody = data
         }
 
-        /// The type and the number of bytes.
+        /// The media type and the number of bytes.
         public var description: String { "<\(mimeType?.rawValue ?? "bytes"), \(data.count) bytes>" }
     }
 
-    /// A picture, or another file's content that is in memory.
+    /// An image, or any other file content held in memory.
     public struct Image: HTTPBody {
         private let raw: Raw
 
-        /// Makes a body of a picture's bytes, which are sent as they are.
+        /// Makes a body of an image's bytes, which are sent unchanged.
         public init(_ mimeType: MIMEType, _ data: Data) {
             raw = Raw(mimeType, data)
         }
 
-        /// Puts the picture into the request.
+        /// Sets the request's body and its `Content-Type`.
         public func add(to request: inout URLRequest) throws { try raw.add(to: &request) }
 
-        /// The type and the number of bytes.
+        /// The media type and the number of bytes.
         public var description: String { raw.description }
     }
 
-    /// A file, which is read while it is sent and never as a whole; it has to stay as it is until then.
+    /// A file, streamed from disk and never loaded whole; it must not change until it has been sent.
     public struct File: HTTPBody {
-        /// The type, which goes out as `Content-Type`.
+        /// The media type, sent as `Content-Type`.
         public let mimeType: MIMEType
         /// The file.
         public let fileURL: URL?
 
-        /// Makes a body of a file. One that can't be read fails the request.
+        /// Makes a body of a file. A file that can't be read fails the request.
         public init(_ mimeType: MIMEType, _ fileURL: URL) {
             self.mimeType = mimeType
             self.fileURL = fileURL
         }
 
-        /// Sets the request's type.
+        /// Sets the request's `Content-Type`.
         public func add(to request: inout URLRequest) throws {
             request.setValue(mimeType.rawValue, forHTTPHeaderField: "Content-Type")
         }
 
-        /// The type and the file's name.
+        /// The media type and the file's name.
         public var description: String { "<\(mimeType.rawValue), \(fileURL?.lastPathComponent ?? "no file")>" }
     }
 }
 
-/// The type of a body (RFC 9110, section 8.3.1). An open set: any text makes one.
+/// A media type (RFC 9110, section 8.3.1). An open set: any string makes one.
 public struct MIMEType: RawRepresentable, Hashable, Sendable, ExpressibleByStringLiteral {
-    /// The type as it stands in `Content-Type`.
+    /// The type as written in `Content-Type`.
     public let rawValue: String
 
-    /// Makes a type of a text, which is not checked: a request with an invalid one fails.
+    /// Makes a media type of a string, which is not checked: a request with an invalid one fails.
     public init(rawValue: String) { self.rawValue = rawValue }
 
-    /// Makes a type of a literal.
+    /// Makes a media type of a literal.
     public init(stringLiteral value: String) { rawValue = value }
 
     /// `application/json` (RFC 8259).
@@ -114,19 +114,19 @@ public struct MIMEType: RawRepresentable, Hashable, Sendable, ExpressibleByStrin
 
 // MARK: - Builder
 
-/// Chooses a body: the one of the branch that is taken, or none.
+/// Selects a body: that of the branch taken, or none.
 @resultBuilder
 public enum HTTPBodyBuilder {
-    /// A body.
+    /// Returns the body.
     public static func buildExpression(_ body: any HTTPBody) -> any HTTPBody { body }
-    /// No body.
+    /// Returns the empty body.
     public static func buildBlock() -> any HTTPBody { HTTPData.Empty() }
-    /// The body. There can be one only.
+    /// Returns the body. Only one is allowed.
     public static func buildBlock(_ body: any HTTPBody) -> any HTTPBody { body }
-    /// The body, or none.
+    /// Returns the body, or the empty one.
     public static func buildOptional(_ body: (any HTTPBody)?) -> any HTTPBody { body ?? HTTPData.Empty() }
-    /// The body of a branch.
+    /// Returns the body of the first branch.
     public static func buildEither(first body: any HTTPBody) -> any HTTPBody { body }
-    /// The body of a branch.
+    /// Returns the body of the second branch.
     public static func buildEither(second body: any HTTPBody) -> any HTTPBody { body }
 }

@@ -3,7 +3,7 @@ import CurlewCore
 import CurlewEncoding
 
 extension HTTPData {
-    /// A form of parts, `multipart/form-data` (RFC 7578).
+    /// A multipart form, `multipart/form-data` (RFC 7578).
     ///
     /// ```swift
     /// HTTPData.Multipart {
@@ -12,9 +12,9 @@ extension HTTPData {
     /// }
     /// ```
     ///
-    /// Put together anew for each attempt. A form over 10 MB is put together in a file of its own, and sent from there.
+    /// Encoded again for each attempt. A form of 10 MB or more is encoded into a temporary file and streamed from there.
     public struct Multipart: HTTPBody, ExpressibleByArrayLiteral {
-        /// The parts in their order.
+        /// The parts, in order.
         public let parts: [MultipartPart]
 
         /// Makes a form of parts.
@@ -22,7 +22,7 @@ extension HTTPData {
             self.parts = parts
         }
 
-        /// Makes a form of the parts that the closure lists.
+        /// Makes a form of the parts listed by the closure.
         public init(@MultipartBuilder _ build: () -> [MultipartPart]) {
             parts = build()
         }
@@ -32,7 +32,7 @@ extension HTTPData {
             parts = elements
         }
 
-        /// Puts the form into the request, with its type; one that is sent from a file is left out.
+        /// Sets the request's body and its `Content-Type`, unless the form is so large that it is sent from a file.
         public func add(to request: inout URLRequest) throws {
             let form = MultipartFormData()
             fill(form)
@@ -50,7 +50,7 @@ extension HTTPData {
     }
 }
 
-/// A part of a ``HTTPData/Multipart`` body.
+/// A part of an ``HTTPData/Multipart`` body.
 public struct MultipartPart: Sendable {
     private enum Content {
         case data(Data, fileName: String?, MIMEType?)
@@ -61,17 +61,17 @@ public struct MultipartPart: Sendable {
     public let name: String
     private let content: Content
 
-    /// A text field.
+    /// Makes a text field.
     public static func text(_ name: String, _ text: String) -> MultipartPart {
         MultipartPart(name: name, content: .data(Data(text.utf8), fileName: nil, nil))
     }
 
-    /// Bytes, as a file if they have a file name; without a type then `application/octet-stream`.
+    /// Makes a part of bytes: a file if it has a file name, of type `application/octet-stream` unless given.
     public static func data(_ name: String, _ data: Data, fileName: String? = nil, mimeType: MIMEType? = nil) -> MultipartPart {
         MultipartPart(name: name, content: .data(data, fileName: fileName, mimeType))
     }
 
-    /// A file, under its own name and with the type that follows from it, unless other ones are given. One that can't be read fails the
+    /// Makes a part of a file, with its own name and the type derived from it, unless others are given. A file that can't be read fails the
     /// request.
     public static func file(_ name: String, _ fileURL: URL, fileName: String? = nil, mimeType: MIMEType? = nil) -> MultipartPart {
         MultipartPart(name: name, content: .file(fileURL, fileName: fileName, mimeType))
@@ -91,19 +91,19 @@ public struct MultipartPart: Sendable {
     }
 }
 
-/// Lists the parts of a ``HTTPData/Multipart`` body, one a line.
+/// Lists the parts of an ``HTTPData/Multipart`` body, one per line.
 @resultBuilder
 public enum MultipartBuilder {
-    /// A part.
+    /// Returns the part.
     public static func buildExpression(_ part: MultipartPart) -> [MultipartPart] { [part] }
-    /// The parts in their order.
+    /// Returns the parts, in order.
     public static func buildBlock(_ parts: [MultipartPart]...) -> [MultipartPart] { parts.flatMap { $0 } }
-    /// The parts, or none.
+    /// Returns the parts, or none.
     public static func buildOptional(_ parts: [MultipartPart]?) -> [MultipartPart] { parts ?? [] }
-    /// The parts of a branch.
+    /// Returns the parts of the first branch.
     public static func buildEither(first parts: [MultipartPart]) -> [MultipartPart] { parts }
-    /// The parts of a branch.
+    /// Returns the parts of the second branch.
     public static func buildEither(second parts: [MultipartPart]) -> [MultipartPart] { parts }
-    /// The parts of a loop.
+    /// Returns the parts of all iterations.
     public static func buildArray(_ parts: [[MultipartPart]]) -> [MultipartPart] { parts.flatMap { $0 } }
 }

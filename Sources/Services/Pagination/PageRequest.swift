@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 import CurlewHTTP
 
-/// A request for a page: another request, with items for the query or another URL, and a decoding of its own. Made by paginators; hooks and
-/// retriers see it.
+/// A request for one page: the base request with other query items or another URL, and its own decoding. Paginators make them, and hooks
+/// and retriers receive them.
 public struct PageRequest<Base: ServiceRequest, Result: Sendable>: ServiceRequest {
-    /// The request of which it is a page.
+    /// The request whose page this is.
     public let base: Base
     let location: PageLocation
     let decodePage: @Sendable (Data) throws -> Result
@@ -13,42 +13,42 @@ public struct PageRequest<Base: ServiceRequest, Result: Sendable>: ServiceReques
         if case .url(let url) = location { url } else { nil }
     }
 
-    /// The base's, or that of the page's own URL.
+    /// Whether the page's own URL is `https`; without one, the base's setting.
     public var usesSecureProtocol: Bool? {
         ownURL.map { $0.scheme?.lowercased() == "https" } ?? base.usesSecureProtocol
     }
-    /// The page's own URL, else the base's.
+    /// The page's own URL, or the base's.
     public var url: (any URLConvertible)? { ownURL ?? base.url }
-    /// The base's; none behind the page's own URL, which is whole.
+    /// The base's routes; none if the page has its own URL, which is complete.
     public var routes: HTTPRoute { ownURL == nil ? base.routes : [] }
-    /// The base's and the page's items; none behind the page's own URL.
+    /// The base's items with the page's; none if the page has its own URL, which is complete.
     public var query: HTTPQuery {
         if case .query(let items) = location { return base.query + items }
         return [:]
     }
-    /// The base's.
+    /// The base's header fields.
     public var header: HTTPHeaders { base.header }
-    /// The base's.
+    /// The base's priority.
     public var priority: RequestPriority { base.priority }
-    /// The base's.
+    /// The base's timeout.
     public var timeout: Duration? { base.timeout }
-    /// The base's.
+    /// The base's method.
     public var method: HTTPMethod { base.method }
-    /// The base's.
+    /// The base's body.
     public var body: any HTTPBody { base.body }
-    /// As the base does it.
+    /// Prepares the request as the base does.
     public func prepare(_ request: URLRequest) throws -> URLRequest { try base.prepare(request) }
-    /// The base's.
+    /// The base's accepted status codes.
     public var acceptedStatusCodes: ClosedRange<Int> { base.acceptedStatusCodes }
     /// Decodes the page.
     public func decode(_ data: Data) throws -> Result { try decodePage(data) }
 }
 
-/// Where a page is.
+/// Where a page is found.
 public enum PageLocation: Sendable, Hashable {
-    /// At the request's URL with these items in its query, in place of those of the same name.
+    /// At the request's URL, with these items replacing items of the same name in its query.
     case query(HTTPQuery)
-    /// At a URL of its own.
+    /// At its own URL.
     case url(URL)
 }
 
@@ -63,6 +63,6 @@ extension PageLocation: CustomStringConvertible, CustomReflectable {
         }
     }
 
-    /// Nothing beyond the description.
+    /// Empty, so that reflection shows no more than the description does.
     public var customMirror: Mirror { .redacted(self) }
 }

@@ -1,24 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// Pages, each fetched when it is asked for. Each iteration begins at the first page and makes requests of its own.
+/// Pages, each fetched on demand. Each iteration starts at the first page and makes its own requests.
 ///
-/// Ends behind the last page, throws what the request of a page fails with, and ends then. Cancelling the task that iterates cancels the
-/// request on its way.
+/// Ends after the last page; throws the error of a failed page request, and then ends. Cancelling the iterating task cancels the request in
+/// flight.
 public struct PageSequence<Page: Sendable>: AsyncSequence, Sendable {
     /// A page.
     public typealias Element = Page
 
-    /// A page and whether it is the last one.
+    /// Fetches the next page, and tells whether it is the last one.
     typealias Fetch = @Sendable () async throws -> (page: Page, isLast: Bool)
 
-    /// Gives what fetches one page after the other, from the first.
+    /// Starts an iteration: returns a closure that fetches one page per call, from the first.
     let begin: @Sendable () -> Fetch
 
-    /// Fetches a page at a time.
+    /// Fetches one page at a time.
     public struct AsyncIterator: AsyncIteratorProtocol {
         var fetch: Fetch?
 
-        /// The next page; `nil` behind the last one.
+        /// Returns the next page; `nil` after the last one.
         public mutating func next() async throws -> Page? {
             guard let fetch else { return nil }
             self.fetch = nil
@@ -28,17 +28,17 @@ public struct PageSequence<Page: Sendable>: AsyncSequence, Sendable {
         }
     }
 
-    /// Starts at the first page.
+    /// Makes an iterator that starts at the first page.
     public func makeAsyncIterator() -> AsyncIterator { AsyncIterator(fetch: begin()) }
 
-    /// The elements of all pages, one after the other.
+    /// Returns the elements of all pages, in order.
     public func elements<Elements: Sequence>(_ elements: @escaping @Sendable (Page) -> Elements) -> PageElements<Page, Elements>
     where Elements.Element: Sendable {
         PageElements(pages: self, elements: elements)
     }
 }
 
-/// The elements of pages; a page is fetched when those before it are used up.
+/// The elements of all pages; a page is fetched when those before it are exhausted.
 public struct PageElements<Page: Sendable, Elements: Sequence>: AsyncSequence, Sendable {
     /// An element of a page.
     public typealias Element = Elements.Element
@@ -46,13 +46,13 @@ public struct PageElements<Page: Sendable, Elements: Sequence>: AsyncSequence, S
     let pages: PageSequence<Page>
     let elements: @Sendable (Page) -> Elements
 
-    /// Goes through page after page.
+    /// Iterates over the elements, page by page.
     public struct AsyncIterator: AsyncIteratorProtocol {
         var pages: PageSequence<Page>.AsyncIterator
         let elements: @Sendable (Page) -> Elements
         var rest: Elements.Iterator?
 
-        /// The next element; `nil` behind the last one of the last page.
+        /// Returns the next element; `nil` after the last element of the last page.
         public mutating func next() async throws -> Elements.Element? {
             while true {
                 if let element = rest?.next() { return element }
@@ -62,7 +62,7 @@ public struct PageElements<Page: Sendable, Elements: Sequence>: AsyncSequence, S
         }
     }
 
-    /// Starts at the first page.
+    /// Makes an iterator that starts at the first page.
     public func makeAsyncIterator() -> AsyncIterator {
         AsyncIterator(pages: pages.makeAsyncIterator(), elements: elements)
     }

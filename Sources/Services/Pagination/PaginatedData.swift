@@ -1,35 +1,35 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// A page as a server describes it: a part of the data, and where in the whole it stands.
+/// A page as the server describes it: a part of the data, and its position in the whole.
 public protocol PaginatedData: Sendable {
-    /// What a page holds: mostly an array.
+    /// The type of a page's data: usually an array.
     associatedtype DataType: Sendable
 
-    /// What the page holds.
+    /// The page's data.
     var data: DataType { get }
     /// The page's number.
     var page: Int { get }
-    /// The index of the page's first element in the whole.
+    /// The index of the page's first element in the whole collection.
     var from: Int { get }
-    /// The index behind the page's last element.
+    /// The index after the page's last element.
     var to: Int { get }
-    /// How many elements a page has at the most; the last one may have fewer.
+    /// The maximum number of elements per page; the last page may have fewer.
     var chunk: Int { get }
-    /// How many elements there are on all pages.
+    /// The number of elements on all pages.
     var totalCount: Int { get }
-    /// How many pages there are.
+    /// The number of pages.
     var totalPageCount: Int { get }
-    /// Whether the first page is number 0; `false`, the default, for 1.
+    /// Whether pages are numbered from 0; `false`, the default, if from 1.
     var zeroBasedPageIndex: Bool { get }
-    /// Whether no page follows; by default, whether its number is that of the last page, or beyond it.
+    /// Whether this is the last page; by default, whether its number is at or beyond that of the last page.
     var isLastPage: Bool { get }
 }
 
 extension PaginatedData {
     /// `false`.
     public var zeroBasedPageIndex: Bool { false }
-    /// How many elements the page has: what lies between ``from`` and ``to``.
+    /// The number of elements on the page: the difference between ``from`` and ``to``.
     public var count: Int { to - from }
-    /// Whether ``page`` is the number of the last page, or beyond it.
+    /// Whether ``page`` is at or beyond the number of the last page.
     public var isLastPage: Bool { page >= totalPageCount - (zeroBasedPageIndex ? 1 : 0) }
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import CurlewHTTP
 
-/// How one page of an API leads to the next.
+/// How an API's pages are linked: where the first is, and how each leads to the next.
 ///
 /// ```swift
 /// for try await user in UsersRequest().pages(from: api, by: .link()).elements() { … }
@@ -14,7 +14,7 @@ public struct PaginationScheme<Value: Sendable>: Sendable {
     ///
     /// - Parameters:
     ///   - first: where the first page is; by default at the request's own URL.
-    ///   - next: where the page behind a page is; `nil` behind the last. What it throws ends the pages.
+    ///   - next: where the page after the given one is; `nil` if it is the last. An error that it throws ends the sequence.
     public init(first: PageLocation = .query([:]), next: @escaping @Sendable (ServicePage<Value>) throws -> PageLocation?) {
         self.first = first
         self.next = next
@@ -23,10 +23,10 @@ public struct PaginationScheme<Value: Sendable>: Sendable {
     /// Pages by number.
     ///
     /// - Parameters:
-    ///   - name: of the query's item for the number; `page` by default.
-    ///   - start: the first number; 1 by default.
-    ///   - size: a name and a value for the most elements of a page; `nil`, the default, leaves that to the server.
-    ///   - isLast: whether no page follows one.
+    ///   - name: the query parameter for the page number; `page` by default.
+    ///   - start: the first page's number; 1 by default.
+    ///   - size: the query parameter for the maximum number of elements per page; by default none, so that the server chooses.
+    ///   - isLast: whether the given page is the last.
     public static func pageNumber(
         _ name: String = "page", startingAt start: Int = 1, size: HTTPQuery = [:],
         isLast: @escaping @Sendable (ServicePage<Value>) -> Bool
@@ -36,12 +36,12 @@ public struct PaginationScheme<Value: Sendable>: Sendable {
         }
     }
 
-    /// Pages by the token that each has for the next one.
+    /// Pages by a token that each page has for the next one.
     ///
     /// - Parameters:
-    ///   - name: of the query's item for the token; `cursor` by default. The first page is asked for without.
-    ///   - size: a name and a value for the most elements of a page; none by default.
-    ///   - next: the token for the page behind one; `nil`, or an empty one, behind the last.
+    ///   - name: the query parameter for the token; `cursor` by default. The first page is requested without it.
+    ///   - size: the query parameter for the maximum number of elements per page; none by default.
+    ///   - next: the token for the page after the given one; `nil` or empty if it is the last.
     public static func cursor(
         _ name: String = "cursor", size: HTTPQuery = [:], next: @escaping @Sendable (ServicePage<Value>) -> String?
     ) -> PaginationScheme {
@@ -51,12 +51,12 @@ public struct PaginationScheme<Value: Sendable>: Sendable {
         }
     }
 
-    /// Pages by the `Link` header field of each (RFC 8288).
+    /// Pages by the `Link` header field of each response (RFC 8288).
     ///
-    /// A link that leads to another origin than its page (scheme, host or port), ends the pages with ``ServiceError/invalidResponse``,
-    /// as the request's header fields would go there too.
+    /// A link to another origin (scheme, host or port) than the page's ends the sequence with ``ServiceError/invalidResponse``, because the
+    /// request's header fields, credentials included, would be sent there.
     ///
-    /// - Parameter relation: of the link to follow; `next` by default.
+    /// - Parameter relation: the relation type of the link to follow; `next` by default.
     public static func link(_ relation: String = "next") -> PaginationScheme {
         PaginationScheme { page in
             let link = page.header.links.first { $0.hasRelation(relation) && $0.anchor == nil }
@@ -79,13 +79,13 @@ public struct PaginationScheme<Value: Sendable>: Sendable {
 }
 
 extension PaginationScheme where Value: Collection {
-    /// Pages by number, of which the last is empty or, where `size` is known, has fewer elements.
+    /// Pages by number, of which the last is empty or, if `size` is given, has fewer elements than that.
     ///
     /// - Parameters:
-    ///   - name: of the query's item for the number; `page` by default.
-    ///   - start: the first number; 1 by default.
-    ///   - sizeName: of the query's item for the size; `per_page` by default.
-    ///   - size: the most elements of a page, which the server has to obey; `nil`, the default, leaves that to the server.
+    ///   - name: the query parameter for the page number; `page` by default.
+    ///   - start: the first page's number; 1 by default.
+    ///   - sizeName: the query parameter for the page size; `per_page` by default.
+    ///   - size: the maximum number of elements per page, which the server must honour; by default `nil`, so that the server chooses.
     public static func pageNumber(
         _ name: String = "page", startingAt start: Int = 1, sizeName: String = "per_page", size: Int? = nil
     ) -> PaginationScheme {
@@ -94,12 +94,12 @@ extension PaginationScheme where Value: Collection {
         }
     }
 
-    /// Pages by the number of elements before them, of which the last has fewer elements than a page may.
+    /// Pages by offset, of which the last has fewer elements than `limit`.
     ///
     /// - Parameters:
-    ///   - name: of the query's item for the number of elements before; `offset` by default.
-    ///   - limitName: of the query's item for the size; `limit` by default.
-    ///   - limit: the most elements of a page, which the server has to obey.
+    ///   - name: the query parameter for the offset, the number of elements before the page; `offset` by default.
+    ///   - limitName: the query parameter for the page size; `limit` by default.
+    ///   - limit: the maximum number of elements per page, which the server must honour.
     public static func offset(_ name: String = "offset", limitName: String = "limit", limit: Int) -> PaginationScheme {
         let size: HTTPQuery = [limitName: limit]
         return PaginationScheme(first: .query(size + [name: 0])) { page in
@@ -109,56 +109,56 @@ extension PaginationScheme where Value: Collection {
     }
 }
 
-/// A page of a request: its result, and what else came with it.
+/// A page of a request: its result, and the details of its response.
 public struct ServicePage<Value: Sendable>: Sendable {
     /// The result of the page's request.
     public let value: Value
     /// The header fields of the response.
     public let header: HTTPHeaders
-    /// Where the page came from, after redirects.
+    /// The URL that the page came from, after redirects.
     public let url: URL?
-    /// How many pages came before it.
+    /// The number of pages before it.
     public let index: Int
     let requestURL: URL?
     let elementsBefore: Int
 }
 
 extension ServiceRequest {
-    /// The pages of this request from a service, as a scheme has them, each fetched when it is asked for.
+    /// Returns the pages of this request from a service, linked by a scheme, each fetched on demand.
     ///
-    /// A scheme that leads to the page from which it leads ends them with ``ServiceError/invalidResponse``.
+    /// A page that leads to itself ends the sequence with ``ServiceError/invalidResponse``.
     public func pages<Service: HTTPService>(from service: Service, by scheme: PaginationScheme<Result>) -> PageSequence<ServicePage<Result>>
     {
         PageSequence {
-            let walk = Lock(PageWalk<Result>(location: scheme.first))
+            let position = Lock(PagePosition<Result>(location: scheme.first))
             return {
-                let at = walk.withLock { $0 }
-                let request = PageRequest(base: self, location: at.location) { try decode($0) }
+                let current = position.withLock { $0 }
+                let request = PageRequest(base: self, location: current.location) { try decode($0) }
                 let success = try await request.schedule(with: service).success()
                 let page = ServicePage(
-                    value: success.result, header: success.header, url: success.responseURL ?? success.requestURL, index: at.index,
-                    requestURL: success.requestURL, elementsBefore: at.elements)
+                    value: success.result, header: success.header, url: success.responseURL ?? success.requestURL, index: current.index,
+                    requestURL: success.requestURL, elementsBefore: current.elements)
                 let next: PageLocation?
                 do {
                     next = try scheme.next(page)
-                    if next == at.location { throw ServiceError.invalidResponse }
+                    if next == current.location { throw ServiceError.invalidResponse }
                 } catch {
                     throw service.mapError(ServiceError(error))
                 }
-                if let next { walk.withLock { $0.advance(to: next, behind: page) } }
+                if let next { position.withLock { $0.advance(to: next, after: page) } }
                 return (page, next == nil)
             }
         }
     }
 }
 
-/// Where somebody is who goes through pages.
-private struct PageWalk<Value: Sendable> {
+/// The position of an iteration over pages.
+private struct PagePosition<Value: Sendable> {
     var location: PageLocation
     var index = 0
     var elements = 0
 
-    mutating func advance(to location: PageLocation, behind page: ServicePage<Value>) {
+    mutating func advance(to location: PageLocation, after page: ServicePage<Value>) {
         self.location = location
         index += 1
         elements += (page.value as? any Collection)?.count ?? 0
@@ -166,7 +166,7 @@ private struct PageWalk<Value: Sendable> {
 }
 
 extension PageSequence {
-    /// The elements of all pages; a page is fetched when those before it are used up.
+    /// Returns the elements of all pages; a page is fetched when those before it are exhausted.
     public func elements<Elements: Sequence>() -> PageElements<Page, Elements>
     where Page == ServicePage<Elements>, Elements.Element: Sendable {
         elements { $0.value }

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 import CurlewHTTP
 
-/// The pages of a request from a service that counts its pages: each is the request with `page` and `chunk` in its query.
+/// The pages of a request from a service that numbers them: each is the request with `page` and `chunk` in its query.
 ///
-/// Everything else is the base request's, hooks and retriers as for any other request. Take ``pages`` or ``elements`` to go through them,
-/// or ``connect(with:)`` to have a page for each tick.
+/// Everything else is as in the base request; hooks and retriers apply as to any other request. Iterate over ``pages`` or ``elements``, or
+/// fetch a page for each tick with ``connect(with:)``.
 public struct Paginator<Base: ServiceRequest, Page: PaginatedData, Service: HTTPService>: Sendable {
     let base: Base
     let service: Service
@@ -12,7 +12,7 @@ public struct Paginator<Base: ServiceRequest, Page: PaginatedData, Service: HTTP
     let zeroBasedPageIndex: Bool
     let decode: @Sendable (Data, Base) throws -> Page
 
-    /// The pages, one by one, each fetched when it is asked for.
+    /// The pages, in order, each fetched on demand.
     public var pages: PageSequence<Page> {
         PageSequence {
             let number = Lock(zeroBasedPageIndex ? 0 : 1)
@@ -29,8 +29,8 @@ public struct Paginator<Base: ServiceRequest, Page: PaginatedData, Service: HTTP
 
     /// Fetches a page for each tick.
     ///
-    /// The first page is fetched when somebody begins to iterate the connection, and one more for each tick; ticks that come while a page
-    /// is on its way count for nothing. Each connection makes requests of its own.
+    /// The first page is fetched when the first iterator of the connection is made, and another for each tick; ticks that arrive while a
+    /// page is being fetched are dropped. Each connection makes its own requests.
     public func connect<Ticks: AsyncSequence & Sendable>(with ticks: Ticks) -> PaginatorConnection<Page> {
         PaginatorConnection(pages, ticks)
     }
@@ -42,18 +42,18 @@ public struct Paginator<Base: ServiceRequest, Page: PaginatedData, Service: HTTP
 }
 
 extension Paginator where Page.DataType: Sequence, Page.DataType.Element: Sendable {
-    /// The elements of all pages; a page is fetched when those before it are used up.
+    /// The elements of all pages; a page is fetched when those before it are exhausted.
     public var elements: PageElements<Page, Page.DataType> { pages.elements { $0.data } }
 }
 
 extension ServiceRequest {
-    /// The pages of this request from a service.
+    /// Returns the pages of this request from a service.
     ///
     /// - Parameters:
     ///   - service: the service.
-    ///   - chunk: how many elements a page has at the most.
-    ///   - zeroBasedPageIndex: whether the first page is number 0; `false` by default, for 1.
-    ///   - decode: makes a page of a response's body and this request; what it throws counts as what ``decode(_:)`` throws.
+    ///   - chunk: the maximum number of elements per page.
+    ///   - zeroBasedPageIndex: whether pages are numbered from 0; `false` by default, for 1.
+    ///   - decode: makes a page from a response's body and this request; its errors are handled as those of ``decode(_:)``.
     public func schedule<Page: PaginatedData, Service: HTTPService>(
         forPaginationWith service: Service, chunk: Int, zeroBasedPageIndex: Bool = false,
         decode: @escaping @Sendable (Data, Self) throws -> Page
@@ -63,7 +63,7 @@ extension ServiceRequest {
 }
 
 extension JSONServiceRequest {
-    /// The pages of this request from a service, each decoded as `paginatedType` by this request's ``decoder``.
+    /// Returns the pages of this request from a service, each decoded as `paginatedType` by this request's ``decoder``.
     public func schedule<Page: PaginatedData & Decodable, Service: HTTPService>(
         forPaginationWith service: Service, chunk: Int, zeroBasedPageIndex: Bool = false, paginatedType: Page.Type
     ) -> Paginator<Self, Page, Service> where Page.DataType == Result {

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 import CurlewHTTP
 
-/// Pages that come at somebody's ticks, for as many as iterate it.
+/// Pages fetched at the ticks of a sequence, shared by all iterators.
 ///
-/// All of them get the same pages, each fetched once; who comes later gets those that follow. It ends behind the last page or, when the
-/// ticks have ended, behind the page at hand, and throws what the request of a page fails with, or what the ticks throw. When nobody
-/// iterates any longer, the request on its way is cancelled, and it is over.
+/// All iterators receive the same pages, each fetched once; one that is made later receives the pages that follow. The sequence ends after
+/// the last page or, once the ticks have ended, after the current page; it throws the error of a failed page request, or of the ticks. When
+/// the last iterator is released, the request in flight is cancelled and the connection is finished.
 public final class PaginatorConnection<Page: Sendable>: AsyncSequence, Sendable {
     /// A page.
     public typealias Element = Page
-    /// Waits for pages.
+    /// Receives pages.
     public typealias AsyncIterator = AsyncThrowingStream<Page, any Error>.Iterator
 
     private typealias Continuation = AsyncThrowingStream<Page, any Error>.Continuation
@@ -38,31 +38,31 @@ public final class PaginatorConnection<Page: Sendable>: AsyncSequence, Sendable 
         }
     }
 
-    /// Begins to receive pages, the first one if nobody did before.
+    /// Makes an iterator; the first one starts fetching.
     public func makeAsyncIterator() -> AsyncIterator {
         let (stream, continuation) = AsyncThrowingStream.makeStream(of: Page.self, throwing: (any Error).self)
         let id = nextID.withLock { id in
             id += 1
             return id
         }
-        // Weak: the continuation is kept here.
+        // Weak, because this object owns the continuation.
         continuation.onTermination = { [weak self] _ in self?.remove(id) }
-        switch enter(id, continuation) {
+        switch register(id, continuation) {
         case .first: start()
-        case .further: break
-        // Behind the lock: the stream calls back when it ends.
-        case .late(let error): continuation.finish(throwing: error)
+        case .additional: break
+        // Outside the lock: finishing the stream calls `onTermination`, which takes it.
+        case .finished(let error): continuation.finish(throwing: error)
         }
         return stream.makeAsyncIterator()
     }
 
-    /// As what somebody comes.
-    private enum Entry {
-        case first, further
-        case late((any Error)?)
+    /// The state in which a new iterator finds the connection.
+    private enum Registration {
+        case first, additional
+        case finished((any Error)?)
     }
 
-    private func enter(_ id: Int, _ continuation: Continuation) -> Entry {
+    private func register(_ id: Int, _ continuation: Continuation) -> Registration {
         state.withLock { state in
             switch state {
             case .idle:
@@ -71,8 +71,8 @@ public final class PaginatorConnection<Page: Sendable>: AsyncSequence, Sendable 
             case .running(let task, var continuations):
                 continuations[id] = continuation
                 state = .running(task, continuations)
-                return .further
-            case .finished(let error): return .late(error)
+                return .additional
+            case .finished(let error): return .finished(error)
             }
         }
     }
@@ -96,7 +96,7 @@ public final class PaginatorConnection<Page: Sendable>: AsyncSequence, Sendable 
         do {
             while true {
                 let (page, isLast) = try await fetch()
-                // First: who has the page may tick at once.
+                // Opened first, because a consumer may tick as soon as it has the page.
                 gate.open()
                 for continuation in continuations { continuation.yield(page) }
                 if isLast { return nil }
@@ -133,15 +133,15 @@ public final class PaginatorConnection<Page: Sendable>: AsyncSequence, Sendable 
     }
 }
 
-/// Lets one through for a tick; ticks that come while it is closed are lost.
+/// Admits one fetch per tick; ticks that arrive while it is closed are dropped.
 private final class TickGate: Sendable {
     private enum State {
-        /// A page is on its way.
+        /// A page is being fetched.
         case closed
-        /// A page is there, and nobody waits yet; whether a tick has come.
+        /// A page has arrived and the gate is not awaited yet; records whether a tick has arrived.
         case open(hasTicked: Bool)
         case waiting(CheckedContinuation<Bool, any Error>)
-        /// No tick will come.
+        /// No further tick will arrive.
         case ended((any Error)?)
     }
 
@@ -171,7 +171,7 @@ private final class TickGate: Sendable {
     func end(with error: (any Error)?) {
         let waiting = state.withLock { state -> CheckedContinuation<Bool, any Error>? in
             defer {
-                // A tick that has come before the end still counts.
+                // A tick that arrived before the end still counts.
                 if case .open(hasTicked: true) = state {} else { state = .ended(error) }
             }
             if case .waiting(let continuation) = state { return continuation }
@@ -180,25 +180,25 @@ private final class TickGate: Sendable {
         Self.resume(waiting, error)
     }
 
-    /// Waits for a tick; `false` when none will come.
+    /// Waits for a tick; returns `false` if none will arrive.
     func wait() async throws -> Bool {
         try await withTaskCancellationHandler {
             try await withCheckedThrowingContinuation { continuation in
-                enum Next { case wait, go, end((any Error)?) }
-                let next = state.withLock { state -> Next in
+                enum Action { case wait, proceed, end((any Error)?) }
+                let action = state.withLock { state -> Action in
                     switch state {
                     case .open(hasTicked: true):
                         state = .closed
-                        return .go
+                        return .proceed
                     case .ended(let error): return .end(error)
                     case .open, .closed, .waiting:
                         state = .waiting(continuation)
                         return .wait
                     }
                 }
-                switch next {
+                switch action {
                 case .wait: break
-                case .go: continuation.resume(returning: true)
+                case .proceed: continuation.resume(returning: true)
                 case .end(let error): Self.resume(continuation, error)
                 }
             }

@@ -5,42 +5,42 @@ import CurlewHTTP
 public struct WebLink: Hashable, Sendable {
     /// A parameter of a link.
     public struct Parameter: Hashable, Sendable {
-        /// The name, in small letters.
+        /// The name, in lowercase.
         public let name: String
-        /// The value, without quotation marks; empty where there is none. That of a name with `*` is decoded (RFC 8187).
+        /// The value, without quotation marks; empty if there is none. The value of a name that ends in `*` is decoded (RFC 8187).
         public let value: String
     }
 
-    /// Where it leads, as it came: often relative to where the response came from.
+    /// The target as received: often relative to the URL of the response.
     public let target: String
-    /// The parameters in their order.
+    /// The parameters, in order.
     public let parameters: [Parameter]
 
-    /// The types of the link's relation: of the first `rel` only, in small letters.
+    /// The relation types, in lowercase; of the first `rel` parameter only.
     public var relations: [String] {
         (self["rel"] ?? "").split(whereSeparator: \.isWhitespace).map { $0.lowercased() }
     }
 
-    /// What the link is about, if not the response itself.
+    /// The context of the link, if it is not the response itself.
     public var anchor: String? { self["anchor"] }
 
-    /// The value of the first parameter of that name, which is written in small letters.
+    /// The value of the first parameter of the given name, which must be lowercase.
     public subscript(name: String) -> String? { parameters.first { $0.name == name }?.value }
 
-    /// Whether the link has a relation of this type; letters count as small ones.
+    /// Returns whether the link has a relation type, ignoring case.
     public func hasRelation(_ type: String) -> Bool { relations.contains(type.lowercased()) }
 
-    /// The URL where it leads; `nil` when it gives none.
+    /// Returns the URL of the target; `nil` if it isn't one.
     ///
-    /// Without a user name and password that the target itself has: a server must not choose the account under which the next request is
-    /// made. Those of `base` stay where the target is relative to it.
+    /// User name and password in the target itself are removed: a server must not choose the account that the next request is made with.
+    /// Those of `base` are kept if the target is relative to it.
     public func url(relativeTo base: URL) -> URL? {
         target.resolved(against: base)
     }
 
-    /// The links of the values of `Link` fields, in their order.
+    /// Parses the values of `Link` fields into links, in order.
     ///
-    /// As RFC 8288, appendix B.2, has it: what can't be read ends its field, and what came before it counts.
+    /// Follows RFC 8288, appendix B.2: a syntax error ends its field, and the links before it are kept.
     public static func parse(_ fields: [String]) -> [WebLink] {
         fields.flatMap { field in
             var parser = LinkParser(field)
@@ -54,7 +54,8 @@ extension HTTPHeaders {
     public var links: [WebLink] { WebLink.parse(values(for: "Link")) }
 }
 
-/// Reads the value of a `Link` field, by scalars: a letter with an accent put on a quotation mark must not hide it.
+/// Parses the value of a `Link` field by Unicode scalars, because a combining accent after a quotation mark would hide it from a parser of
+/// characters.
 private struct LinkParser {
     private var rest: Substring.UnicodeScalarView
 
@@ -70,7 +71,7 @@ private struct LinkParser {
             let target = rest[rest.index(after: rest.startIndex)..<end]
             rest = rest[rest.index(after: end)...]
             links.append(WebLink(target: String(target), parameters: parameters()))
-            // Behind a link, only the next one can follow.
+            // Only the next link can follow a link.
             rest = rest.drop { $0 != "," }
         }
     }
@@ -95,7 +96,7 @@ private struct LinkParser {
         }
     }
 
-    /// The text between quotation marks, each backslash taken away in front of what it protects; one without an end reaches to the field's.
+    /// Reads a quoted string and removes its escaping backslashes; one without a closing quotation mark extends to the end of the field.
     private mutating func quoted() -> String {
         rest.removeFirst()
         var text = String.UnicodeScalarView()
@@ -109,7 +110,7 @@ private struct LinkParser {
         return String(text)
     }
 
-    /// A value with its charset and language (RFC 8187, section 3.2); as it came if it is none, or not in UTF-8.
+    /// Decodes a value with charset and language (RFC 8187, section 3.2); returns it unchanged if it is not one, or not UTF-8.
     private static func decoded(_ value: String) -> String {
         let parts = value.split(separator: "'", maxSplits: 2, omittingEmptySubsequences: false)
         guard parts.count == 3, parts[0].lowercased() == "utf-8" else { return value }

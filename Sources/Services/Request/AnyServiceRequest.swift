@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 import CurlewHTTP
 
-/// A request without a type of its own, whose result is the response's body.
+/// A request without its own type, whose result is the response's body.
 public struct AnyServiceRequest: ServiceRequest {
     /// The response's body.
     public typealias Result = Data
 
     /// Whether to use TLS.
     public let usesSecureProtocol: Bool?
-    /// The URL in place of the service's.
+    /// The URL that replaces the service's.
     public let url: (any URLConvertible)?
     /// The method.
     public let method: HTTPMethod
-    /// The path behind the URL.
+    /// The path after the URL's.
     public let routes: HTTPRoute
     /// Items for the URL's query.
     public let query: HTTPQuery
@@ -20,16 +20,16 @@ public struct AnyServiceRequest: ServiceRequest {
     public let header: HTTPHeaders
     /// The body.
     public let body: any HTTPBody
-    /// The statuses that are a success.
+    /// The status codes that count as success.
     public let acceptedStatusCodes: ClosedRange<Int>
-    /// How urgent it is.
+    /// The request's priority.
     public let priority: RequestPriority
-    /// The longest time for an attempt.
+    /// The timeout of an attempt.
     public let timeout: Duration?
 
-    /// Makes a request of its parts; each has the default of ``ServiceRequest``.
+    /// Makes a request from its parts; each has the default of ``ServiceRequest``.
     ///
-    /// With a URL it can do without a service: ``schedule()``. Its scheme then counts, `https` if it has none.
+    /// A request with a URL needs no service: see ``schedule()``. The URL's scheme then applies, `https` if it has none.
     public init(
         _ method: HTTPMethod = .get, url: (any URLConvertible)? = nil, usesSecureProtocol: Bool? = nil, routes: HTTPRoute = [],
         query: HTTPQuery = [:], header: HTTPHeaders = [:], body: any HTTPBody = HTTPData.Empty(),
@@ -47,9 +47,9 @@ public struct AnyServiceRequest: ServiceRequest {
         self.timeout = timeout
     }
 
-    /// The response without a service: of the request's URL, with nothing added, by ``SessionManager/default``.
+    /// Returns the response without a service: of the request's URL, with nothing added, by ``SessionManager/default``.
     ///
-    /// Fails with ``ServiceError/invalidURL`` if it has no URL.
+    /// Fails with ``ServiceError/invalidURL`` if the request has no URL.
     public func schedule() -> ServiceResponse<AnyServiceRequest, AnyHTTPService> {
         schedule(with: AnyHTTPService(at: url ?? "", usesSecureProtocol: nil))
     }
@@ -58,7 +58,7 @@ public struct AnyServiceRequest: ServiceRequest {
 // MARK: - CustomReflectable
 
 extension AnyServiceRequest: CustomReflectable {
-    /// What the request is made of, redacted.
+    /// The request's parts, redacted.
     public var customMirror: Mirror {
         .redacted(
             self,

@@ -2,7 +2,7 @@
 import CurlewHTTP
 
 extension HTTPHeaders {
-    /// The fields of both; where a name is in both, without regard to case, only `rhs` counts.
+    /// Returns the fields of both; fields of `rhs` replace those of `lhs` of the same name, ignoring case.
     public static func + (lhs: HTTPHeaders, rhs: HTTPHeaders) -> HTTPHeaders {
         var sum = lhs
         sum.merge(rhs)
@@ -11,28 +11,28 @@ extension HTTPHeaders {
 }
 
 extension HTTPHeader {
-    /// `X-Api-Key`, by which many servers tell their clients apart. Unlike `Authorization` it follows a redirect to another origin, unless
-    /// ``RedirectPolicy/sensitiveHeaders`` names it.
+    /// Makes an `X-Api-Key` field, by which many servers identify their clients. Unlike `Authorization`, it follows a redirect to another
+    /// origin unless it is listed in ``RedirectPolicy/sensitiveHeaders``.
     public static func apiKey(_ value: String) -> HTTPHeader { HTTPHeader(name: "X-Api-Key", value: value) }
-    /// `Content-Type` (RFC 9110, section 8.3) of a type with a name.
+    /// Makes a `Content-Type` field (RFC 9110, section 8.3) of a media type.
     public static func contentType(_ type: MIMEType) -> HTTPHeader { contentType(type.rawValue) }
 }
 
-/// Puts header fields together of parts, one a line.
+/// Combines header fields from parts, one per line.
 @resultBuilder
 public enum HTTPHeadersBuilder {
-    /// Fields, or a literal of them.
+    /// Returns the fields.
     public static func buildExpression(_ headers: HTTPHeaders) -> HTTPHeaders { headers }
-    /// A field.
+    /// Returns the field.
     public static func buildExpression(_ header: HTTPHeader) -> HTTPHeaders { [header] }
-    /// The fields of all parts, repeated names kept.
+    /// Returns the fields of all parts, keeping repeated names.
     public static func buildBlock(_ parts: HTTPHeaders...) -> HTTPHeaders { buildArray(parts) }
-    /// The part, or nothing.
+    /// Returns the part, or no fields.
     public static func buildOptional(_ part: HTTPHeaders?) -> HTTPHeaders { part ?? [:] }
-    /// The part of a branch.
+    /// Returns the part of the first branch.
     public static func buildEither(first part: HTTPHeaders) -> HTTPHeaders { part }
-    /// The part of a branch.
+    /// Returns the part of the second branch.
     public static func buildEither(second part: HTTPHeaders) -> HTTPHeaders { part }
-    /// The parts of a loop.
+    /// Returns the fields of all iterations.
     public static func buildArray(_ parts: [HTTPHeaders]) -> HTTPHeaders { HTTPHeaders(parts.flatMap { Array($0) }) }
 }

@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// Items of a URL's query, in their order, escaped when the URL is made.
+/// Items of a URL's query, in order, percent-encoded when the URL is built.
 ///
 /// ```swift
 /// let query: HTTPQuery = ["q": term, "page": 2, "sort": nil as String?]
 /// ```
 ///
-/// Values are written as their description; an item whose value is `nil` is left out.
+/// Values are written as their description; items whose value is `nil` are omitted.
 public struct HTTPQuery: Hashable, Sendable {
     /// A name with a value.
     public struct Item: Hashable, Sendable {
-        /// The name, not escaped.
+        /// The name, unescaped.
         public let name: String
-        /// The value, not escaped.
+        /// The value, unescaped.
         public let value: String
 
         /// Makes an item.
@@ -22,7 +22,7 @@ public struct HTTPQuery: Hashable, Sendable {
         }
     }
 
-    /// The items in their order; names may be repeated.
+    /// The items, in order; names may repeat.
     public let items: [Item]
 
     /// Makes a query of items.
@@ -35,27 +35,27 @@ public struct HTTPQuery: Hashable, Sendable {
         items = dictionary.sorted { $0.key < $1.key }.map { Item(name: $0.key, value: $0.value.description) }
     }
 
-    /// Makes a query of the parts that the closure lists.
+    /// Makes a query of the items listed by the closure.
     public init(@HTTPQueryBuilder _ build: () -> HTTPQuery) {
         self = build()
     }
 
-    /// The items of both; where a name is in both, only `rhs` counts.
+    /// Returns the items of both; items of `rhs` replace those of `lhs` of the same name.
     public static func + (lhs: HTTPQuery, rhs: HTTPQuery) -> HTTPQuery {
         let names = Set(rhs.items.map(\.name))
         return HTTPQuery(lhs.items.filter { !names.contains($0.name) } + rhs.items)
     }
 
-    /// The value of the first item of that name.
+    /// The value of the first item of the given name.
     public subscript(name: String) -> String? { items.first { $0.name == name }?.value }
 
-    /// The items as they stand in a URL.
+    /// The items, percent-encoded for a URL.
     var encoded: String {
         items.map { "\(URLEncoding.default.escape($0.name))=\(URLEncoding.default.escape($0.value))" }.joined(separator: "&")
     }
 
-    /// An encoded query with these items behind it, and without its own of their names.
-    func added(to query: String?) -> String? {
+    /// Returns an encoded query with these items appended, replacing its items of the same names.
+    func appended(to query: String?) -> String? {
         guard !items.isEmpty else { return query }
         let names = Set(items.map(\.name))
         let kept = (query ?? "").split(separator: "&").filter { !names.contains(Self.name(of: $0)) }
@@ -71,7 +71,7 @@ public struct HTTPQuery: Hashable, Sendable {
 // MARK: - Literals
 
 extension HTTPQuery: ExpressibleByDictionaryLiteral {
-    /// Makes a query of a literal's entries in their order, repeated names kept, `nil` left out.
+    /// Makes a query of a literal's entries, in order, keeping repeated names and omitting `nil`.
     public init(dictionaryLiteral elements: (String, Any?)...) {
         items = elements.compactMap { name, value in value.flatMap { describe($0) }.map { Item(name: name, value: $0) } }
     }
@@ -80,7 +80,7 @@ extension HTTPQuery: ExpressibleByDictionaryLiteral {
 // MARK: - Descriptions
 
 extension HTTPQuery: CustomStringConvertible, CustomReflectable {
-    /// The items as they stand in a URL, redacted (``/CurlewHTTP/Redaction``).
+    /// The encoded items, redacted (``/CurlewHTTP/Redaction``).
     public var description: String { Redaction.current.form(encoded) }
 
     /// The items, redacted.
@@ -88,34 +88,34 @@ extension HTTPQuery: CustomStringConvertible, CustomReflectable {
 }
 
 extension HTTPQuery.Item: CustomStringConvertible, CustomReflectable {
-    /// The item as it stands in a URL, redacted (``/CurlewHTTP/Redaction``).
+    /// The encoded item, redacted (``/CurlewHTTP/Redaction``).
     public var description: String { HTTPQuery([self]).description }
 
-    /// Nothing beyond the description.
+    /// Empty, so that reflection shows no more than the description does.
     public var customMirror: Mirror { .redacted(self) }
 }
 
 // MARK: - Builder
 
-/// Puts a query together of parts, one a line.
+/// Combines a query from parts, one per line.
 @resultBuilder
 public enum HTTPQueryBuilder {
-    /// A query, or a literal of one.
+    /// Returns the query.
     public static func buildExpression(_ query: HTTPQuery) -> HTTPQuery { query }
-    /// An item.
+    /// Returns a query of the item.
     public static func buildExpression(_ item: HTTPQuery.Item) -> HTTPQuery { HTTPQuery([item]) }
-    /// A name with a value; nothing for `nil`.
+    /// Returns a query of the name and value; an empty one for `nil`.
     public static func buildExpression(_ item: (String, (any CustomStringConvertible)?)) -> HTTPQuery {
         HTTPQuery(item.1.map { [HTTPQuery.Item(name: item.0, value: $0.description)] } ?? [])
     }
-    /// The items of all parts, repeated names kept.
+    /// Returns the items of all parts, keeping repeated names.
     public static func buildBlock(_ parts: HTTPQuery...) -> HTTPQuery { buildArray(parts) }
-    /// The part, or nothing.
+    /// Returns the part, or no items.
     public static func buildOptional(_ part: HTTPQuery?) -> HTTPQuery { part ?? [:] }
-    /// The part of a branch.
+    /// Returns the part of the first branch.
     public static func buildEither(first part: HTTPQuery) -> HTTPQuery { part }
-    /// The part of a branch.
+    /// Returns the part of the second branch.
     public static func buildEither(second part: HTTPQuery) -> HTTPQuery { part }
-    /// The parts of a loop.
+    /// Returns the items of all iterations.
     public static func buildArray(_ parts: [HTTPQuery]) -> HTTPQuery { HTTPQuery(parts.flatMap(\.items)) }
 }

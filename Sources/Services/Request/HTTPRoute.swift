@@ -1,43 +1,43 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// The path of a request behind the URL of its service: segments, each escaped on its own (RFC 3986, section 3.3).
+/// The path of a request, relative to its service's URL: segments, each percent-encoded on its own (RFC 3986, section 3.3).
 ///
 /// ```swift
 /// let byElements: HTTPRoute = ["users", user.id, "posts"]
 /// let byText: HTTPRoute = "users/\(user.id)/posts"
 /// ```
 ///
-/// An element of an array, and a value put into a text, is one segment at the most: a `/` in it goes out as `%2F`, so that no value
-/// leads to another path. In a text written in the program, `/` separates segments.
+/// An array element or an interpolated value becomes at most one segment: a `/` in it is sent as `%2F`, so that no value can lead to
+/// another path. In string literals, `/` separates segments.
 public struct HTTPRoute: Hashable, Sendable {
-    /// The segments as they stand in the URL, percent-encoded; none is empty.
+    /// The segments, percent-encoded as in the URL; none is empty.
     public let segments: [String]
 
-    /// Makes a route of segments that are escaped already; empty ones are left out.
+    /// Makes a route of segments that are already percent-encoded; empty ones are dropped.
     private init(escaped segments: [Substring]) {
         self.segments = segments.filter { !$0.isEmpty }.map(String.init)
     }
 
-    /// Makes a route of one segment: the value's description. Nothing for an empty one, and for `nil`.
+    /// Makes a route of one segment: the value's description. The route is empty if that is empty, or for `nil`.
     public init(_ component: some CustomStringConvertible) {
         self.init(arrayLiteral: component)
     }
 
-    /// Makes a route of the parts that the closure lists.
+    /// Makes a route of the parts listed by the closure.
     public init(@HTTPRouteBuilder _ build: () -> HTTPRoute) {
         self = build()
     }
 
-    /// The route `rhs` behind the route `lhs`.
+    /// Returns the route `lhs` followed by `rhs`.
     public static func + (lhs: HTTPRoute, rhs: HTTPRoute) -> HTTPRoute {
         HTTPRoute(escaped: (lhs.segments + rhs.segments).map { $0[...] })
     }
 
-    /// Whether a segment would lead out of the path when the URL is resolved (RFC 3986, section 5.2.4).
+    /// Whether resolving the URL would lead out of the path (RFC 3986, section 5.2.4).
     var hasDotSegment: Bool { segments.contains { $0 == "." || $0 == ".." } }
 
     static func escape(_ text: String, keeping kept: String = "") -> String {
-        // Of what a segment may hold as it is, the delimiters are escaped too: servers differ about them.
+        // The delimiters that a segment may contain unescaped are escaped too, because servers treat them differently.
         text.addingPercentEncoding(withAllowedCharacters: unreserved.union(CharacterSet(charactersIn: kept))) ?? ""
     }
 
@@ -48,39 +48,39 @@ public struct HTTPRoute: Hashable, Sendable {
 // MARK: - Literals
 
 extension HTTPRoute: ExpressibleByArrayLiteral {
-    /// Makes a route of the elements' descriptions, a segment each; `nil` and empty ones are left out.
+    /// Makes a route of the elements' descriptions, one segment each; `nil` and empty ones are dropped.
     public init(arrayLiteral elements: Any...) {
         self.init(escaped: elements.compactMap { describe($0) }.map { Self.escape($0)[...] })
     }
 }
 
 extension HTTPRoute: ExpressibleByStringInterpolation {
-    /// Collects a text: `/` separates segments in what is written, and is escaped in what is put in.
+    /// Builds a path: `/` separates segments in literal text, and is escaped in interpolated values.
     public struct StringInterpolation: StringInterpolationProtocol {
         var text = ""
 
-        /// Starts an empty text.
+        /// Starts with an empty path.
         public init(literalCapacity: Int, interpolationCount: Int) {
             text.reserveCapacity(literalCapacity)
         }
 
-        /// Adds what is written.
+        /// Appends literal text.
         public mutating func appendLiteral(_ literal: String) {
             text += HTTPRoute.escape(literal, keeping: "/")
         }
 
-        /// Adds a value's description, as a part of one segment.
+        /// Appends a value's description, as part of one segment.
         public mutating func appendInterpolation(_ value: Any) {
             text += HTTPRoute.escape(describe(value) ?? "")
         }
     }
 
-    /// Makes a route of a text, whose `/` separate segments.
+    /// Makes a route of a string literal, in which `/` separates segments.
     public init(stringLiteral value: String) {
         self.init(escaped: Self.escape(value, keeping: "/").split(separator: "/"))
     }
 
-    /// Makes a route of a text with values in it.
+    /// Makes a route of a string literal with interpolated values.
     public init(stringInterpolation: StringInterpolation) {
         self.init(escaped: stringInterpolation.text.split(separator: "/"))
     }
@@ -89,11 +89,11 @@ extension HTTPRoute: ExpressibleByStringInterpolation {
 // MARK: - CustomStringConvertible
 
 extension HTTPRoute: CustomStringConvertible {
-    /// The segments with `/` between them, as in the URL.
+    /// The segments joined with `/`, as in the URL.
     public var description: String { segments.joined(separator: "/") }
 }
 
-/// The value's description; that of what it holds for an optional, `nil` for an empty one.
+/// Returns the value's description; for an optional, that of the wrapped value, or `nil` if there is none.
 func describe(_ value: Any) -> String? {
     if let optional = value as? any OptionalDescription { return optional.wrappedDescription }
     return String(describing: value)
@@ -109,25 +109,25 @@ extension Optional: OptionalDescription {
 
 // MARK: - Builder
 
-/// Puts a route together of parts, one a line.
+/// Combines a route from parts, one per line.
 @resultBuilder
 public enum HTTPRouteBuilder {
-    /// A route, or a literal of one.
+    /// Returns the route.
     public static func buildExpression(_ route: HTTPRoute) -> HTTPRoute { route }
-    /// A text that is not a literal: one segment.
+    /// Returns a string that is not a literal as one segment.
     @_disfavoredOverload public static func buildExpression(_ component: String) -> HTTPRoute { HTTPRoute(component) }
-    /// A number: one segment.
+    /// Returns a number as one segment.
     public static func buildExpression(_ component: some BinaryInteger) -> HTTPRoute { HTTPRoute(component.description) }
-    /// An identifier: one segment.
+    /// Returns an identifier as one segment.
     public static func buildExpression(_ component: UUID) -> HTTPRoute { HTTPRoute(component.uuidString) }
-    /// The parts, one behind the other.
+    /// Returns the parts in order.
     public static func buildBlock(_ parts: HTTPRoute...) -> HTTPRoute { parts.reduce([], +) }
-    /// The part, or nothing.
+    /// Returns the part, or an empty route.
     public static func buildOptional(_ part: HTTPRoute?) -> HTTPRoute { part ?? [] }
-    /// The part of a branch.
+    /// Returns the part of the first branch.
     public static func buildEither(first part: HTTPRoute) -> HTTPRoute { part }
-    /// The part of a branch.
+    /// Returns the part of the second branch.
     public static func buildEither(second part: HTTPRoute) -> HTTPRoute { part }
-    /// The parts of a loop.
+    /// Returns the parts of all iterations, in order.
     public static func buildArray(_ parts: [HTTPRoute]) -> HTTPRoute { parts.reduce([], +) }
 }

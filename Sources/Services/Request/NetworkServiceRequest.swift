@@ -1,60 +1,59 @@
 // SPDX-License-Identifier: Apache-2.0
 import CurlewHTTP
 
-/// What requests and streams of a service have in common: where they go, and what they carry.
+/// What requests and streams of a service have in common: URL, header fields, priority and timeout.
 ///
-/// All members have a default. They are asked for anew for each attempt.
+/// All members have a default. They are read again for each attempt.
 public protocol NetworkServiceRequest: Sendable {
-    /// Whether to use TLS: the URL's scheme becomes `https` or `http`, for streams `wss` or `ws`. `nil`, the default, leaves it to the
-    /// service.
+    /// Whether to use TLS: sets the URL's scheme to `https` or `http`, for streams `wss` or `ws`. `nil`, the default, uses the service's
+    /// setting.
     var usesSecureProtocol: Bool? { get }
 
-    /// The URL in place of the service's; `nil`, the default, for that.
+    /// The URL that replaces the service's; `nil`, the default, uses the service's.
     var url: (any URLConvertible)? { get }
 
-    /// The path behind the URL; none by default.
+    /// The path, appended to that of the URL; none by default.
     @HTTPRouteBuilder var routes: HTTPRoute { get }
 
-    /// Items for the URL's query, behind those that the URL has, and in place of those of the same name; none by default.
+    /// Items appended to the URL's query, replacing items of the same name; none by default.
     @HTTPQueryBuilder var query: HTTPQuery { get }
 
-    /// Header fields, in place of the service's of the same name; none by default.
+    /// Header fields that replace the service's of the same name; none by default.
     @HTTPHeadersBuilder var header: HTTPHeaders { get }
 
-    /// How urgent it is; ``RequestPriority/userInitiated`` by default.
+    /// The priority; ``RequestPriority/userInitiated`` by default.
     var priority: RequestPriority { get }
 
-    /// The longest time for an attempt, from its start until the whole response is there; `nil`, the default, for none beyond those of the
-    /// session.
+    /// The timeout of an attempt, from its start to the complete response; `nil`, the default, for the session's timeouts only.
     ///
-    /// Ends the attempt with ``ServiceError/timeout``. Of a stream, it is the time until it is connected.
+    /// It ends the attempt with ``ServiceError/timeout``. For a stream, it limits the time until it is connected.
     var timeout: Duration? { get }
 }
 
 extension NetworkServiceRequest {
-    /// As the service has it.
+    /// `nil`: the service's setting.
     public var usesSecureProtocol: Bool? { nil }
-    /// The service's.
+    /// `nil`: the service's URL.
     public var url: (any URLConvertible)? { nil }
-    /// None.
+    /// No path.
     public var routes: HTTPRoute { [] }
-    /// None.
+    /// No items.
     public var query: HTTPQuery { [:] }
-    /// None.
+    /// No header fields.
     public var header: HTTPHeaders { [:] }
-    /// Somebody waits for it.
+    /// ``RequestPriority/userInitiated``.
     public var priority: RequestPriority { .userInitiated }
-    /// None.
+    /// `nil`: no timeout beyond the session's.
     public var timeout: Duration? { nil }
 }
 
-/// How urgent a request is: the priority of the task in which it is built, decoded and retried. The network knows no priorities.
+/// The priority of a request: that of the task in which it is built, decoded and retried. It has no effect on the network.
 public enum RequestPriority: Sendable, Hashable {
-    /// Nobody waits for it.
+    /// For work that no user is waiting for.
     case utility
-    /// As others.
+    /// For work without a particular priority.
     case `default`
-    /// Somebody waits for it.
+    /// For work that a user is waiting for.
     case userInitiated
 
     var taskPriority: TaskPriority {

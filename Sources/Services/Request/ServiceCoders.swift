@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 extension JSONDecoder {
-    /// What decodes responses and messages unless somebody wants another.
+    /// Returns the decoder of responses and messages that don't specify one.
     static func forServices(fromSnakeCase: Bool) -> JSONDecoder {
         let decoder = JSONDecoder()
         if fromSnakeCase { decoder.keyDecodingStrategy = .convertFromSnakeCase }
@@ -10,7 +10,7 @@ extension JSONDecoder {
 }
 
 extension JSONEncoder {
-    /// What encodes bodies and messages unless somebody wants another.
+    /// Returns the encoder of bodies and messages that don't specify one.
     static func forServices(toSnakeCase: Bool) -> JSONEncoder {
         let encoder = JSONEncoder()
         if toSnakeCase { encoder.keyEncodingStrategy = .convertToSnakeCase }

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 import CurlewHTTP
 
-/// Puts the URL of a request together.
+/// Builds the URL of a request.
 enum ServiceURL {
-    /// The URL with its scheme replaced, the route behind its path, and the query's items behind its own.
+    /// Returns the URL with its scheme replaced, the route appended to its path, and the items appended to its query.
     ///
     /// - Parameters:
-    ///   - base: the URL; one without a scheme gets one.
-    ///   - isSecure: whether to use TLS; `nil` for what the URL says.
-    ///   - schemes: the one without and the one with TLS.
+    ///   - base: the URL; `https` is assumed if it has no scheme.
+    ///   - isSecure: whether to use TLS; `nil` to follow the URL's scheme.
+    ///   - schemes: the schemes without and with TLS.
     static func make(
         _ base: any URLConvertible, isSecure: Bool?, schemes: (plain: String, secure: String) = ("http", "https"), routes: HTTPRoute,
         query: HTTPQuery
@@ -22,12 +22,13 @@ enum ServiceURL {
             let path = components.percentEncodedPath
             components.percentEncodedPath = path + (path.hasSuffix("/") ? "" : "/") + routes.description
         }
-        components.percentEncodedQuery = query.added(to: components.percentEncodedQuery)
+        components.percentEncodedQuery = query.appended(to: components.percentEncodedQuery)
         guard let url = components.url else { throw .invalidURL }
         return url
     }
 
-    /// The URL's parts. A text such as `localhost:8080/v1` is taken for what it means: as a URL, `localhost` were its scheme.
+    /// Returns the URL's components. A string such as `localhost:8080/v1` is taken as host and port, although `localhost` would parse as a
+    /// scheme.
     private static func components(of base: any URLConvertible) -> URLComponents? {
         let text = base as? String ?? (try? base.asURL().absoluteString) ?? ""
         let schemeEnd = text.prefix { $0.isASCII && ($0.isLetter || $0.isNumber || "+-.".contains($0)) }.endIndex
@@ -37,8 +38,8 @@ enum ServiceURL {
 }
 
 extension NetworkServiceRequest {
-    /// What goes to a service, but for a body: URL, method, and the fields of the service, of its asynchronous header, and its own, of
-    /// which the later ones count.
+    /// Builds a request for a service, without a body: URL, method, and the header fields of the service, of its asynchronous header, and
+    /// its own; later ones replace earlier ones.
     func makeHead<Service: HTTPService>(
         for service: Service, _ method: HTTPMethod, schemes: (plain: String, secure: String) = ("http", "https")
     ) async throws -> URLRequest {
@@ -47,7 +48,7 @@ extension NetworkServiceRequest {
             query: query)
         let header = try await service.header + service.asyncHeader + header
         var urlRequest = try URLRequest(url: url, method: method, headers: header)
-        // The initializer spells some methods in its own way.
+        // `URLRequest`'s initializer changes the case of some methods.
         urlRequest.httpMethod = method.rawValue
         return urlRequest
     }

@@ -1,31 +1,31 @@
 // SPDX-License-Identifier: Apache-2.0
 
 extension AsyncSequence where Self: Sendable {
-    /// The elements; an error is the end.
+    /// Returns the elements as a sequence that ends instead of throwing.
     public func ignoreError() -> IgnoringErrors<Self> { IgnoringErrors(base: self) }
 
-    /// The values of those results that are successes; errors of the sequence itself are thrown.
+    /// Returns the values of the successful results; errors of the sequence itself are still thrown.
     public func ignoreResultErrors<Value, Failure: Error>() -> AsyncCompactMapSequence<Self, Value>
     where Element == Result<Value, Failure> {
         compactMap { try? $0.get() }
     }
 }
 
-/// A sequence that ends where another one throws.
+/// A sequence that ends where its base throws.
 public struct IgnoringErrors<Base: AsyncSequence & Sendable>: AsyncSequence, Sendable {
-    /// The other one's.
+    /// The base's elements.
     public typealias Element = Base.Element
 
     let base: Base
 
-    /// Iterates the other one.
+    /// Iterates over the base.
     public struct AsyncIterator: AsyncIteratorProtocol {
         var base: Base.AsyncIterator
 
-        /// The next element; `nil` at the end, and instead of an error.
+        /// Returns the next element; `nil` at the end and instead of throwing.
         public mutating func next() async -> Base.Element? { try? await base.next() }
     }
 
-    /// Starts at the other one's start.
+    /// Makes an iterator that starts at the base's start.
     public func makeAsyncIterator() -> AsyncIterator { AsyncIterator(base: base.makeAsyncIterator()) }
 }

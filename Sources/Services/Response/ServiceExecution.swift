@@ -3,14 +3,14 @@ import CurlewCore
 import CurlewHTTP
 import CurlewTransport
 
-/// Runs a request of a service to its end: attempts, retriers, hooks.
+/// Runs a request of a service to completion: attempts, retriers, hooks.
 struct ServiceExecution<Request: ServiceRequest, Service: HTTPService>: Sendable {
-    /// What a successful request has brought.
+    /// The outcome of a successful request.
     struct Success: Sendable {
         let result: Request.Result
-        /// The header fields of the response; none when a hook has answered.
+        /// The header fields of the response; empty if a hook supplied the result.
         let header: HTTPHeaders
-        /// Where the request went, and where the response came from, after redirects.
+        /// The URLs of the request and, after redirects, of the response.
         let requestURL: URL?
         let responseURL: URL?
     }
@@ -19,14 +19,14 @@ struct ServiceExecution<Request: ServiceRequest, Service: HTTPService>: Sendable
     private struct Prepared {
         let urlRequest: URLRequest
         let body: any HTTPBody
-        /// Whether the body is a file, or a form that is put together in one, which the URL request does not have.
+        /// Whether the body is a file, or a form encoded into one, and so isn't part of `urlRequest`.
         let isFromFile: Bool
     }
 
     let request: Request
     let service: Service
 
-    /// The only way of a request, and its only end.
+    /// Runs the request: all attempts, to a result or the final error. Hooks are called from here only.
     func run() async -> Result<Success, ServiceError> {
         let manager = service.sessionManager
         var retrier: (any ServiceRetrier)?
@@ -46,7 +46,7 @@ struct ServiceExecution<Request: ServiceRequest, Service: HTTPService>: Sendable
                 await service.hook.onSuccess(request, ready.urlRequest, result: success.result)
                 return .success(success)
             } catch {
-                // A task that was cancelled may see other errors for it.
+                // Cancellation can surface as another error, for example one that the user's code throws when it is interrupted.
                 let error = Task.isCancelled ? .cancelled : ServiceError(error)
                 if await shouldRetry(after: error, attempt, &retrier) {
                     attempt += 1
@@ -62,8 +62,8 @@ struct ServiceExecution<Request: ServiceRequest, Service: HTTPService>: Sendable
         let asked = retrier ?? service.retrierFactory.create(for: request)
         retrier = asked
         guard attempt == 0 || asked.allowsMultipleRetries else { return false }
-        let wantsRetry = await asked.retry(request, failingWith: error)
-        return wantsRetry && !Task.isCancelled
+        let isRetried = await asked.retry(request, failingWith: error)
+        return isRetried && !Task.isCancelled
     }
 
     private func fail(with error: ServiceError, _ urlRequest: URLRequest?) async -> ServiceError {
@@ -74,7 +74,7 @@ struct ServiceExecution<Request: ServiceRequest, Service: HTTPService>: Sendable
 
     // MARK: Building
 
-    /// The request of an attempt: URL, method, header, body, then what the request itself changes.
+    /// Builds the request of an attempt: URL, method, header, body, then the changes of ``ServiceRequest/prepare(_:)``.
     private func prepare() async throws -> Prepared {
         var urlRequest = try await request.makeHead(for: service, request.method)
         let body = request.body
@@ -86,7 +86,7 @@ struct ServiceExecution<Request: ServiceRequest, Service: HTTPService>: Sendable
         let given = urlRequest
         urlRequest = try request.prepare(given)
         var isFromFile = body.fileURL != nil || body is HTTPData.Multipart && given.httpBody == nil
-        // A body that the request has set itself takes the file's place.
+        // A body set by the request's own `prepare(_:)` replaces the file.
         if isFromFile { isFromFile = urlRequest.httpBody == given.httpBody && urlRequest.httpBodyStream === given.httpBodyStream }
         try validate(urlRequest, isFromFile: isFromFile)
         return Prepared(urlRequest: urlRequest, body: body, isFromFile: isFromFile)
@@ -95,14 +95,14 @@ struct ServiceExecution<Request: ServiceRequest, Service: HTTPService>: Sendable
     private func validate(_ urlRequest: URLRequest, isFromFile: Bool) throws(ServiceError) {
         let hasBody = urlRequest.httpBody.map { !$0.isEmpty } ?? false || urlRequest.httpBodyStream != nil || isFromFile
         guard hasBody, let method = urlRequest.httpMethod, ["GET", "DELETE", "HEAD"].contains(method) else { return }
-        throw .invalidRequest(message: "A \(method) request has no body.")
+        throw .invalidRequest(message: "A \(method) request must not have a body.")
     }
 
     // MARK: Sending
 
     private func send(_ prepared: Prepared, by manager: SessionManager) async throws -> Success {
         let dataRequest = try await start(prepared, by: manager)
-        let response = try await withTimeLimit(request.timeout, dataRequest) {
+        let response = try await withTimeout(request.timeout, dataRequest) {
             await dataRequest.serializingResponse(using: Self.plain).response
         }
         let data = try response.result.get()
@@ -124,20 +124,20 @@ struct ServiceExecution<Request: ServiceRequest, Service: HTTPService>: Sendable
         return manager.request(prepared.urlRequest)
     }
 
-    /// The body as it came; empty is a body as well.
+    /// Returns the body unchanged; an empty body is valid.
     private static var plain: DataResponseSerializer<Data> {
         DataResponseSerializer { _, _, data, error in error.map { .failure($0) } ?? .success(data ?? Data()) }
     }
 
-    /// Waits for a response, and cancels the request when that takes too long.
-    private func withTimeLimit<Response: Sendable>(
-        _ limit: Duration?, _ dataRequest: DataRequest, _ response: @escaping @Sendable () async -> Response
+    /// Awaits a response, and cancels the request if that takes longer than the timeout.
+    private func withTimeout<Response: Sendable>(
+        _ timeout: Duration?, _ dataRequest: DataRequest, _ response: @escaping @Sendable () async -> Response
     ) async throws -> Response {
-        guard let limit else { return await response() }
+        guard let timeout else { return await response() }
         return try await withThrowingTaskGroup(of: Response?.self) { group in
             group.addTask { await response() }
             group.addTask {
-                try await Task.sleep(for: limit)
+                try await Task.sleep(for: timeout)
                 return nil
             }
             defer { group.cancelAll() }
@@ -151,7 +151,7 @@ struct ServiceExecution<Request: ServiceRequest, Service: HTTPService>: Sendable
 }
 
 extension SessionManager {
-    /// Uploads a form from a file that is made for it.
+    /// Uploads a form from a temporary file.
     fileprivate func upload(form: HTTPData.Multipart, with urlRequest: URLRequest) async throws -> UploadRequest {
         try await withCheckedThrowingContinuation { continuation in
             upload(multipartFormData: form.fill, with: urlRequest, queue: .global()) { result in

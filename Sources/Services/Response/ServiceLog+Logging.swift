@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// `Logging` is the trait, and the module of swift-log.
+// `Logging` is the name of the package trait and of swift-log's module.
 #if Logging
 import Logging
 
 extension ServiceLog {
     private static let logger = Logger(label: "curlew.services")
 
-    /// Where messages go that nobody has taken.
+    /// The handler of messages when none is set.
     static var loggingHandler: Handler? { handler(of: logger) }
 
     static func handler(of logger: Logger) -> Handler {
@@ -16,7 +16,7 @@ extension ServiceLog {
 }
 #else
 extension ServiceLog {
-    /// Where messages go that nobody has taken: nowhere.
+    /// The handler of messages when none is set: none without the trait.
     static var loggingHandler: Handler? { nil }
 }
 #endif

@@ -2,21 +2,21 @@
 import CurlewHTTP
 import Dispatch
 
-/// The response of a request from a service, for as many as want it.
+/// The response of a request from a service, shared by all its consumers.
 ///
 /// ```swift
 /// let response = UserRequest(id: 7).schedule(with: api)
 /// let user = try await response.value
 /// ```
 ///
-/// The request is built and sent when the first of them wants the value or the header: by `await`, by iterating ``values``, by
-/// ``sink(on:receiveCompletion:receiveValue:)``, or by a publisher. There is one request however many they are, and who comes when it is
-/// over gets what it brought. When all have gone before the end, the request is cancelled, which is then its end: schedule another one for
-/// another attempt. All members may be used from any thread.
+/// The request is built and sent when its value or header is first consumed: by `await`, by iterating ``values``, by
+/// ``sink(on:receiveCompletion:receiveValue:)``, or by a publisher. All consumers share one request; those that come after its completion
+/// receive the same result. When every consumer has stopped before completion, the request is cancelled for good: schedule another one to
+/// send it again. Thread-safe.
 public final class ServiceResponse<Request: ServiceRequest, Service: HTTPService>: Sendable {
-    /// What the response becomes.
+    /// The type that the response is decoded as.
     public typealias Value = Request.Result
-    /// What it fails with.
+    /// The error that the request fails with.
     public typealias Failure = Service.RequestError
 
     typealias Execution = ServiceExecution<Request, Service>
@@ -38,22 +38,23 @@ public final class ServiceResponse<Request: ServiceRequest, Service: HTTPService
 
     /// The result.
     ///
-    /// Cancelling the task that waits ends its interest at once, with the service's error for ``ServiceError/cancelled``.
+    /// When the awaiting task is cancelled, throws the service's error for ``ServiceError/cancelled`` at once; the request is cancelled if
+    /// it has no other consumers.
     public var value: Value {
         get async throws(Failure) { try await success().result }
     }
 
-    /// The result, or why there is none.
+    /// The result, or the error.
     public var result: Result<Value, Failure> {
         get async { await outcome.outcome(orWhenCancelled: .failure(service.mapError(.cancelled))).map(\.result) }
     }
 
-    /// The header fields of the response, as soon as there is a result; empty when a hook has answered.
+    /// The header fields of the response, available together with the result; empty if a hook supplied the result.
     public var header: HTTPHeaders {
         get async throws(Failure) { try await success().header }
     }
 
-    /// The result as a sequence of one element, which throws what the request fails with.
+    /// The result as a sequence of one element, which throws the request's error.
     public var values: Values { Values(response: self) }
 
     /// The result of a response as a sequence.
@@ -63,11 +64,11 @@ public final class ServiceResponse<Request: ServiceRequest, Service: HTTPService
 
         let response: ServiceResponse
 
-        /// Waits for the result once.
+        /// Awaits the result, once.
         public struct AsyncIterator: AsyncIteratorProtocol {
             var response: ServiceResponse?
 
-            /// The result, then the end.
+            /// Returns the result, then `nil`.
             public mutating func next() async throws -> Value? {
                 guard let response else { return nil }
                 self.response = nil
@@ -75,17 +76,17 @@ public final class ServiceResponse<Request: ServiceRequest, Service: HTTPService
             }
         }
 
-        /// Starts at the result.
+        /// Makes an iterator that starts at the result.
         public func makeAsyncIterator() -> AsyncIterator { AsyncIterator(response: response) }
     }
 
-    /// Has closures called with the result and the end.
+    /// Calls closures with the result and the completion.
     ///
     /// - Parameters:
-    ///   - queue: where they are called; `nil`, the default, for the session's `callbackQueue`, which is `.main` unless set.
+    ///   - queue: the queue they are called on; `nil`, the default, for the session's `callbackQueue`, which is `.main` unless set.
     ///   - receiveCompletion: called once, last.
     ///   - receiveValue: called with the result, if there is one.
-    /// - Returns: the interest; keep it as long as that lasts.
+    /// - Returns: the subscription, which ends when it is released: retain it.
     public func sink(
         on queue: DispatchQueue? = nil, receiveCompletion: @escaping @Sendable (ServiceCompletion<Failure>) -> Void,
         receiveValue: @escaping @Sendable (Value) -> Void
@@ -100,8 +101,7 @@ public final class ServiceResponse<Request: ServiceRequest, Service: HTTPService
         }
     }
 
-    /// Has a closure called with the result, or why there is none; parameters as those of
-    /// ``sink(on:receiveCompletion:receiveValue:)``.
+    /// Calls a closure with the result or the error; for the parameters see ``sink(on:receiveCompletion:receiveValue:)``.
     public func sink(on queue: DispatchQueue? = nil, _ receiveResult: @escaping @Sendable (Result<Value, Failure>) -> Void)
         -> ServiceSubscription
     {
@@ -115,7 +115,7 @@ public final class ServiceResponse<Request: ServiceRequest, Service: HTTPService
         }
         let outcome = outcome
         let id = outcome.add { result in
-            // Taken on the queue only: who has cancelled there is not called any more.
+            // Taken on the queue, so that a subscription cancelled there is never called afterwards.
             queue.async { take()?(result.map(\.result)) }
         }
         return ServiceSubscription {

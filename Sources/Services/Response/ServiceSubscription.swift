@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import CurlewHTTP
 
-/// Somebody's interest in a response or a stream. Letting go of it ends the interest, as ``cancel()`` does.
+/// A subscription to a response or a stream. Releasing it cancels it, as ``cancel()`` does.
 public final class ServiceSubscription: Sendable {
     private let onCancel: Lock<(@Sendable () -> Void)?>
 
@@ -13,7 +13,7 @@ public final class ServiceSubscription: Sendable {
         cancel()
     }
 
-    /// Ends the interest: nothing is called from now on but what runs already. Any thread, any number of times.
+    /// Ends the subscription: no closure is called any more, except one that is already running. Thread-safe; repeated calls do nothing.
     public func cancel() {
         let onCancel = onCancel.withLock { onCancel in
             defer { onCancel = nil }
@@ -24,19 +24,19 @@ public final class ServiceSubscription: Sendable {
 }
 
 extension ServiceSubscription: Hashable {
-    /// Whether they are the same object.
+    /// Returns whether both are the same object.
     public static func == (lhs: ServiceSubscription, rhs: ServiceSubscription) -> Bool { lhs === rhs }
-    /// By identity.
+    /// Hashes the object's identity.
     public func hash(into hasher: inout Hasher) { hasher.combine(ObjectIdentifier(self)) }
 
-    /// Keeps the interest in a set, as long as that lives.
+    /// Stores the subscription in a set, which retains it.
     public func store(in set: inout Set<ServiceSubscription>) { set.insert(self) }
 }
 
-/// How a subscription ended.
+/// How a subscription has ended.
 public enum ServiceCompletion<Failure: Error>: Sendable {
-    /// All there was has come.
+    /// All values were received.
     case finished
-    /// It failed.
+    /// The request or the stream failed.
     case failure(Failure)
 }

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 import CurlewHTTP
 
-/// An operation that runs once, when somebody first wants its outcome, for all who want it.
+/// An operation that runs once, from the first request for its outcome, for all consumers.
 ///
-/// Whoever comes later gets the same outcome. When nobody who came waits any longer, the operation's task is cancelled.
+/// Later consumers receive the same outcome. When the last consumer is removed before completion, the operation's task is cancelled.
 final class SharedOutcome<Outcome: Sendable>: Sendable {
     typealias Consumer = @Sendable (Outcome) -> Void
 
@@ -13,11 +13,11 @@ final class SharedOutcome<Outcome: Sendable>: Sendable {
         case finished(Outcome)
     }
 
-    /// What one who comes has to do.
-    private enum Next {
+    /// What adding a consumer leads to, outside the lock.
+    private enum Action {
         case nothing
         case start(@Sendable () async -> Outcome)
-        case hand(Outcome)
+        case complete(Outcome)
     }
 
     private let state: Lock<State>
@@ -29,15 +29,15 @@ final class SharedOutcome<Outcome: Sendable>: Sendable {
         state = Lock(.idle(operation))
     }
 
-    /// Adds somebody who wants the outcome; called once, from any thread, be it before this returns.
+    /// Adds a consumer, which is called once, from any thread, possibly before this method returns.
     ///
-    /// - Returns: the number for ``remove(_:)``.
+    /// - Returns: the identifier for ``remove(_:)``.
     func add(_ consumer: @escaping Consumer) -> Int {
         let id = nextID.withLock { id in
             id += 1
             return id
         }
-        let next = state.withLock { state -> Next in
+        let action = state.withLock { state -> Action in
             switch state {
             case .idle(let operation):
                 state = .running(nil, [id: consumer])
@@ -46,18 +46,18 @@ final class SharedOutcome<Outcome: Sendable>: Sendable {
                 consumers[id] = consumer
                 state = .running(task, consumers)
                 return .nothing
-            case .finished(let outcome): return .hand(outcome)
+            case .finished(let outcome): return .complete(outcome)
             }
         }
-        switch next {
+        switch action {
         case .nothing: break
         case .start(let operation): start(operation)
-        case .hand(let outcome): consumer(outcome)
+        case .complete(let outcome): consumer(outcome)
         }
         return id
     }
 
-    /// Takes somebody off; the last one cancels the operation.
+    /// Removes a consumer; removing the last one cancels the operation.
     func remove(_ id: Int) {
         let abandoned = state.withLock { state -> Task<Void, Never>? in
             guard case .running(let task, var consumers) = state, consumers.removeValue(forKey: id) != nil else { return nil }
@@ -86,7 +86,7 @@ final class SharedOutcome<Outcome: Sendable>: Sendable {
         for (_, consumer) in consumers.sorted(by: { $0.key < $1.key }) { consumer(outcome) }
     }
 
-    /// The outcome; `cancelled` as soon as the task that waits is, while the operation goes on for others.
+    /// Returns the outcome, or `cancelled` as soon as the awaiting task is cancelled; the operation continues for other consumers.
     func outcome(orWhenCancelled cancelled: Outcome) async -> Outcome {
         let waiter = Waiter<Outcome>()
         return await withTaskCancellationHandler {
@@ -101,7 +101,7 @@ final class SharedOutcome<Outcome: Sendable>: Sendable {
     }
 }
 
-/// One who waits: for an outcome or for its task's cancellation, whichever comes first.
+/// A task that awaits an outcome or its own cancellation, whichever comes first.
 private final class Waiter<Outcome: Sendable>: Sendable {
     private struct State {
         var continuation: CheckedContinuation<Outcome, Never>?
@@ -111,7 +111,7 @@ private final class Waiter<Outcome: Sendable>: Sendable {
 
     private let state = Lock(State())
 
-    /// Starts to wait; `false` if the task was cancelled before.
+    /// Stores the continuation to resume; returns `false` if the task is already cancelled.
     func wait(_ continuation: CheckedContinuation<Outcome, Never>) -> Bool {
         state.withLock { state in
             if !state.isCancelled { state.continuation = continuation }
@@ -119,7 +119,7 @@ private final class Waiter<Outcome: Sendable>: Sendable {
         }
     }
 
-    /// Has `body` run on cancellation, at once if it was cancelled meanwhile.
+    /// Runs `body` on cancellation, immediately if the task is already cancelled.
     func onCancel(_ body: @escaping @Sendable () -> Void) {
         let isCancelled = state.withLock { state in
             if !state.isCancelled, state.continuation != nil { state.onCancel = body }
@@ -148,7 +148,7 @@ private final class Waiter<Outcome: Sendable>: Sendable {
             }
             return (state.continuation, state.onCancel)
         }
-        // First, so that who goes on sees the request cancelled.
+        // Runs first, so that the resumed task finds the request cancelled.
         onCancel?()
         continuation?.resume(returning: outcome)
     }

@@ -1,27 +1,28 @@
 // SPDX-License-Identifier: Apache-2.0
 import CurlewHTTP
 
-/// Tries a request again after pauses that grow, until they would be too long.
+/// Retries requests with growing delays (backoff), until a delay would exceed the limit.
 public final class BackoffServiceRetrier: ServiceRetrier {
-    /// How the pauses grow.
+    /// How the delays grow.
     public struct Strategy: Sendable {
         let wait: @Sendable (_ retry: Int) -> Duration
 
-        /// Makes a strategy of a closure, which gives the pause before a retry; the first is 0.
+        /// Makes a strategy of a closure that returns the delay before a retry, numbered from 0.
         public init(_ wait: @escaping @Sendable (_ retry: Int) -> Duration) {
             self.wait = wait
         }
 
-        /// 1, 2, 4, 8… seconds.
+        /// Delays of 1, 2, 4, 8… seconds.
         public static let exponentialBinary = Strategy { .seconds(Int64(1) << Int64(min($0, 62))) }
 
-        /// The pauses of another strategy, each cut to a random part of it: clients that failed together don't come back together.
+        /// Returns the delays of another strategy, each multiplied by a random factor from 0 to 1 (full jitter), so that clients that
+        /// failed together don't retry together.
         public static func jittered(_ strategy: Strategy = .exponentialBinary) -> Strategy {
             Strategy { strategy.wait($0) * Double.random(in: 0...1) }
         }
     }
 
-    /// Decides whether a request is worth another attempt.
+    /// Decides whether a failed request is retried.
     public typealias RetryCondition = @Sendable (_ request: any ServiceRequest, _ error: ServiceError) -> Bool
 
     private let strategy: Strategy
@@ -37,14 +38,14 @@ public final class BackoffServiceRetrier: ServiceRetrier {
         self.retryCondition = retryCondition
     }
 
-    /// A factory of such retriers.
+    /// Returns a factory of such retriers.
     ///
     /// - Parameters:
-    ///   - strategy: how the pauses grow; 1, 2, 4… seconds by default.
-    ///   - maxBackoff: a request whose pause would be this long or longer is not tried again; 600 seconds by default.
-    ///   - clock: measures the pauses.
-    ///   - retryCondition: whether a request is worth another attempt; by default after ``ServiceError/noConnection``,
-    ///     ``ServiceError/timeout``, ``ServiceError/unknown(_:)`` and the status 429 (RFC 6585, section 4).
+    ///   - strategy: how the delays grow; 1, 2, 4… seconds by default.
+    ///   - maxBackoff: a request whose delay would be this long or longer is not retried; 600 seconds by default.
+    ///   - clock: measures the delays.
+    ///   - retryCondition: whether a request is retried; by default after ``ServiceError/noConnection``, ``ServiceError/timeout``,
+    ///     ``ServiceError/unknown(_:)`` and status 429 (RFC 6585, section 4).
     public static func factory(
         strategy: Strategy = .exponentialBinary, maxBackoff: Duration = .seconds(600), clock: any Clock<Duration> = ContinuousClock(),
         retryCondition: @escaping RetryCondition = { isWorthARetry($1) }
@@ -54,7 +55,7 @@ public final class BackoffServiceRetrier: ServiceRetrier {
         }
     }
 
-    /// What the default condition says.
+    /// Returns whether the default condition retries after an error.
     public static func isWorthARetry(_ error: ServiceError) -> Bool {
         switch error {
         case .noConnection, .timeout, .unknown, .requestFailed(statusCode: 429, _): true
@@ -65,7 +66,8 @@ public final class BackoffServiceRetrier: ServiceRetrier {
     /// `true`.
     public var allowsMultipleRetries: Bool { true }
 
-    /// Waits, unless the condition says no or the pause would be too long. Cancelling the request ends the pause.
+    /// Waits for the delay and returns `true`, unless the condition rejects the error or the delay is too long. Cancelling the request ends
+    /// the delay.
     public func retry<Request: ServiceRequest>(_ request: Request, failingWith error: ServiceError) async -> Bool {
         guard retryCondition(request, error) else { return false }
         let wait = strategy.wait(

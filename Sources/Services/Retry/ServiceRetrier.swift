@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// Decides whether a failed request is tried again. One belongs to one request, and so may count.
+/// Decides whether a failed request is retried. Each request has its own retrier, so one can count attempts.
 public protocol ServiceRetrier: Sendable {
     /// Whether it is asked about failures of retries too; `false`, the default, makes the failure of the first retry final.
     var allowsMultipleRetries: Bool { get }
 
-    /// Whether the request is sent again, at once. Who wants a pause waits here; the wait ends when the request is cancelled, if it is one
-    /// that cancellation ends.
+    /// Returns whether to send the request again, immediately. To delay the retry, sleep here: cancelling the request cancels the calling
+    /// task, which ends a sleep that responds to cancellation.
     ///
-    /// Asked about every failure but a cancellation: be it the network's, a status, or what ``ServiceRequest/decode(_:)`` threw. Streams
-    /// are not retried.
+    /// Called for every failure except cancellation: network errors, rejected status codes, and errors of ``ServiceRequest/decode(_:)``.
+    /// Streams are not retried.
     func retry<Request: ServiceRequest>(_ request: Request, failingWith error: ServiceError) async -> Bool
 }
 
@@ -18,13 +18,13 @@ extension ServiceRetrier {
     public var allowsMultipleRetries: Bool { false }
 }
 
-/// Makes the retriers of a service's requests.
+/// Makes retriers for a service's requests.
 public protocol ServiceRetrierFactory: Sendable {
-    /// The retrier of a request. Called once a request, when it fails for the first time.
+    /// Returns a retrier for a request. Called once per request, on its first failure.
     func create<Request: ServiceRequest>(for request: Request) -> any ServiceRetrier
 }
 
-/// A factory out of a closure.
+/// A factory made of a closure.
 public struct AnyServiceRetrierFactory: ServiceRetrierFactory {
     private let make: @Sendable (any ServiceRequest) -> any ServiceRetrier
 
@@ -37,14 +37,14 @@ public struct AnyServiceRetrierFactory: ServiceRetrierFactory {
     public func create<Request: ServiceRequest>(for request: Request) -> any ServiceRetrier { make(request) }
 }
 
-/// Tries nothing again.
+/// A retrier that never retries.
 public struct NilServiceRetrier: ServiceRetrier {
-    /// Makes a retrier that always refuses.
+    /// Makes a retrier that never retries.
     public init() {}
 
-    /// A factory of such retriers.
+    /// Returns a factory of such retriers.
     public static func factory() -> any ServiceRetrierFactory { AnyServiceRetrierFactory { _ in NilServiceRetrier() } }
 
-    /// `false`.
+    /// Returns `false`.
     public func retry<Request: ServiceRequest>(_ request: Request, failingWith error: ServiceError) async -> Bool { false }
 }

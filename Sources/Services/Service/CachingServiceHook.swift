@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 import CurlewHTTP
 
-/// Keeps the results of GET requests in memory, decoded, and answers equal requests with them.
+/// Caches the decoded results of GET requests in memory, and supplies them to equal requests.
 ///
-/// Equal are requests of one type with the same URL and header fields; so results that were had with a token are answers for that token
-/// only. Knows nothing of HTTP's rules for caches. Copies of a hook share what they keep.
+/// Requests are equal if they have the same type, URL and header fields, so a result obtained with a token is supplied only to requests
+/// with that token. HTTP's caching rules are not applied. The hook is a reference type: services that use the same hook share its cache.
 public final class CachingServiceHook: ServiceHook {
     private struct Key: Hashable {
         let type: ObjectIdentifier
@@ -26,7 +26,7 @@ public final class CachingServiceHook: ServiceHook {
 
     private struct State {
         var entries: [Key: Entry] = [:]
-        /// The keys, those first that were stored first; ones without an entry may be among them.
+        /// The keys in order of insertion, oldest first; may contain keys whose entry is gone.
         var order: [Key] = []
     }
 
@@ -35,11 +35,11 @@ public final class CachingServiceHook: ServiceHook {
     private let now: @Sendable () -> ContinuousClock.Instant
     private let state = Lock(State())
 
-    /// Makes a hook that keeps nothing yet.
+    /// Makes a hook with an empty cache.
     ///
     /// - Parameters:
-    ///   - ttl: how long a result is an answer; 600 seconds by default.
-    ///   - limit: how many results are kept at the most, 1000 by default; beyond that the oldest goes.
+    ///   - ttl: how long a result is cached; 600 seconds by default.
+    ///   - limit: the maximum number of cached results, 1000 by default; beyond it, the oldest is removed.
     public convenience init(ttl: Duration = .seconds(600), limit: Int = 1000) {
         self.init(ttl: ttl, limit: limit) { .now }
     }
@@ -50,14 +50,14 @@ public final class CachingServiceHook: ServiceHook {
         self.now = now
     }
 
-    /// Forgets all results.
+    /// Removes all cached results.
     public func removeAll() {
         state.withLock { $0 = State() }
     }
 
     var count: Int { state.withLock { $0.entries.count } }
 
-    /// The result that is kept for an equal request.
+    /// Returns the cached result of an equal request.
     public func onSchedule<Request: ServiceRequest>(_ request: Request, _ urlRequest: URLRequest) async -> Request.Result? {
         guard let key = Key(request, urlRequest) else { return nil }
         let now = now()
@@ -71,7 +71,7 @@ public final class CachingServiceHook: ServiceHook {
         return result as? Request.Result
     }
 
-    /// Keeps the result.
+    /// Caches the result.
     public func onSuccess<Request: ServiceRequest>(_ request: Request, _ urlRequest: URLRequest, result: Request.Result) async {
         guard limit > 0, let key = Key(request, urlRequest) else { return }
         let entry = Entry(result: result, expiry: now().advanced(by: ttl))

@@ -2,88 +2,89 @@
 import CurlewCore
 import CurlewHTTP
 
-/// An API: where it is, and what all its requests have in common.
+/// An API: its URL, and what all its requests have in common.
 ///
-/// Only ``apiURL`` has no default. All members are asked for anew for each attempt of a request, ``sessionManager`` once for all attempts.
+/// Only ``apiURL`` has no default. All members are read again for each attempt of a request, except ``sessionManager`` and
+/// ``retrierFactory``, which are read once per request.
 public protocol HTTPService: Sendable {
     /// The error that requests of this service fail with; ``ServiceError`` unless the service maps it.
     associatedtype RequestError: Error = ServiceError
 
-    /// Where requests go that have no URL of their own, with or without a scheme: `"api.example.org/v2"`.
+    /// The URL of requests that have none of their own, with or without a scheme: `"api.example.org/v2"`.
     var apiURL: any URLConvertible { get }
 
-    /// Whether to use TLS, whatever scheme the URL has; `true` by default. `nil` leaves it to the URL: `https` where that has no scheme.
+    /// Whether to use TLS, regardless of the URL's scheme; `true` by default. `nil` follows the URL, with `https` if it has no scheme.
     var usesSecureProtocol: Bool? { get }
 
     /// Header fields of all requests; none by default.
     @HTTPHeadersBuilder var header: HTTPHeaders { get }
 
-    /// Header fields of all requests which have to be waited for, such as a token; none by default. They go before those of ``header``,
-    /// and a request's before both.
+    /// Header fields of all requests that are obtained asynchronously, such as a token; none by default. They replace those of ``header``,
+    /// and a request's own replace both.
     ///
-    /// Evaluated for each attempt, so that a retry has the token which a retrier has renewed. What it throws fails the attempt; other than
-    /// a ``ServiceError``, it is the cause of ``ServiceError/unknown(_:)``.
+    /// Evaluated for each attempt, so that a retry uses a token that the retrier has renewed. An error thrown here fails the attempt; other
+    /// than a ``ServiceError``, it becomes the cause of ``ServiceError/unknown(_:)``.
     var asyncHeader: HTTPHeaders { get async throws }
 
-    /// How the sessions of this service's requests work; `nil`, the default, for ``SessionManager/default``.
+    /// The configuration of the session that runs this service's requests; `nil`, the default, for ``SessionManager/default``.
     ///
-    /// Equal configurations share a session, which is kept for ever. Compared are values by what they are equal by, objects by their
-    /// identity, and closures inside of values not at all. Telling that takes some microseconds a request: a service that makes many
-    /// requests has a ``sessionManager``.
+    /// Equal configurations share a session, which is retained for the lifetime of the process. Hashable values are compared by equality,
+    /// objects by identity, and closures by their type only. The comparison takes some microseconds per request: a service that makes many
+    /// requests should store its own ``sessionManager``.
     var sessionConfiguration: SessionConfiguration? { get }
 
-    /// What runs the requests; by default that of ``sessionConfiguration``. A service with one of its own keeps it.
+    /// The manager that runs the requests; by default that of ``sessionConfiguration``. A service that makes its own must retain it.
     var sessionManager: SessionManager { get }
 
-    /// Makes the retriers of requests; by default ones that try nothing again.
+    /// Makes the retriers of requests; by default, requests are not retried.
     var retrierFactory: any ServiceRetrierFactory { get }
 
-    /// Sees requests and their ends; by default nothing does.
+    /// Observes requests and their completion; by default, does nothing.
     var hook: any ServiceHook { get }
 
-    /// Makes the service's own error of a request's.
+    /// Converts a request's error to the service's own.
     func mapError(_ error: ServiceError) -> RequestError
 }
 
 extension HTTPService {
     /// `true`.
     public var usesSecureProtocol: Bool? { true }
-    /// None.
+    /// No header fields.
     public var header: HTTPHeaders { [:] }
-    /// None.
+    /// No header fields.
     public var asyncHeader: HTTPHeaders { get async throws { [:] } }
-    /// That of the default manager.
+    /// `nil`: the default manager's.
     public var sessionConfiguration: SessionConfiguration? { nil }
-    /// The one for ``sessionConfiguration``.
+    /// The manager for ``sessionConfiguration``.
     public var sessionManager: SessionManager { ServiceSessions.manager(for: sessionConfiguration) }
-    /// Retriers that try nothing again.
+    /// Retriers that never retry.
     public var retrierFactory: any ServiceRetrierFactory { NilServiceRetrier.factory() }
-    /// Nothing.
+    /// A hook that does nothing.
     public var hook: any ServiceHook { NilServiceHook() }
 }
 
 extension HTTPService where RequestError == ServiceError {
-    /// The error as it is.
+    /// Returns the error unchanged.
     public func mapError(_ error: ServiceError) -> ServiceError { error }
 }
 
-/// A service without a type of its own.
+/// A service without its own type.
 public struct AnyHTTPService: HTTPService {
-    /// Where requests go that have no URL of their own.
+    /// The URL of requests that have none of their own.
     public let apiURL: any URLConvertible
     /// Whether to use TLS.
     public let usesSecureProtocol: Bool?
     /// Header fields.
     public let header: HTTPHeaders
-    /// How the sessions work.
+    /// The configuration of the session.
     public let sessionConfiguration: SessionConfiguration?
     /// Makes the retriers.
     public let retrierFactory: any ServiceRetrierFactory
-    /// Sees requests and their ends.
+    /// Observes requests and their completion.
     public let hook: any ServiceHook
     private let makeAsyncHeader: @Sendable () async throws -> HTTPHeaders
 
-    /// Makes a service of its parts; each has the default of ``HTTPService``.
+    /// Makes a service from its parts; each has the default of ``HTTPService``.
     public init(
         at apiURL: any URLConvertible, usesSecureProtocol: Bool? = true, header: HTTPHeaders = [:],
         asyncHeader: @escaping @Sendable () async throws -> HTTPHeaders = { [:] }, sessionConfiguration: SessionConfiguration? = nil,
@@ -98,13 +99,13 @@ public struct AnyHTTPService: HTTPService {
         self.hook = hook
     }
 
-    /// Header fields which have to be waited for.
+    /// Header fields that are obtained asynchronously.
     public var asyncHeader: HTTPHeaders { get async throws { try await makeAsyncHeader() } }
 }
 
 // MARK: - CustomReflectable
 
 extension AnyHTTPService: CustomReflectable {
-    /// URL and header fields, redacted.
+    /// The URL and the header fields, redacted.
     public var customMirror: Mirror { .redacted(self, ["apiURL": "\(apiURL)".redactedURL, "header": header]) }
 }

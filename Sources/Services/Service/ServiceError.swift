@@ -4,42 +4,42 @@ import CurlewWebSocket
 
 /// Why a request or a stream of a service failed.
 ///
-/// A service may make errors of its own of these, by ``HTTPService/mapError(_:)``.
+/// A service may convert it to its own error, with ``HTTPService/mapError(_:)``.
 public enum ServiceError: Error, Sendable {
-    /// The request can't be sent as it is: nothing left the process.
+    /// The request can't be sent as it is; nothing was sent.
     case invalidRequest(message: String)
-    /// The body, or a message of a stream, could not be encoded, for this reason.
+    /// The body, or a message of a stream, could not be encoded, for the given reason.
     case encodingFailed(any Error)
-    /// The response, or a message of a stream, is not what its decoding is for.
+    /// The response, or a message of a stream, could not be decoded.
     case decodingFailed
-    /// Time ran out: that of the request, or one of the session's.
+    /// A timeout elapsed: the request's, or one of the session's.
     case timeout
-    /// No connection to the host, or it was lost.
+    /// The connection to the host could not be established, or was lost.
     case noConnection
-    /// The parts of the request give no URL that can be used.
+    /// The parts of the request don't form a valid URL.
     case invalidURL
-    /// The host's name was not resolved.
+    /// The host's name could not be resolved.
     case unknownHost
-    /// What came is no HTTP, or leads where the library does not go.
+    /// The response is not valid HTTP, or its redirect or link can't be followed.
     case invalidResponse
-    /// The status is none of the accepted ones. `response` is the body.
+    /// The status code is not accepted. `response` is the body.
     case requestFailed(statusCode: Int, response: Data)
-    /// The stream was closed with this code (RFC 6455, section 7.4).
+    /// The stream was closed with the given code (RFC 6455, section 7.4).
     case closedStream(code: Int)
-    /// What is asked for can't be had while the request runs. For programs: nothing in the library throws it.
+    /// The operation is not possible while the request is running. For use by programs: the library never throws it.
     case requestInProgress
-    /// What is asked for can't be had any more. For programs: nothing in the library throws it.
+    /// The operation is not possible after the request has finished. For use by programs: the library never throws it.
     case requestFinished
-    /// Nobody waited any longer, or the task that did was cancelled.
+    /// The last consumer was cancelled or released, or the awaiting task was cancelled.
     case cancelled
-    /// Anything else: what code of the user's threw, a ``CurlewError``, a `DecodingError`.
+    /// Any other error: one thrown by the user's code, a ``CurlewError``, a `DecodingError`.
     case unknown(any Error)
 }
 
 // MARK: - Other errors
 
 extension ServiceError {
-    /// The error of a service for any error; a ``ServiceError`` stays what it is.
+    /// Makes a service's error of any error; a ``ServiceError`` is kept unchanged.
     public init(_ error: any Error) {
         self =
             switch error {
@@ -69,10 +69,10 @@ extension ServiceError {
         self =
             switch reason {
             case .missingURL, .missingHost, .unsupportedScheme, .invalidPort: .invalidURL
-            case .invalidMethod(let method): .invalidRequest(message: "The method \"\(method)\" is not a token.")
-            case .invalidHeader(let name): .invalidRequest(message: "The header field \"\(name)\" can't be sent.")
-            case .bodyNotAllowed(let method): .invalidRequest(message: "A \(method) request has no body.")
-            case .bodyAlreadyEncoded(let coding): .invalidRequest(message: "The body is encoded with \"\(coding)\" already.")
+            case .invalidMethod(let method): .invalidRequest(message: "The method \"\(method)\" is not a valid HTTP token.")
+            case .invalidHeader(let name): .invalidRequest(message: "The header field \"\(name)\" has an invalid name or value.")
+            case .bodyNotAllowed(let method): .invalidRequest(message: "A \(method) request must not have a body.")
+            case .bodyAlreadyEncoded(let coding): .invalidRequest(message: "The body is already encoded with \"\(coding)\".")
             }
     }
 
@@ -91,23 +91,24 @@ extension ServiceError {
 // MARK: - Descriptions
 
 extension ServiceError: CustomStringConvertible {
-    /// What happened, in a sentence; without the response's body, control characters escaped.
+    /// A sentence that describes the error, without the response's body, with control characters escaped.
     public var description: String { Redaction.escaped(sentence) }
 
     private var sentence: String {
         switch self {
         case .invalidRequest(let message): "The request is invalid: \(message)"
-        case .encodingFailed(let error): "The body was not encoded: \(error)"
-        case .decodingFailed: "The response was not decoded."
-        case .timeout: "Time ran out."
-        case .noConnection: "There is no connection."
-        case .invalidURL: "The URL is invalid."
-        case .unknownHost: "The host is unknown."
-        case .invalidResponse: "The response is invalid."
-        case .requestFailed(let status, let response): "The request failed with status \(status) and a body of \(response.count) bytes."
+        case .encodingFailed(let error): "The body or message could not be encoded: \(error)"
+        case .decodingFailed: "The response or message could not be decoded."
+        case .timeout: "The request timed out."
+        case .noConnection: "The connection to the host could not be established, or was lost."
+        case .invalidURL: "The URL is invalid: check the service's URL, and the request's URL, routes and query."
+        case .unknownHost: "The host name could not be resolved."
+        case .invalidResponse: "The response is not valid HTTP, or its redirect or link cannot be followed."
+        case .requestFailed(let status, let response):
+            "Status \(status) is not accepted by the request; the response body has \(response.count) bytes."
         case .closedStream(let code): "The stream was closed with code \(code)."
-        case .requestInProgress: "The request still runs."
-        case .requestFinished: "The request is over."
+        case .requestInProgress: "The request is still running."
+        case .requestFinished: "The request has already finished."
         case .cancelled: "The request was cancelled."
         case .unknown(let error): "\(error)"
         }

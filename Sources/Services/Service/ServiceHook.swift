@@ -1,28 +1,28 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// Sees the requests of a service, and may answer them.
+/// Observes the requests of a service, and can supply their results.
 ///
-/// Called in the task that runs the request, for one request at a time in order, for several at once. All members have a default that
-/// does nothing. A page of a paginator is a ``PageRequest``.
+/// Called in the task that runs the request: in order for one request, concurrently for several. All members have a default that does
+/// nothing. Pages of a paginator arrive as ``PageRequest``.
 public protocol ServiceHook: Sendable {
-    /// A request is about to be sent for the first time; retries are not told.
+    /// Called before a request is sent for the first time; not called for retries.
     ///
-    /// A result fulfils it: nothing is sent, and ``onSuccess(_:_:result:)`` is not called.
+    /// Returning a result completes the request: nothing is sent, and ``onSuccess(_:_:result:)`` is not called.
     ///
     /// - Parameters:
     ///   - request: the request as the user made it.
-    ///   - urlRequest: the same as it would go out.
+    ///   - urlRequest: the same as it would be sent.
     func onSchedule<Request: ServiceRequest>(_ request: Request, _ urlRequest: URLRequest) async -> Request.Result?
 
-    /// A request has succeeded.
+    /// Called when a request has succeeded.
     func onSuccess<Request: ServiceRequest>(_ request: Request, _ urlRequest: URLRequest, result: Request.Result) async
 
-    /// A request or a stream has failed for good, be it that it was cancelled. `urlRequest` is `nil` if none could be made.
+    /// Called when a request or a stream has finally failed, including by cancellation. `urlRequest` is `nil` if it could not be built.
     func onFailure<Request: NetworkServiceRequest>(_ request: Request, _ urlRequest: URLRequest?, error: ServiceError) async
 }
 
 extension ServiceHook {
-    /// Does not answer.
+    /// Returns `nil`, so that the request is sent.
     public func onSchedule<Request: ServiceRequest>(_ request: Request, _ urlRequest: URLRequest) async -> Request.Result? { nil }
     /// Does nothing.
     public func onSuccess<Request: ServiceRequest>(_ request: Request, _ urlRequest: URLRequest, result: Request.Result) async {}
@@ -30,7 +30,7 @@ extension ServiceHook {
     public func onFailure<Request: NetworkServiceRequest>(_ request: Request, _ urlRequest: URLRequest?, error: ServiceError) async {}
 }
 
-/// Sees nothing.
+/// A hook that does nothing.
 public struct NilServiceHook: ServiceHook {
     /// Makes a hook that does nothing.
     public init() {}

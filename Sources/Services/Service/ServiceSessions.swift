@@ -3,7 +3,7 @@ import CurlewCore
 import CurlewHTTP
 import Dispatch
 
-/// The sessions of services: one for each configuration that differs, kept for ever.
+/// The sessions of services: one per distinct configuration, retained for the lifetime of the process.
 enum ServiceSessions {
     private static let managers = Lock<[ConfigurationKey: SessionManager]>([:])
 
@@ -11,7 +11,7 @@ enum ServiceSessions {
         guard let configuration else { return .default }
         let key = ConfigurationKey(configuration)
         if let manager = managers.withLock({ $0[key] }) { return manager }
-        // Made outside of the lock; who comes second takes the first one's.
+        // Made outside the lock, because that takes long; if two tasks race, the first manager stored is used.
         let made = SessionManager(configuration: configuration)
         return managers.withLock { managers in
             let manager = managers[key] ?? made
@@ -21,10 +21,10 @@ enum ServiceSessions {
     }
 }
 
-/// What tells configurations apart: everything that is stored in them, whatever later versions add.
+/// Identifies a configuration by everything stored in it, found by reflection, so that properties added later are included.
 ///
-/// Values count by what they are equal by, objects by their identity, which nobody else gets as the manager keeps them. What can't be
-/// compared, such as a closure, counts by its type.
+/// Hashable values compare by equality. Objects compare by identity, which can't be reused because the manager retains them. What can't be
+/// compared, such as a closure, is represented by its type.
 struct ConfigurationKey: Hashable, @unchecked Sendable {  // made of values, types and identities, and never changed
     private let parts: [AnyHashable]
 
@@ -37,7 +37,7 @@ struct ConfigurationKey: Hashable, @unchecked Sendable {  // made of values, typ
     private static func collect(_ value: Any, into parts: inout [AnyHashable]) {
         let mirror = Mirror(reflecting: value)
         if let queue = value as? DispatchQueue, queue.label.hasPrefix("com.apple.") {
-            // The system's own, such as `.main`: a new object each time, on Linux.
+            // The system's own queues, such as `.main`: on Linux, a new object on each access.
             parts.append(queue.label)
         } else if mirror.displayStyle == .class {
             parts.append(ObjectIdentifier(value as AnyObject))
@@ -46,7 +46,7 @@ struct ConfigurationKey: Hashable, @unchecked Sendable {  // made of values, typ
         } else if mirror.displayStyle != .optional, mirror.displayStyle != .collection, let hashable = value as? any Hashable {
             parts.append(AnyHashable(hashable))
         } else {
-            // The count separates neighbours: else [a], [] and [], [a] were the same.
+            // The count delimits neighbours: without it, [a], [] would equal [], [a].
             parts += [ObjectIdentifier(type(of: value)), mirror.children.count]
             if mirror.displayStyle == .enum, let label = mirror.children.first?.label { parts.append(label) }
             for child in mirror.children { collect(child.value, into: &parts) }

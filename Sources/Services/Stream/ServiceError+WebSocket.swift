@@ -2,7 +2,7 @@
 import CurlewWebSocket
 
 extension ServiceError {
-    /// What a WebSocket's error is for a stream.
+    /// Converts a WebSocket's error to a stream's.
     init(_ error: WebSocketError) {
         self =
             switch error {

@@ -4,20 +4,20 @@ import CurlewHTTP
 import CurlewWebSocket
 import Dispatch
 
-/// A WebSocket of a service: typed messages in both directions.
+/// A WebSocket of a service, with typed messages in both directions.
 ///
-/// It is opened when somebody first wants ``results``, or sends. There is one connection however many read it, and all of them get the same
-/// results from then on. The slowest sets the pace: nothing is received while 16 results wait for one of them, and while nobody reads;
-/// what came meanwhile, and what the last reader has left, is the next one's.
+/// It is opened by the first use of ``results``, or the first message sent. All readers share one connection, and each receives all
+/// results that arrive after it was made. Backpressure follows the slowest reader: nothing is received while 16 results are queued for it,
+/// nor while there are no readers; what arrived in the meantime, and what the last reader left unread, goes to the next reader.
 ///
-/// It never ends by itself but with the service's error for ``ServiceError/closedStream(code:)``, or for why there is no connection. Letting
-/// go of it and of all who read closes the connection with ``WebSocketCloseCode/goingAway``. All members may be used from any thread.
+/// It always ends with an error: the service's error for ``ServiceError/closedStream(code:)``, or for the failure of the connection.
+/// Releasing the stream and all its readers closes the connection with ``WebSocketCloseCode/goingAway``. Thread-safe.
 public final class ServiceStream<Request: ServiceStreamRequest, Service: HTTPService>: Sendable {
-    /// What is sent.
+    /// The type of sent messages.
     public typealias Message = Request.Message
-    /// A message of the server's, or why it has no result.
+    /// The result of a received message, or the error of its decoding.
     public typealias Element = Result<Request.Result, Service.RequestError>
-    /// What it fails with.
+    /// The error that the stream fails with.
     public typealias Failure = Service.RequestError
 
     private typealias Socket = TypedWebSocket<Message, Request.Result>
@@ -45,73 +45,73 @@ public final class ServiceStream<Request: ServiceStreamRequest, Service: HTTPSer
 
     // MARK: Receiving
 
-    /// The results, as they come; a message that has none is a failure in its place, and the stream goes on.
+    /// The results, as they are received; a message that can't be decoded yields a failure, and the stream continues.
     ///
-    /// Throws what the stream ends with, for every close code. Cancelling the task that waits ends its interest with the service's error for
-    /// ``ServiceError/cancelled``, and nothing else.
+    /// Throws the error that ends the stream, whichever the close code. When the awaiting task is cancelled, throws the service's error for
+    /// ``ServiceError/cancelled``; other readers are not affected.
     public var results: Results { Results(stream: self) }
 
     /// The results of a stream.
     public struct Results: AsyncSequence, Sendable {
-        /// A result, or why a message has none.
+        /// The result of a message, or the error of its decoding.
         public typealias Element = ServiceStream.Element
 
         let stream: ServiceStream
 
-        /// Waits for results. It reads from when it is made until it is let go.
+        /// Awaits results. It reads from its creation until it is released.
         public struct AsyncIterator: AsyncIteratorProtocol {
             fileprivate let reader: Reader
-            private var isOver = false
+            private var isFinished = false
 
             fileprivate init(_ reader: Reader) { self.reader = reader }
 
-            /// The next result; `nil` behind an error.
+            /// Returns the next result; `nil` after an error was thrown.
             public mutating func next() async throws -> Element? {
-                guard !isOver else { return nil }
+                guard !isFinished else { return nil }
                 do {
                     return try await reader.next()
                 } catch {
-                    isOver = true
+                    isFinished = true
                     throw error
                 }
             }
         }
 
-        /// Begins to read, and opens the stream if nobody did before.
+        /// Makes a reader, and opens the stream if it is not open yet.
         public func makeAsyncIterator() -> AsyncIterator { AsyncIterator(Reader(stream)) }
     }
 
-    /// Somebody's place at the inbox.
+    /// A reader registered with the inbox.
     fileprivate final class Reader: Sendable {
         private let stream: ServiceStream
         private let number: Int
 
         init(_ stream: ServiceStream) {
             self.stream = stream
-            number = stream.inbox.update { $0.enter() }
+            number = stream.inbox.update { $0.addReader() }
             _ = stream.open()
         }
 
         deinit {
-            stream.inbox.update { $0.leave(number) }
+            stream.inbox.update { $0.removeReader(number) }
         }
 
         func next() async throws(Failure) -> Element {
             let number = number
-            // Only cancellation of the task that waits throws here.
+            // Only cancellation of the awaiting task throws here.
             guard let next = try? await stream.inbox.wait(for: { $0.take(number) }) else { throw stream.service.mapError(.cancelled) }
             return try next.get()
         }
     }
 
-    /// Has closures called with the results and the end.
+    /// Calls closures with the results and the completion.
     ///
     /// - Parameters:
-    ///   - queue: where they are called, one after the other; `nil`, the default, for the session's `callbackQueue`, which is `.main` unless
-    ///     set.
-    ///   - receiveCompletion: called once, last, with why the stream is over.
+    ///   - queue: the queue they are called on, one call at a time; `nil`, the default, for the session's `callbackQueue`, which is `.main`
+    ///     unless set.
+    ///   - receiveCompletion: called once, last, with the error that ended the stream.
     ///   - receiveValue: called with each result.
-    /// - Returns: the interest; keep it as long as that lasts.
+    /// - Returns: the subscription, which ends when it is released: retain it.
     public func sink(
         on queue: DispatchQueue? = nil, receiveCompletion: @escaping @Sendable (ServiceCompletion<Failure>) -> Void,
         receiveValue: @escaping @Sendable (Element) -> Void
@@ -119,7 +119,8 @@ public final class ServiceStream<Request: ServiceStreamRequest, Service: HTTPSer
         let queue = queue ?? service.sessionManager.session.configuration.callbackQueue
         let reader = Reader(self)
         let isCancelled = Lock(false)
-        /// Calls on the queue and waits for that; who has cancelled there is not called any more.
+        /// Calls a closure on the queue and waits for it; the flag is checked there, so that a subscription cancelled on the queue is never
+        /// called afterwards.
         let call: @Sendable (@escaping @Sendable () -> Void) async -> Void = { body in
             await withCheckedContinuation { continuation in
                 queue.async {
@@ -146,36 +147,36 @@ public final class ServiceStream<Request: ServiceStreamRequest, Service: HTTPSer
 
     // MARK: Sending
 
-    /// Sends a message, behind those sent before; one sent before the connection stands is kept until then.
+    /// Sends a message, after those sent before; one sent before the connection is open is queued until it is.
     ///
-    /// Returns when the message was taken to be sent and not too much else waits (``WebSocketConfiguration/sendBufferSize``).
+    /// Returns when the message is queued and the send buffer is below its limit (``WebSocketConfiguration/sendBufferSize``).
     ///
-    /// - Throws: the service's error for ``ServiceError/encodingFailed(_:)``, for ``ServiceError/closedStream(code:)``, or for why there is no
-    ///   connection.
+    /// - Throws: the service's error for ``ServiceError/encodingFailed(_:)``, for ``ServiceError/closedStream(code:)``, or for the failure
+    ///   of the connection.
     public func send(_ message: Message) async throws(Failure) {
         let socket = open()
         try await mapping { try await socket.send(message) }
     }
 
-    /// Sends messages as they come, to the last, in their order; see ``send(_:)``.
+    /// Sends the messages of a sequence, in order, to its end; see ``send(_:)``.
     ///
-    /// - Throws: what the sequence throws, and what sending throws, which ends it; the stream stands as long as its connection does.
+    /// - Throws: the error of the sequence, or of sending, which ends the call; the stream itself stays open as long as its connection.
     public func send<Messages: AsyncSequence>(from messages: Messages) async throws where Messages.Element == Message {
         for try await message in messages { try await send(message) }
     }
 
     // MARK: The connection
 
-    /// The WebSocket below, for pings, its state and its handshake; opens the stream if nobody did before.
+    /// The underlying WebSocket, for pings, its state and its handshake; opens the stream if it is not open yet.
     ///
-    /// Its messages are the stream's to read.
+    /// Don't read its messages: the stream does.
     public var socket: WebSocket { open().socket }
 
-    /// Closes the connection behind what was sent, and waits until it is over; see ``WebSocket/close(code:reason:)``.
+    /// Closes the connection after the messages already sent, and waits until it is closed; see ``WebSocket/close(code:reason:)``.
     ///
-    /// A stream that was not opened is opened for it.
+    /// A stream that is not open yet is opened first.
     ///
-    /// - Returns: what the server's close frame says.
+    /// - Returns: the contents of the server's close frame.
     @discardableResult
     public func close(code: WebSocketCloseCode = .normalClosure, reason: String = "") async throws(Failure) -> WebSocketClosure {
         isClosedByUser.withLock { $0 = true }
@@ -187,7 +188,7 @@ public final class ServiceStream<Request: ServiceStreamRequest, Service: HTTPSer
         do { return try await body() } catch { throw service.mapError(ServiceError(error)) }
     }
 
-    /// The WebSocket, which is opened by the first who comes.
+    /// Returns the WebSocket, opening it on the first call.
     private func open() -> Socket {
         let manager = service.sessionManager
         return running.withLock { running in
@@ -200,7 +201,7 @@ public final class ServiceStream<Request: ServiceStreamRequest, Service: HTTPSer
     }
 }
 
-/// What runs a stream; knows nothing of it, so that letting go of it ends the connection.
+/// Runs a stream's connection. It holds no reference to the stream, so that releasing the stream closes the connection.
 private struct Connection<Request: ServiceStreamRequest, Service: HTTPService>: Sendable {
     let request: Request
     let service: Service
@@ -219,7 +220,7 @@ private struct Connection<Request: ServiceStreamRequest, Service: HTTPService>: 
     func open(by manager: SessionManager) -> TypedWebSocket<Request.Message, Request.Result> {
         var configuration = request.webSocketConfiguration
         if let timeout = request.timeout { configuration.handshakeTimeout = timeout }
-        // The request is kept until the connection ends; the stream is not.
+        // This closure retains the request until the connection ends, but not the stream.
         let socket = manager.webSocket(subprotocols: request.subprotocols, configuration: configuration) { [self] in
             let head = try await request.makeHead(for: service, .get, schemes: ("ws", "wss"))
             urlRequest.withLock { $0 = head }
@@ -229,7 +230,7 @@ private struct Connection<Request: ServiceStreamRequest, Service: HTTPService>: 
         return socket.typed(WebSocketCoding(encode: request.encode, decode: request.decode))
     }
 
-    /// Reads the WebSocket to its end, and sees to it that the hook is told, be it that nobody reads.
+    /// Reads the WebSocket to its end, and reports that end to the hook even if the stream has no readers.
     func run(_ socket: TypedWebSocket<Request.Message, Request.Result>) async {
         await withTaskGroup(of: Void.self) { group in
             group.addTask { await read(socket) }
@@ -242,7 +243,7 @@ private struct Connection<Request: ServiceStreamRequest, Service: HTTPService>: 
         do {
             var results = socket.results.makeAsyncIterator()
             while true {
-                try await inbox.wait { $0.wantsMore ? () : nil }
+                try await inbox.wait { $0.hasDemand ? () : nil }
                 guard let result = try await results.next() else { break }
                 let element = result.mapError { service.mapError(ServiceError($0)) }
                 inbox.update { $0.receive(element) }
@@ -262,7 +263,7 @@ private struct Connection<Request: ServiceStreamRequest, Service: HTTPService>: 
         } catch {
             end = ServiceError(error)
         }
-        // Who closes or lets go knows of it.
+        // A stream that the program closes or releases has not failed, so the hook is not called.
         guard !Task.isCancelled, !isClosedByUser.withLock({ $0 }) else { return }
         let urlRequest = urlRequest.withLock { $0 }
         ServiceLog.failure(urlRequest, end)

@@ -2,7 +2,7 @@
 import CurlewHTTP
 import CurlewWebSocket
 
-/// A request for a WebSocket (RFC 6455) as a value: where it goes, and what its messages are in both directions.
+/// A request for a WebSocket (RFC 6455) as a value: its URL, and the types of its messages in both directions.
 ///
 /// ```swift
 /// struct Chat: JSONServiceStreamRequest {
@@ -17,41 +17,41 @@ import CurlewWebSocket
 /// for try await result in chat.results { … }
 /// ```
 ///
-/// URL, query and header fields are put together as those of a ``ServiceRequest``, with the schemes `wss` and `ws`. Retriers are not asked:
-/// ``webSocketConfiguration`` says whether a lost connection is made again.
+/// URL, query and header fields are built as those of a ``ServiceRequest``, with the schemes `wss` and `ws`. Retriers are not used:
+/// ``webSocketConfiguration`` determines whether a lost connection is re-established.
 public protocol ServiceStreamRequest: NetworkServiceRequest {
-    /// What is sent; nothing by default.
+    /// The type of sent messages; `Void` by default.
     associatedtype Message: Sendable = Void
-    /// What the server's messages become.
+    /// The type that received messages are decoded as.
     associatedtype Result: Sendable
 
-    /// Makes what is sent of a message. There is a default for `Data`, `String`, ``WebSocketMessage``, and `Void`.
+    /// Encodes a message. There is a default for `Data`, `String`, ``WebSocketMessage``, and `Void`.
     ///
-    /// What it throws, other than a ``ServiceError``, is the cause of ``ServiceError/encodingFailed(_:)``; nothing is sent then.
+    /// An error thrown here, other than a ``ServiceError``, becomes the cause of ``ServiceError/encodingFailed(_:)``; nothing is sent.
     func encode(_ message: Message) throws -> WebSocketMessage
 
-    /// Makes a result of a message of the server's. There is a default for `Data`, `String`, ``WebSocketMessage``, and `Void`.
+    /// Decodes a received message. There is a default for `Data`, `String`, ``WebSocketMessage``, and `Void`.
     ///
-    /// What it throws fails that message only; other than a ``ServiceError``, it is the cause of ``ServiceError/unknown(_:)``.
+    /// An error thrown here fails that message only; other than a ``ServiceError``, it becomes the cause of ``ServiceError/unknown(_:)``.
     func decode(_ message: WebSocketMessage) throws -> Result
 
-    /// The subprotocols to choose from, the best first; none by default.
+    /// The subprotocols to offer, in order of preference; none by default.
     var subprotocols: [String] { get }
 
-    /// How the WebSocket works: limits, compression, pings, and whether a connection that was lost is made again; not by default. A
-    /// ``NetworkServiceRequest/timeout`` goes before its `handshakeTimeout`.
+    /// The WebSocket's configuration: limits, compression, pings, and whether a lost connection is re-established, which it is not by
+    /// default. A ``NetworkServiceRequest/timeout`` overrides its `handshakeTimeout`.
     var webSocketConfiguration: WebSocketConfiguration { get }
 }
 
 extension ServiceStreamRequest {
-    /// None.
+    /// No subprotocols.
     public var subprotocols: [String] { [] }
-    /// The defaults.
+    /// The default configuration.
     public var webSocketConfiguration: WebSocketConfiguration { WebSocketConfiguration() }
 
-    /// The stream of this request from a service; the only way to get one.
+    /// Returns the stream of this request from a service. There is no other way to get one.
     ///
-    /// Nothing is built or sent before somebody wants results, or sends. See ``ServiceStream``.
+    /// Nothing is built or sent until results are read or a message is sent. See ``ServiceStream``.
     public func schedule<Service: HTTPService>(with service: Service) -> ServiceStream<Self, Service> {
         ServiceStream(request: self, service: service)
     }
@@ -59,11 +59,11 @@ extension ServiceStreamRequest {
 
 // MARK: - Messages without a coding of their own
 
-/// What is a message of a WebSocket by itself: `Data`, `String`, and ``WebSocketMessage``.
+/// A type that can be sent and received as a WebSocket message without a coding: `Data`, `String`, and ``WebSocketMessage``.
 public protocol WebSocketMessageConvertible: Sendable {
-    /// The value of a message.
+    /// Makes a value of a message.
     ///
-    /// - Throws: ``ServiceError/decodingFailed`` when it has none.
+    /// - Throws: ``ServiceError/decodingFailed`` if the message doesn't represent one.
     init(webSocketMessage: WebSocketMessage) throws(ServiceError)
 
     /// The value as a message.
@@ -71,14 +71,14 @@ public protocol WebSocketMessageConvertible: Sendable {
 }
 
 extension Data: WebSocketMessageConvertible {
-    /// The message's bytes; of a text, its UTF-8.
+    /// Makes data of the message's bytes; for a text message, its UTF-8.
     public init(webSocketMessage: WebSocketMessage) throws(ServiceError) { self = webSocketMessage.data }
     /// The bytes.
     public var webSocketMessage: WebSocketMessage { .binary(self) }
 }
 
 extension String: WebSocketMessageConvertible {
-    /// The text, or the bytes as text in UTF-8.
+    /// Makes a string of a text message, or of a binary one in UTF-8.
     public init(webSocketMessage: WebSocketMessage) throws(ServiceError) {
         switch webSocketMessage {
         case .text(let text): self = text
@@ -92,40 +92,40 @@ extension String: WebSocketMessageConvertible {
 }
 
 extension WebSocketMessage: WebSocketMessageConvertible {
-    /// The message as it is.
+    /// Makes a copy of the message.
     public init(webSocketMessage: WebSocketMessage) throws(ServiceError) { self = webSocketMessage }
-    /// The message as it is.
+    /// The message itself.
     public var webSocketMessage: WebSocketMessage { self }
 }
 
 extension ServiceStreamRequest where Message: WebSocketMessageConvertible {
-    /// The message as it is.
+    /// Returns the value as a message.
     public func encode(_ message: Message) throws -> WebSocketMessage { message.webSocketMessage }
 }
 
 extension ServiceStreamRequest where Message == Void {
-    /// A message of no bytes.
+    /// Returns an empty binary message.
     public func encode(_ message: Void) throws -> WebSocketMessage { .binary(Data()) }
 }
 
 extension ServiceStreamRequest where Result: WebSocketMessageConvertible {
-    /// The message as it is.
+    /// Converts the message to the result.
     public func decode(_ message: WebSocketMessage) throws -> Result { try Result(webSocketMessage: message) }
 }
 
 extension ServiceStreamRequest where Result == Void {
-    /// Whatever came.
+    /// Accepts any message.
     public func decode(_ message: WebSocketMessage) throws {}
 }
 
 // MARK: - JSON
 
-/// A request for a WebSocket whose messages are JSON (RFC 8259), sent as texts.
+/// A request for a WebSocket whose messages are JSON (RFC 8259), sent as text messages.
 public protocol JSONServiceStreamRequest: ServiceStreamRequest where Result: Decodable {
-    /// Whether names of properties are sent in snake case; `true` by default.
+    /// Whether property names are converted to snake case; `true` by default.
     var encodesSnakeCase: Bool { get }
 
-    /// Whether names in snake case become those of properties in camel case; `true` by default.
+    /// Whether keys in snake case are converted to camel case; `true` by default.
     var decodesSnakeCase: Bool { get }
 }
 
@@ -135,14 +135,14 @@ extension JSONServiceStreamRequest {
     /// `true`.
     public var decodesSnakeCase: Bool { true }
 
-    /// Decodes the message.
+    /// Decodes the message as JSON.
     public func decode(_ message: WebSocketMessage) throws -> Result {
         try JSONDecoder.forServices(fromSnakeCase: decodesSnakeCase).decode(Result.self, from: message.data)
     }
 }
 
 extension JSONServiceStreamRequest where Message: Encodable {
-    /// The message as JSON.
+    /// Returns the message as JSON text.
     public func encode(_ message: Message) throws -> WebSocketMessage {
         let json = try JSONEncoder.forServices(toSnakeCase: encodesSnakeCase).encode(message)
         return .text(String(decoding: json, as: UTF8.self))
@@ -151,35 +151,35 @@ extension JSONServiceStreamRequest where Message: Encodable {
 
 // MARK: - Any
 
-/// A request for a WebSocket without a type of its own, whose messages are taken as they are.
+/// A request for a WebSocket without its own type, whose messages are not encoded or decoded.
 public struct AnyServiceStreamRequest: ServiceStreamRequest {
-    /// A text, or bytes.
+    /// A text or binary message.
     public typealias Message = WebSocketMessage
-    /// A text, or bytes.
+    /// A text or binary message.
     public typealias Result = WebSocketMessage
 
     /// Whether to use TLS.
     public let usesSecureProtocol: Bool?
-    /// The URL in place of the service's.
+    /// The URL that replaces the service's.
     public let url: (any URLConvertible)?
-    /// The path behind the URL.
+    /// The path after the URL's.
     public let routes: HTTPRoute
     /// Items for the URL's query.
     public let query: HTTPQuery
     /// Header fields.
     public let header: HTTPHeaders
-    /// How urgent it is.
+    /// The request's priority.
     public let priority: RequestPriority
-    /// The longest time until it is connected.
+    /// The timeout until the stream is connected.
     public let timeout: Duration?
-    /// The subprotocols to choose from.
+    /// The subprotocols to offer, in order of preference.
     public let subprotocols: [String]
-    /// How the WebSocket works.
+    /// The WebSocket's configuration.
     public let webSocketConfiguration: WebSocketConfiguration
 
-    /// Makes a request of its parts; each has the default of ``ServiceStreamRequest``.
+    /// Makes a request from its parts; each has the default of ``ServiceStreamRequest``.
     ///
-    /// With a URL it can do without a service: ``schedule()``. Its scheme then counts, `wss` if it has none.
+    /// A request with a URL needs no service: see ``schedule()``. The URL's scheme then applies, `wss` if it has none.
     public init(
         url: (any URLConvertible)? = nil, usesSecureProtocol: Bool? = nil, routes: HTTPRoute = [], query: HTTPQuery = [:],
         header: HTTPHeaders = [:], priority: RequestPriority = .userInitiated, timeout: Duration? = nil, subprotocols: [String] = [],
@@ -196,9 +196,9 @@ public struct AnyServiceStreamRequest: ServiceStreamRequest {
         self.webSocketConfiguration = webSocketConfiguration
     }
 
-    /// The stream without a service: at the request's URL, with nothing added, by ``SessionManager/default``.
+    /// Returns the stream without a service: at the request's URL, with nothing added, by ``SessionManager/default``.
     ///
-    /// Fails with ``ServiceError/invalidURL`` if it has no URL.
+    /// Fails with ``ServiceError/invalidURL`` if the request has no URL.
     public func schedule() -> ServiceStream<AnyServiceStreamRequest, AnyHTTPService> {
         schedule(with: AnyHTTPService(at: url ?? "", usesSecureProtocol: nil))
     }

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// What a stream has received, for each who reads it: a value that knows no stream.
+/// The received messages of a stream, queued for each of its readers. A value type, without a reference to the stream.
 ///
-/// All readers get the same. What comes while nobody reads, or is left over by the last reader, is the next one's, so that nothing is lost
-/// between two loops over a stream.
+/// All readers receive the same messages. Those that arrive without a reader, or are left by the last one, go to the next reader, so that
+/// no message is lost between two loops over a stream.
 struct StreamInbox<Element: Sendable, Failure: Error>: Sendable {
-    /// How much waits for the slowest reader before no more is received.
+    /// The maximum number of messages queued for the slowest reader before reading is suspended.
     static var limit: Int { 16 }
 
     private var readers: [Int: [Element]] = [:]
@@ -13,18 +13,18 @@ struct StreamInbox<Element: Sendable, Failure: Error>: Sendable {
     private var lastReader = 0
     private(set) var end: Failure?
 
-    /// Whether somebody reads, and nobody is too far behind.
-    var wantsMore: Bool { !readers.isEmpty && readers.values.allSatisfy { $0.count < Self.limit } }
+    /// Whether there are readers, and none has reached the limit.
+    var hasDemand: Bool { !readers.isEmpty && readers.values.allSatisfy { $0.count < Self.limit } }
 
-    /// A new reader's number.
-    mutating func enter() -> Int {
+    /// Adds a reader and returns its identifier.
+    mutating func addReader() -> Int {
         lastReader += 1
         readers[lastReader] = unread
         unread = []
         return lastReader
     }
 
-    mutating func leave(_ reader: Int) {
+    mutating func removeReader(_ reader: Int) {
         let rest = readers.removeValue(forKey: reader) ?? []
         if readers.isEmpty { unread = rest + unread }
     }
@@ -38,7 +38,7 @@ struct StreamInbox<Element: Sendable, Failure: Error>: Sendable {
         if self.end == nil { self.end = end }
     }
 
-    /// What comes next for a reader: an element, behind the last one the end; `nil` while there is neither.
+    /// Removes and returns the next element for a reader, or the end after its last element; `nil` if there is neither.
     mutating func take(_ reader: Int) -> Result<Element, Failure>? {
         guard readers[reader]?.isEmpty == false, let first = readers[reader]?.removeFirst() else { return end.map { .failure($0) } }
         return .success(first)
