@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import CurlewHTTP
 
-/// What a frame is (RFC 6455, section 5.2).
+/// The type of a frame (RFC 6455, section 5.2).
 enum Opcode: UInt8, Sendable {
     case continuation = 0x0
     case text = 0x1
@@ -13,7 +13,7 @@ enum Opcode: UInt8, Sendable {
     var isControl: Bool { rawValue & 0x8 != 0 }
 }
 
-/// A rule that the peer broke, or a limit of ours: the code that the connection is closed with, and a sentence.
+/// A violation of the protocol or of a local limit: the code to close the connection with, and a description.
 struct FrameViolation: Error, Sendable, Hashable {
     let code: WebSocketCloseCode
     let message: String
@@ -21,26 +21,26 @@ struct FrameViolation: Error, Sendable, Hashable {
     static func protocolError(_ message: String) -> FrameViolation { FrameViolation(code: .protocolError, message: message) }
 }
 
-/// What stands before a frame's payload (RFC 6455, section 5.2).
+/// The header of a frame (RFC 6455, section 5.2).
 struct FrameHeader: Sendable, Hashable {
-    /// The longest payload of a control frame.
+    /// The maximum payload of a control frame, in bytes.
     static let largestControlPayload = 125
-    /// The most bytes that a header has.
+    /// The maximum size of a header, in bytes.
     static let largestSize = 14
 
     let isFinal: Bool
-    /// The first reserved bit, which permessage-deflate gives a meaning.
+    /// Whether the first reserved bit is set, which permessage-deflate uses to mark compressed messages.
     let isCompressed: Bool
     let opcode: Opcode
     let length: Int
 
-    /// Reads the header of a frame from a server; its size is told too. `nil` when more bytes are needed.
+    /// Parses the header of a server's frame, and returns it with its size in bytes; `nil` if more bytes are needed.
     static func read(_ bytes: UnsafeRawBufferPointer) throws(FrameViolation) -> (header: FrameHeader, size: Int)? {
         guard bytes.count >= 2 else { return nil }
         let (first, second) = (bytes[0], bytes[1])
         guard first & 0x30 == 0 else { throw .protocolError("A reserved bit is set") }
         guard let opcode = Opcode(rawValue: first & 0x0F) else { throw .protocolError("Opcode \(first & 0x0F) is reserved") }
-        guard second & 0x80 == 0 else { throw .protocolError("A server's frame is masked") }
+        guard second & 0x80 == 0 else { throw .protocolError("A frame from the server is masked") }
         let isFinal = first & 0x80 != 0
         let isCompressed = first & 0x40 != 0
         if opcode.isControl {
@@ -57,30 +57,30 @@ struct FrameHeader: Sendable, Hashable {
         case 126:
             guard bytes.count >= 4 else { return nil }
             let length = Int(UInt16(bigEndian: bytes.loadUnaligned(fromByteOffset: 2, as: UInt16.self)))
-            guard length > 125 else { throw .protocolError("A length is longer written than it has to be") }
+            guard length > 125 else { throw .protocolError("A payload length is not minimally encoded") }
             return (length, 4)
         case 127:
             guard bytes.count >= 10 else { return nil }
             let length = UInt64(bigEndian: bytes.loadUnaligned(fromByteOffset: 2, as: UInt64.self))
-            guard let length = Int(exactly: length) else { throw .protocolError("The first bit of a length is set") }
-            guard length > 0xFFFF else { throw .protocolError("A length is longer written than it has to be") }
+            guard let length = Int(exactly: length) else { throw .protocolError("The most significant bit of a payload length is set") }
+            guard length > 0xFFFF else { throw .protocolError("A payload length is not minimally encoded") }
             return (length, 10)
         case let length: return (Int(length), 2)
         }
     }
 }
 
-/// Writes frames, masked as a client's are (RFC 6455, section 5.3).
+/// Writes frames, masked as a client's must be (RFC 6455, section 5.3).
 struct FrameWriter {
     private var random: any RandomNumberGenerator
     private var spareMask: UInt32?
 
-    /// Makes a writer whose masks nobody can foretell, unless another source is given.
+    /// Makes a writer with unpredictable masks, unless given another source.
     init(random: any RandomNumberGenerator = SystemRandomNumberGenerator()) {
         self.random = random
     }
 
-    /// Adds a frame to what is to be sent.
+    /// Appends a frame to the output.
     mutating func append(
         _ opcode: Opcode, isFinal: Bool = true, isCompressed: Bool = false, payload: UnsafeRawBufferPointer, to output: inout Data
     ) {
@@ -105,7 +105,7 @@ struct FrameWriter {
         }
     }
 
-    /// Adds a frame with the bytes of something as its payload.
+    /// Appends a frame to the output.
     mutating func append(_ opcode: Opcode, payload: some ContiguousBytes, to output: inout Data) {
         payload.withUnsafeBytes { append(opcode, payload: $0, to: &output) }
     }
@@ -115,13 +115,13 @@ struct FrameWriter {
             spareMask = nil
             return mask
         }
-        // One call of the system for two masks.
+        // One system call serves two masks.
         let bits = random.next() as UInt64
         spareMask = UInt32(truncatingIfNeeded: bits >> 32)
         return UInt32(truncatingIfNeeded: bits)
     }
 
-    /// Copies bytes, each combined with its byte of the mask as that lies in memory.
+    /// Copies bytes and applies the mask, whose bytes are used in memory order.
     private static func copy(_ source: UnsafeRawBufferPointer, to target: UnsafeMutableRawBufferPointer, mask: UInt32) {
         guard let source = UnsafeRawBufferPointer(source).baseAddress, let start = target.baseAddress else { return }
         let count = target.count

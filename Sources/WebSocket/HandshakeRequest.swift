@@ -3,9 +3,9 @@ import CurlewCore
 import CurlewEncoding
 import CurlewHTTP
 
-/// The client's side of the handshake (RFC 6455, section 4.1): checked, and ready to be sent.
+/// The client's handshake (RFC 6455, section 4.1), validated and serialized.
 struct HandshakeRequest: Sendable {
-    /// Fields that the handshake itself sets, or that would break it.
+    /// Header fields that the handshake sets itself, or that would break it.
     private static let ownFields = [
         "Connection", "Upgrade", "Sec-WebSocket-Key", "Sec-WebSocket-Version", "Sec-WebSocket-Extensions", "Sec-WebSocket-Accept",
         "Content-Length", "Transfer-Encoding",
@@ -14,20 +14,20 @@ struct HandshakeRequest: Sendable {
     let host: String
     let port: Int
     let isSecure: Bool
-    /// The random value that the server has to answer to.
+    /// The random key; the server proves with its response that it has read it.
     let key: String
     let subprotocols: [String]
-    /// The URL as that of an HTTP request: what cookies belong to. `nil` if none are to be sent or kept.
+    /// The URL with an HTTP scheme, for which cookies are sent and stored; `nil` if the request does not handle cookies.
     let cookieURL: String?
     let compression: WebSocketCompression?
-    /// The head, as it is sent.
+    /// The request's head, as sent.
     let bytes: Data
 
-    /// Makes a request of what the user has given and the adapters have changed.
+    /// Makes the handshake for a request, after the adapters have modified it.
     ///
     /// - Parameters:
-    ///   - defaults: fields that are added where there are none of that name.
-    ///   - cookies: what `Cookie` has to say for a URL, beside what the user has set.
+    ///   - defaults: fields that are added unless the request has one of that name.
+    ///   - cookies: returns the value of `Cookie` for a URL, given the user's.
     init(
         _ request: URLRequest, subprotocols: [String], defaults: HTTPHeaders, compression: WebSocketCompression?,
         cookies: (_ url: String, _ given: String?) -> String? = { $1 }, key: String = HandshakeRequest.makeKey()
@@ -55,7 +55,7 @@ struct HandshakeRequest: Sendable {
         bytes = Self.head(target, headers, self.subprotocols, compression, key)
     }
 
-    /// 16 random bytes in Base64.
+    /// Returns 16 random bytes in Base64.
     static func makeKey() -> String {
         var random = SystemRandomNumberGenerator()
         return Data((0..<16).map { _ in UInt8.random(in: 0...255, using: &random) }).base64EncodedString()
@@ -81,7 +81,7 @@ struct HandshakeRequest: Sendable {
         return Data((lines.joined(separator: "\r\n") + "\r\n\r\n").utf8)
     }
 
-    /// Where a URL leads (RFC 6455, section 3).
+    /// The parts of a WebSocket URL (RFC 6455, section 3).
     private struct Target {
         let host: String
         let port: Int
@@ -108,10 +108,10 @@ struct HandshakeRequest: Sendable {
             authorization = parts.user.map { .authorization(username: $0, password: parts.password ?? "") }
         }
 
-        /// The same over HTTP.
+        /// The same URL with an HTTP scheme.
         var httpURL: String { "\(isSecure ? "https" : "http")://\(authority)\(pathAndQuery)" }
 
-        /// As in `Host`: without the port that the scheme has by default.
+        /// Host and port as in the `Host` field, without the scheme's default port.
         var authority: String {
             let name = host.contains(":") ? "[\(host)]" : host
             return port == (isSecure ? 443 : 80) ? name : "\(name):\(port)"
@@ -124,7 +124,7 @@ extension HTTPHeader {
 }
 
 extension Substring {
-    /// Without the spaces and tabs around it.
+    /// The text without leading and trailing spaces and tabs.
     var trimmed: String {
         let rest = drop { $0 == " " || $0 == "\t" }
         return String(rest.reversed().drop { $0 == " " || $0 == "\t" }.reversed())

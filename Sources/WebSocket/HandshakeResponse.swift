@@ -7,13 +7,13 @@ typealias HandshakeViolation = WebSocketError.HandshakeFailureReason
 
 extension WebSocketError.HandshakeFailureReason: Error {}
 
-/// Reads the server's answer to a handshake out of the bytes that come.
+/// Parses the server's response to a handshake from the received bytes.
 struct HandshakeReader {
-    /// The largest head, and the largest body of a refusal.
+    /// The maximum size of the head, and of a refusal's body, in bytes.
     static let limit = 64 << 10
 
     enum Result {
-        /// Status 101; behind its head the frames begin.
+        /// Status 101; `rest` starts with the first frame.
         case switched(ResponseHead, rest: Data)
         case refused(WebSocketRefusal)
 
@@ -28,14 +28,14 @@ struct HandshakeReader {
     private var bytes = Data()
     private var refusal: ResponseHead?
 
-    /// Takes bytes behind those before; `nil` when more are needed.
+    /// Appends received bytes and returns the result; `nil` if more bytes are needed.
     mutating func feed(_ piece: Data) throws(HandshakeViolation) -> Result? {
         bytes.append(piece)
         while refusal == nil {
             guard let head = try takeHead() else { return nil }
             if head.statusCode == 101 { return .switched(head, rest: bytes) }
             if head.statusCode >= 200 { refusal = head }
-            // Other interim responses are passed over (RFC 9110, section 15.2).
+            // Other interim responses are skipped (RFC 9110, section 15.2).
         }
         guard let refusal else { return nil }
         let length = refusal.value(for: "Transfer-Encoding") == nil ? refusal.value(for: "Content-Length").flatMap { Int($0) } ?? 0 : 0
@@ -43,12 +43,12 @@ struct HandshakeReader {
         return bytes.count < wanted ? nil : .refused(WebSocketRefusal(response: refusal, body: bytes.prefix(wanted)))
     }
 
-    /// The connection ended: a refusal may be there without all of its body.
+    /// Returns the result when the connection has ended: a refusal whose body is incomplete, without that body.
     func end() -> Result? {
         refusal.map { .refused(WebSocketRefusal(response: $0, body: Data())) }
     }
 
-    /// The next head, taken out of the bytes; `nil` when more are needed.
+    /// Removes the next head from the bytes and returns it; `nil` if more bytes are needed.
     private mutating func takeHead() throws(HandshakeViolation) -> ResponseHead? {
         guard looksLikeHTTP else { throw .invalidResponse }
         let blankLine = bytes.firstRange(of: Data("\r\n\r\n".utf8))
@@ -61,21 +61,22 @@ struct HandshakeReader {
         return head
     }
 
-    /// Whether the first bytes are those of a response, so that nobody waits for the head of another protocol.
+    /// Whether the first bytes start an HTTP response; checked early so that a peer with another protocol fails at once, not on the
+    /// timeout.
     private var looksLikeHTTP: Bool { zip(bytes, "HTTP/1.".utf8).allSatisfy { $0 == $1 } }
 }
 
 extension WebSocketHandshake {
     private static let guid = "258EAFA5-E914-47DA-95CA-C5AB0DC85B11"
 
-    /// What a server answers to a key (RFC 6455, section 4.2.2).
+    /// Returns the value of `Sec-WebSocket-Accept` for a key (RFC 6455, section 4.2.2).
     package static func accept(for key: String) -> String {
         Data(SHA1.digest(of: (key + guid).utf8)).base64EncodedString()
     }
 
-    /// Judges the answer of a server that switches protocols; what was agreed on about compression is told too.
-    static func judge(
-        _ response: ResponseHead, to request: HandshakeRequest
+    /// Validates a response with status 101, and returns the handshake with the negotiated compression.
+    static func validate(
+        _ response: ResponseHead, for request: HandshakeRequest
     ) throws(HandshakeViolation) -> (WebSocketHandshake, DeflateAgreement?) {
         let headers = response.headers
         guard response.httpVersion == "HTTP/1.1", headers.tokens("Upgrade").contains("websocket"),
@@ -94,9 +95,9 @@ extension WebSocketHandshake {
         var agreement: DeflateAgreement?
         for value in values {
             guard let extensions = WebSocketExtension.parse(value) else { throw .invalidExtension(value) }
-            for answer in extensions {
-                guard let offer, answer.name == DeflateAgreement.name, agreement == nil else { throw .invalidExtension(answer.name) }
-                agreement = try DeflateAgreement(answer.parameters, answering: offer)
+            for accepted in extensions {
+                guard let offer, accepted.name == DeflateAgreement.name, agreement == nil else { throw .invalidExtension(accepted.name) }
+                agreement = try DeflateAgreement(accepted.parameters, offer: offer)
             }
         }
         return agreement
@@ -109,17 +110,17 @@ struct ExtensionParameter: Sendable, Hashable {
     let value: String?
 }
 
-/// An extension that a server has agreed to (RFC 6455, section 9.1).
+/// An extension accepted by the server (RFC 6455, section 9.1).
 struct WebSocketExtension: Sendable, Hashable {
     let name: String
     let parameters: [ExtensionParameter]
 
-    /// The extensions of a field's value; `nil` when it is not well-formed. Values may be quoted, but are tokens all the same.
+    /// Parses the extensions of a field's value; `nil` if it is malformed. Values may be quoted, but must be tokens nevertheless.
     static func parse(_ value: String) -> [WebSocketExtension]? {
         var result: [WebSocketExtension] = []
         for part in value.split(separator: ",", omittingEmptySubsequences: false) {
             let pieces = part.split(separator: ";", omittingEmptySubsequences: false).map(\.trimmed)
-            // Empty elements of a list count as nothing (RFC 9110, section 5.6.1).
+            // Empty list elements are ignored (RFC 9110, section 5.6.1).
             if pieces == [""] { continue }
             guard let name = pieces.first, HTTPToken.isToken(name) else { return nil }
             var parameters: [ExtensionParameter] = []
@@ -143,7 +144,7 @@ struct WebSocketExtension: Sendable, Hashable {
 }
 
 extension HTTPHeaders {
-    /// The members of a list of tokens, in lower case.
+    /// Returns the members of a token list, in lowercase.
     fileprivate func tokens(_ name: String) -> [String] {
         values(for: name).flatMap { $0.split(separator: ",") }.map { $0.trimmed.lowercased() }
     }

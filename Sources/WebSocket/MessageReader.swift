@@ -2,15 +2,15 @@
 import CurlewHTTP
 import CurlewTransport
 
-/// Makes messages of the bytes that come from a server: frames, fragments, compression, UTF-8, limits.
+/// Parses received bytes into messages: frames, fragments, compression, UTF-8, limits.
 ///
-/// A value that knows no connection: bytes are put in with ``feed(_:)`` and events taken out with ``next()``, as many as are wanted.
+/// A value type without a connection: ``feed(_:)`` takes bytes, ``next()`` returns one event at a time.
 struct MessageReader {
     enum Event: Sendable, Hashable {
         case message(WebSocketMessage)
         case ping(Data)
         case pong(Data)
-        /// The last event.
+        /// A close frame: the last event.
         case close(WebSocketClosure)
     }
 
@@ -19,7 +19,7 @@ struct MessageReader {
         var message = 16 << 20
     }
 
-    /// A message of which not all has come.
+    /// A message that is not completely received.
     private struct Partial {
         let isText: Bool
         let isCompressed: Bool
@@ -32,7 +32,7 @@ struct MessageReader {
     private var input = Data()
     private var position = 0
     private var partial: Partial?
-    /// The data frame of which not all has come, and how much of it is missing.
+    /// The data frame that is being received, and the number of its bytes still missing.
     private var frame: FrameHeader?
     private var missing = 0
 
@@ -41,7 +41,7 @@ struct MessageReader {
         self.inflater = inflater
     }
 
-    /// Takes bytes behind those before.
+    /// Appends received bytes.
     mutating func feed(_ bytes: Data) {
         if position == input.count {
             input = bytes
@@ -51,7 +51,7 @@ struct MessageReader {
         position = 0
     }
 
-    /// The next event; `nil` when more bytes are needed. To be asked no more after an error.
+    /// Returns the next event; `nil` if more bytes are needed. Must not be called after it has thrown.
     mutating func next() throws(FrameViolation) -> Event? {
         while true {
             if let frame, missing > 0 || frame.length == 0 {
@@ -66,7 +66,8 @@ struct MessageReader {
 
     // MARK: Frames
 
-    /// Reads a frame's header, and of a control frame all; a data frame is entered as the one whose payload comes.
+    /// Parses a frame's header. A control frame is returned with its payload; a data frame becomes the current one, its payload is read
+    /// later.
     private mutating func readHeader() throws(FrameViolation) -> (FrameHeader, Data?)? {
         let rest = input.dropFirst(position)
         let read = try rest.prefix(FrameHeader.largestSize).readBytes { bytes throws(FrameViolation) in try FrameHeader.read(bytes) }
@@ -84,14 +85,14 @@ struct MessageReader {
     private mutating func begin(_ header: FrameHeader) throws(FrameViolation) {
         guard header.length <= limits.frame else { throw tooLarge("A frame", limits.frame) }
         if header.opcode == .continuation {
-            guard partial != nil else { throw .protocolError("A fragment continues nothing") }
-            guard !header.isCompressed else { throw .protocolError("A later fragment has a reserved bit set") }
+            guard partial != nil else { throw .protocolError("A continuation frame does not continue a message") }
+            guard !header.isCompressed else { throw .protocolError("A continuation frame has a reserved bit set") }
         } else {
-            guard partial == nil else { throw .protocolError("A message begins before the one before it has ended") }
+            guard partial == nil else { throw .protocolError("A message starts before the previous one is complete") }
             guard !header.isCompressed || inflater != nil else { throw .protocolError("A reserved bit is set") }
             partial = Partial(isText: header.opcode == .text, isCompressed: header.isCompressed)
         }
-        // What is not compressed has its size at once.
+        // An uncompressed message's size is known from its header, so the limit is enforced before the payload arrives.
         if let partial, !partial.isCompressed, header.length > limits.message - partial.bytes.count {
             throw tooLarge("A message", limits.message)
         }
@@ -108,17 +109,17 @@ struct MessageReader {
     }
 
     private func tooLarge(_ what: String, _ limit: Int) -> FrameViolation {
-        FrameViolation(code: .messageTooBig, message: "\(what) is larger than \(limit) bytes")
+        FrameViolation(code: .messageTooBig, message: "\(what) exceeds the limit of \(limit) bytes")
     }
 
     // MARK: Payloads
 
-    /// A frame's end, with the message if it is the last one's.
+    /// The end of a frame, with the message if the frame was its last.
     private struct FrameEnd {
         let message: WebSocketMessage?
     }
 
-    /// Takes what there is of a data frame's payload; `nil` when more has to come.
+    /// Consumes the available payload of a data frame; returns `nil` if more bytes are needed.
     private mutating func readPayload(of frame: FrameHeader) throws(FrameViolation) -> FrameEnd? {
         let piece = input.dropFirst(position).prefix(missing)
         guard !piece.isEmpty || frame.length == 0 else { return nil }
@@ -142,7 +143,7 @@ struct MessageReader {
     private func add(_ piece: Data, to partial: inout Partial) throws(FrameViolation) {
         guard partial.isCompressed, let inflater else {
             guard !partial.isText || piece.readBytes({ partial.validator.consume($0) }) else { throw Self.notUTF8 }
-            // The whole message at once needs no copy.
+            // A message that arrives in one piece is not copied.
             if partial.bytes.isEmpty { partial.bytes = piece } else { partial.bytes.append(piece) }
             return
         }
@@ -156,7 +157,7 @@ struct MessageReader {
         let end = limits.message
         do {
             _ = try inflater.decompress(bytes) { piece in
-                // In the order of the bytes: what is wrong first counts, however they come.
+                // Checks run in byte order, so that the first error is reported regardless of how the bytes are split.
                 let fitting = UnsafeRawBufferPointer(rebasing: piece.prefix(max(end - partial.bytes.count, 0)))
                 if partial.isText, !partial.validator.consume(fitting) {
                     violation = Self.notUTF8
@@ -184,21 +185,21 @@ struct MessageReader {
         return .text(partial.bytes.readBytes { String(decoding: $0, as: UTF8.self) })
     }
 
-    private static let notUTF8 = FrameViolation(code: .invalidPayload, message: "A text is not UTF-8")
+    private static let notUTF8 = FrameViolation(code: .invalidPayload, message: "A text message is not valid UTF-8")
 }
 
 extension RawDeflateError {
-    /// What a message that can't be decompressed means for the connection.
+    /// The violation to close the connection with.
     fileprivate var violation: FrameViolation {
         switch self {
-        case .outOfMemory: FrameViolation(code: .internalError, message: "No memory to decompress a message")
+        case .outOfMemory: FrameViolation(code: .internalError, message: "Out of memory while decompressing a message")
         case .corrupt(let reason): FrameViolation(code: .invalidPayload, message: "A compressed message is corrupt: \(reason)")
         }
     }
 }
 
 extension Data {
-    /// `withUnsafeBytes` that keeps the type of the error.
+    /// Calls `withUnsafeBytes` and preserves the type of the error.
     func readBytes<R, E: Error>(_ body: (UnsafeRawBufferPointer) throws(E) -> R) throws(E) -> R {
         let result = withUnsafeBytes { bytes in
             Result { () throws(E) in try body(bytes) }
@@ -206,6 +207,6 @@ extension Data {
         return try result.get()
     }
 
-    /// The bytes by themselves, beginning at 0, without what they were cut out of.
+    /// A copy of the bytes with its own storage and indices from 0, so that the larger buffer is not retained.
     fileprivate var detached: Data { Data(self) }
 }

@@ -2,7 +2,7 @@
 import CurlewHTTP
 import CurlewTransport
 
-/// Makes frames of the messages that go to a server.
+/// Serializes messages to a server into frames.
 struct MessageWriter {
     private let largestFrame: Int
     private let deflater: MessageDeflater?
@@ -12,14 +12,14 @@ struct MessageWriter {
     private var opcode = Opcode.binary
     private var isCompressed = false
 
-    /// - Parameter largestFrame: the most bytes of payload in a frame; longer messages become several.
+    /// - Parameter largestFrame: the maximum payload of a frame, in bytes; longer messages are fragmented.
     init(largestFrame: Int? = nil, deflater: MessageDeflater? = nil, frames: FrameWriter = FrameWriter()) {
         self.largestFrame = max(largestFrame ?? .max, 1)
         self.deflater = deflater
         self.frames = frames
     }
 
-    /// Begins a message; the one before it has been written to its end.
+    /// Starts a message; the previous one must be completely written.
     mutating func begin(_ message: WebSocketMessage) throws(RawDeflateError) {
         payload = message.data
         opcode = if case .text = message { .text } else { .binary }
@@ -29,7 +29,7 @@ struct MessageWriter {
         isCompressed = true
     }
 
-    /// Writes the next frame of the message that was begun; whether it was the last.
+    /// Writes the next frame of the current message, and returns whether it was the last.
     mutating func writeFrame(to output: inout Data) -> Bool {
         let piece = payload.prefix(largestFrame)
         let isLast = piece.count == payload.count
@@ -37,7 +37,7 @@ struct MessageWriter {
             frames.append(opcode, isFinal: isLast, isCompressed: isCompressed, payload: bytes, to: &output)
         }
         payload = isLast ? Data() : payload.dropFirst(piece.count)
-        // Only the first says what the message is.
+        // Only the first frame carries the type and the compression bit.
         opcode = .continuation
         isCompressed = false
         return isLast

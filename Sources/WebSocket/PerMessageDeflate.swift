@@ -2,7 +2,7 @@
 import CurlewHTTP
 import CurlewTransport
 
-/// What both sides have agreed on about compression (RFC 7692, section 7.1).
+/// The negotiated parameters of permessage-deflate (RFC 7692, section 7.1).
 struct DeflateAgreement: Sendable, Hashable {
     static let name = "permessage-deflate"
 
@@ -11,7 +11,7 @@ struct DeflateAgreement: Sendable, Hashable {
     var serverWindowBits = 15
     var clientWindowBits = 15
 
-    /// The offer, as it stands in `Sec-WebSocket-Extensions`.
+    /// Returns the offer, as written in `Sec-WebSocket-Extensions`.
     static func offer(_ compression: WebSocketCompression) -> String {
         var offer = name
         if !compression.serverKeepsContext { offer += "; server_no_context_takeover" }
@@ -22,21 +22,21 @@ struct DeflateAgreement: Sendable, Hashable {
         return offer
     }
 
-    /// Makes an agreement on nothing in particular.
+    /// Makes an agreement with the default parameters.
     init() {}
 
-    /// What a server's answer to an offer means; an error says what is wrong with it.
-    init(_ parameters: [ExtensionParameter], answering offer: WebSocketCompression) throws(HandshakeViolation) {
+    /// Parses the parameters accepted by the server; throws if they are invalid or contradict the offer.
+    init(_ parameters: [ExtensionParameter], offer: WebSocketCompression) throws(HandshakeViolation) {
         var names: Set<String> = []
         for parameter in parameters {
-            guard names.insert(parameter.name).inserted else { throw Self.violation("\(parameter.name) is there twice") }
+            guard names.insert(parameter.name).inserted else { throw Self.violation("\(parameter.name) appears twice") }
             try take(parameter)
         }
         guard offer.serverKeepsContext || !serverKeepsContext else {
-            throw Self.violation("The server keeps its context, which it was asked not to")
+            throw Self.violation("The server did not accept server_no_context_takeover")
         }
         guard serverWindowBits <= offer.serverMaximumWindowBits ?? 15 else {
-            throw Self.violation("The server's window is larger than it was asked for")
+            throw Self.violation("The server's window is larger than requested")
         }
         if !offer.clientKeepsContext { clientKeepsContext = false }
         if let bits = offer.clientMaximumWindowBits { clientWindowBits = min(clientWindowBits, bits) }
@@ -48,14 +48,14 @@ struct DeflateAgreement: Sendable, Hashable {
         case ("client_no_context_takeover", nil): clientKeepsContext = false
         case ("server_max_window_bits", let value?): serverWindowBits = try Self.bits(value)
         case ("client_max_window_bits", let value?): clientWindowBits = try Self.bits(value)
-        default: throw Self.violation("\(parameter.name) is unknown, or has a value where none belongs, or none where one does")
+        default: throw Self.violation("\(parameter.name) is unknown, has an unexpected value, or lacks a value")
         }
     }
 
-    /// 8 to 15, without a zero before it.
+    /// Parses a window size: 8 to 15, without leading zeros.
     private static func bits(_ value: String) throws(HandshakeViolation) -> Int {
         guard value.utf8.first != UInt8(ascii: "0"), let bits = Int(value), (8...15).contains(bits), !value.hasPrefix("+") else {
-            throw violation("\(value) is no size of a window")
+            throw violation("\(value) is not a valid window size")
         }
         return bits
     }
@@ -65,7 +65,7 @@ struct DeflateAgreement: Sendable, Hashable {
 
 /// Decompresses the messages of a connection.
 final class MessageInflater {
-    /// The end of each message, which is not sent (RFC 7692, section 7.2.2).
+    /// The end of each message, which is not transmitted (RFC 7692, section 7.2.2).
     static let tail = Data([0x00, 0x00, 0xFF, 0xFF])
 
     private let agreement: DeflateAgreement
@@ -75,9 +75,9 @@ final class MessageInflater {
         self.agreement = agreement
     }
 
-    /// Decompresses a piece of a message, and hands over what comes of it until `sink` says `false`; whether it never did.
+    /// Decompresses a piece of a message and passes the output to `sink` until that returns `false`; returns whether it never did.
     func decompress(_ bytes: UnsafeRawBufferPointer, _ sink: (UnsafeRawBufferPointer) -> Bool) throws(RawDeflateError) -> Bool {
-        // Made when the first compressed message comes: many servers agree and send none.
+        // Created on the first compressed message, because many servers negotiate compression and never use it.
         let inflater: RawInflater
         if let made = self.inflater { inflater = made } else { inflater = try RawInflater(windowBits: agreement.serverWindowBits) }
         self.inflater = inflater
@@ -100,9 +100,9 @@ final class MessageDeflater {
         self.compression = compression
     }
 
-    /// The message compressed; `nil` when it goes out as it is, as any message may.
+    /// Returns the message compressed; `nil` if it is to be sent uncompressed, which the protocol allows for each message.
     func compress(_ message: Data) throws(RawDeflateError) -> Data? {
-        // zlib has no window of 256 bytes to compress with.
+        // zlib can't compress with a window of 256 bytes.
         guard message.count >= max(compression.minimumSize, 1), agreement.clientWindowBits > 8 else { return nil }
         let deflater: RawDeflater
         if let made = self.deflater {

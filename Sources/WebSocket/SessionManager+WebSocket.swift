@@ -6,16 +6,16 @@ import CurlewHTTP
 extension SessionManager {
     /// Opens a WebSocket (RFC 6455).
     ///
-    /// Never throws: what is wrong with the request ends the WebSocket. TLS, trust policies, proxy, connect timeout and cookies are the
-    /// session's; its header fields are sent where there are none of that name, but `Accept-Encoding`; user name and password of the URL as
-    /// Basic authentication. Redirects and challenges are not followed: they end as ``WebSocketError/handshakeRefused(_:)``.
+    /// Never throws: an invalid request fails the WebSocket. TLS, trust policies, proxy, connect timeout and cookies are the session's. Its
+    /// header fields are added unless the request has one of that name, except `Accept-Encoding`; user name and password in the URL are
+    /// sent as Basic authentication. Redirects and challenges are not followed: they fail with ``WebSocketError/handshakeRefused(_:)``.
     ///
     /// - Parameters:
-    ///   - url: where to; with the scheme `ws` or `wss`, for which `http` and `https` may stand too.
-    ///   - subprotocols: those to choose from, the best first.
-    ///   - headers: further fields of the handshake.
-    ///   - configuration: how it works.
-    ///   - adapter: changes the request, before the manager's adapter does; both are asked for each connection.
+    ///   - url: the URL, with scheme `ws` or `wss`; `http` and `https` are accepted too.
+    ///   - subprotocols: the subprotocols to offer, in order of preference.
+    ///   - headers: additional header fields of the handshake.
+    ///   - configuration: limits, timeouts, compression and reconnection.
+    ///   - adapter: adapts the request, before the manager's adapter does; both are called for each connection.
     public func webSocket(
         _ url: any URLConvertible, subprotocols: [String] = [], headers: HTTPHeaders? = nil,
         configuration: WebSocketConfiguration = WebSocketConfiguration(), adapter: (any RequestAdapter)? = nil
@@ -23,7 +23,7 @@ extension SessionManager {
         makeWebSocket(Result { try URLRequest(url: url, method: .get, headers: headers) }, subprotocols, configuration, adapter)
     }
 
-    /// Opens a WebSocket for a `URLRequest`, of which URL and header fields count; see
+    /// Opens a WebSocket for a `URLRequest`, of which the URL and the header fields are used; see
     /// ``webSocket(_:subprotocols:headers:configuration:adapter:)``.
     public func webSocket(
         _ urlRequest: any URLRequestConvertible, subprotocols: [String] = [],
@@ -39,7 +39,7 @@ extension SessionManager {
         webSocket(subprotocols: subprotocols, configuration: configuration, adapter: adapter) { try request.get() }
     }
 
-    /// Opens a WebSocket for a request that is made anew for each connection, and may have to be waited for.
+    /// Opens a WebSocket for a request that is made, possibly asynchronously, for each connection.
     package func webSocket(
         subprotocols: [String], configuration: WebSocketConfiguration, adapter: (any RequestAdapter)? = nil,
         making request: @escaping @Sendable () async throws -> URLRequest

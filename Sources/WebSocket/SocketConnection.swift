@@ -3,25 +3,25 @@ import CurlewCore
 import CurlewHTTP
 import CurlewTransport
 
-/// One connection of a WebSocket, from its handshake to its end: tasks that read, write, and watch the time.
+/// One connection of a WebSocket, from the completed handshake to its end: tasks that read, write, and enforce the timeouts.
 struct SocketConnection: Sendable {
     let stream: StreamRequest
     let state: Watched<SocketState>
     let configuration: WebSocketConfiguration
     let handshake: WebSocketHandshake
     let agreement: DeflateAgreement?
-    /// What came behind the handshake.
+    /// The bytes received after the handshake's head.
     let rest: Data
 
-    /// So much is written before it is looked again whether a ping or pong has to go before the rest.
+    /// The number of bytes written before pings and pongs are given a chance to overtake the rest of a message.
     private static let writeSize = 256 << 10
 
-    /// Serves the connection until it is over: the server's close frame, or why there was none.
+    /// Runs the connection to its end; returns the server's close frame or the error.
     func serve() async -> Result<WebSocketClosure, any Error> {
         await withTaskGroup(of: Result<WebSocketClosure, any Error>?.self) { group in
             group.addTask { await receive() }
             group.addTask { await send() }
-            group.addTask { await limitClosing() }
+            group.addTask { await enforceCloseTimeout() }
             if let interval = configuration.pingInterval, interval > .zero { group.addTask { await keepAlive(interval) } }
             defer {
                 group.cancelAll()
@@ -49,12 +49,12 @@ struct SocketConnection: Sendable {
             await waitForEnd(&bytes)
             return .failure(violation.error)
         } catch {
-            let isTooLate = state.update { $0.isClosingTooLate }
+            let isTooLate = state.update { $0.hasClosingTimedOut }
             return .failure(isTooLate ? WebSocketError.timedOut(.close) : error)
         }
     }
 
-    /// Reads up to the server's close frame.
+    /// Reads messages up to the server's close frame.
     private func readMessages(from bytes: inout StreamBytes.Iterator) async throws -> WebSocketClosure {
         var reader = MessageReader(
             limits: .init(frame: configuration.maximumFrameSize, message: configuration.maximumMessageSize),
@@ -76,21 +76,22 @@ struct SocketConnection: Sendable {
         }
     }
 
-    /// Hands a message to whoever reads, and waits as long as there is no room for it.
+    /// Queues a message for the reader, and waits while the buffer is full.
     private func deliver(_ message: WebSocketMessage) async throws {
         try await state.wait { $0.receive(message) ? () : nil }
     }
 
-    /// Waits, not for ever, until the messages that came before were read and answered: they were in order.
+    /// Waits until the messages received before a violation are read, for at most the close timeout: they were valid, and the program may
+    /// still respond to them.
     private func waitForReader() async {
-        try? await withTimeLimit(configuration.closeTimeout, configuration.clock, throwing: CurlewError.cancelled) {
+        try? await withTimeout(configuration.closeTimeout, configuration.clock, throwing: CurlewError.cancelled) {
             try await state.wait { $0.isAllRead || $0.closing != nil ? () : nil }
         }
     }
 
-    /// Waits until our close frame has left and the server has ended the connection, as is its part (RFC 6455, section 7.1.1).
+    /// Waits until the close frame is sent and the server has closed the TCP connection, which it must do first (RFC 6455, section 7.1.1).
     private func waitForEnd(_ bytes: inout StreamBytes.Iterator) async {
-        _ = try? await state.wait { $0.isSendingOver ? () : nil }
+        _ = try? await state.wait { $0.isSendingFinished ? () : nil }
         while let piece = try? await bytes.next(), !piece.isEmpty {}
     }
 
@@ -105,16 +106,16 @@ struct SocketConnection: Sendable {
                 let batch = try await state.wait { $0.takeBatch() }
                 try await write(batch, with: &writer)
                 let hasFailed = state.update { state in
-                    state.batchLeft(batch)
+                    state.batchSent(batch)
                     return if case .failed = state.closing { true } else { false }
                 }
                 guard batch.close != nil else { continue }
-                // A server that breaks the rules need not know that it is its part to end the connection.
+                // A server that violates the protocol can't be relied on to close the connection, so this side does.
                 if hasFailed { stream.closeWrite() }
                 return nil
             }
         } catch {
-            // Why the connection broke, the reader hears.
+            // The reading task reports the reason.
             state.update { $0.sendingFailed() }
             return nil
         }
@@ -138,29 +139,29 @@ struct SocketConnection: Sendable {
 
     // MARK: Time
 
-    /// Cuts the connection when its closing takes too long.
-    private func limitClosing() async -> Result<WebSocketClosure, any Error>? {
+    /// Aborts the connection if closing exceeds its timeout.
+    private func enforceCloseTimeout() async -> Result<WebSocketClosure, any Error>? {
         do {
             try await state.wait { $0.closing == nil ? nil : () }
             try await configuration.clock.sleep(for: configuration.closeTimeout)
         } catch {
             return nil
         }
-        state.update { $0.closingTakesTooLong() }
+        state.update { $0.closingTimedOut() }
         stream.cancel()
         return nil
     }
 
-    /// Sends pings; returns when one is not answered.
+    /// Sends pings at an interval; returns when a pong times out.
     private func keepAlive(_ interval: Duration) async -> Result<WebSocketClosure, any Error>? {
         do {
             while true {
                 try await configuration.clock.sleep(for: interval)
                 guard state.update({ $0.closing == nil }) else { return nil }
                 let number = try state.update { try $0.ping(SocketDriver.makePingPayload()) }
-                try await withTimeLimit(configuration.pongTimeout, configuration.clock, throwing: WebSocketError.timedOut(.pong)) {
-                    // As long as nobody reads, the pong can't be seen.
-                    try await state.wait { $0.isReceivingHeld ? .success(()) : $0.answer(toPing: number) }.get()
+                try await withTimeout(configuration.pongTimeout, configuration.clock, throwing: WebSocketError.timedOut(.pong)) {
+                    // While receiving is suspended, a pong can't be seen.
+                    try await state.wait { $0.isReceivingSuspended ? .success(()) : $0.pongOutcome(forPing: number) }.get()
                 }
             }
         } catch WebSocketError.timedOut(let stage) where state.update({ $0.closing == nil }) {
@@ -172,7 +173,7 @@ struct SocketConnection: Sendable {
 }
 
 extension FrameViolation {
-    /// What users are told.
+    /// The error reported to the user.
     var error: WebSocketError {
         code == .messageTooBig ? .messageTooLarge(message: message) : .protocolViolation(code: code, message: message)
     }

@@ -3,9 +3,9 @@ import CurlewCore
 import CurlewEncoding
 import CurlewHTTP
 
-/// Makes the connections of a WebSocket, one after the other, until it is over.
+/// Makes the connections of a WebSocket, one at a time, until it is closed for good.
 ///
-/// Knows nothing of the ``WebSocket`` it works for, so that letting go of that ends it.
+/// It holds no reference to its ``WebSocket``, so that releasing that closes the connection.
 final class SocketDriver: Sendable {
     let state: Watched<SocketState>
     private let configuration: WebSocketConfiguration
@@ -15,7 +15,7 @@ final class SocketDriver: Sendable {
     private let adapter: (any RequestAdapter)?
     private let manager: Lock<Weak>
 
-    /// Letting go of a manager ends its requests: they don't keep it.
+    /// Weak, so that releasing the manager ends its WebSockets, like its requests.
     private struct Weak: Sendable {
         weak var manager: SessionManager?
     }
@@ -36,10 +36,10 @@ final class SocketDriver: Sendable {
         Data((0..<8).map { _ in UInt8.random(in: 0...255) })
     }
 
-    /// Nobody reads or sends any more.
+    /// Closes the WebSocket after its last reference is released.
     func abandon() {
         state.update { state in
-            state.dropInbox()
+            state.discardInbox()
             state.close(WebSocketClosure(code: .goingAway))
         }
     }
@@ -48,16 +48,16 @@ final class SocketDriver: Sendable {
         var failures = 0
         while true {
             state.update { $0.connect(attempt: failures + 1) }
-            let (end, hasStood) = await runConnection()
-            if hasStood { failures = 0 }
+            let (end, wasOpen) = await runConnection()
+            if wasOpen { failures = 0 }
             guard let delay = delay(after: end, failures: failures) else { return state.update { $0.finish(end) } }
             failures += 1
             guard await pause(delay, after: end.failure) else { return state.update { $0.finish(end) } }
         }
     }
 
-    /// Makes a connection and serves it to its end; whether it ever stood.
-    private func runConnection() async -> (Result<WebSocketClosure, any Error>, hasStood: Bool) {
+    /// Makes a connection and runs it to its end; returns whether it was ever open.
+    private func runConnection() async -> (Result<WebSocketClosure, any Error>, wasOpen: Bool) {
         do {
             let connection = try await connect()
             state.update { $0.opened(connection.handshake) }
@@ -75,16 +75,16 @@ final class SocketDriver: Sendable {
         return configuration.reconnection.delay(after: end.failure, attempts: failures)
     }
 
-    /// Waits before the next attempt; `false` when there is to be none.
+    /// Waits before the next attempt; returns `false` if the WebSocket was closed meanwhile.
     private func pause(_ delay: Duration, after error: any Error) async -> Bool {
         state.update { state in
             state.connectionEnded()
             state.wait(delay, after: error)
         }
-        let isOver = try? await withTimeLimit(delay, configuration.clock, throwing: CurlewError.cancelled) { [state] in
+        let isClosed = try? await withTimeout(delay, configuration.clock, throwing: CurlewError.cancelled) { [state] in
             try await state.wait { $0.userClosure != nil || $0.end != nil ? true : nil }
         }
-        return isOver == nil && !Task.isCancelled
+        return isClosed == nil && !Task.isCancelled
     }
 
     // MARK: Connecting
@@ -92,13 +92,13 @@ final class SocketDriver: Sendable {
     private func connect() async throws -> SocketConnection {
         let (stream, request, session) = try await makeStream()
         do {
-            let result = try await withTimeLimit(
+            let result = try await withTimeout(
                 configuration.handshakeTimeout, configuration.clock, throwing: WebSocketError.timedOut(.handshake)
             ) {
                 try await withLimit(throwing: WebSocketError.timedOut(.close)) {
-                    try await Self.shakeHands(over: stream, request)
+                    try await Self.performHandshake(over: stream, request)
                 } limit: { [self] in
-                    try await closingIsTooLong()
+                    try await waitForCloseTimeout()
                 }
             }
             if let response = result?.response, let url = request.cookieURL { session.storeCookies(of: response, from: url) }
@@ -106,7 +106,7 @@ final class SocketDriver: Sendable {
                 if case .refused(let refusal) = result { throw WebSocketError.handshakeRefused(refusal) }
                 throw WebSocketError.closed(WebSocketClosure(code: .abnormalClosure))
             }
-            let (handshake, agreement) = try WebSocketHandshake.judge(response, to: request)
+            let (handshake, agreement) = try WebSocketHandshake.validate(response, for: request)
             return SocketConnection(
                 stream: stream, state: state, configuration: configuration, handshake: handshake, agreement: agreement, rest: rest)
         } catch {
@@ -116,13 +116,13 @@ final class SocketDriver: Sendable {
         }
     }
 
-    /// Returns when the user has closed what does not come about, and has waited long enough.
-    private func closingIsTooLong() async throws {
+    /// Returns when the user has closed the WebSocket before it was open, and the close timeout has elapsed since.
+    private func waitForCloseTimeout() async throws {
         try await state.wait { $0.userClosure == nil ? nil : () }
         try await configuration.clock.sleep(for: configuration.closeTimeout)
     }
 
-    /// Opens the raw connection that the adapted request asks for.
+    /// Opens the byte stream to the adapted request's host.
     private func makeStream() async throws -> (StreamRequest, HandshakeRequest, Session) {
         var urlRequest = try await makeRequest()
         guard let manager = manager.withLock({ $0.manager }) else { throw CurlewError.sessionInvalidated }
@@ -141,8 +141,8 @@ final class SocketDriver: Sendable {
         return (stream, request, session)
     }
 
-    /// Sends the handshake and reads the answer; `nil` when the connection ended before that.
-    private static func shakeHands(over stream: StreamRequest, _ request: HandshakeRequest) async throws -> HandshakeReader.Result? {
+    /// Sends the handshake and reads the response; returns `nil` if the connection ended first.
+    private static func performHandshake(over stream: StreamRequest, _ request: HandshakeRequest) async throws -> HandshakeReader.Result? {
         try await stream.write(request.bytes)
         var reader = HandshakeReader()
         for try await piece in stream.bytes() {
@@ -153,7 +153,7 @@ final class SocketDriver: Sendable {
 }
 
 extension Result<WebSocketClosure, any Error> {
-    /// What a policy is asked about.
+    /// The error that is passed to the reconnection policy.
     fileprivate var failure: any Error {
         switch self {
         case .success(let closure): WebSocketError.closed(closure)

@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 import CurlewHTTP
 
-/// What waits to be read and to be sent, and how far the closing is: the state of a WebSocket, over all of its connections.
+/// The state of a WebSocket, across all its connections: queued messages in both directions, and the progress of closing.
 ///
-/// A value that knows no connection: what happens goes in, what is to be done comes out.
+/// A value type without a connection: methods record events, and return what to do.
 struct SocketState: Sendable {
-    /// Why no more messages are sent.
+    /// Why no further messages are sent.
     enum Closing: Sendable {
-        /// The user wants it: behind what was sent before.
+        /// The user has closed the WebSocket; messages already queued are sent first.
         case byUser(WebSocketClosure)
-        /// The server has said so.
+        /// The server has sent a close frame.
         case byPeer(WebSocketClosure)
-        /// The server broke a rule.
+        /// The server has violated the protocol or a limit.
         case failed(WebSocketClosure)
 
-        /// What our close frame says.
+        /// The contents of the close frame to send.
         var closure: WebSocketClosure {
             switch self {
             case .byUser(let closure), .failed(let closure): closure
@@ -24,11 +24,11 @@ struct SocketState: Sendable {
         }
     }
 
-    /// What is sent next.
+    /// What to send next.
     struct Batch: Sendable {
         var controls: [Control] = []
         var messages: [WebSocketMessage] = []
-        /// The last frame of all.
+        /// The close frame, after which nothing is sent.
         var close: WebSocketClosure?
     }
 
@@ -43,12 +43,12 @@ struct SocketState: Sendable {
         let payload: Data
     }
 
-    /// What each waiting message counts beside its bytes, so that empty ones count too.
+    /// The overhead counted for each queued message, in bytes, so that empty ones count too.
     static let messageOverhead = 64
-    /// How many bytes of messages are taken to be sent at once.
+    /// The number of message bytes taken for sending at a time.
     static let batchSize = 64 << 10
-    /// How many pongs wait; of more, those for the last pings count (RFC 6455, section 5.5.3).
-    static let mostPongs = 64
+    /// The maximum number of queued pongs; beyond it, the oldest are dropped, as RFC 6455, section 5.5.3, allows.
+    static let maximumPongs = 64
 
     private let receiveBufferSize: Int
     private let sendBufferSize: Int
@@ -56,26 +56,26 @@ struct SocketState: Sendable {
     private(set) var status = WebSocketState.connecting(attempt: 1)
     /// Counts the changes of `status`.
     private(set) var statusNumber = 1
-    /// How the connection is being closed.
+    /// Why the connection is being closed.
     private(set) var closing: Closing?
-    /// The user's wish to close, after which no other connection is made.
+    /// The user's closure, after which there is no reconnection.
     private(set) var userClosure: WebSocketClosure?
     private(set) var end: Result<WebSocketClosure, any Error>?
-    /// Whether our close frame has left, or can't any more.
-    private(set) var isSendingOver = false
-    /// Whether the connection was cut, as its closing took too long.
-    private(set) var isClosingTooLate = false
-    /// Whether the server is not listened to, as nobody takes what it has sent.
-    private(set) var isReceivingHeld = false
+    /// Whether the close frame has been sent, or can't be any more.
+    private(set) var isSendingFinished = false
+    /// Whether the connection was aborted because closing timed out.
+    private(set) var hasClosingTimedOut = false
+    /// Whether receiving is suspended because the receive buffer is full.
+    private(set) var isReceivingSuspended = false
 
     private var inbox = Queue<WebSocketMessage>()
     private var inboxSize = 0
-    /// Whether whoever reads has come for more than there is: what was read is done with.
+    /// Whether the reader has asked for more than was available, and so has processed what it read.
     private var isReaderWaiting = false
     private var outbox = Queue<WebSocketMessage>()
     private var outboxSize = 0
-    /// Of `outboxSize`, what was taken and has not left.
-    private var sizeUnderWay = 0
+    /// The part of `outboxSize` that was taken and is not sent yet.
+    private var sizeInFlight = 0
     private var controls: [Control] = []
     private var isCloseTaken = false
     private var pings: [Ping] = []
@@ -98,14 +98,14 @@ struct SocketState: Sendable {
         set(closing == nil ? .open(handshake) : .closing)
     }
 
-    /// The connection is over; what was under way with it may be lost.
+    /// Resets what belongs to a connection after its end; messages in flight may be lost.
     mutating func connectionEnded() {
-        outboxSize -= sizeUnderWay
-        sizeUnderWay = 0
+        outboxSize -= sizeInFlight
+        sizeInFlight = 0
         controls = []
         isCloseTaken = false
-        isSendingOver = false
-        isReceivingHeld = false
+        isSendingFinished = false
+        isReceivingSuspended = false
         lastLostPing = lastPing
         pings = []
         closing = userClosure.map { .byUser($0) }
@@ -115,7 +115,7 @@ struct SocketState: Sendable {
         set(.waiting(delay: delay, error: error))
     }
 
-    /// The last change of all.
+    /// Records the final result; later events change nothing.
     mutating func finish(_ end: Result<WebSocketClosure, any Error>) {
         guard self.end == nil else { return }
         connectionEnded()
@@ -133,19 +133,19 @@ struct SocketState: Sendable {
 
     // MARK: Sending
 
-    /// Why nothing is sent any more.
-    var refusal: (any Error)? {
+    /// The error that prevents all further sending.
+    var terminalError: (any Error)? {
         switch end {
         case .success(let closure): WebSocketError.closed(closure)
         case .failure(let error): error
-        // While the server closes, or is closed upon: there may be another connection.
+        // While the server closes, or is closed after a violation, a reconnection may still send messages.
         case nil: userClosure.map { WebSocketError.closed($0) }
         }
     }
 
-    /// Puts a message behind the others; whether there is room for more.
+    /// Queues a message, and returns whether there is room for more.
     mutating func send(_ message: WebSocketMessage) throws -> Bool {
-        if let refusal { throw refusal }
+        if let terminalError { throw terminalError }
         outbox.append(message)
         outboxSize += Self.size(of: message)
         return hasRoomToSend
@@ -153,13 +153,14 @@ struct SocketState: Sendable {
 
     private var hasRoomToSend: Bool { outboxSize <= sendBufferSize }
 
-    /// Whether somebody whose message was taken may go on; an error if it will never leave.
-    func mayGoOnSending() -> Result<Void, any Error>? {
+    /// The result of a queued `send`: success if it may return, the error if the message will never be sent, `nil` while the buffer is
+    /// full.
+    func sendOutcome() -> Result<Void, any Error>? {
         if hasRoomToSend, end == nil { return .success(()) }
-        return end == nil ? nil : refusal.map { .failure($0) }
+        return end == nil ? nil : terminalError.map { .failure($0) }
     }
 
-    /// What is to be sent now; `nil` when there is nothing.
+    /// Removes and returns what to send now; `nil` if there is nothing.
     mutating func takeBatch() -> Batch? {
         guard !isCloseTaken else { return nil }
         var batch = Batch(controls: takeControls())
@@ -173,44 +174,45 @@ struct SocketState: Sendable {
         return batch.controls.isEmpty && batch.messages.isEmpty && batch.close == nil ? nil : batch
     }
 
-    /// The pings and pongs that are to be sent now.
+    /// Removes and returns the queued pings and pongs.
     mutating func takeControls() -> [Control] {
         defer { controls = [] }
         return controls
     }
 
     private mutating func takeMessages(into batch: inout Batch) {
-        while sizeUnderWay < Self.batchSize, let message = outbox.popFirst() {
-            sizeUnderWay += Self.size(of: message)
+        while sizeInFlight < Self.batchSize, let message = outbox.popFirst() {
+            sizeInFlight += Self.size(of: message)
             batch.messages.append(message)
         }
     }
 
-    /// What was taken has left.
-    mutating func batchLeft(_ batch: Batch) {
-        outboxSize -= sizeUnderWay
-        sizeUnderWay = 0
-        if batch.close != nil { isSendingOver = true }
+    /// Records that the batch was sent.
+    mutating func batchSent(_ batch: Batch) {
+        outboxSize -= sizeInFlight
+        sizeInFlight = 0
+        if batch.close != nil { isSendingFinished = true }
     }
 
-    /// Nothing more can be sent on this connection.
+    /// Records that nothing more can be sent on this connection.
     mutating func sendingFailed() {
-        isSendingOver = true
+        isSendingFinished = true
     }
 
     // MARK: Receiving
 
-    /// Takes a message for whoever reads; `false` when there is no room. What comes after the user has closed is let go.
+    /// Queues a received message; returns `false` if the buffer is full. Messages received after the user has closed are discarded.
     mutating func receive(_ message: WebSocketMessage) -> Bool {
         guard userClosure == nil, end == nil else { return true }
-        isReceivingHeld = inboxSize > 0 && inboxSize >= receiveBufferSize
-        guard !isReceivingHeld else { return false }
+        isReceivingSuspended = inboxSize > 0 && inboxSize >= receiveBufferSize
+        guard !isReceivingSuspended else { return false }
         inbox.append(message)
         inboxSize += Self.size(of: message)
         return true
     }
 
-    /// What is read next: a message, or the end of all, which is an error unless it is a proper one; `nil` when that has to be waited for.
+    /// Returns the next message to read, or how the WebSocket ended: `nil` for a normal closure, otherwise the error; `nil` if there is
+    /// neither yet.
     mutating func nextMessage() -> Result<WebSocketMessage?, any Error>? {
         isReaderWaiting = inbox.isEmpty
         if let message = inbox.popFirst() {
@@ -225,11 +227,11 @@ struct SocketState: Sendable {
         }
     }
 
-    /// Whether everything that came was read, and done with as far as can be seen.
+    /// Whether all received messages are read and, as far as can be seen, processed.
     var isAllRead: Bool { inbox.isEmpty && isReaderWaiting }
 
-    /// Nobody will read what waits.
-    mutating func dropInbox() {
+    /// Discards the queued messages, which will not be read.
+    mutating func discardInbox() {
         inbox.removeAll()
         inboxSize = 0
     }
@@ -238,29 +240,30 @@ struct SocketState: Sendable {
 
     // MARK: Pings
 
-    /// Sends a ping; its number.
+    /// Queues a ping and returns its number.
     mutating func ping(_ payload: Data) throws -> Int {
-        if let refusal { throw refusal }
+        if let terminalError { throw terminalError }
         controls.append(Control(opcode: .ping, payload: payload))
         lastPing += 1
         pings.append(Ping(number: lastPing, payload: payload))
         return lastPing
     }
 
-    /// Whether a ping was answered; an error if it will not be.
-    func answer(toPing number: Int) -> Result<Void, any Error>? {
+    /// The result of a ping: success if it was answered, an error if it can't be any more, `nil` while it is outstanding.
+    func pongOutcome(forPing number: Int) -> Result<Void, any Error>? {
         if number <= lastAnsweredPing { return .success(()) }
         guard number <= lastLostPing else { return nil }
-        return .failure(refusal ?? WebSocketError.closed(WebSocketClosure(code: .abnormalClosure)))
+        return .failure(terminalError ?? WebSocketError.closed(WebSocketClosure(code: .abnormalClosure)))
     }
 
     mutating func receivedPing(_ payload: Data) {
         let pongs = controls.count { $0.opcode == .pong }
-        if pongs >= Self.mostPongs, let oldest = controls.firstIndex(where: { $0.opcode == .pong }) { controls.remove(at: oldest) }
+        if pongs >= Self.maximumPongs, let oldest = controls.firstIndex(where: { $0.opcode == .pong }) { controls.remove(at: oldest) }
         controls.append(Control(opcode: .pong, payload: payload))
     }
 
-    /// A pong answers the first ping with its payload, and those before it (RFC 6455, section 5.5.3); others mean nothing.
+    /// Records a pong, which answers the first ping with its payload and those before it (RFC 6455, section 5.5.3); unsolicited pongs are
+    /// ignored.
     mutating func receivedPong(_ payload: Data) {
         guard let index = pings.firstIndex(where: { $0.payload == payload }) else { return }
         lastAnsweredPing = pings[index].number
@@ -269,7 +272,7 @@ struct SocketState: Sendable {
 
     // MARK: Closing
 
-    /// The user closes; the first time counts.
+    /// Records that the user closes the WebSocket; only the first call counts.
     mutating func close(_ closure: WebSocketClosure) {
         guard end == nil, userClosure == nil else { return }
         userClosure = closure
@@ -281,21 +284,21 @@ struct SocketState: Sendable {
         if case .open = status { set(.closing) }
     }
 
-    /// The server's close frame came.
+    /// Records the server's close frame.
     mutating func receivedClose(_ closure: WebSocketClosure) {
         guard closing != nil else { return begin(.byPeer(closure)) }
-        // Both at once: what waits can't be sent any more.
+        // Both sides close at once: queued messages can't be sent any more.
         outbox.removeAll()
-        outboxSize = sizeUnderWay
+        outboxSize = sizeInFlight
     }
 
-    /// The connection is cut.
-    mutating func closingTakesTooLong() {
-        isClosingTooLate = true
-        isSendingOver = true
+    /// Records that the connection was aborted because closing timed out.
+    mutating func closingTimedOut() {
+        hasClosingTimedOut = true
+        isSendingFinished = true
     }
 
-    /// The server broke a rule.
+    /// Records a violation by the server.
     mutating func failed(_ violation: FrameViolation) {
         guard !isCloseTaken else { return }
         begin(.failed(WebSocketClosure(code: violation.code, reason: violation.message.prefix(utf8Count: CloseFrame.largestReason))))
@@ -303,7 +306,7 @@ struct SocketState: Sendable {
 }
 
 extension String {
-    /// The beginning, as long as it has that many bytes at most.
+    /// Returns the longest prefix that has at most the given number of bytes.
     fileprivate func prefix(utf8Count limit: Int) -> String {
         var result = self
         while result.utf8.count > limit { result.removeLast() }

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 import CurlewHTTP
 
-/// How values become messages, and messages values.
+/// Converts values to messages, and messages to values.
 public struct WebSocketCoding<Sent, Received>: Sendable {
-    /// Makes a message of a value.
+    /// Encodes a value as a message.
     public let encode: @Sendable (Sent) throws -> WebSocketMessage
-    /// Makes a value of a message.
+    /// Decodes a value from a message.
     public let decode: @Sendable (WebSocketMessage) throws -> Received
 
-    /// Makes a coding of two closures, which are called on no certain thread.
+    /// Makes a coding of two closures, which may be called on any thread.
     public init(
         encode: @escaping @Sendable (Sent) throws -> WebSocketMessage, decode: @escaping @Sendable (WebSocketMessage) throws -> Received
     ) {
@@ -16,9 +16,9 @@ public struct WebSocketCoding<Sent, Received>: Sendable {
         self.decode = decode
     }
 
-    /// JSON: values are sent as texts, and taken of texts and bytes.
+    /// Makes a coding for JSON: values are sent as text messages, and decoded from text and binary messages.
     ///
-    /// The coders must not be changed any more.
+    /// The coders must not be changed afterwards.
     public static func json(
         encoder: JSONEncoder = JSONEncoder(), decoder: JSONDecoder = JSONDecoder()
     ) -> WebSocketCoding where Sent: Encodable & Sendable, Received: Decodable & Sendable {
@@ -30,39 +30,39 @@ public struct WebSocketCoding<Sent, Received>: Sendable {
     }
 }
 
-/// A WebSocket whose messages are values.
+/// A WebSocket whose messages are typed values.
 public struct TypedWebSocket<Sent, Received: Sendable>: Sendable {
-    /// The WebSocket below.
+    /// The underlying WebSocket.
     public let socket: WebSocket
     let coding: WebSocketCoding<Sent, Received>
 
     /// Sends a value; see ``WebSocket/send(_:)-(WebSocketMessage)``.
     ///
-    /// - Throws: ``WebSocketError/encodingFailed(error:)``, and what that throws.
+    /// - Throws: ``WebSocketError/encodingFailed(error:)``, and the errors of ``WebSocket/send(_:)-(WebSocketMessage)``.
     public func send(_ value: Sent) async throws {
         let message: WebSocketMessage
         do { message = try coding.encode(value) } catch { throw WebSocketError.encodingFailed(error: error) }
         try await socket.send(message)
     }
 
-    /// Sends values as they come, to the last; see ``send(_:)``.
+    /// Sends the values of a sequence, in order, to its end; see ``send(_:)``.
     ///
-    /// - Throws: what the sequence throws, and why a value will not be sent.
+    /// - Throws: the error of the sequence, or of the first value that can't be sent.
     public func send<Values: AsyncSequence>(from values: Values) async throws where Values.Element == Sent {
         for try await value in values { try await send(value) }
     }
 
-    /// The values that come in. A message of which none can be made throws ``WebSocketError/decodingFailed(message:error:)``; the
-    /// connection stands, and a new iterator reads on behind it.
+    /// The received values. A message that can't be decoded throws ``WebSocketError/decodingFailed(message:error:)``; the connection stays
+    /// open, and a new iterator continues after that message.
     public var messages: Messages { Messages(results: results) }
 
-    /// The values that come in; a message of which none can be made gives its ``WebSocketError/decodingFailed(message:error:)``, and the
-    /// sequence goes on. It ends, or throws, as ``WebSocketMessages``.
+    /// The received values; a message that can't be decoded yields its ``WebSocketError/decodingFailed(message:error:)``, and the sequence
+    /// continues. It ends, or throws, as ``WebSocketMessages``.
     public var results: Results { Results(messages: socket.messages, coding: coding) }
 
-    /// The values of a WebSocket, and the failures to make them.
+    /// The values of a WebSocket, and the errors of those that can't be decoded.
     public struct Results: AsyncSequence, Sendable {
-        /// A value, or why a message is none.
+        /// A value, or the error of decoding its message.
         public typealias Element = Result<Received, WebSocketError>
 
         let messages: WebSocketMessages
@@ -73,7 +73,7 @@ public struct TypedWebSocket<Sent, Received: Sendable>: Sendable {
             var messages: WebSocketMessages.Iterator
             let coding: WebSocketCoding<Sent, Received>
 
-            /// The next value, or why a message is none; `nil` at a proper end.
+            /// Returns the next value or decoding error; `nil` after a normal closure.
             public mutating func next() async throws -> Element? {
                 guard let message = try await messages.next() else { return nil }
                 do { return .success(try coding.decode(message)) } catch {
@@ -82,7 +82,7 @@ public struct TypedWebSocket<Sent, Received: Sendable>: Sendable {
             }
         }
 
-        /// An iterator; all of them read from the same messages.
+        /// Makes an iterator. All iterators share the same messages, and each message goes to one of them.
         public func makeAsyncIterator() -> Iterator {
             Iterator(messages: messages.makeAsyncIterator(), coding: coding)
         }
@@ -99,13 +99,13 @@ public struct TypedWebSocket<Sent, Received: Sendable>: Sendable {
         public struct Iterator: AsyncIteratorProtocol {
             var results: Results.Iterator
 
-            /// The next value; `nil` at a proper end.
+            /// Returns the next value; `nil` after a normal closure.
             public mutating func next() async throws -> Received? {
                 try await results.next()?.get()
             }
         }
 
-        /// An iterator; all of them read from the same messages.
+        /// Makes an iterator. All iterators share the same messages, and each message goes to one of them.
         public func makeAsyncIterator() -> Iterator {
             Iterator(results: results.makeAsyncIterator())
         }
@@ -113,12 +113,12 @@ public struct TypedWebSocket<Sent, Received: Sendable>: Sendable {
 }
 
 extension WebSocket {
-    /// The WebSocket with values as its messages.
+    /// Returns the WebSocket with typed values for messages.
     public func typed<Sent, Received>(_ coding: WebSocketCoding<Sent, Received>) -> TypedWebSocket<Sent, Received> {
         TypedWebSocket(socket: self, coding: coding)
     }
 
-    /// The WebSocket with values as its messages, in JSON; see ``WebSocketCoding/json(encoder:decoder:)``.
+    /// Returns the WebSocket with typed values for messages, in JSON; see ``WebSocketCoding/json(encoder:decoder:)``.
     public func typed<Sent: Encodable & Sendable, Received: Decodable & Sendable>(
         sending: Sent.Type, receiving: Received.Type, encoder: JSONEncoder = JSONEncoder(), decoder: JSONDecoder = JSONDecoder()
     ) -> TypedWebSocket<Sent, Received> {

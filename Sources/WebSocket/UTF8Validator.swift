@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// Tells bytes that come piece by piece from UTF-8 (RFC 3629, section 4), at the first byte that can't be any.
+/// Validates UTF-8 incrementally (RFC 3629, section 4); fails at the first invalid byte.
 struct UTF8Validator: Sendable {
-    /// How many bytes of a character are still to come.
+    /// The number of bytes that the current character still lacks.
     private var missing = 0
-    /// What the next of them may be.
+    /// The valid range of the next continuation byte.
     private var next: ClosedRange<UInt8> = 0x80...0xBF
 
-    /// Whether the bytes so far end with a character.
+    /// Whether the bytes so far end at a character boundary.
     var isComplete: Bool { missing == 0 }
 
-    /// Takes a piece; `false` when it can't be UTF-8, whatever follows.
+    /// Consumes bytes; returns `false` if they can't be UTF-8, regardless of what follows.
     mutating func consume(_ bytes: UnsafeRawBufferPointer) -> Bool {
         var index = 0
         while index < bytes.count {
@@ -37,18 +37,18 @@ struct UTF8Validator: Sendable {
         return index
     }
 
-    /// Takes the first byte of a character that is not ASCII.
+    /// Consumes the first byte of a character that is not ASCII.
     private mutating func begin(_ byte: UInt8) -> Bool {
         switch byte {
         case 0xC2...0xDF: missing = 1
         case 0xE0...0xEF:
             missing = 2
-            // Neither longer written than needed nor a surrogate.
+            // Excludes overlong encodings and surrogates.
             if byte == 0xE0 { next = 0xA0...0xBF }
             if byte == 0xED { next = 0x80...0x9F }
         case 0xF0...0xF4:
             missing = 3
-            // Neither longer written than needed nor beyond U+10FFFF.
+            // Excludes overlong encodings and code points beyond U+10FFFF.
             if byte == 0xF0 { next = 0x90...0xBF }
             if byte == 0xF4 { next = 0x80...0x8F }
         default: return false

@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 import CurlewHTTP
 
-/// A state that tasks wait for to become what they need.
+/// A state with tasks that wait for conditions on it, like a monitor.
 ///
-/// Each change lets those go on, first come, first served, for whom it is enough; nobody wakes in vain.
+/// Each change resumes the waiting tasks whose condition it meets, in the order of their arrival; a task is only resumed if its condition
+/// is met.
 package final class Watched<State: Sendable>: Sendable {
     private struct Waiter {
         let number: Int
-        /// Takes what the task needs, if it is there; then what resumes the task.
+        /// Takes what the task needs, if available, and returns the closure that resumes it.
         let attempt: @Sendable (inout State) -> (@Sendable () -> Void)?
-        let giveUp: @Sendable () -> Void
+        let cancel: @Sendable () -> Void
     }
 
     private struct Contents {
@@ -17,13 +18,13 @@ package final class Watched<State: Sendable>: Sendable {
         var waiters: [Waiter] = []
         var lastNumber = 0
 
-        mutating func attemptAll(_ resumptions: inout [@Sendable () -> Void]) {
+        mutating func attemptAll(_ wakeups: inout [@Sendable () -> Void]) {
             var index = 0
             while index < waiters.count {
                 if let resume = waiters[index].attempt(&state) {
-                    resumptions.append(resume)
+                    wakeups.append(resume)
                     waiters.remove(at: index)
-                    // What one has taken may be what one before it has waited for.
+                    // Taking may have changed the state to what an earlier waiter needs, so the scan restarts.
                     index = 0
                 } else {
                     index += 1
@@ -38,22 +39,23 @@ package final class Watched<State: Sendable>: Sendable {
         contents = Lock(Contents(state: state))
     }
 
-    /// Changes the state. The closure runs behind a lock: it calls nobody.
+    /// Changes the state. The closure runs under a lock and must not call out.
     @discardableResult
     package func update<R>(_ change: (inout State) throws -> R) rethrows -> R {
-        var resumptions: [@Sendable () -> Void] = []
+        var wakeups: [@Sendable () -> Void] = []
         let result = try contents.withLock { contents in
             let result = try change(&contents.state)
-            if !contents.waiters.isEmpty { contents.attemptAll(&resumptions) }
+            if !contents.waiters.isEmpty { contents.attemptAll(&wakeups) }
             return result
         }
-        for resume in resumptions { resume() }
+        for resume in wakeups { resume() }
         return result
     }
 
-    /// Waits until `take` gives something, and returns that. It runs behind a lock, at once and after each change, until it gives something.
+    /// Waits until `take` returns a value, and returns that. `take` runs under a lock, immediately and after each change, until it returns
+    /// a value.
     ///
-    /// - Throws: ``CurlewError/cancelled`` when the task that waits is cancelled.
+    /// - Throws: ``CurlewError/cancelled`` if the waiting task is cancelled.
     package func wait<R: Sendable>(for take: @escaping @Sendable (inout State) -> R?) async throws -> R {
         if let result = update(take) { return result }
         let number = contents.withLock { contents in
@@ -62,38 +64,38 @@ package final class Watched<State: Sendable>: Sendable {
         }
         return try await withTaskCancellationHandler {
             try await withCheckedThrowingContinuation { continuation in
-                enter(
+                register(
                     Waiter(
                         number: number,
                         attempt: { state in
                             guard let result = take(&state) else { return nil }
                             return { continuation.resume(returning: result) }
                         },
-                        giveUp: { continuation.resume(throwing: CurlewError.cancelled) }))
+                        cancel: { continuation.resume(throwing: CurlewError.cancelled) }))
             }
         } onCancel: {
             let waiter = contents.withLock { contents in
                 contents.waiters.firstIndex { $0.number == number }.map { contents.waiters.remove(at: $0) }
             }
-            waiter?.giveUp()
+            waiter?.cancel()
         }
     }
 
-    private func enter(_ waiter: Waiter) {
-        var resumptions: [@Sendable () -> Void] = []
+    private func register(_ waiter: Waiter) {
+        var wakeups: [@Sendable () -> Void] = []
         let isCancelled = contents.withLock { contents in
-            // A cancellation from now on finds the waiter, one before now is seen here.
+            // A later cancellation finds the waiter; an earlier one is seen here.
             guard !Task.isCancelled else { return true }
             contents.waiters.append(waiter)
-            contents.attemptAll(&resumptions)
+            contents.attemptAll(&wakeups)
             return false
         }
-        if isCancelled { waiter.giveUp() }
-        for resume in resumptions { resume() }
+        if isCancelled { waiter.cancel() }
+        for resume in wakeups { resume() }
     }
 }
 
-/// What is taken in the order in which it was put in.
+/// A FIFO queue.
 struct Queue<Element: Sendable>: Sendable {
     private var elements: [Element?] = []
     private var head = 0
@@ -127,15 +129,15 @@ struct Queue<Element: Sendable>: Sendable {
     }
 }
 
-/// Runs an operation; if it takes longer than the limit it is cancelled, and `error` thrown.
-func withTimeLimit<R: Sendable>(
-    _ limit: Duration?, _ clock: any Clock<Duration>, throwing error: any Error, _ operation: @escaping @Sendable () async throws -> R
+/// Runs an operation; if it exceeds the timeout, cancels it and throws `error`.
+func withTimeout<R: Sendable>(
+    _ timeout: Duration?, _ clock: any Clock<Duration>, throwing error: any Error, _ operation: @escaping @Sendable () async throws -> R
 ) async throws -> R {
-    guard let limit else { return try await operation() }
-    return try await withLimit(throwing: error, operation) { try await clock.sleep(for: limit) }
+    guard let timeout else { return try await operation() }
+    return try await withLimit(throwing: error, operation) { try await clock.sleep(for: timeout) }
 }
 
-/// Runs an operation; if `limit` returns before it is done it is cancelled, and `error` thrown.
+/// Runs an operation; if `limit` returns before it completes, cancels it and throws `error`.
 func withLimit<R: Sendable>(
     throwing error: any Error, _ operation: @escaping @Sendable () async throws -> R, limit: @escaping @Sendable () async throws -> Void
 ) async throws -> R {

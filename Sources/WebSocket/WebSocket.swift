@@ -5,9 +5,9 @@ import CurlewHTTP
 
 /// A WebSocket (RFC 6455): messages in both directions over a connection that stays open.
 ///
-/// Made by ``CurlewCore/SessionManager/webSocket(_:subprotocols:headers:configuration:adapter:)``; it connects at once, and messages may be
-/// sent right away. All members may be used from any thread. Letting go of it closes the connection with ``WebSocketCloseCode/goingAway``;
-/// letting go of the manager ends it with ``CurlewError/sessionInvalidated``.
+/// Made by ``CurlewCore/SessionManager/webSocket(_:subprotocols:headers:configuration:adapter:)``; it connects immediately, and messages
+/// may be sent right away. Thread-safe. Releasing it closes the connection with ``WebSocketCloseCode/goingAway``; releasing the manager
+/// ends it with ``CurlewError/sessionInvalidated``.
 ///
 /// ```swift
 /// let socket = manager.webSocket("wss://example.org/chat")
@@ -29,85 +29,85 @@ public final class WebSocket: Sendable {
 
     // MARK: State
 
-    /// How it stands now.
+    /// The current state.
     public var state: WebSocketState { driver.state.update { $0.status } }
 
-    /// How it stands now, and each change.
+    /// The current state and each change.
     public var states: WebSocketStates { WebSocketStates(driver: driver) }
 
-    /// Waits until it is open.
+    /// Waits until the WebSocket is open, through failed attempts if it reconnects.
     ///
-    /// - Throws: why it never will be: ``WebSocketError``, ``CurlewError``, or what an adapter threw. While it is still being tried to
-    ///   connect, it waits. ``CurlewError/cancelled`` when the task that waits is cancelled.
+    /// - Throws: the error that ended it: ``WebSocketError``, ``CurlewError``, or what an adapter threw; ``CurlewError/cancelled`` if the
+    ///   waiting task is cancelled.
     @discardableResult
     public func open() async throws -> WebSocketHandshake {
         try await driver.state.wait { state -> Result<WebSocketHandshake, any Error>? in
             if case .open(let handshake) = state.status { return .success(handshake) }
-            return state.refusal.map { .failure($0) }
+            return state.terminalError.map { .failure($0) }
         }.get()
     }
 
     // MARK: Messages
 
-    /// The messages that come in.
+    /// The received messages.
     public var messages: WebSocketMessages { WebSocketMessages(socket: self) }
 
-    /// Sends a message, behind those sent before; one sent before the connection stands is kept until then.
+    /// Sends a message, after those sent before; one sent before the connection is open is queued until it is.
     ///
-    /// Returns when the message was taken to be sent and not too much else waits (``WebSocketConfiguration/sendBufferSize``). That the
-    /// server has it, only the server can say. Cancelling the task that waits ends the wait; the message goes out all the same.
+    /// Returns when the message is queued and the send buffer is below its limit (``WebSocketConfiguration/sendBufferSize``); only the
+    /// server can confirm that it was received. Cancelling the waiting task ends the wait; the message is sent nevertheless.
     ///
-    /// - Throws: why it will not be sent: ``WebSocketError/closed(_:)`` behind ``close(code:reason:)`` or the server's closing, or why the
-    ///   connection is over.
+    /// - Throws: the error that prevents sending: ``WebSocketError/closed(_:)`` after ``close(code:reason:)`` or when the server has
+    ///   closed, or the error that ended the connection.
     public func send(_ message: WebSocketMessage) async throws {
         guard try !driver.state.update({ try $0.send(message) }) else { return }
-        try await driver.state.wait { $0.mayGoOnSending() }.get()
+        try await driver.state.wait { $0.sendOutcome() }.get()
     }
 
-    /// Sends a text; see ``send(_:)-(WebSocketMessage)``.
+    /// Sends a text message; see ``send(_:)-(WebSocketMessage)``.
     public func send(_ text: String) async throws {
         try await send(.text(text))
     }
 
-    /// Sends bytes; see ``send(_:)-(WebSocketMessage)``.
+    /// Sends a binary message; see ``send(_:)-(WebSocketMessage)``.
     public func send(_ data: Data) async throws {
         try await send(.binary(data))
     }
 
-    /// Sends messages as they come, to the last; see ``send(_:)-(WebSocketMessage)``.
+    /// Sends the messages of a sequence, in order, to its end; see ``send(_:)-(WebSocketMessage)``.
     ///
-    /// - Throws: what the sequence throws, and why a message will not be sent.
+    /// - Throws: the error of the sequence, or of the first message that can't be sent.
     public func send<Messages: AsyncSequence>(from messages: Messages) async throws where Messages.Element == WebSocketMessage {
         for try await message in messages { try await send(message) }
     }
 
-    /// Sends a ping, which goes before messages that wait, and waits for its pong; how long that took.
+    /// Sends a ping, ahead of queued messages, waits for its pong, and returns the round-trip time.
     ///
-    /// Pings of the server are answered without anybody's doing.
+    /// The server's pings are answered automatically.
     ///
-    /// - Parameter payload: up to 125 bytes that the pong has to repeat; random by default.
-    /// - Throws: ``WebSocketError/pingTooLarge(byteCount:)``; why the connection is over, or was lost before the pong.
+    /// - Parameter payload: up to 125 bytes, which the pong repeats; random by default.
+    /// - Throws: ``WebSocketError/pingTooLarge(byteCount:)``; the error that ended or lost the connection before the pong.
     @discardableResult
     public func ping(_ payload: Data? = nil) async throws -> Duration {
         let payload = payload ?? SocketDriver.makePingPayload()
         guard payload.count <= FrameHeader.largestControlPayload else { throw WebSocketError.pingTooLarge(byteCount: payload.count) }
         let start = ContinuousClock.now
         let number = try driver.state.update { try $0.ping(payload) }
-        try await driver.state.wait { $0.answer(toPing: number) }.get()
+        try await driver.state.wait { $0.pongOutcome(forPing: number) }.get()
         return start.duration(to: .now)
     }
 
     // MARK: Ending
 
-    /// Closes the connection, behind what was sent, and waits until it is over; what the server still sends is let go.
+    /// Closes the connection after the messages already sent, and waits until it is closed; messages still received are discarded.
     ///
-    /// At the latest after ``WebSocketConfiguration/closeTimeout`` the connection is cut. Closing again waits for the same end.
+    /// The connection is aborted after ``WebSocketConfiguration/closeTimeout``. Closing again waits for the same result.
     ///
     /// - Parameters:
-    ///   - code: 1000 by default; 1000 to 1003, 1007 to 1014, 3000 to 4999, or ``WebSocketCloseCode/noStatus`` for none.
-    ///   - reason: for people, up to 123 bytes of UTF-8.
-    /// - Returns: what the server's close frame says.
-    /// - Throws: ``WebSocketError/invalidClosure(_:)``; why there was no proper end.
+    ///   - code: 1000 by default; 1000 to 1003, 1007 to 1014, 3000 to 4999, or ``WebSocketCloseCode/noStatus`` to send none.
+    ///   - reason: a human-readable reason, up to 123 bytes of UTF-8.
+    /// - Returns: the contents of the server's close frame.
+    /// - Throws: ``WebSocketError/invalidClosure(_:)``; the error if the connection ended without the server's close frame.
     @discardableResult
     public func close(code: WebSocketCloseCode = .normalClosure, reason: String = "") async throws -> WebSocketClosure {
         let closure = WebSocketClosure(code: code, reason: reason)
@@ -116,27 +116,28 @@ public final class WebSocket: Sendable {
         return try await waitUntilClosed()
     }
 
-    /// Waits until it is over for good, with no other connection to come.
+    /// Waits until the WebSocket is closed for good, with no reconnection to follow.
     ///
-    /// - Returns: what the server's close frame says, whatever the code.
-    /// - Throws: why there was none: ``WebSocketError``, ``CurlewError``.
+    /// - Returns: the contents of the server's close frame, whichever its code.
+    /// - Throws: the error if there was none: ``WebSocketError``, ``CurlewError``.
     @discardableResult
     public func waitUntilClosed() async throws -> WebSocketClosure {
         try await driver.state.wait { $0.end }.get()
     }
 
-    /// Ends it at once, without a word to the server; what waits is lost. It is over with ``CurlewError/cancelled``.
+    /// Aborts the connection immediately, without a close frame; queued messages are lost. The WebSocket ends with
+    /// ``CurlewError/cancelled``.
     public func cancel() {
         driver.state.update { state in
             state.finish(.failure(CurlewError.cancelled))
-            state.dropInbox()
+            state.discardInbox()
         }
         task.cancel()
     }
 }
 
 extension WebSocketClosure {
-    /// Whether a close frame can say so.
+    /// Whether a close frame can carry it.
     fileprivate var maySend: Bool {
         code.maySend && reason.utf8.count <= CloseFrame.largestReason && (code != .noStatus || reason.isEmpty)
     }

@@ -2,98 +2,99 @@
 import CurlewHTTP
 import CurlewTransport
 
-/// What went wrong with a WebSocket.
+/// The error of a WebSocket.
 ///
-/// What happens to the connection below it arrives as ``CurlewError``: ``CurlewError/transferFailed(_:)`` when it did not come about or broke,
-/// ``CurlewError/cancelled``, ``CurlewError/sessionInvalidated``. What an adapter threw arrives as it was thrown.
+/// Errors of the underlying connection are ``CurlewError``: ``CurlewError/transferFailed(_:)`` if it could not be established or was lost,
+/// ``CurlewError/cancelled``, ``CurlewError/sessionInvalidated``. Errors thrown by an adapter are passed on unchanged.
 public enum WebSocketError: Error, Sendable {
-    /// The request can't be sent as it is: nothing left the process.
+    /// The request can't open a WebSocket; nothing was sent.
     case invalidRequest(reason: InvalidRequestReason)
-    /// The server answered with another status than 101.
+    /// The server responded with a status other than 101.
     case handshakeRefused(WebSocketRefusal)
-    /// The server said that it speaks WebSocket, but not as it was asked to.
+    /// The server responded with status 101, but its handshake is invalid.
     case handshakeFailed(reason: HandshakeFailureReason)
-    /// The server broke the rules: the connection was closed with this code.
+    /// The server violated the protocol; the connection was closed with the given code.
     case protocolViolation(code: WebSocketCloseCode, message: String)
-    /// A message or frame from the server exceeds a limit: the connection was closed with ``WebSocketCloseCode/messageTooBig``.
+    /// A received message or frame exceeds a limit; the connection was closed with ``WebSocketCloseCode/messageTooBig``.
     case messageTooLarge(message: String)
     /// The connection is closed.
     case closed(WebSocketClosure)
-    /// Something did not happen in time.
+    /// A timeout elapsed.
     case timedOut(Stage)
-    /// The code may not be sent, or the reason is longer than 123 bytes of UTF-8, or is there without a code.
+    /// The close code may not be sent, the reason is longer than 123 bytes of UTF-8, or there is a reason without a code.
     case invalidClosure(WebSocketClosure)
     /// A ping's payload is longer than 125 bytes.
     case pingTooLarge(byteCount: Int)
-    /// A value could not be made into a message; the cause is what the encoder threw.
+    /// A value could not be encoded as a message; `error` is what the encoder threw.
     case encodingFailed(error: any Error)
-    /// A message could not be made into a value; the cause is what the decoder threw. The connection stands.
+    /// A message could not be decoded; `error` is what the decoder threw. The connection stays open.
     case decodingFailed(message: WebSocketMessage, error: any Error)
 
     /// Why a request can't open a WebSocket.
     public enum InvalidRequestReason: Sendable, Hashable {
-        /// There is no URL, or it has no host, a port that is none, or a fragment (RFC 6455, section 3).
+        /// The URL is missing, or has no host, an invalid port, or a fragment (RFC 6455, section 3).
         case invalidURL(String)
-        /// The URL's scheme is none of `ws`, `wss`, `http` and `https`.
+        /// The URL's scheme is not `ws`, `wss`, `http` or `https`.
         case unsupportedScheme(String)
         /// The method is not GET, or there is a body.
         case notAGet
-        /// A header field that is not valid, or that the handshake itself has to set.
+        /// A header field is invalid, or reserved for the handshake itself.
         case invalidHeader(name: String)
-        /// A subprotocol that is no token, or is there twice (RFC 6455, section 4.1).
+        /// A subprotocol is not a token, or is listed twice (RFC 6455, section 4.1).
         case invalidSubprotocol(String)
     }
 
-    /// What is wrong with a handshake (RFC 6455, section 4.1).
+    /// Why a handshake is invalid (RFC 6455, section 4.1).
     public enum HandshakeFailureReason: Sendable, Hashable {
-        /// The answer is no response of HTTP/1.1, or its head is larger than 64 KiB.
+        /// The response is not valid HTTP/1, or its head is larger than 64 KiB.
         case invalidResponse
-        /// `Upgrade` is not `websocket`, or `Connection` not `Upgrade`.
+        /// The response is not HTTP/1.1, `Upgrade` is not `websocket`, or `Connection` is not `Upgrade`.
         case notUpgraded
-        /// `Sec-WebSocket-Accept` does not fit the key.
+        /// `Sec-WebSocket-Accept` does not match the key.
         case wrongAccept
-        /// A subprotocol that was not asked for.
+        /// The server chose a subprotocol that was not offered.
         case unexpectedSubprotocol(String)
-        /// An extension that was not asked for, or not so.
+        /// The server accepted an extension that was not offered, or with invalid parameters.
         case invalidExtension(String)
     }
 
-    /// What takes time.
+    /// What a timeout applies to.
     public enum Stage: Sendable, Hashable {
-        /// The server's answer to the handshake.
+        /// The server's response to the handshake.
         case handshake
-        /// The pong to a ping that keeps the connection alive.
+        /// The pong to a keep-alive ping.
         case pong
-        /// The server's close frame, or its end of the connection.
+        /// The server's close frame, or its closing of the connection.
         case close
     }
 }
 
-/// A server's answer that is no WebSocket.
+/// A server's response that refuses the WebSocket.
 public struct WebSocketRefusal: Sendable, Hashable {
-    /// Status and header fields.
+    /// The status and the header fields.
     public let response: ResponseHead
-    /// The body as far as its length was announced, up to 64 KiB; else empty. A content coding is not undone.
+    /// The body, up to 64 KiB, if its `Content-Length` was announced and it was completely received; otherwise empty. Content codings are
+    /// not decoded.
     public let body: Data
 }
 
-/// What client and server have agreed on.
+/// The result of a successful handshake.
 public struct WebSocketHandshake: Sendable, Hashable {
-    /// The server's answer: status 101 and its header fields.
+    /// The server's response: status 101 and its header fields.
     public let response: ResponseHead
-    /// The subprotocol that the server chose out of those asked for; `nil` for none.
+    /// The subprotocol chosen by the server; `nil` for none.
     public let subprotocol: String?
-    /// Whether messages may be compressed (permessage-deflate; RFC 7692).
+    /// Whether compression was negotiated (permessage-deflate; RFC 7692).
     public let isCompressed: Bool
 }
 
 // MARK: - Descriptions
 
 extension WebSocketError: CustomStringConvertible, CustomReflectable {
-    /// What went wrong, in a sentence; control characters in what the server has said are escaped.
+    /// A sentence that describes the error; control characters sent by the server are escaped.
     public var description: String { Redaction.escaped(sentence) }
 
-    /// The description, under the name of the case.
+    /// The description, labelled with the name of the case.
     public var customMirror: Mirror { .redacted(self, caseName: caseName) }
 
     private var caseName: String {
@@ -114,23 +115,27 @@ extension WebSocketError: CustomStringConvertible, CustomReflectable {
 
     private var sentence: String {
         switch self {
-        case .invalidRequest(let reason): "The request can't open a WebSocket: \(reason)"
-        case .handshakeRefused(let refusal): "The server refused with status \(refusal.response.statusCode)"
-        case .handshakeFailed(let reason): "The handshake failed: \(reason)"
-        case .protocolViolation(let code, let message): "The server broke the protocol: \(message) (\(code.rawValue))"
-        case .messageTooLarge(let message): message
-        case .closed(let closure): "Closed with \(closure)"
-        case .timedOut(let stage): "Not in time: \(stage)"
-        case .invalidClosure(let closure): "\(closure.code.rawValue) with a reason of \(closure.reason.utf8.count) bytes can't be sent"
-        case .pingTooLarge(let byteCount): "A ping has 125 bytes at most, not \(byteCount)"
-        case .encodingFailed(let error): "The value was not encoded: \(error)"
-        case .decodingFailed(_, let error): "The message was not decoded: \(error)"
+        case .invalidRequest(let reason): "The request cannot open a WebSocket: \(reason)"
+        case .handshakeRefused(let refusal): "The server refused the WebSocket handshake with status \(refusal.response.statusCode)"
+        case .handshakeFailed(let reason): "The WebSocket handshake failed: \(reason)"
+        case .protocolViolation(let code, let message):
+            "The server violated the WebSocket protocol: \(message) (close code \(code.rawValue))"
+        case .messageTooLarge(let message): "\(message); the limits are set in WebSocketConfiguration"
+        case .closed(let closure): "The WebSocket was closed with code \(closure)"
+        case .timedOut(.handshake): "The server did not complete the WebSocket handshake in time"
+        case .timedOut(.pong): "The server did not answer a ping in time"
+        case .timedOut(.close): "The server did not complete the closing handshake in time"
+        case .invalidClosure(let closure):
+            "A close frame with code \(closure.code.rawValue) and a reason of \(closure.reason.utf8.count) bytes cannot be sent"
+        case .pingTooLarge(let byteCount): "The payload of a ping is limited to 125 bytes, not \(byteCount)"
+        case .encodingFailed(let error): "The value could not be encoded as a message: \(error)"
+        case .decodingFailed(_, let error): "The message could not be decoded: \(error)"
         }
     }
 }
 
 extension WebSocketError.InvalidRequestReason: CustomStringConvertible, CustomReflectable {
-    /// The case, with what it is about: a URL redacted (``/CurlewHTTP/Redaction``), control characters escaped.
+    /// The case and its value, with URLs redacted (``/CurlewHTTP/Redaction``) and control characters escaped.
     public var description: String {
         switch self {
         case .invalidURL(let url): "invalidURL(\(Redaction.escaped(Redaction.current.url(url).debugDescription)))"
@@ -141,12 +146,12 @@ extension WebSocketError.InvalidRequestReason: CustomStringConvertible, CustomRe
         }
     }
 
-    /// Nothing beyond the description.
+    /// Empty, so that reflection shows no more than the description does.
     public var customMirror: Mirror { .redacted(self) }
 }
 
 extension WebSocketError.HandshakeFailureReason: CustomStringConvertible, CustomReflectable {
-    /// The case, with what the server has said, its control characters escaped.
+    /// The case and its value, with control characters escaped.
     public var description: String {
         switch self {
         case .invalidResponse: "invalidResponse"
@@ -157,6 +162,6 @@ extension WebSocketError.HandshakeFailureReason: CustomStringConvertible, Custom
         }
     }
 
-    /// Nothing beyond the description.
+    /// Empty, so that reflection shows no more than the description does.
     public var customMirror: Mirror { .redacted(self) }
 }

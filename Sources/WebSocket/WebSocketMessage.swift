@@ -3,12 +3,12 @@ import CurlewHTTP
 
 /// A message of a WebSocket (RFC 6455, section 5.6).
 public enum WebSocketMessage: Sendable, Hashable {
-    /// A text; UTF-8 on the wire.
+    /// A text message; UTF-8 on the wire.
     case text(String)
-    /// Bytes.
+    /// A binary message.
     case binary(Data)
 
-    /// The message's bytes; of a text, its UTF-8.
+    /// The message's bytes; for a text message, its UTF-8.
     public var data: Data {
         switch self {
         case .text(let text): Data(text.utf8)
@@ -16,7 +16,7 @@ public enum WebSocketMessage: Sendable, Hashable {
         }
     }
 
-    /// How many bytes the message has, of a text in UTF-8.
+    /// The size of the message in bytes; for a text message, in UTF-8.
     public var byteCount: Int {
         switch self {
         case .text(let text): text.utf8.count
@@ -25,46 +25,46 @@ public enum WebSocketMessage: Sendable, Hashable {
     }
 }
 
-/// Why a connection is closed (RFC 6455, section 7.4, and IANA's registry of WebSocket close codes).
+/// The code that a connection is closed with (RFC 6455, section 7.4, and IANA's registry of WebSocket close codes).
 ///
-/// An open set: 3000 to 3999 are for libraries and frameworks, 4000 to 4999 for agreements between programs.
+/// An open set: 3000 to 3999 are for libraries and frameworks, 4000 to 4999 for private use.
 public struct WebSocketCloseCode: RawRepresentable, Sendable, Hashable {
     /// The number.
     public let rawValue: UInt16
 
-    /// Makes a code of its number, whether it may be sent or not.
+    /// Makes a code of a number, which may be one that must not be sent.
     public init(rawValue: UInt16) { self.rawValue = rawValue }
 
-    /// 1000: the connection has served its purpose.
+    /// 1000: the connection has fulfilled its purpose.
     public static let normalClosure = WebSocketCloseCode(rawValue: 1000)
-    /// 1001: the peer goes away, as a server that goes down or a page that is left.
+    /// 1001: the peer is going away, for example because a server shuts down or a page is left.
     public static let goingAway = WebSocketCloseCode(rawValue: 1001)
-    /// 1002: the peer broke the rules of the protocol.
+    /// 1002: the peer has received a violation of the protocol.
     public static let protocolError = WebSocketCloseCode(rawValue: 1002)
-    /// 1003: a kind of message that can't be accepted.
+    /// 1003: the peer has received a type of message that it doesn't accept.
     public static let unsupportedData = WebSocketCloseCode(rawValue: 1003)
-    /// 1005, never sent: the peer closed without a code.
+    /// 1005, never sent: the peer's close frame has no code.
     public static let noStatus = WebSocketCloseCode(rawValue: 1005)
-    /// 1006, never sent: the connection ended without a word.
+    /// 1006, never sent: the connection ended without a close frame.
     public static let abnormalClosure = WebSocketCloseCode(rawValue: 1006)
-    /// 1007: a message that is not what it says, as a text that is not UTF-8.
+    /// 1007: the peer has received a message with inconsistent data, such as a text message that is not UTF-8.
     public static let invalidPayload = WebSocketCloseCode(rawValue: 1007)
-    /// 1008: a message against the rules of whoever received it.
+    /// 1008: the peer has received a message that violates its policy.
     public static let policyViolation = WebSocketCloseCode(rawValue: 1008)
-    /// 1009: a message too large.
+    /// 1009: the peer has received a message that is too large.
     public static let messageTooBig = WebSocketCloseCode(rawValue: 1009)
-    /// 1010: the server did not agree to an extension that the client needs.
+    /// 1010: the server did not accept an extension that the client requires.
     public static let mandatoryExtension = WebSocketCloseCode(rawValue: 1010)
-    /// 1011: something unexpected kept the peer from going on.
+    /// 1011: the peer has encountered an unexpected error.
     public static let internalError = WebSocketCloseCode(rawValue: 1011)
-    /// 1012: the server restarts.
+    /// 1012: the server is restarting.
     public static let serviceRestart = WebSocketCloseCode(rawValue: 1012)
     /// 1013: the server is overloaded.
     public static let tryAgainLater = WebSocketCloseCode(rawValue: 1013)
-    /// 1014: a gateway got no valid answer.
+    /// 1014: a gateway received an invalid response from its upstream server.
     public static let badGateway = WebSocketCloseCode(rawValue: 1014)
 
-    /// Whether a peer may send it.
+    /// Whether a received close frame may have the code.
     var mayBeReceived: Bool {
         switch rawValue {
         case 1000...1003, 1007...1014, 3000...4999: true
@@ -72,15 +72,17 @@ public struct WebSocketCloseCode: RawRepresentable, Sendable, Hashable {
         }
     }
 
-    /// Whether a client may send it (RFC 6455, section 7.4.1): 1010 is the client's, 1011 to 1014 the server's, and 1000 both's.
+    /// Whether this client may send the code. Codes are not restricted by direction, although RFC 6455, section 7.4.1, defines 1010 for
+    /// clients and 1011 for servers.
     var maySend: Bool { mayBeReceived || self == .noStatus }
 }
 
-/// How a connection was closed: what the peer's close frame says, or what stands for the lack of one.
+/// How a connection was closed: the contents of the peer's close frame, or a code that represents its absence.
 public struct WebSocketClosure: Sendable, Hashable {
-    /// The code; ``WebSocketCloseCode/noStatus`` for a close frame without one, ``WebSocketCloseCode/abnormalClosure`` for none at all.
+    /// The code; ``WebSocketCloseCode/noStatus`` for a close frame without one, ``WebSocketCloseCode/abnormalClosure`` without a close
+    /// frame.
     public let code: WebSocketCloseCode
-    /// The reason, for people; often empty.
+    /// The human-readable reason; often empty.
     public let reason: String
 
     /// Makes a closure.
@@ -89,16 +91,16 @@ public struct WebSocketClosure: Sendable, Hashable {
         self.reason = reason
     }
 
-    /// Whether nothing is wrong: the peer said 1000, 1001 or nothing.
+    /// Whether the code is 1000, 1001 or absent, none of which indicates an error.
     var isNormal: Bool { [.normalClosure, .goingAway, .noStatus].contains(code) }
 }
 
 // MARK: - Descriptions
 
 extension WebSocketClosure: CustomStringConvertible, CustomReflectable {
-    /// The code and, where there is one, the reason, its control characters escaped.
+    /// The code and the reason, if any, with control characters escaped.
     public var description: String { "\(code.rawValue)" + (reason.isEmpty ? "" : ": \(Redaction.escaped(reason))") }
 
-    /// Nothing beyond the description.
+    /// Empty, so that reflection shows no more than the description does.
     public var customMirror: Mirror { .redacted(self) }
 }

@@ -2,37 +2,38 @@
 import CurlewCore
 import CurlewHTTP
 
-/// When a connection that was lost, or did not come about, is made again.
+/// Whether and how a connection that was lost, or could not be established, is re-established.
 ///
-/// The pause before an attempt is random, between nothing and a limit that grows exponentially with each failed attempt in a row: clients
-/// that lost their server together do not come back together. Where a refusal says how long to wait (`Retry-After`; RFC 9110, section
-/// 10.2.3), that counts instead; one that asks for longer than the longest pause ends the WebSocket. Messages that wait to be sent are sent
-/// on the new connection; those that were handed to the network before may be lost.
+/// The delay before an attempt is random, between 0 and a limit that grows exponentially with each consecutive failure (exponential backoff
+/// with full jitter), so that clients that lost their server together don't reconnect together. A refusal's `Retry-After` (RFC 9110,
+/// section 10.2.3) replaces the delay; one longer than the maximum delay ends the WebSocket. Queued messages are sent on the new
+/// connection; messages that were in flight may be lost.
 public struct WebSocketReconnection: Sendable {
-    /// Never.
+    /// Never reconnects.
     public static let never = WebSocketReconnection(limit: 0)
 
-    /// How many attempts in a row may fail; `nil` for any number.
+    /// The maximum number of consecutive failed attempts; `nil` for no limit.
     public var limit: Int?
-    /// The limit of the first pause.
+    /// The upper limit of the first delay.
     public var firstDelay: Duration
-    /// By which factor that limit grows with each attempt; below 1 counts as 1.
+    /// The factor by which that limit grows with each attempt; values below 1 count as 1.
     public var factor: Double
-    /// The longest pause.
+    /// The maximum delay.
     public var maximumDelay: Duration
-    /// Whether to try again after a failure; a closing by the server comes as ``WebSocketError/closed(_:)``. On no certain thread.
+    /// Decides whether to reconnect after an error; a closure by the server is passed as ``WebSocketError/closed(_:)``. May be called on
+    /// any thread.
     public var shouldReconnect: @Sendable (any Error) -> Bool
-    /// Which part of its limit a pause takes, 0 to 1; random by default.
+    /// The fraction of its limit that a delay takes, 0 to 1; random by default.
     public var jitter: @Sendable () -> Double = { .random(in: 0...1) }
 
-    /// Makes a policy.
+    /// Makes a reconnection policy.
     ///
     /// - Parameters:
-    ///   - limit: how many attempts in a row may fail; 10 by default, `nil` for any number.
-    ///   - firstDelay: the limit of the first pause; half a second by default.
-    ///   - factor: by which that grows with each attempt; 2 by default.
-    ///   - maximumDelay: the longest pause; a minute by default.
-    ///   - shouldReconnect: whether to try again after a failure; ``isTransient(_:)`` by default.
+    ///   - limit: the maximum number of consecutive failed attempts; 10 by default, `nil` for no limit.
+    ///   - firstDelay: the upper limit of the first delay; 0.5 seconds by default.
+    ///   - factor: the factor by which that limit grows with each attempt; 2 by default.
+    ///   - maximumDelay: the maximum delay; 60 seconds by default.
+    ///   - shouldReconnect: decides whether to reconnect after an error; ``isTransient(_:)`` by default.
     public init(
         limit: Int? = 10, firstDelay: Duration = .milliseconds(500), factor: Double = 2, maximumDelay: Duration = .seconds(60),
         shouldReconnect: @escaping @Sendable (any Error) -> Bool = { WebSocketReconnection.isTransient($0) }
@@ -44,8 +45,8 @@ public struct WebSocketReconnection: Sendable {
         self.shouldReconnect = shouldReconnect
     }
 
-    /// Whether a failure may pass: a host that was not found or reached, a lost connection, a timeout, a server that goes down, restarts, is
-    /// busy (1001, 1006, 1011 to 1014; statuses 408, 429, 500, 502, 503, 504).
+    /// Returns whether an error may be transient: a host that could not be resolved or reached, a lost connection, a timeout, a server that
+    /// shuts down, restarts or is overloaded (close codes 1001, 1006, 1011 to 1014; status codes 408, 429, 500, 502, 503, 504).
     public static func isTransient(_ error: any Error) -> Bool {
         switch error {
         case WebSocketError.timedOut: return true
@@ -62,14 +63,15 @@ public struct WebSocketReconnection: Sendable {
         }
     }
 
-    /// The pause before the next attempt, when `attempts` in a row have failed; `nil` for no further one.
+    /// Returns the delay before the next attempt after `attempts` consecutive failures; `nil` for no further attempt.
     func delay(after error: any Error, attempts: Int) -> Duration? {
         if let limit, attempts >= limit { return nil }
         guard shouldReconnect(error) else { return nil }
         if case WebSocketError.handshakeRefused(let refusal) = error, let delay = RetryAfter(refusal.response)?.delay {
             return delay <= maximumDelay / .seconds(1) ? .seconds(delay) : nil
         }
-        // Infinity is no duration, and nothing times infinity no number: of those, these functions take the other one.
+        // Guards against infinity, which is not a valid duration, and against NaN from 0 times infinity: `minimum` and `maximum` return the
+        // other operand for NaN.
         let growth = Double.minimum(pow(Double.maximum(factor, 1), Double(attempts)), 1e18)
         let limit = Double.minimum(firstDelay / .seconds(1) * growth, maximumDelay / .seconds(1))
         return .seconds(Double.maximum(limit, 0) * Double.minimum(Double.maximum(jitter(), 0), 1))

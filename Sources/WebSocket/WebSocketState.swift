@@ -1,25 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
 import CurlewHTTP
 
-/// How a WebSocket stands.
+/// The state of a WebSocket.
 public enum WebSocketState: Sendable {
-    /// Connecting, and shaking hands; the attempt is 1 for the first, and for the first after a connection that stood.
+    /// Connecting, including the handshake; `attempt` starts at 1, again after each connection that was open.
     case connecting(attempt: Int)
     /// Open.
     case open(WebSocketHandshake)
-    /// Waiting before another attempt, after a failure.
+    /// Waiting before another attempt, after an error.
     case waiting(delay: Duration, error: any Error)
-    /// Closing: a close frame was sent, or came.
+    /// Closing: a close frame was sent or received.
     case closing
-    /// Over for good: with the server's close frame, or why there was none.
+    /// Closed for good: with the server's close frame, or the error.
     case closed(Result<WebSocketClosure, any Error>)
 
     var isClosed: Bool { if case .closed = self { true } else { false } }
 }
 
-/// The states of a WebSocket: the present one, then each change, up to and with ``WebSocketState/closed(_:)``.
+/// The states of a WebSocket: the current one, then each change, up to and including ``WebSocketState/closed(_:)``.
 ///
-/// Who reads slowly misses what was in between, never the last.
+/// A slow reader may miss intermediate states, but never the last one.
 public struct WebSocketStates: AsyncSequence, Sendable {
     /// A state.
     public typealias Element = WebSocketState
@@ -30,32 +30,31 @@ public struct WebSocketStates: AsyncSequence, Sendable {
     public struct Iterator: AsyncIteratorProtocol {
         let driver: SocketDriver
         var lastNumber = 0
-        var isOver = false
+        var isFinished = false
 
-        /// The next state; `nil` behind the last one, and when the task that waits is cancelled.
+        /// Returns the next state; `nil` after the last one, and if the waiting task is cancelled.
         public mutating func next() async -> WebSocketState? {
-            guard !isOver else { return nil }
+            guard !isFinished else { return nil }
             let seen = lastNumber
             let next = try? await driver.state.wait { $0.statusNumber > seen ? ($0.status, $0.statusNumber) : nil }
             guard let (state, number) = next else { return nil }
             lastNumber = number
-            isOver = state.isClosed
+            isFinished = state.isClosed
             return state
         }
     }
 
-    /// An iterator, which begins with the present state.
+    /// Makes an iterator that starts with the current state.
     public func makeAsyncIterator() -> Iterator {
         Iterator(driver: driver)
     }
 }
 
-/// The messages of a WebSocket, one after the other.
+/// The received messages of a WebSocket, in order.
 ///
-/// The sequence ends when the connection is closed in order: by ``WebSocket/close(code:reason:)``, or by the server with 1000, 1001 or
-/// no code. Another code of the server's is thrown as ``WebSocketError/closed(_:)``, and so is a connection that ended without a word
-/// (1006); other failures as they are. What came before the end is given out first. As long as the sequence or an iterator is kept, the
-/// WebSocket is.
+/// The sequence ends after a normal closure: by ``WebSocket/close(code:reason:)``, or by the server with 1000, 1001 or no code. Other codes
+/// of the server are thrown as ``WebSocketError/closed(_:)``, as is a connection that ended without a close frame (1006); other errors are
+/// thrown unchanged. Messages received before the end are returned first. The sequence and its iterators retain the WebSocket.
 public struct WebSocketMessages: AsyncSequence, Sendable {
     /// A message.
     public typealias Element = WebSocketMessage
@@ -66,14 +65,14 @@ public struct WebSocketMessages: AsyncSequence, Sendable {
     public struct Iterator: AsyncIteratorProtocol {
         let socket: WebSocket
 
-        /// The next message; `nil` at a proper end. Cancelling the task that waits ends the wait with ``CurlewError/cancelled``; the
-        /// connection stands.
+        /// Returns the next message; `nil` after a normal closure. When the waiting task is cancelled, throws ``CurlewError/cancelled``;
+        /// the connection stays open.
         public mutating func next() async throws -> WebSocketMessage? {
             try await socket.driver.state.wait { $0.nextMessage() }.get()
         }
     }
 
-    /// An iterator; all of them read from the same messages, and each message goes to one.
+    /// Makes an iterator. All iterators share the same messages, and each message goes to one of them.
     public func makeAsyncIterator() -> Iterator {
         Iterator(socket: socket)
     }

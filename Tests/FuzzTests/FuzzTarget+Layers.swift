@@ -101,7 +101,7 @@ extension FuzzTarget {
             for piece in pieces {
                 guard let result = try reader.feed(piece) else { continue }
                 guard case .switched(let head, _) = result else { return "refused" }
-                let (handshake, agreement) = try WebSocketHandshake.judge(head, to: request)
+                let (handshake, agreement) = try WebSocketHandshake.validate(head, for: request)
                 return "switched \(handshake.subprotocol ?? "") \(String(describing: agreement))"
             }
             return reader.end().map { _ in "refused" }

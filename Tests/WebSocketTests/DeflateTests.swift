@@ -12,7 +12,7 @@ import Testing
         return compression
     }
 
-    @Test("the offer names what is wanted") func offers() {
+    @Test("the offer lists the requested parameters") func offers() {
         #expect(DeflateAgreement.offer(compression()) == "permessage-deflate; client_max_window_bits")
         let all = compression {
             $0.serverKeepsContext = false
@@ -26,13 +26,13 @@ import Testing
         )
     }
 
-    private func agreement(_ answer: String, to offer: WebSocketCompression) throws -> DeflateAgreement {
-        let parsed = try #require(WebSocketExtension.parse("permessage-deflate" + answer))
-        return try DeflateAgreement(parsed[0].parameters, answering: offer)
+    private func agreement(_ response: String, to offer: WebSocketCompression) throws -> DeflateAgreement {
+        let parsed = try #require(WebSocketExtension.parse("permessage-deflate" + response))
+        return try DeflateAgreement(parsed[0].parameters, offer: offer)
     }
 
     @Test(
-        "answers are agreements",
+        "responses become agreements",
         arguments: [
             ("", true, true, 15, 15), ("; server_no_context_takeover", false, true, 15, 15),
             ("; client_no_context_takeover", true, false, 15, 15),
@@ -42,8 +42,8 @@ import Testing
                 false, 12, 10
             ),
         ])
-    func answers(_ answer: String, _ serverKeeps: Bool, _ clientKeeps: Bool, _ serverBits: Int, _ clientBits: Int) throws {
-        let agreement = try agreement(answer, to: compression())
+    func responses(_ response: String, _ serverKeeps: Bool, _ clientKeeps: Bool, _ serverBits: Int, _ clientBits: Int) throws {
+        let agreement = try agreement(response, to: compression())
         #expect(agreement.serverKeepsContext == serverKeeps)
         #expect(agreement.clientKeepsContext == clientKeeps)
         #expect(agreement.serverWindowBits == serverBits)
@@ -51,18 +51,18 @@ import Testing
     }
 
     @Test(
-        "answers that are none are refused",
+        "invalid responses are rejected",
         arguments: [
             "; unknown", "; server_no_context_takeover=1", "; server_max_window_bits", "; client_max_window_bits",
             "; server_max_window_bits=7",
             "; server_max_window_bits=16", "; server_max_window_bits=08", "; client_max_window_bits=+9", "; client_max_window_bits=x",
             "; server_no_context_takeover; server_no_context_takeover",
         ])
-    func badAnswers(_ answer: String) {
-        #expect(throws: HandshakeViolation.self) { try agreement(answer, to: compression()) }
+    func invalidResponses(_ response: String) {
+        #expect(throws: HandshakeViolation.self) { try agreement(response, to: compression()) }
     }
 
-    @Test("what was insisted on has to be agreed to") func insisted() throws {
+    @Test("required parameters must be accepted") func required() throws {
         let noContext = compression { $0.serverKeepsContext = false }
         #expect(throws: HandshakeViolation.self) { try agreement("", to: noContext) }
         #expect(try agreement("; server_no_context_takeover", to: noContext).serverKeepsContext == false)
@@ -72,7 +72,7 @@ import Testing
         #expect(try agreement("; server_max_window_bits=9", to: small).serverWindowBits == 9)
     }
 
-    @Test("our own wishes about our messages hold, whatever the server says") func ownWishes() throws {
+    @Test("the client's own parameters apply even if the server ignores them") func ownParameters() throws {
         let own = compression {
             $0.clientKeepsContext = false
             $0.clientMaximumWindowBits = 10
@@ -83,12 +83,12 @@ import Testing
         #expect(try agreement("; client_max_window_bits=9", to: own).clientWindowBits == 9)
     }
 
-    @Test("extensions that are not well-formed", arguments: ["a b", ";x", "a;", "a; =1", "a; b=", "a; b=\"c", "a; b=c d"])
+    @Test("malformed extensions are rejected", arguments: ["a b", ";x", "a;", "a; =1", "a; b=", "a; b=\"c", "a; b=c d"])
     func malformed(_ value: String) {
         #expect(WebSocketExtension.parse(value) == nil)
     }
 
-    @Test("messages come out as they went in, under every agreement", arguments: [true, false], [9, 12, 15])
+    @Test("messages round-trip under every agreement", arguments: [true, false], [9, 12, 15])
     func roundTrips(_ keeps: Bool, _ bits: Int) throws {
         var agreement = DeflateAgreement()
         agreement.serverKeepsContext = keeps
@@ -106,11 +106,11 @@ import Testing
             reader.feed(WebSocketPeer.frame(.binary, bytes, isCompressed: true))
             #expect(try reader.next() == .message(.binary(message)))
         }
-        // The second message like one before it is smaller only when there is something to refer to.
+        // The second message is smaller than the first, which it repeats, only if the context is kept.
         #expect((sizes[2] < sizes[1] / 2) == keeps)
     }
 
-    @Test("small messages, and those for a window that zlib has not, go out as they are") func uncompressed() throws {
+    @Test("small messages, and all with an unsupported window, are sent uncompressed") func uncompressed() throws {
         let deflater = MessageDeflater(DeflateAgreement(), compression())
         #expect(try deflater.compress(Data(count: 63)) == nil)
         #expect(try deflater.compress(Data(count: 64)) != nil)

@@ -10,7 +10,7 @@ import Testing
     }
 
     @Test(
-        "headers of every size of length are read",
+        "headers with lengths of every size are parsed",
         arguments: [
             ([0x81, 0x05], true, Opcode.text, 5, 2),
             ([0x02, 0x7D], false, .binary, 125, 2),
@@ -29,12 +29,12 @@ import Testing
         #expect(read == size)
     }
 
-    @Test("the first reserved bit is told") func compressedFrame() throws {
+    @Test("the first reserved bit marks compression") func compressedFrame() throws {
         #expect(try read([0xC1, 0x00])?.0.isCompressed == true)
     }
 
     @Test(
-        "headers that break the rules are refused",
+        "invalid headers are rejected",
         arguments: [
             ("second reserved bit", [0xA1, 0x00]),
             ("third reserved bit", [0x91, 0x00]),
@@ -48,11 +48,11 @@ import Testing
             ("64-bit length below 65,536", [0x82, 0x7F, 0, 0, 0, 0, 0, 0, 0xFF, 0xFF]),
             ("64-bit length with its first bit set", [0x82, 0x7F, 0x80, 0, 0, 0, 0, 0, 0, 0]),
         ] as [(String, [UInt8])])
-    func violations(_ name: String, _ bytes: [UInt8]) {
+    func invalidHeaders(_ name: String, _ bytes: [UInt8]) {
         #expect(throws: FrameViolation.self, "\(name)") { try read(bytes) }
     }
 
-    /// Gives the same masks again and again.
+    /// Returns the same mask each time.
     private struct FixedMasks: RandomNumberGenerator {
         mutating func next() -> UInt64 { UInt64(UInt32(littleEndian: 0x3d21_fa37)) * 0x1_0000_0001 }
     }
@@ -64,7 +64,7 @@ import Testing
         #expect(output == Data([0x81, 0x85, 0x37, 0xfa, 0x21, 0x3d, 0x7f, 0x9f, 0x4d, 0x51, 0x58]))
     }
 
-    @Test("frames of every size are unmasked to what they were", arguments: [0, 1, 3, 7, 8, 9, 125, 126, 65535, 65536])
+    @Test("frames of every size unmask to their payload", arguments: [0, 1, 3, 7, 8, 9, 125, 126, 65535, 65536])
     func lengths(_ count: Int) throws {
         var writer = FrameWriter()
         let payload = Data((0..<count).map { UInt8(truncatingIfNeeded: $0 &* 7) })
@@ -79,7 +79,7 @@ import Testing
         #expect(Data(unmasked) == payload)
     }
 
-    @Test("no mask is used twice in a row") func masksDiffer() {
+    @Test("consecutive masks differ") func masksDiffer() {
         var writer = FrameWriter()
         let masks = (0..<100).map { _ in
             var output = Data()
@@ -90,7 +90,7 @@ import Testing
     }
 
     @Test(
-        "close frames say code and reason",
+        "close frames carry code and reason",
         arguments: [
             ([], 1005, ""), ([0x03, 0xE8], 1000, ""), ([0x0B, 0xB8, 0x41], 3000, "A"), ([0x13, 0x87], 4999, ""), ([0x03, 0xF6], 1014, ""),
         ] as [([UInt8], UInt16, String)])
@@ -101,12 +101,12 @@ import Testing
     }
 
     @Test(
-        "close frames with a code that may not be sent, half of one, or no text are refused",
+        "close frames with a reserved code, an incomplete one, or an invalid reason are rejected",
         arguments: [
             ([0x03], 1002), ([0x00, 0x00], 1002), ([0x03, 0xE7], 1002), ([0x03, 0xEC], 1002), ([0x03, 0xED], 1002), ([0x03, 0xEE], 1002),
             ([0x03, 0xF7], 1002), ([0x07, 0xD0], 1002), ([0x0B, 0xB7], 1002), ([0x13, 0x88], 1002), ([0x03, 0xE8, 0xC3], 1007),
         ] as [([UInt8], UInt16)])
-    func badCloseFrames(_ payload: [UInt8], _ code: UInt16) {
+    func invalidCloseFrames(_ payload: [UInt8], _ code: UInt16) {
         let violation = #expect(throws: FrameViolation.self) { try payload.withUnsafeBytes { try CloseFrame.read($0) } }
         #expect(violation?.code.rawValue == code)
     }

@@ -3,8 +3,8 @@ import Curlew
 import CurlewHTTP
 import CurlewWebSocket
 
-// The code of WebSockets.md, region by region: what stands between `// snippet: NAME` and `// end` is the same in both files, up to
-// indentation. `GuideTests` sees to that, and runs it.
+// The code of WebSockets.md, region by region: the text between `// snippet: NAME` and `// end` is the same in both files, up to
+// indentation. `GuideTests` checks that and runs the code.
 
 // snippet: values
 struct Move: Codable, Sendable {

@@ -5,18 +5,18 @@ import CurlewTestSupport
 import CurlewWebSocket
 import Testing
 
-/// The code of the guide does what the guide says.
+/// Runs the code of the guide, and checks that it does what the guide says.
 @Suite(.timeLimit(.minutes(1))) struct GuideTests {
     private let manager = makeManager()
     private let printed = Log<String>()
 
-    @Test("every block of the guide is compiled, and everything compiled for it is in it") func sameCode() throws {
+    @Test("the guide's code blocks are the compiled snippets") func sameCode() throws {
         let here = URL(fileURLWithPath: #filePath).deletingLastPathComponent()
         let page = here.appendingPathComponent("../../Sources/Curlew/Curlew.docc/WebSockets.md")
         #expect(try DocumentedCode.differences(page: page, sources: here.appendingPathComponent("GuideSnippets.swift")) == [])
     }
 
-    /// Sends back one message, says `bytes`, and closes.
+    /// Makes a server that echoes one message, sends `bytes`, and closes.
     private func answeringServer(_ reply: String? = nil) throws -> WebSocketServer {
         try makeServer { peer in
             guard let frame = try peer.receive() else { return }
@@ -28,20 +28,20 @@ import Testing
         }
     }
 
-    @Test("messages go out and come in") func open() async throws {
+    @Test("messages are sent and received") func open() async throws {
         let server = try answeringServer()
         try await GuideSnippets.open(manager, server.url()) { printed.append($0) }
         #expect(printed.elements == ["Hello", "3 bytes"])
         #expect(server.requests.first?.header("Origin") == "https://example.org")
     }
 
-    @Test("values go out and come in") func typed() async throws {
+    @Test("values are sent and received") func typed() async throws {
         let server = try answeringServer("{}")
         try await GuideSnippets.typed(manager, server.url()) { printed.append("\($0.prefix(12))") }
         #expect(printed.elements == ["pawn to e4", "no move: The", "no move: The"])
     }
 
-    @Test("a coding of one's own") func coding() async throws {
+    @Test("a custom coding") func coding() async throws {
         let server = try makeEchoServer()
         let numbers = GuideSnippets.coding(manager, server.url())
         try await numbers.send(1_000_000)
@@ -51,13 +51,13 @@ import Testing
         }
     }
 
-    @Test("a ping, and the end") func close() async throws {
+    @Test("ping and close") func close() async throws {
         let server = try makeEchoServer()
         try await GuideSnippets.close(manager.webSocket(server.url())) { printed.append($0) }
         #expect(printed.elements == ["true, then 1000"])
     }
 
-    @Test("the settings are taken") func configuration() async throws {
+    @Test("the configuration") func configuration() async throws {
         let configuration = GuideSnippets.configuration()
         #expect(configuration.pingInterval == .seconds(30))
         #expect(configuration.reconnection.limit == 5)
@@ -65,22 +65,22 @@ import Testing
         try await manager.webSocket(server.url(), configuration: configuration).open()
     }
 
-    @Test("what can go wrong is told apart") func errors() async throws {
+    @Test("errors are distinguished") func errors() async throws {
         let refusing = try makeServer(answer: { _ in "HTTP/1.1 403 Forbidden\r\n\r\n" }) { _ in }
         let closing = try makeServer { peer in
             try peer.sendClose(1008, "no")
             try peer.answerClose()
         }
-        let gone = try makeEchoServer()
-        let url = gone.url()
-        gone.stop()
+        let closedServer = try makeEchoServer()
+        let url = closedServer.url()
+        closedServer.stop()
         for url in [refusing.url(), closing.url(), url] {
             try await GuideSnippets.errors(manager.webSocket(url)) { printed.append("\($0.prefix(20))") }
         }
         #expect(printed.elements == ["refused with 403", "closed with 1008: no", "no connection: Faile"])
     }
 
-    @Test("the states are told") func states() async throws {
+    @Test("the states") func states() async throws {
         let server = try makeEchoServer()
         let socket = manager.webSocket(server.url())
         try await socket.open()

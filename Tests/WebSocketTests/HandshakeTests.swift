@@ -21,11 +21,11 @@ import Testing
         String(decoding: request.bytes, as: UTF8.self).components(separatedBy: "\r\n")
     }
 
-    @Test("the key of RFC 6455, section 1.3, has its answer") func acceptOfTheStandard() {
+    @Test("the key of RFC 6455, section 1.3, gives its accept value") func acceptValue() {
         #expect(WebSocketHandshake.accept(for: Self.key) == "s3pPLMBiTxaQ9kYGzzhZRbK+xOo=")
     }
 
-    @Test("a request in full") func request() throws {
+    @Test("a complete request") func request() throws {
         let request = try request(
             "wss://example.org/chat?x=1", headers: ["Origin": "https://example.org"], subprotocols: ["a", "b"],
             defaults: ["User-Agent": "test", "Accept-Encoding": "gzip", "Origin": "other"], compression: WebSocketCompression())
@@ -43,7 +43,7 @@ import Testing
     }
 
     @Test(
-        "URLs and what becomes of them",
+        "URLs determine host, port and request line",
         arguments: [
             ("ws://example.org", "example.org", 80, false, "GET / HTTP/1.1", "Host: example.org"),
             ("http://example.org:8080/a%20b", "example.org", 8080, false, "GET /a%20b HTTP/1.1", "Host: example.org:8080"),
@@ -59,24 +59,24 @@ import Testing
         #expect(lines(request).prefix(2) == [first, second])
     }
 
-    @Test("user name and password of a URL are Basic authentication, unless there is another") func userInfo() throws {
+    @Test("user name and password in a URL become Basic authentication unless there is another") func userInfo() throws {
         #expect(try lines(request("ws://user:pa%20ss@example.org/")).contains("Authorization: Basic dXNlcjpwYSBzcw=="))
         let own = try request("ws://user:pass@example.org/", headers: ["Authorization": "Bearer t"])
         #expect(lines(own).filter { $0.hasPrefix("Authorization") } == ["Authorization: Bearer t"])
     }
 
-    @Test("a Host of the user's own is sent once") func host() throws {
+    @Test("a custom Host is sent once") func host() throws {
         #expect(try lines(request(headers: ["Host": "other"])).filter { $0.hasPrefix("Host") } == ["Host: other"])
     }
 
-    @Test("subprotocols may stand in a header too") func subprotocolHeader() throws {
+    @Test("subprotocols may be given in a header field") func subprotocolHeader() throws {
         let request = try request(headers: ["Sec-WebSocket-Protocol": "b, c"], subprotocols: ["a"])
         #expect(request.subprotocols == ["a", "b", "c"])
         #expect(lines(request).contains("Sec-WebSocket-Protocol: a, b, c"))
     }
 
     @Test(
-        "requests that can't be sent",
+        "invalid requests are rejected",
         arguments: [
             ("ftp://example.org/", [:], [], "unsupportedScheme(\"ftp\")"),
             ("ws:///x", [:], [], "invalidURL(\"ws:///x\")"),
@@ -91,11 +91,11 @@ import Testing
     func invalidRequests(_ url: String, _ headers: HTTPHeaders, _ subprotocols: [String], _ reason: String) throws {
         let error = #expect(throws: WebSocketError.self) { try request(url, headers: headers, subprotocols: subprotocols) }
         guard case .invalidRequest(let found)? = error else { return #expect(Bool(false), "\(String(describing: error))") }
-        // The name of a header comes back as Foundation spells it.
+        // Foundation changes the case of field names.
         #expect("\(found)".lowercased() == reason.lowercased())
     }
 
-    @Test("no text of an error has secrets, or control characters of the server") func texts() {
+    @Test("error texts contain no secrets and no control characters") func texts() {
         let odd = "a\r\n\u{1B}\u{9B}\u{202E}"
         let closure = WebSocketClosure(code: .protocolError, reason: odd)
         let errors: [WebSocketError] = [
@@ -107,7 +107,7 @@ import Testing
         for value in errors as [Any] + [closure, WebSocketError.HandshakeFailureReason.invalidExtension(odd)] {
             var reflection = ""
             dump(value, to: &reflection)
-            // The line breaks of a dump are its own: the server's would be behind a quotation mark, escaped.
+            // The dump's own line breaks are real; the server's would be escaped, inside quotation marks.
             let lines = reflection.split(separator: "\n").map(String.init)
             for text in ["\(value)", String(reflecting: value)] + lines {
                 #expect(!text.contains("s3cret") && text.unicodeScalars.allSatisfy { !$0.isControlInText })
@@ -120,35 +120,38 @@ import Testing
         #expect(throws: WebSocketError.self) { try request { $0.httpBody = Data([1]) } }
     }
 
-    @Test("keys are 16 bytes, and never the same") func keys() {
+    @Test("keys are 16 bytes and unique") func keys() {
         let keys = (0..<100).map { _ in HandshakeRequest.makeKey() }
         #expect(Set(keys).count == 100)
         #expect(keys.allSatisfy { Data(base64Encoded: $0)?.count == 16 })
     }
 
-    // MARK: Answers
+    // MARK: Responses
 
     private static let accept = "Sec-WebSocket-Accept: s3pPLMBiTxaQ9kYGzzhZRbK+xOo="
-    private static let proper = "HTTP/1.1 101 Switching Protocols\r\nUpgrade: WebSocket\r\nConnection: keep-alive, upgrade\r\n\(accept)\r\n"
+    private static let validHead =
+        "HTTP/1.1 101 Switching Protocols\r\nUpgrade: WebSocket\r\nConnection: keep-alive, upgrade\r\n\(accept)\r\n"
 
-    private func judge(_ head: String, subprotocols: [String] = [], compression: WebSocketCompression? = nil) throws -> WebSocketHandshake {
+    private func validate(
+        _ head: String, subprotocols: [String] = [], compression: WebSocketCompression? = nil
+    ) throws -> WebSocketHandshake {
         let request = try request(subprotocols: subprotocols, compression: compression)
         let response = try #require(ResponseHead(bytes: Array(head.utf8)))
-        return try WebSocketHandshake.judge(response, to: request).0
+        return try WebSocketHandshake.validate(response, for: request).0
     }
 
-    @Test("a proper answer") func properAnswer() throws {
-        let handshake = try judge(
-            Self.proper + "Sec-WebSocket-Protocol: b\r\nSec-WebSocket-Extensions: permessage-deflate\r\n", subprotocols: ["a", "b"],
+    @Test("a valid response") func validResponse() throws {
+        let handshake = try validate(
+            Self.validHead + "Sec-WebSocket-Protocol: b\r\nSec-WebSocket-Extensions: permessage-deflate\r\n", subprotocols: ["a", "b"],
             compression: WebSocketCompression())
         #expect(handshake.subprotocol == "b")
         #expect(handshake.isCompressed)
         #expect(handshake.response.statusCode == 101)
-        #expect(try judge(Self.proper, subprotocols: ["a"]).subprotocol == nil)
+        #expect(try validate(Self.validHead, subprotocols: ["a"]).subprotocol == nil)
     }
 
     @Test(
-        "answers that are no WebSocket's",
+        "invalid responses are rejected",
         arguments: [
             ("HTTP/1.0 101 x\r\nUpgrade: websocket\r\nConnection: upgrade\r\n\(accept)\r\n", HandshakeViolation.notUpgraded),
             ("HTTP/1.1 101 x\r\nConnection: upgrade\r\n\(accept)\r\n", .notUpgraded),
@@ -156,23 +159,24 @@ import Testing
             ("HTTP/1.1 101 x\r\nUpgrade: h2c\r\nConnection: upgrade\r\n\(accept)\r\n", .notUpgraded),
             ("HTTP/1.1 101 x\r\nUpgrade: websocket\r\nConnection: upgrade\r\n", .wrongAccept),
             ("HTTP/1.1 101 x\r\nUpgrade: websocket\r\nConnection: upgrade\r\nSec-WebSocket-Accept: x\r\n", .wrongAccept),
-            (proper + accept + "\r\n", .wrongAccept),
-            (proper + "Sec-WebSocket-Protocol: x\r\n", .unexpectedSubprotocol("x")),
-            (proper + "Sec-WebSocket-Extensions: permessage-deflate\r\n", .invalidExtension("permessage-deflate")),
-            (proper + "Sec-WebSocket-Extensions: a b\r\n", .invalidExtension("a b")),
+            (validHead + accept + "\r\n", .wrongAccept),
+            (validHead + "Sec-WebSocket-Protocol: x\r\n", .unexpectedSubprotocol("x")),
+            (validHead + "Sec-WebSocket-Extensions: permessage-deflate\r\n", .invalidExtension("permessage-deflate")),
+            (validHead + "Sec-WebSocket-Extensions: a b\r\n", .invalidExtension("a b")),
         ])
-    func badAnswers(_ head: String, _ violation: HandshakeViolation) {
-        #expect(throws: violation) { try judge(head) }
+    func invalidResponses(_ head: String, _ violation: HandshakeViolation) {
+        #expect(throws: violation) { try validate(head) }
     }
 
-    @Test("the same extension twice is none") func extensionTwice() {
+    @Test("a repeated extension is rejected") func repeatedExtension() {
         #expect(throws: HandshakeViolation.invalidExtension("permessage-deflate")) {
-            try judge(
-                Self.proper + "Sec-WebSocket-Extensions: permessage-deflate, permessage-deflate\r\n", compression: WebSocketCompression())
+            try validate(
+                Self.validHead + "Sec-WebSocket-Extensions: permessage-deflate, permessage-deflate\r\n",
+                compression: WebSocketCompression())
         }
     }
 
-    // MARK: Reading
+    // MARK: Parsing
 
     private func read(_ text: String, by size: Int) throws -> HandshakeReader.Result? {
         var reader = HandshakeReader()
@@ -183,15 +187,15 @@ import Testing
         return nil
     }
 
-    @Test("an answer is read behind interim ones, however it is cut", arguments: [1, 7, 10_000])
-    func reading(_ size: Int) throws {
-        let result = try read("HTTP/1.1 103 Early Hints\r\nLink: x\r\n\r\n" + Self.proper + "\r\n", by: size)
+    @Test("a response is parsed after interim ones, in pieces of any size", arguments: [1, 7, 10_000])
+    func pieces(_ size: Int) throws {
+        let result = try read("HTTP/1.1 103 Early Hints\r\nLink: x\r\n\r\n" + Self.validHead + "\r\n", by: size)
         guard case .switched(let head, _)? = result else { return #expect(Bool(false)) }
         #expect(head.statusCode == 101)
     }
 
-    @Test("what stands behind the head belongs to the frames") func rest() throws {
-        guard case .switched(_, let rest)? = try read(Self.proper + "\r\n\u{81}", by: 10_000) else { return #expect(Bool(false)) }
+    @Test("bytes after the head belong to the frames") func rest() throws {
+        guard case .switched(_, let rest)? = try read(Self.validHead + "\r\n\u{81}", by: 10_000) else { return #expect(Bool(false)) }
         #expect(rest == Data("\u{81}".utf8))
     }
 
@@ -202,7 +206,7 @@ import Testing
         #expect(refusal.body == Data("sorry".utf8))
     }
 
-    @Test("what is no HTTP, and a head without end, is refused") func noHTTP() {
+    @Test("non-HTTP bytes and an endless head are rejected") func notHTTP() {
         #expect(throws: HandshakeViolation.invalidResponse) { try read("SSH-2.0-OpenSSH", by: 4) }
         #expect(throws: HandshakeViolation.invalidResponse) {
             try read("HTTP/1.1 101 x\r\n" + String(repeating: "a: b\r\n", count: 20_000), by: 9999)

@@ -6,7 +6,7 @@ import Testing
 @testable import CurlewWebSocket
 
 @Suite(.timeLimit(.minutes(1))) struct MessageReaderTests {
-    /// The events of bytes that come in pieces of a size, and the code of the violation that ends them.
+    /// Returns the events of bytes that are fed in pieces of the given size, and the code of the violation that ends them.
     private func events(
         _ bytes: Data, by size: Int, limits: MessageReader.Limits = .init(), inflater: MessageInflater? = nil
     ) -> (events: [MessageReader.Event], code: WebSocketCloseCode?) {
@@ -27,15 +27,15 @@ import Testing
         WebSocketPeer.frame(opcode, Data(text.utf8), isFinal: isFinal)
     }
 
-    // Made anew each time: Data that is kept for good is taken for a leak, as its pointer has other bits in it.
+    // Computed each time, because the leak checker reports `Data` in a static property: its pointer has extra bits set.
     private static var conversations: [(String, Data, [MessageReader.Event])] {
         [
             ("a text", frame(.text, "Hello"), [.message(.text("Hello"))]),
             ("an empty text", frame(.text, ""), [.message(.text(""))]),
             ("empty bytes", frame(.binary, ""), [.message(.binary(Data()))]),
-            ("bytes that are no text", WebSocketPeer.frame(.binary, Data([0xFF])), [.message(.binary(Data([0xFF])))]),
+            ("bytes that are not UTF-8", WebSocketPeer.frame(.binary, Data([0xFF])), [.message(.binary(Data([0xFF])))]),
             (
-                "fragments with a ping between them",
+                "fragments with a ping in between",
                 frame(.text, "Hé", isFinal: false) + frame(.ping, "p") + frame(.continuation, "ll", isFinal: false)
                     + frame(.continuation, "o"),
                 [.ping(Data("p".utf8)), .message(.text("Héllo"))]
@@ -61,7 +61,7 @@ import Testing
         ]
     }
 
-    @Test("messages are put together, however their bytes are cut", arguments: conversations.indices)
+    @Test("messages are assembled from pieces of any size", arguments: conversations.indices)
     func assembly(_ index: Int) {
         let (name, bytes, expected) = Self.conversations[index]
         for size in [1, 2, 3, 1000, bytes.count] where bytes.count / size < 1000 {
@@ -73,46 +73,46 @@ import Testing
 
     private static var violations: [(String, Data, UInt16)] {
         [
-            ("a fragment of nothing", frame(.continuation, "x"), 1002),
+            ("a continuation without a message", frame(.continuation, "x"), 1002),
             ("a message within another", frame(.text, "a", isFinal: false) + frame(.text, "b"), 1002),
-            ("a compressed frame that nobody agreed to", WebSocketPeer.frame(.text, Data(), isCompressed: true), 1002),
-            ("a text that is none", WebSocketPeer.frame(.text, Data([0x61, 0xFF])), 1007),
+            ("a compressed frame without an agreement", WebSocketPeer.frame(.text, Data(), isCompressed: true), 1002),
+            ("a text that is not UTF-8", WebSocketPeer.frame(.text, Data([0x61, 0xFF])), 1007),
             ("a text that ends within a character", WebSocketPeer.frame(.text, Data([0x61, 0xC3])), 1007),
-            ("a text that can't become one, before its end", WebSocketPeer.frame(.text, Data([0xC0]), isFinal: false), 1007),
-            ("a close frame with a code that is none", WebSocketPeer.frame(.close, Data([0, 1])), 1002),
-            ("a frame over its limit", WebSocketPeer.frame(.binary, Data(count: 101)), 1009),
+            ("a text that is not UTF-8, before its end", WebSocketPeer.frame(.text, Data([0xC0]), isFinal: false), 1007),
+            ("a close frame with an invalid code", WebSocketPeer.frame(.close, Data([0, 1])), 1002),
+            ("a frame exceeding its limit", WebSocketPeer.frame(.binary, Data(count: 101)), 1009),
             (
-                "fragments over the message's limit",
+                "fragments exceeding the message limit",
                 frame(.binary, String(repeating: "x", count: 100), isFinal: false)
                     + frame(.continuation, String(repeating: "x", count: 51)), 1009
             ),
         ]
     }
 
-    @Test("what breaks the rules is found", arguments: violations.indices)
-    func ruleBreaks(_ index: Int) {
+    @Test("protocol violations are detected", arguments: violations.indices)
+    func detectedViolations(_ index: Int) {
         let (name, bytes, code) = Self.violations[index]
         for size in [1, bytes.count] {
             #expect(events(bytes, by: size, limits: .init(frame: 100, message: 150)).code?.rawValue == code, "\(name)")
         }
     }
 
-    @Test("a text that is none is refused before the rest of its frame has come") func failsFast() {
+    @Test("invalid UTF-8 fails before its frame is complete") func failsFast() {
         let bytes = WebSocketPeer.frame(.text, Data([0x61, 0xFF]) + Data(count: 1000)).prefix(6)
         #expect(events(Data(bytes), by: 6).code == .invalidPayload)
     }
 
-    @Test("a frame too large is refused by its header") func refusedByHeader() {
+    @Test("an oversized frame is rejected by its header") func oversizedFrame() {
         let bytes = Data([0x82, 0x7F, 0x7F, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF])
         #expect(events(bytes, by: 10).code == .messageTooBig)
     }
 
-    @Test("messages at their limits are taken") func atTheLimit() {
+    @Test("messages at the limits are accepted") func atTheLimit() {
         let bytes = WebSocketPeer.frame(.binary, Data(count: 100), isFinal: false) + WebSocketPeer.frame(.continuation, Data(count: 50))
         #expect(events(bytes, by: 7, limits: .init(frame: 100, message: 150)).events == [.message(.binary(Data(count: 150)))])
     }
 
-    @Test("any bytes give the same events and the same end, however they are cut") func randomBytes() {
+    @Test("random bytes give the same events and end in pieces of any size") func randomBytes() {
         var random = SystemRandomNumberGenerator()
         for _ in 0..<300 {
             var bytes = Data()
@@ -128,15 +128,15 @@ import Testing
             }
             let whole = events(bytes, by: bytes.count, limits: .init(frame: 140, message: 300), inflater: inflater())
             for size in [1, 7] {
-                let cut = events(bytes, by: size, limits: .init(frame: 140, message: 300), inflater: inflater())
-                #expect(cut.events == whole.events, "\(Array(bytes))")
-                #expect(cut.code == whole.code, "\(Array(bytes))")
+                let pieces = events(bytes, by: size, limits: .init(frame: 140, message: 300), inflater: inflater())
+                #expect(pieces.events == whole.events, "\(Array(bytes))")
+                #expect(pieces.code == whole.code, "\(Array(bytes))")
             }
         }
     }
 
     @Test(
-        "of two things that are wrong with a compressed text the first one counts, however it is cut",
+        "the first of two errors in a compressed text is reported, in pieces of any size",
         arguments: [(10, WebSocketCloseCode.invalidPayload), (300, .messageTooBig), (400, .messageTooBig)])
     func firstViolation(place: Int, code: WebSocketCloseCode) throws {
         let text = Data(repeating: 0x61, count: place) + [0xFF] + Data(repeating: 0x61, count: 1000)
@@ -147,7 +147,7 @@ import Testing
         }
     }
 
-    @Test("a limit below zero lets no compressed message through") func negativeLimit() {
+    @Test("a negative limit rejects compressed messages") func negativeLimit() {
         let bytes = Self.hellos[0].1
         #expect(events(bytes, by: bytes.count, limits: .init(frame: 140, message: -1), inflater: inflater()).code == .messageTooBig)
     }
@@ -156,7 +156,7 @@ import Testing
 
     private func inflater() -> MessageInflater { MessageInflater(DeflateAgreement()) }
 
-    /// What RFC 7692, section 7.2.3, gives as examples of "Hello".
+    /// The examples of "Hello" in RFC 7692, section 7.2.3.
     private static var hellos: [(String, Data)] {
         [
             ("one block", WebSocketPeer.frame(.text, Data([0xf2, 0x48, 0xcd, 0xc9, 0xc9, 0x07, 0x00]), isCompressed: true)),
@@ -170,7 +170,7 @@ import Testing
                 WebSocketPeer.frame(.text, Data([0x00, 0x05, 0x00, 0xfa, 0xff, 0x48, 0x65, 0x6c, 0x6c, 0x6f, 0x00]), isCompressed: true)
             ),
             (
-                "a block that says it is the last",
+                "a final block",
                 WebSocketPeer.frame(.text, Data([0xf3, 0x48, 0xcd, 0xc9, 0xc9, 0x07, 0x00, 0x00]), isCompressed: true)
             ),
             (
@@ -189,7 +189,7 @@ import Testing
         }
     }
 
-    @Test("a message refers to the one before it, also behind a last block") func contextTakeover() {
+    @Test("a message refers to the one before it, even after a final block") func contextTakeover() {
         let second = WebSocketPeer.frame(.text, Data([0xf2, 0x00, 0x11, 0x00, 0x00]), isCompressed: true)
         for index in [0, 3] {
             let bytes = Self.hellos[index].1 + second
@@ -197,7 +197,7 @@ import Testing
         }
     }
 
-    @Test("a message may have any number of last blocks") func manyLastBlocks() {
+    @Test("a message may have any number of final blocks") func manyFinalBlocks() {
         let blocks = Array(repeating: [0x03, 0x00] as [UInt8], count: 100_000).joined()
         let empty = WebSocketPeer.frame(.binary, Data(blocks) + [0x00], isCompressed: true)
         let second = WebSocketPeer.frame(.text, Data([0xf2, 0x00, 0x11, 0x00, 0x00]), isCompressed: true)
@@ -206,14 +206,14 @@ import Testing
         #expect(events(bytes, by: 16 << 10, inflater: inflater()).events == expected)
     }
 
-    @Test("without context a message that refers to an earlier one is corrupt") func noContext() {
+    @Test("without context takeover, a reference to an earlier message is corrupt") func noContext() {
         var agreement = DeflateAgreement()
         agreement.serverKeepsContext = false
         let bytes = Self.hellos[0].1 + WebSocketPeer.frame(.text, Data([0xf2, 0x00, 0x11, 0x00, 0x00]), isCompressed: true)
         #expect(events(bytes, by: bytes.count, inflater: MessageInflater(agreement)).code == .invalidPayload)
     }
 
-    @Test("what is uncompressed among compressed messages stays so") func mixed() {
+    @Test("uncompressed messages may follow compressed ones") func mixed() {
         let bytes = Self.frame(.text, "plain") + Self.hellos[0].1 + Self.frame(.text, "again")
         let expected: [MessageReader.Event] = [.message(.text("plain")), .message(.text("Hello")), .message(.text("again"))]
         #expect(events(bytes, by: 5, inflater: inflater()).events == expected)
@@ -221,26 +221,26 @@ import Testing
 
     private static var corrupt: [(String, Data, UInt16)] {
         [
-            ("no DEFLATE", WebSocketPeer.frame(.binary, Data([0x07]), isCompressed: true), 1007),
+            ("invalid DEFLATE data", WebSocketPeer.frame(.binary, Data([0x07]), isCompressed: true), 1007),
             (
-                "the bit on a later fragment",
+                "the compression bit on a continuation frame",
                 WebSocketPeer.frame(.binary, Data([0xf2]), isFinal: false, isCompressed: true)
                     + WebSocketPeer.frame(.continuation, Data(), isCompressed: true), 1002
             ),
             (
-                "a text that is none", WebSocketPeer.frame(.text, Data([0x00, 0x01, 0x00, 0xfe, 0xff, 0xff, 0x00]), isCompressed: true),
-                1007
+                "a text that is not UTF-8",
+                WebSocketPeer.frame(.text, Data([0x00, 0x01, 0x00, 0xfe, 0xff, 0xff, 0x00]), isCompressed: true), 1007
             ),
         ]
     }
 
-    @Test("compressed messages that break the rules are found", arguments: corrupt.indices)
+    @Test("corrupt compressed messages are detected", arguments: corrupt.indices)
     func corruptMessages(_ index: Int) {
         let (name, bytes, code) = Self.corrupt[index]
         #expect(events(bytes, by: bytes.count, inflater: inflater()).code?.rawValue == code, "\(name)")
     }
 
-    @Test("the limit holds for what comes out of the compression") func bomb() throws {
+    @Test("the message limit applies after decompression") func decompressedLimit() throws {
         let deflater = MessageDeflater(DeflateAgreement(), WebSocketCompression())
         let bytes = try #require(try deflater.compress(Data(count: 1_000_000)))
         #expect(bytes.count < 5000)

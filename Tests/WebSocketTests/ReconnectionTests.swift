@@ -17,7 +17,7 @@ import Testing
         return configuration
     }
 
-    @Test("pauses grow up to their limit, and attempts end") func delays() {
+    @Test("delays grow to their maximum, and attempts are limited") func delays() {
         var policy = WebSocketReconnection(limit: 5, firstDelay: .seconds(1), factor: 3, maximumDelay: .seconds(10))
         policy.jitter = { 1 }
         let lost = WebSocketError.closed(WebSocketClosure(code: .abnormalClosure))
@@ -32,8 +32,8 @@ import Testing
         #expect(WebSocketReconnection.never.delay(after: lost, attempts: 0) == nil)
     }
 
-    @Test("pauses stay pauses, whatever the policy says", arguments: [0, 2, .infinity, .nan] as [Double])
-    func oddPolicies(_ number: Double) {
+    @Test("delays stay valid with extreme policies", arguments: [0, 2, .infinity, .nan] as [Double])
+    func extremePolicies(_ number: Double) {
         var policy = WebSocketReconnection(limit: nil, firstDelay: .zero, factor: number)
         policy.jitter = { number }
         let lost = WebSocketError.closed(WebSocketClosure(code: .abnormalClosure))
@@ -44,7 +44,7 @@ import Testing
         }
     }
 
-    @Test("a refusal may say how long to wait, but not for longer than the longest pause", arguments: [(5, true), (10, true), (11, false)])
+    @Test("Retry-After replaces the delay, up to the maximum", arguments: [(5, true), (10, true), (11, false)])
     func retryAfter(_ seconds: Int, _ isWaited: Bool) {
         let response = ResponseHead(statusCode: 503, headers: ["Retry-After": "\(seconds)"])
         let refused = WebSocketError.handshakeRefused(WebSocketRefusal(response: response, body: Data()))
@@ -53,7 +53,7 @@ import Testing
     }
 
     @Test(
-        "what may pass",
+        "transient errors",
         arguments: [
             (WebSocketError.closed(WebSocketClosure(code: .goingAway)), true),
             (WebSocketError.closed(WebSocketClosure(code: .serviceRestart)), true),
@@ -71,7 +71,7 @@ import Testing
         #expect(WebSocketReconnection.isTransient(error) == mayPass)
     }
 
-    @Test("a lost connection is made again, and goes on with what waits") func reconnects() async throws {
+    @Test("a lost connection is re-established and sends queued messages") func reconnects() async throws {
         let clock = TestClock()
         let server = try makeServer { peer in
             guard peer.number > 1 else { return try peer.send(.text, Data("first".utf8)) }
@@ -96,11 +96,11 @@ import Testing
         try await socket.close()
     }
 
-    @Test("attempts in a row are counted from the last connection that stood, and end with the last error") func limit() async throws {
+    @Test("consecutive attempts are counted from the last open connection, and the last error is thrown") func limit() async throws {
         let clock = TestClock()
         let server = try makeServer(answer: { $0.connection == 2 ? nil : "HTTP/1.1 503 Busy\r\n\r\n" }) { _ in }
         let socket = manager.webSocket(server.url(), configuration: configuration(clock, limit: 2))
-        // Refused, stood, refused twice: then it is over.
+        // Refused, open, refused twice: then the limit is reached.
         for time in [1, 2, 4] { try await clock.pass(to: .seconds(time)) }
         guard case WebSocketError.handshakeRefused(let refusal)? = await failure(of: { try await socket.waitUntilClosed() }) else {
             return #expect(Bool(false))
@@ -109,7 +109,7 @@ import Testing
         #expect(server.requests.count == 4)
     }
 
-    @Test("the adapter is asked for each connection") func adapterEachTime() async throws {
+    @Test("the adapter is called for each connection") func adapterEachTime() async throws {
         let clock = TestClock()
         let server = try makeServer { peer in
             if peer.number == 2 { try peer.echo() }
@@ -128,7 +128,7 @@ import Testing
         #expect(server.requests.map { $0.header("X-Token") } == ["1", "2"])
     }
 
-    @Test("closing in a pause ends it, with what was the matter") func closeInPause() async throws {
+    @Test("closing during a delay ends it with the last error") func closeInDelay() async throws {
         let server = try makeServer(answer: { _ in "HTTP/1.1 503 Busy\r\n\r\n" }) { _ in }
         let socket = manager.webSocket(server.url(), configuration: configuration(TestClock()))
         for await state in socket.states { if case .waiting = state { break } }
@@ -137,7 +137,7 @@ import Testing
         }
     }
 
-    @Test("a ping on a connection that is lost fails, though another is made") func lostPing() async throws {
+    @Test("a ping on a lost connection fails, despite reconnection") func lostPing() async throws {
         let clock = TestClock()
         let server = try makeServer { peer in
             if peer.number == 1 { _ = try peer.receive() } else { try peer.echo() }
@@ -149,7 +149,7 @@ import Testing
         try await socket.ping()
     }
 
-    @Test("the states of a life") func states() async throws {
+    @Test("the states through a reconnection") func states() async throws {
         let server = try makeEchoServer()
         let socket = manager.webSocket(server.url())
         let states = Task {
@@ -159,7 +159,7 @@ import Testing
         }
         try await socket.open()
         try await socket.close()
-        // Who reads slowly misses what was in between, never the last.
+        // A slow reader may miss intermediate states, but never the last one.
         let names = await states.value
         #expect(names.last == "closed")
         let order = ["connecting", "open", "closing", "closed"]

@@ -22,7 +22,7 @@ import Testing
 
     // MARK: Sending
 
-    @Test("messages leave in their order, pings and pongs before them") func order() throws {
+    @Test("messages are sent in order, after pings and pongs") func order() throws {
         var state = open()
         _ = try state.send(.text("1"))
         _ = try state.send(.text("2"))
@@ -35,50 +35,50 @@ import Testing
         #expect(state.hasNothingToSend)
     }
 
-    @Test("who sends has to wait while too much is on its way") func room() throws {
+    @Test("senders wait while the send buffer is full") func room() throws {
         var state = open(send: 200)
         #expect(try state.send(.binary(Data(count: 100))))
         #expect(try state.send(.binary(Data(count: 100))) == false)
-        #expect(state.mayGoOnSending() == nil)
+        #expect(state.sendOutcome() == nil)
         let batch = try state.batch()
-        #expect(state.mayGoOnSending() == nil)
-        state.batchLeft(batch)
-        #expect(throws: Never.self) { try #require(state.mayGoOnSending()).get() }
+        #expect(state.sendOutcome() == nil)
+        state.batchSent(batch)
+        #expect(throws: Never.self) { try #require(state.sendOutcome()).get() }
     }
 
-    @Test("not more than a batch is taken at once") func batches() throws {
+    @Test("at most one batch is taken at a time") func batches() throws {
         var state = open()
         for _ in 0..<5 { _ = try state.send(.binary(Data(count: 40_000))) }
         var counts: [Int] = []
         while let batch = state.takeBatch() {
             counts.append(batch.messages.count)
-            state.batchLeft(batch)
+            state.batchSent(batch)
         }
         #expect(counts == [2, 2, 1])
     }
 
-    @Test("of too many pongs the last count") func pongs() throws {
+    @Test("the oldest of too many pongs are dropped") func pongs() throws {
         var state = open()
         for number in 0..<200 { state.receivedPing(Data("\(number)".utf8)) }
         let pongs = state.takeControls()
-        #expect(pongs.count == SocketState.mostPongs)
+        #expect(pongs.count == SocketState.maximumPongs)
         #expect(pongs.last?.payload == Data("199".utf8))
     }
 
     // MARK: Receiving
 
-    @Test("there is room for a message, however large, and then not before somebody reads") func inbox() throws {
+    @Test("an empty buffer accepts a message of any size, a full one none") func inbox() throws {
         var state = open(receive: 10)
         let large = WebSocketMessage.binary(Data(count: 1000))
         #expect(try state.takes(large))
         #expect(try state.takes(.text("x")) == false)
-        #expect(state.isReceivingHeld)
+        #expect(state.isReceivingSuspended)
         #expect(try state.read() == large)
         #expect(try state.takes(.text("x")))
-        #expect(!state.isReceivingHeld)
+        #expect(!state.isReceivingSuspended)
     }
 
-    @Test("empty messages take room too") func emptyMessages() {
+    @Test("empty messages count towards the buffer") func emptyMessages() {
         var state = open(receive: 640)
         let taken = (0..<100).prefix { _ in state.receive(.text("")) }
         #expect(taken.count == 10)
@@ -86,20 +86,20 @@ import Testing
 
     // MARK: Pings
 
-    @Test("a pong answers its ping and those before it, and nothing else") func answers() throws {
+    @Test("a pong answers its ping and earlier ones only") func pongAnswers() throws {
         var state = open()
         let numbers = try ["a", "b", "c"].map { try state.ping(Data($0.utf8)) }
         state.receivedPong(Data("x".utf8))
-        #expect(state.answer(toPing: numbers[0]) == nil)
+        #expect(state.pongOutcome(forPing: numbers[0]) == nil)
         state.receivedPong(Data("b".utf8))
-        #expect(numbers.map { state.answer(toPing: $0) != nil } == [true, true, false])
+        #expect(numbers.map { state.pongOutcome(forPing: $0) != nil } == [true, true, false])
         state.connectionEnded()
-        #expect(throws: WebSocketError.self) { try #require(state.answer(toPing: numbers[2])).get() }
+        #expect(throws: WebSocketError.self) { try #require(state.pongOutcome(forPing: numbers[2])).get() }
     }
 
     // MARK: Closing
 
-    @Test("the user's close frame leaves behind what was sent, and nothing behind it") func userCloses() throws {
+    @Test("the user's close frame is sent after queued messages, and last") func userCloses() throws {
         var state = open()
         _ = try state.send(.text("1"))
         state.close(Self.user)
@@ -110,12 +110,12 @@ import Testing
         #expect(batch.close == Self.user)
         state.receivedPing(Data())
         #expect(state.hasNothingToSend)
-        #expect(!state.isSendingOver)
-        state.batchLeft(batch)
-        #expect(state.isSendingOver)
+        #expect(!state.isSendingFinished)
+        state.batchSent(batch)
+        #expect(state.isSendingFinished)
     }
 
-    @Test("what comes after the user has closed is let go, what came before is there") func lateMessages() throws {
+    @Test("messages received after the user closed are discarded, earlier ones kept") func lateMessages() throws {
         var state = open()
         #expect(try state.takes(.text("1")))
         state.close(Self.user)
@@ -125,7 +125,7 @@ import Testing
         #expect(try state.read() == nil)
     }
 
-    @Test("the server's close frame is answered with its code, before what waits") func peerCloses() throws {
+    @Test("the server's close frame is answered with its code, before queued messages") func peerCloses() throws {
         var state = open()
         _ = try state.send(.text("1"))
         state.receivedClose(Self.going)
@@ -144,7 +144,7 @@ import Testing
         #expect(batch.close == Self.user)
     }
 
-    @Test("a broken rule closes with its code and a reason that fits") func failure() throws {
+    @Test("a violation closes with its code and a truncated reason") func failure() throws {
         var state = open()
         state.failed(.protocolError(String(repeating: "é", count: 100)))
         let close = try #require(try state.batch().close)
@@ -153,7 +153,7 @@ import Testing
     }
 
     @Test(
-        "ends and what readers get of them",
+        "readers receive the end",
         arguments: [
             (1000, false, true), (1001, false, true), (1005, false, true), (1002, false, false), (1011, false, false), (4000, false, false),
             (4000, true, true),
@@ -171,7 +171,7 @@ import Testing
 
     // MARK: Another connection
 
-    @Test("what was not taken goes to the next connection, a closing does not") func nextConnection() throws {
+    @Test("queued messages pass to the next connection, the closing state does not") func nextConnection() throws {
         var state = open()
         _ = try state.send(.binary(Data(count: 70_000)))
         _ = try state.send(.text("2"))
@@ -183,7 +183,7 @@ import Testing
         #expect(state.closing == nil)
     }
 
-    @Test("the user's wish to close holds for the next connection") func closeHolds() throws {
+    @Test("the user's closure applies to the next connection") func closurePersists() throws {
         var state = open()
         state.close(Self.user)
         state.connectionEnded()
@@ -205,7 +205,7 @@ extension SocketState {
         return try next.get()
     }
 
-    /// `receive`, in a form that the macros take.
+    /// Calls `receive` in a form that the macros can expand.
     fileprivate mutating func takes(_ message: WebSocketMessage) throws -> Bool { receive(message) }
 
     fileprivate var hasNothingToSend: Bool {
@@ -215,7 +215,7 @@ extension SocketState {
 }
 
 @Suite(.timeLimit(.minutes(1))) struct WatchedTests {
-    @Test("those who wait go on in their order, each when there is enough for it") func order() async throws {
+    @Test("waiting tasks are resumed in order, each when its condition is met") func order() async throws {
         let watched = Watched<[Int]>([])
         let log = Watched<[String]>([])
         try await withThrowingTaskGroup(of: Void.self) { group in
@@ -237,7 +237,7 @@ extension SocketState {
         #expect(log.update { $0 } == ["one", "two"])
     }
 
-    @Test("a cancelled wait ends, before and while it waits") func cancellation() async {
+    @Test("a wait is cancelled before and while waiting") func cancellation() async {
         let watched = Watched(0)
         let task = Task { try await watched.wait { $0 > 0 ? $0 : nil } }
         task.cancel()
@@ -245,7 +245,7 @@ extension SocketState {
         #expect(throws: CurlewError.self) { try result.get() }
     }
 
-    @Test("a queue gives what it got, in order") func queue() {
+    @Test("a queue is first in, first out") func queue() {
         var queue = Queue<Int>()
         var expected: [Int] = []
         for round in 0..<300 {
@@ -261,10 +261,10 @@ extension SocketState {
         #expect(rest == expected)
     }
 
-    @Test("what takes too long ends with the given error") func timeLimit() async throws {
+    @Test("a timeout throws the given error") func timeLimit() async throws {
         let clock = TestClock()
         let task = Task {
-            try await withTimeLimit(.seconds(5), clock, throwing: WebSocketError.timedOut(.close)) {
+            try await withTimeout(.seconds(5), clock, throwing: WebSocketError.timedOut(.close)) {
                 try await Watched(0).wait { $0 > 0 ? $0 : nil }
             }
         }

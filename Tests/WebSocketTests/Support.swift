@@ -7,7 +7,7 @@ import Testing
 
 @testable import CurlewWebSocket
 
-/// A manager without proxy, and with a queue of its own.
+/// Makes a manager without a proxy and with its own callback queue.
 func makeManager(_ change: (inout SessionConfiguration) -> Void = { _ in }) -> SessionManager {
     var configuration = SessionConfiguration()
     configuration.callbackQueue = DispatchQueue(label: "websocket-tests")
@@ -27,12 +27,12 @@ func makeEchoServer() throws -> WebSocketServer {
     try makeServer { try $0.echo() }
 }
 
-/// A server that agrees to permessage-deflate, and sends back what it gets, compressed as it came.
+/// Makes a server that accepts permessage-deflate, and echoes messages compressed as they were received.
 func makeDeflateServer(_ parameters: String = "") throws -> WebSocketServer {
     try makeServer(fields: { _ in ["Sec-WebSocket-Extensions: permessage-deflate\(parameters)"] }) { try $0.echo() }
 }
 
-/// What the operation throws.
+/// Returns the error that the operation throws.
 func failure<R>(of operation: () async throws -> R) async -> (any Error)? {
     do {
         _ = try await operation()
@@ -42,7 +42,7 @@ func failure<R>(of operation: () async throws -> R) async -> (any Error)? {
     }
 }
 
-/// A clock on which time passes when a test says so.
+/// A clock whose time advances only when a test says so.
 final class TestClock: Clock, Sendable {
     struct Instant: InstantProtocol {
         var offset: Duration
@@ -54,7 +54,7 @@ final class TestClock: Clock, Sendable {
 
     private struct State: Sendable {
         var now = Instant(offset: .zero)
-        /// When those who sleep are to wake.
+        /// The deadlines of the sleeping tasks.
         var deadlines: [Instant] = []
     }
 
@@ -71,7 +71,7 @@ final class TestClock: Clock, Sendable {
         try await state.wait { $0.now >= deadline ? () : nil }
     }
 
-    /// Waits until somebody sleeps until that time from the beginning, and lets it come.
+    /// Waits until a task sleeps until the given offset from the start, and advances the time to it.
     func pass(to offset: Duration) async throws {
         let instant = Instant(offset: offset)
         try await state.wait { $0.deadlines.contains(instant) ? () : nil }
@@ -79,7 +79,7 @@ final class TestClock: Clock, Sendable {
     }
 }
 
-/// What servers' threads have noted, for tests that wait for it.
+/// Elements recorded on servers' threads, for which tests can wait.
 final class Log<Element: Sendable>: Sendable {
     private let state = Watched<[Element]>([])
 
@@ -89,12 +89,12 @@ final class Log<Element: Sendable>: Sendable {
         state.update { $0.append(element) }
     }
 
-    /// Waits for the first.
+    /// Waits for the first element.
     func first() async -> Element? {
         try? await state.wait { $0.first }
     }
 
-    /// Waits until there are so many.
+    /// Waits until there are at least that many elements.
     func wait(for count: Int) async {
         try? await state.wait { $0.count >= count ? () : nil }
     }

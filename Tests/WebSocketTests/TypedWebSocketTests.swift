@@ -12,7 +12,7 @@ import Testing
 
     private let manager = makeManager()
 
-    @Test("values are sent and received as JSON texts") func json() async throws {
+    @Test("values are sent and received as JSON") func json() async throws {
         let server = try makeEchoServer()
         let socket = manager.webSocket(server.url()).typed(sending: Move.self, receiving: Move.self)
         try await socket.send(Move(x: 1))
@@ -24,7 +24,7 @@ import Testing
         #expect(try await moves.next() == nil)
     }
 
-    @Test("a message that is no value is told, and the next one read") func decodingFailed() async throws {
+    @Test("an undecodable message yields an error, and the next one is read") func decodingFailed() async throws {
         let server = try makeServer { peer in
             try peer.send(.text, Data("{}".utf8))
             try peer.send(.binary, Data(#"{"x":7}"#.utf8))
@@ -39,7 +39,7 @@ import Testing
         #expect(try results[1].get() == Move(x: 7))
     }
 
-    @Test("messages throws for one that is no value, and reads on behind it") func throwing() async throws {
+    @Test("messages throws for an undecodable one, and can be read further") func throwing() async throws {
         let server = try makeServer { peer in
             try peer.send(.text, Data("{}".utf8))
             try peer.send(.text, Data(#"{"x":7}"#.utf8))

@@ -8,7 +8,7 @@ import Testing
 @Suite(.timeLimit(.minutes(1))) struct WebSocketTests {
     private let manager = makeManager()
 
-    @Test("texts and bytes come back as what they are") func echo() async throws {
+    @Test("text and binary messages are echoed") func echo() async throws {
         let server = try makeEchoServer()
         let socket = manager.webSocket(server.url("/chat?room=1"))
         let sent: [WebSocketMessage] = [
@@ -26,7 +26,7 @@ import Testing
         #expect(await server.waitForConnectionsToClose())
     }
 
-    @Test("the handshake is told: subprotocol, header fields, compression") func handshake() async throws {
+    @Test("the handshake reports subprotocol, header fields and compression") func handshake() async throws {
         let server = try makeServer(fields: { _ in
             ["Sec-WebSocket-Protocol: v2", "X-Server: yes", "Sec-WebSocket-Extensions: permessage-deflate"]
         }) { try $0.echo() }
@@ -40,7 +40,7 @@ import Testing
         #expect(request.header("X-Client") == "1")
     }
 
-    @Test("the session's fields are sent, and its adapter asked after the one given") func adapters() async throws {
+    @Test("the session's fields are sent, and its adapter is called after the given one") func adapters() async throws {
         let server = try makeEchoServer()
         let manager = makeManager { $0.headers = ["X-Session": "s", "Accept-Encoding": "gzip"] }
         manager.adapter = Adapter { request in
@@ -62,8 +62,7 @@ import Testing
         #expect(request.header("Accept-Encoding") == nil)
     }
 
-    @Test("the session's cookies are sent, and those of the answer kept, unless the request does not want that") func cookies() async throws
-    {
+    @Test("the session's cookies are sent, and those of the response stored, unless disabled") func cookies() async throws {
         let server = try makeServer(fields: { ["Set-Cookie: seen=\($0.connection)"] }) { try $0.echo() }
         let storage = URLSessionConfiguration.ephemeral.httpCookieStorage
         let manager = makeManager { $0.cookieStorage = storage }
@@ -85,14 +84,14 @@ import Testing
         for number in 0..<3 { #expect(try await messages.next() == .text("\(number)")) }
     }
 
-    @Test("what an adapter throws ends it") func throwingAdapter() async throws {
+    @Test("an adapter's error ends the WebSocket") func throwingAdapter() async throws {
         struct NoToken: Error {}
         let socket = manager.webSocket("ws://127.0.0.1:1/", adapter: Adapter { _ in throw NoToken() })
         #expect(await failure { try await socket.open() } is NoToken)
         #expect(await failure { try await socket.send("x") } is NoToken)
     }
 
-    @Test("a refusal is told with its status and body") func refused() async throws {
+    @Test("a refusal has its status and body") func refused() async throws {
         let server = try makeServer(answer: { _ in "HTTP/1.1 403 Forbidden\r\nContent-Length: 2\r\n\r\nno" }) { $0.waitUntilClosed() }
         let socket = manager.webSocket(server.url())
         guard case WebSocketError.handshakeRefused(let refusal)? = await failure(of: { try await socket.open() }) else {
@@ -103,7 +102,7 @@ import Testing
         #expect(await server.waitForConnectionsToClose())
     }
 
-    @Test("a wrong answer is none") func wrongAccept() async throws {
+    @Test("an invalid accept value fails the handshake") func invalidAccept() async throws {
         let server = try makeServer(answer: { _ in
             "HTTP/1.1 101 x\r\nUpgrade: websocket\r\nConnection: upgrade\r\nSec-WebSocket-Accept: x\r\n\r\n"
         }) { $0.waitUntilClosed() }
@@ -113,7 +112,7 @@ import Testing
         }
     }
 
-    @Test("a port where nobody listens is told as of every request") func unreachable() async throws {
+    @Test("a refused connection is a transfer failure") func unreachable() async throws {
         let server = try makeEchoServer()
         let url = server.url()
         server.stop()
@@ -124,7 +123,7 @@ import Testing
         #expect(reason.kind == .connect)
     }
 
-    @Test("messages sent before the connection stands are kept until then") func queued() async throws {
+    @Test("messages sent before the connection is open are queued") func queued() async throws {
         let gate = Gate()
         let server = try makeServer(answer: { _ in
             gate.wait()
@@ -140,7 +139,7 @@ import Testing
 
     // MARK: Pings
 
-    @Test("a ping has its round trip, and may carry something") func ping() async throws {
+    @Test("a ping returns its round-trip time, and may have a payload") func ping() async throws {
         let server = try makeEchoServer()
         let socket = manager.webSocket(server.url())
         #expect(try await socket.ping() > .zero)
@@ -150,7 +149,7 @@ import Testing
         }
     }
 
-    @Test("the server's pings are answered, also between fragments, and without anybody who reads") func pongs() async throws {
+    @Test("the server's pings are answered between fragments and without a reader") func pongs() async throws {
         let pong = Log<Data>()
         let server = try makeServer { peer in
             try peer.send(.text, Data("Hel".utf8), isFinal: false)
@@ -165,7 +164,7 @@ import Testing
         #expect(try await messages.next() == .text("Hello"))
     }
 
-    @Test("a server that does not answer pings in time is given up") func keepAlive() async throws {
+    @Test("a missing pong ends the connection") func keepAlive() async throws {
         let clock = TestClock()
         let server = try makeServer { $0.waitUntilClosed() }
         let socket = manager.webSocket(server.url(), configuration: configuration(clock) { $0.pingInterval = .seconds(60) })
@@ -176,7 +175,7 @@ import Testing
         }
     }
 
-    @Test("a server that answers pings is not") func keptAlive() async throws {
+    @Test("a server that answers pings is kept") func keptAlive() async throws {
         let clock = TestClock()
         let pings = Log<Void>()
         let server = try makeServer { peer in
@@ -200,9 +199,9 @@ import Testing
         return configuration
     }
 
-    // MARK: Times
+    // MARK: Timeouts
 
-    @Test("a server that does not answer the handshake is given up") func handshakeTimeout() async throws {
+    @Test("the handshake times out") func handshakeTimeout() async throws {
         let clock = TestClock()
         let server = try makeServer(answer: { _ in "" }) { $0.waitUntilClosed() }
         let socket = manager.webSocket(server.url(), configuration: configuration(clock))
@@ -213,7 +212,7 @@ import Testing
         #expect(await server.waitForConnectionsToClose())
     }
 
-    @Test("closing does not wait for a handshake for longer than for a close frame") func closeInHandshake() async throws {
+    @Test("closing during a handshake waits for the close timeout at most") func closeInHandshake() async throws {
         let clock = TestClock()
         let server = try makeServer(answer: { _ in "" }) { $0.waitUntilClosed() }
         let socket = manager.webSocket(server.url(), configuration: configuration(clock) { $0.handshakeTimeout = nil })
@@ -223,7 +222,7 @@ import Testing
         #expect(await server.waitForConnectionsToClose())
     }
 
-    @Test("buffers and intervals below zero count as zero") func negativeSettings() async throws {
+    @Test("negative buffer sizes and intervals count as zero") func negativeSettings() async throws {
         let server = try makeEchoServer()
         var configuration = WebSocketConfiguration()
         configuration.sendBufferSize = -1
@@ -237,7 +236,7 @@ import Testing
         try await socket.close()
     }
 
-    @Test("a server that does not answer a close frame is cut off") func closeTimeout() async throws {
+    @Test("the close timeout aborts the connection") func closeTimeout() async throws {
         let clock = TestClock()
         let server = try makeServer { $0.waitUntilClosed() }
         let socket = manager.webSocket(server.url(), configuration: configuration(clock))
@@ -250,12 +249,12 @@ import Testing
 
     // MARK: Closing
 
-    @Test("the server's code and reason are told, and answered with the code") func serverCloses() async throws {
-        let answer = Log<Data>()
+    @Test("the server's code and reason are reported, and the code is echoed") func serverCloses() async throws {
+        let echoed = Log<Data>()
         let server = try makeServer { peer in
             try peer.send(.text, Data("last".utf8))
             try peer.sendClose(4001, "enough")
-            if let frame = try peer.receive() { answer.append(frame.payload) }
+            if let frame = try peer.receive() { echoed.append(frame.payload) }
         }
         let socket = manager.webSocket(server.url())
         var received: [WebSocketMessage] = []
@@ -264,12 +263,12 @@ import Testing
         guard case WebSocketError.closed(let closure)? = error else { return #expect(Bool(false)) }
         #expect(closure == WebSocketClosure(code: WebSocketCloseCode(rawValue: 4001), reason: "enough"))
         #expect(try await socket.waitUntilClosed() == closure)
-        #expect(await answer.first() == Data([0x0F, 0xA1]))
+        #expect(await echoed.first() == Data([0x0F, 0xA1]))
         #expect(await failure { try await socket.send("x") } is WebSocketError)
     }
 
-    @Test("the messages end when the server closes in order", arguments: [1000, 1001] as [UInt16])
-    func properEnd(_ code: UInt16) async throws {
+    @Test("messages end on a normal closure", arguments: [1000, 1001] as [UInt16])
+    func normalClosure(_ code: UInt16) async throws {
         let server = try makeServer { peer in
             try peer.sendClose(code)
             try peer.answerClose()
@@ -279,7 +278,7 @@ import Testing
         #expect(try await socket.waitUntilClosed().code.rawValue == code)
     }
 
-    @Test("a connection that ends without a word throws 1006") func abnormal() async throws {
+    @Test("a connection that ends without a close frame throws 1006") func abnormal() async throws {
         let server = try makeServer { _ in }
         let socket = manager.webSocket(server.url())
         guard case WebSocketError.closed(let closure)? = await failure(of: { for try await _ in socket.messages {} }) else {
@@ -288,7 +287,7 @@ import Testing
         #expect(closure.code == .abnormalClosure)
     }
 
-    @Test("close says code and reason, and waits for the server's answer") func close() async throws {
+    @Test("close sends code and reason, and waits for the server's close frame") func close() async throws {
         let frames = Log<Data>()
         let server = try makeServer { peer in
             while let frame = try peer.receive() {
@@ -306,7 +305,7 @@ import Testing
     }
 
     @Test(
-        "closures that can't be sent are refused",
+        "invalid closures are rejected",
         arguments: [
             (1004, ""), (1006, ""), (1015, ""), (999, ""), (2999, ""), (5000, ""), (1005, "reason"),
             (1000, String(repeating: "x", count: 124)),
@@ -319,7 +318,7 @@ import Testing
         try await socket.open()
     }
 
-    @Test("a server that breaks the rules is told so, after what came in order was answered") func violation() async throws {
+    @Test("a violation is answered with a close frame, after valid messages are processed") func violation() async throws {
         let frames = Log<ClientFrame>()
         let server = try makeServer { peer in
             try peer.send(raw: WebSocketPeer.frame(.text, Data("ok".utf8)) + Data([0x83, 0x00]))
@@ -333,7 +332,7 @@ import Testing
         #expect(frames.elements.last?.payload.prefix(2) == Data([0x03, 0xEA]))
     }
 
-    @Test("a message over the limit ends the connection with 1009") func tooLarge() async throws {
+    @Test("an oversized message closes the connection with 1009") func tooLarge() async throws {
         let server = try makeServer { peer in
             try peer.send(.binary, Data(count: 1001))
             try peer.answerClose()
@@ -346,7 +345,7 @@ import Testing
         }
     }
 
-    @Test("closing before it is open first sends what waits") func closeEarly() async throws {
+    @Test("closing before it is open sends queued messages first") func closeEarly() async throws {
         let gate = Gate()
         let frames = Log<WebSocketPeer.Opcode>()
         let server = try makeServer(answer: { _ in
@@ -367,7 +366,7 @@ import Testing
         #expect(frames.elements == [.text, .close])
     }
 
-    @Test("a connection that breaks is told as of every stream") func reset() async throws {
+    @Test("a lost connection is a transfer failure") func reset() async throws {
         let server = try makeServer { peer in
             _ = try peer.receive()
             peer.reset()
@@ -380,9 +379,9 @@ import Testing
         #expect(reason.kind == .connectionLost)
     }
 
-    // MARK: Letting go
+    // MARK: Releasing
 
-    @Test("cancelling ends it at once, for all who wait") func cancel() async throws {
+    @Test("cancelling ends it immediately for all waiting tasks") func cancel() async throws {
         let server = try makeServer { $0.waitUntilClosed() }
         let socket = manager.webSocket(server.url())
         try await socket.open()
@@ -395,7 +394,7 @@ import Testing
         #expect(await server.waitForConnectionsToClose())
     }
 
-    @Test("cancelling the task that reads ends its wait, not the connection") func cancelledReader() async throws {
+    @Test("cancelling the reading task leaves the connection open") func cancelledReader() async throws {
         let server = try makeEchoServer()
         let socket = manager.webSocket(server.url())
         let reading = Task { for try await _ in socket.messages {} }
@@ -408,7 +407,7 @@ import Testing
         #expect(try await messages.next() == .text("x"))
     }
 
-    @Test("letting go of a WebSocket closes it with 1001") func letGo() async throws {
+    @Test("releasing a WebSocket closes it with 1001") func released() async throws {
         let code = Log<Data>()
         let server = try makeServer { peer in
             while let frame = try peer.receive() {
@@ -424,7 +423,7 @@ import Testing
         #expect(await server.waitForConnectionsToClose())
     }
 
-    @Test("letting go of the manager ends its WebSockets") func managerGone() async throws {
+    @Test("releasing the manager ends its WebSockets") func managerReleased() async throws {
         let server = try makeServer { $0.waitUntilClosed() }
         var manager: SessionManager? = makeManager()
         let socket = try #require(manager?.webSocket(server.url()))
@@ -437,7 +436,7 @@ import Testing
 
     // MARK: Fragments and compression
 
-    @Test("long messages are sent in fragments if that is wanted") func fragments() async throws {
+    @Test("long messages are fragmented if configured") func fragments() async throws {
         let frames = Log<ClientFrame>()
         let server = try makeServer { peer in
             while let frame = try peer.receive(), frame.opcode != .close { frames.append(frame) }
@@ -453,7 +452,7 @@ import Testing
         #expect(frames.elements.map(\.payload.count) == [4, 4, 2])
     }
 
-    @Test("a ping is answered between the fragments of a message on its way") func pongBetweenFragments() async throws {
+    @Test("a ping is answered between the fragments of a message being sent") func pongBetweenFragments() async throws {
         let frames = Log<WebSocketPeer.Opcode>()
         let server = try makeServer { peer in
             guard let first = try peer.receive() else { return }
@@ -466,7 +465,7 @@ import Testing
         configuration.compression = nil
         configuration.outgoingFrameSize = 64 << 10
         let socket = manager.webSocket(server.url(), configuration: configuration)
-        // More than the sockets' buffers take, so that the ping is there before the last fragment has left.
+        // Larger than the socket buffers, so that the ping arrives before the last fragment is sent.
         try await socket.send(Data(count: 24 << 20))
         try await socket.close()
         let opcodes = frames.elements
@@ -477,7 +476,7 @@ import Testing
     }
 
     @Test(
-        "compressed messages come back, with context and without",
+        "compressed messages are echoed, with and without context takeover",
         arguments: ["", "; server_no_context_takeover; client_no_context_takeover"])
     func compressed(_ parameters: String) async throws {
         let server = try makeDeflateServer(parameters)
@@ -493,7 +492,7 @@ import Testing
         try await socket.close()
     }
 
-    @Test("nothing is offered if no compression is wanted") func noCompression() async throws {
+    @Test("compression is not offered when disabled") func noCompression() async throws {
         let server = try makeEchoServer()
         var configuration = WebSocketConfiguration()
         configuration.compression = nil
@@ -502,9 +501,9 @@ import Testing
         #expect(server.requests.first?.header("Sec-WebSocket-Extensions") == nil)
     }
 
-    // MARK: Back-pressure
+    // MARK: Backpressure
 
-    @Test("a server that does not read lets who sends wait") func slowServer() async throws {
+    @Test("a server that does not read suspends senders") func slowServer() async throws {
         let gate = Gate()
         let counted = Log<Int>()
         let server = try makeServer { peer in
@@ -526,7 +525,7 @@ import Testing
         }
         #expect(await gate.arrivals())
         await sent.wait(for: 1)
-        // What the sockets' buffers take is a few MiB.
+        // The socket buffers hold a few MiB.
         #expect(sent.elements.count < 24)
         gate.open()
         try await sending.value
@@ -534,7 +533,7 @@ import Testing
         #expect(await counted.first() == 24)
     }
 
-    @Test("who does not read lets the server wait") func slowReader() async throws {
+    @Test("a slow reader suspends receiving") func slowReader() async throws {
         let sent = Log<Int>()
         let server = try makeServer { peer in
             for number in 1...40 {
