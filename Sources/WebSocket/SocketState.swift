@@ -105,6 +105,7 @@ struct SocketState: Sendable {
         controls = []
         isCloseTaken = false
         isSendingFinished = false
+        hasClosingTimedOut = false
         isReceivingSuspended = false
         lastLostPing = lastPing
         pings = []

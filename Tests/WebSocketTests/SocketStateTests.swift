@@ -20,6 +20,16 @@ import Testing
         return state
     }
 
+    @Test("a closing that timed out is that of its connection, not of the next") func closingTimeout() {
+        var state = open()
+        state.closingTimedOut()
+        #expect(state.hasClosingTimedOut)
+        state.connectionEnded()
+        state.connect(attempt: 2)
+        state.opened(Self.handshake)
+        #expect(!state.hasClosingTimedOut)
+    }
+
     // MARK: Sending
 
     @Test("messages are sent in order, after pings and pongs") func order() throws {

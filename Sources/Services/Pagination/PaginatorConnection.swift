@@ -134,15 +134,21 @@ public final class PaginatorConnection<Page: Sendable>: AsyncSequence, Sendable 
 }
 
 /// Admits one fetch per tick; ticks that arrive while it is closed are dropped.
-private final class TickGate: Sendable {
+final class TickGate: Sendable {
     private enum State {
         /// A page is being fetched.
         case closed
         /// A page has arrived and the gate is not awaited yet; records whether a tick has arrived.
         case open(hasTicked: Bool)
+        /// A tick has arrived that still counts, and no other will.
+        case ticked(End)
         case waiting(CheckedContinuation<Bool, any Error>)
         /// No further tick will arrive.
-        case ended((any Error)?)
+        case ended(End)
+    }
+
+    private struct End {
+        let error: (any Error)?
     }
 
     private let state = Lock(State.closed)
@@ -156,7 +162,7 @@ private final class TickGate: Sendable {
     func tick() {
         let waiting = state.withLock { state -> CheckedContinuation<Bool, any Error>? in
             switch state {
-            case .closed, .ended: return nil
+            case .closed, .ticked, .ended: return nil
             case .open:
                 state = .open(hasTicked: true)
                 return nil
@@ -170,11 +176,15 @@ private final class TickGate: Sendable {
 
     func end(with error: (any Error)?) {
         let waiting = state.withLock { state -> CheckedContinuation<Bool, any Error>? in
-            defer {
-                // A tick that arrived before the end still counts.
-                if case .open(hasTicked: true) = state {} else { state = .ended(error) }
+            switch state {
+            // A tick that arrived before the end still counts.
+            case .open(hasTicked: true): state = .ticked(End(error: error))
+            case .ticked, .ended: break
+            case .open, .closed: state = .ended(End(error: error))
+            case .waiting(let continuation):
+                state = .ended(End(error: error))
+                return continuation
             }
-            if case .waiting(let continuation) = state { return continuation }
             return nil
         }
         Self.resume(waiting, error)
@@ -190,7 +200,10 @@ private final class TickGate: Sendable {
                     case .open(hasTicked: true):
                         state = .closed
                         return .proceed
-                    case .ended(let error): return .end(error)
+                    case .ticked(let end):
+                        state = .ended(end)
+                        return .proceed
+                    case .ended(let end): return .end(end.error)
                     case .open, .closed, .waiting:
                         state = .waiting(continuation)
                         return .wait
