@@ -69,6 +69,7 @@ import Testing
         let mock = MockTransport.answering(200, [:], "answer")
         let manager = SessionManager(mock: mock)
         let tokens = Tokens()
+        defer { tokens.refreshes.empty() }
         manager.adapter = AuthenticationInterceptor(authenticator: tokens, credential: Token(requiresRefresh: true))
         let request = kind.start(manager)
         let refreshed = await tokens.refreshes[0]

@@ -127,12 +127,15 @@ private final class HeldAlarm: Alarm {
     @Test("a cancelled request leaves no wait for its retry behind")
     func retry() async {
         let manager = SessionManager(mock: .answering(inTurn: [.failure()]))
+        // A request that ended before its handler was there would wait for that, too.
+        manager.startRequestsImmediately = false
         let answered = Inbox<Void>()
         manager.retrier = Retrying { _, _, completion in
             completion(true, 3600)
             answered.put(())
         }
         let request = manager.request("http://mock/").response { _ in }
+        request.resume()
         _ = await answered[0]
         #expect(manager.session.timers.count == 1)
         request.cancel()
