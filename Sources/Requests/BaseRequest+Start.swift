@@ -3,7 +3,7 @@ import CurlewCore
 import CurlewEncoding
 import CurlewHTTP
 
-// MARK: - With blocks
+// MARK: - Starting with blocks
 
 extension BaseRequest {
     /// Sets both blocks, and starts the request.
@@ -17,7 +17,7 @@ extension BaseRequest {
         startWithCompletionBlock(success: completion, failure: completion)
     }
 
-    /// Sets both blocks, has the others called as by an accessory, each once, and starts the request.
+    /// Sets both completion blocks, adds an accessory that calls the other blocks once each, and starts the request.
     public func start(
         willStart: RequestEventAccessory.Block? = nil, willStop: RequestEventAccessory.Block? = nil, success: CompletionBlock? = nil,
         failure: CompletionBlock? = nil, didStop: RequestEventAccessory.Block? = nil
@@ -32,11 +32,11 @@ extension BaseRequest {
         failureCompletionBlock = failure
     }
 
-    /// Releases the blocks that tell of the end, and of the progress of an upload. Done by itself when the request is over.
+    /// Releases the completion blocks and the upload progress block. Called automatically when the request finishes.
     ///
-    /// What describes the request is kept for its next start: ``constructingBodyBlock``, ``resumableDownloadProgressBlock``.
+    /// Blocks that describe the request are kept for its next start: ``constructingBodyBlock``, ``resumableDownloadProgressBlock``.
     public func clearCompletionBlock() {
-        // What they hold is released outside of the lock.
+        // Released outside the lock, because releasing the captures may run arbitrary `deinit` code.
         _ = state.withLock { $0.takeBlocks() }
     }
 }
@@ -55,10 +55,10 @@ extension RequestState {
 // MARK: - One start at a time
 
 extension BaseRequest {
-    /// Claims the next start, until the agent runs it or a stop ends it; `nil` while another one is under way.
+    /// Claims the next start, until the agent runs it or a stop ends it; returns `nil` while another start is in flight.
     func claimStart() -> Int? {
         state.withLock { state in
-            guard !state.isUnderWay else { return nil }
+            guard !state.isInFlight else { return nil }
             state.stage = .starting
             state.isStopped = false
             state.starts += 1
@@ -66,26 +66,27 @@ extension BaseRequest {
         }
     }
 
-    /// Tells the accessories of a start, and has the agent send the request, unless an accessory has stopped it.
+    /// Notifies the accessories of a start and has the agent send the request, unless an accessory has stopped it.
     func send(_ start: Int) {
         toggleAccessoriesWillStart()
         agent.addRequest(self, start: start)
     }
 }
 
-// MARK: - One after another
+// MARK: - Starting in turn
 
 extension BaseRequest {
-    /// Starts the request when all that were started like this before are over: one runs at a time, in the whole process. Does not block.
+    /// Starts the request once all requests started this way before it have finished: one runs at a time, across the whole process. Does
+    /// not block.
     ///
     /// - Parameters:
-    ///   - filter: asked when its turn has come; `false` leaves the request out, with no callback.
-    ///   - completion: runs at either end.
+    ///   - filter: called when the request's turn comes; returning `false` skips the request without any callback.
+    ///   - completion: runs on success and on failure.
     public func startSynchronously(filter: (@Sendable () -> Bool)? = nil, completion: CompletionBlock? = nil) {
         startSynchronously(filter: filter, success: completion, failure: completion)
     }
 
-    /// The same with a block for each end.
+    /// Starts the request in turn, as ``startSynchronously(filter:completion:)`` does, with separate blocks for success and failure.
     public func startSynchronously(filter: (@Sendable () -> Bool)? = nil, success: CompletionBlock?, failure: CompletionBlock?) {
         StartQueue.shared.add { [self] done in
             guard filter?() ?? true else { return done() }
@@ -95,22 +96,22 @@ extension BaseRequest {
     }
 }
 
-// MARK: - Awaited
+// MARK: - async/await
 
 extension BaseRequest {
-    /// Starts the request, and waits for its end. Callbacks run before. Of one that runs already, its end is waited for.
+    /// Starts the request and awaits its end; if it is already running, awaits the end of that run. Returns after the callbacks have run.
     ///
-    /// Cancelling the waiting task stops the request.
+    /// Cancelling the awaiting task stops the request.
     ///
     /// - Returns: the request.
-    /// - Throws: why it failed; `CancellationError` when it was stopped.
+    /// - Throws: the error the request failed with; `CancellationError` if it was stopped.
     @discardableResult
     public func response() async throws -> Self {
         try Task.checkCancellation()
         let ending = await withTaskCancellationHandler {
             await withCheckedContinuation { (continuation: CheckedContinuation<RequestEnding, Never>) in
                 start { continuation.resume(returning: $0) }
-                // The handler may have run before there was anything to be stopped.
+                // The cancellation handler may have run before the request was started.
                 if Task.isCancelled { stop() }
             }
         } onCancel: {
@@ -123,9 +124,9 @@ extension BaseRequest {
         }
     }
 
-    /// Starts the request, waits for its end, and decodes what it brought: the body, or the JSON object that was set in its place.
+    /// Starts the request, awaits its end, and decodes its response: the body, or the JSON object that was set in its place.
     ///
-    /// - Throws: as ``response()``; ``CurlewError/responseSerializationFailed(reason:)`` for what can't be decoded.
+    /// - Throws: as ``response()``; ``CurlewError/responseSerializationFailed(reason:)`` if decoding fails.
     public func responseModel<Model: Decodable>(of type: Model.Type = Model.self, decoder: JSONDecoder = JSONDecoder()) async throws
         -> Model
     {
@@ -138,7 +139,7 @@ extension BaseRequest {
         }
     }
 
-    /// The body as bytes, of a JSON object that was set, or is all there is, its text.
+    /// The bytes to decode: the text of a JSON object that was set or is the only content, otherwise the body.
     private func encodedResponse() throws(CurlewError) -> Data {
         let data = responseData
         guard let json = givenJSON ?? (data == nil ? responseJSONObject : nil) else {
@@ -152,13 +153,14 @@ extension BaseRequest {
         }
     }
 
-    /// Starts the request; `waiter` is told of the end, after all callbacks. Of a request that runs, of that end.
+    /// Starts the request and calls `waiter` when it ends, after all callbacks. If the request is already running, `waiter` is called at
+    /// the end of that run.
     func start(_ waiter: @escaping @Sendable (RequestEnding) -> Void) {
-        let isUnderWay = state.withLock { state in
+        let isInFlight = state.withLock { state in
             state.waiters.append(waiter)
-            return state.isUnderWay
+            return state.isInFlight
         }
-        // One that ends in the meantime is not to be sent again.
-        if !isUnderWay { start() }
+        // Decided under the lock: a request that ends in the meantime must not be sent again.
+        if !isInFlight { start() }
     }
 }

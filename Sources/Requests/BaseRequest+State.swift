@@ -3,18 +3,18 @@ import CurlewCore
 import CurlewEncoding
 import CurlewHTTP
 
-// MARK: - What it is and was
+// MARK: - State
 
 extension BaseRequest {
     /// The task of the newest attempt; `nil` before the start.
     public var requestTask: SessionTask? { state.withLock { $0.task } }
-    /// The number of the first attempt's task: the same through all retries. 0 before the start.
+    /// The identifier of the first attempt's task, unchanged by retries. 0 before the start.
     public var requestIdentifier: Int { state.withLock { $0.identifier } }
-    /// What is being sent: after a redirect something else than ``originalRequest``.
+    /// The request currently being sent: after a redirect it differs from ``originalRequest``.
     public var currentRequest: URLRequest? { requestTask?.currentRequest ?? originalRequest }
-    /// What the newest attempt has sent at first; `nil` before the start.
+    /// The request with which the newest attempt began; `nil` before the start.
     public var originalRequest: URLRequest? { state.withLock { $0.originalRequest } }
-    /// The status of the answer; 0 without one.
+    /// The status code of the response; 0 without one.
     public var responseStatusCode: Int { response?.statusCode ?? 0 }
     /// The header fields of the response, found by any spelling of their names (RFC 9110, section 5.1), sorted by name; `nil` without a
     /// response.
@@ -24,43 +24,43 @@ extension BaseRequest {
                 response.allHeaderFields.map { HTTPHeader(name: "\($0.base)", value: "\($1)") }.sorted { $0.name < $1.name })
         }
     }
-    /// When the server has answered, by its clock: the header field `Date` (RFC 9110, section 6.6.1).
+    /// The server's time of the response, by its clock: the header field `Date` (RFC 9110, section 6.6.1).
     public var responseServerTime: Date? {
         response?.value(forHTTPHeaderField: "Date").flatMap { HTTPDate.date(from: $0) }
     }
 
-    /// Whether it is over and has succeeded.
-    public var isFinished: Bool { state.withLock { $0.isOver && !$0.isStopped && $0.answer.error == nil } }
-    /// Whether it is over and has failed.
-    public var isFailed: Bool { state.withLock { $0.isOver && !$0.isStopped && $0.answer.error != nil } }
-    /// Whether it was stopped; until it is started again.
+    /// Whether the request has finished successfully.
+    public var isFinished: Bool { state.withLock { $0.isComplete && !$0.isStopped && $0.result.error == nil } }
+    /// Whether the request has finished with an error.
+    public var isFailed: Bool { state.withLock { $0.isComplete && !$0.isStopped && $0.result.error != nil } }
+    /// Whether the request was stopped; reset when it is started again.
     public var isCancelled: Bool { state.withLock { $0.isStopped } }
-    /// Whether it is on its way, also between two attempts.
-    public var isExecuting: Bool { state.withLock { $0.run != nil && $0.isUnderWay } }
+    /// Whether the request is in flight, including the time between two attempts.
+    public var isExecuting: Bool { state.withLock { $0.run != nil && $0.isInFlight } }
 
-    /// How many attempts were made; 1 for a request that was not tried again.
+    /// The number of attempts; 1 for a request that was not retried.
     public var requestTotalCount: Int { state.withLock { $0.totalCount } }
-    /// How long it took from the first attempt on, waits included, in seconds; counted at the end of each attempt.
+    /// The time in seconds since the first attempt began, retry delays included; updated at the end of each attempt.
     public var requestTotalTime: TimeInterval { state.withLock { $0.totalTime } }
-    /// When it was started.
+    /// The time of the newest start.
     public var requestStartTime: Date? { state.withLock { $0.startTime } }
-    /// What was measured of the newest attempt.
-    public var metrics: TaskMetrics? { state.withLock { $0.answer.metrics } }
+    /// The metrics of the newest attempt.
+    public var metrics: TaskMetrics? { state.withLock { $0.result.metrics } }
     /// The method as it is sent.
     public var requestMethodString: String { requestMethod().rawValue }
 
-    var isUnderWay: Bool { state.withLock { $0.isUnderWay } }
-    /// The bytes that the network has brought, whatever a cache says; `nil` for a mocked response.
-    var networkData: Data? { state.withLock { $0.answer.isMocked ? nil : $0.answer.data } }
+    var isInFlight: Bool { state.withLock { $0.isInFlight } }
+    /// The bytes received from the network, regardless of a cached response; `nil` for a mocked response.
+    var networkData: Data? { state.withLock { $0.result.isMocked ? nil : $0.result.data } }
 }
 
 extension RequestState {
-    /// Whether it was started, and neither its callbacks have begun nor its stop is over.
-    var isUnderWay: Bool { stage == .starting || stage == .running || stage == .stopping }
-    /// Whether a start that was claimed is still to be run.
-    func holds(_ start: Int) -> Bool { stage == .starting && starts == start }
-    /// Whether the newest start has come to its end, or its callbacks run.
-    var isOver: Bool { stage == .delivering || stage == .ended }
+    /// Whether the newest start has neither begun its callbacks nor been stopped completely.
+    var isInFlight: Bool { stage == .starting || stage == .running || stage == .stopping }
+    /// Whether a claimed start has not been run yet.
+    func isPending(_ start: Int) -> Bool { stage == .starting && starts == start }
+    /// Whether the newest start has finished or is running its callbacks.
+    var isComplete: Bool { stage == .delivering || stage == .ended }
 }
 
 // MARK: - Descriptions
@@ -73,6 +73,6 @@ extension BaseRequest: CustomStringConvertible, CustomReflectable {
         return Redaction.escaped("<\(type(of: self))>{ URL: \(url) } { method: \(requestMethodString) } { arguments: \(argument) }")
     }
 
-    /// Nothing beyond the description, in subclasses neither.
+    /// No children beyond the description, in subclasses as well: reflection would expose secrets.
     public var customMirror: Mirror { .redacted(self) }
 }

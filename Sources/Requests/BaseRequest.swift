@@ -3,238 +3,243 @@ import CurlewCore
 import CurlewEncoding
 import CurlewHTTP
 
-/// Is told how a request ended, on the callback queue, before its blocks.
+/// Receives the outcome of a request, on the callback queue, before its completion blocks.
 ///
-/// Both methods have defaults that do nothing. A method that nearly has the signature of one is another method, which is never called: the
-/// debug log (``RequestsConfiguration/debugLogEnabled``) names each type that leaves one to its default, and the compiler warns of near
-/// misses where the conformance is an extension.
+/// Both methods have defaults that do nothing. A method that only nearly matches a requirement's signature is a different method and is
+/// never called: the debug log (``RequestsConfiguration/debugLogEnabled``) names each type that uses a default, and the compiler warns of
+/// near misses where the conformance is declared in an extension.
 public protocol RequestDelegate: AnyObject, Sendable {
-    /// The request has succeeded. Optional.
+    /// Called when the request has succeeded. Optional.
     func requestFinished(_ request: BaseRequest)
-    /// The request has failed with its ``BaseRequest/error``. Optional.
+    /// Called when the request has failed with its ``BaseRequest/error``. Optional.
     func requestFailed(_ request: BaseRequest)
 }
 
-/// A call of an API as an object: a subclass overrides what makes the call, and an instance is started, as often as one likes.
+/// An API call as an object: a subclass overrides what describes the call, and an instance can be started any number of times.
 ///
-/// What describes the request is asked anew at each start, on the thread that starts it, and for each retry, on the agent's queue. It
-/// calls back on the ``RequestsConfiguration/callbackQueue``. A running request is kept alive by its agent; the blocks that tell of
-/// its end are released when they have run, so that they may capture the request. All members may be used from any thread; what a subclass adds is its own matter,
-/// which is why it says `@unchecked Sendable`.
+/// The description is read at each start on the thread that starts the request, and for each retry on the agent's queue. Callbacks run on
+/// the ``RequestsConfiguration/callbackQueue``. The agent retains a running request; completion blocks are released after they have run, so
+/// they may capture the request. All members are thread-safe; a subclass is responsible for the thread safety of what it adds and therefore
+/// declares `@unchecked Sendable`.
 open class BaseRequest: RunnableRequest, @unchecked Sendable {  // the state is behind a lock
-    /// Is given the request when it is over.
+    /// Called with the request when it has finished.
     public typealias CompletionBlock = @Sendable (BaseRequest) -> Void
-    /// Puts parts into a form.
+    /// Adds parts to a multipart form.
     public typealias ConstructingBlock = @Sendable (MultipartFormData) -> Void
-    /// Is told how much was sent or has come.
+    /// Receives the progress of an upload or download.
     public typealias ProgressBlock = @Sendable (Progress) -> Void
 
     let state: Lock<RequestState>
 
-    /// Makes a request that ``RequestAgent/shared`` will send, unless ``agent`` is set.
+    /// Creates a request sent by ``RequestAgent/shared`` unless ``agent`` is set.
     public init() {
         state = Lock(RequestState())
     }
 
-    // MARK: What is sent
+    // MARK: Request
 
-    /// The URL: a whole one with scheme and host, which is used as it is; or one relative to the base URL. Empty by default.
+    /// The URL: absolute with scheme and host, which is used unchanged, or relative to the base URL. Empty by default.
     ///
-    /// Resolved as RFC 3986, section 5, has it, against a base that ends in a slash: with the base `https://h/v1`, `users` is
-    /// `https://h/v1/users`, and `/users` is `https://h/users`.
+    /// Resolved by RFC 3986, section 5, against a base that ends in a slash: with the base `https://h/v1`, `users` is `https://h/v1/users`,
+    /// and `/users` is `https://h/users`.
     open func requestUrl() -> String { "" }
     /// The base URL of this request; empty, the default, for that of the configuration.
     open func baseUrl() -> String { "" }
-    /// The CDN's URL for this request; empty, the default, for that of the configuration.
+    /// The CDN URL for this request; empty, the default, for that of the configuration.
     open func cdnUrl() -> String { "" }
-    /// Whether the CDN's URL takes the base URL's place; `false` by default.
+    /// Whether the CDN URL is used in place of the base URL; `false` by default.
     open func useCDN() -> Bool { false }
     /// The method; GET by default.
     open func requestMethod() -> HTTPMethod { .get }
-    /// The argument: a dictionary, or, with ``RequestSerializerType/json``, anything JSON can hold or `Encodable`; `nil` by default.
+    /// The argument: a dictionary, or, with ``RequestSerializerType/json``, any JSON or `Encodable` value; `nil` by default.
     open func requestArgument() -> Any? { nil }
     /// How the argument is sent; ``RequestSerializerType/http`` by default.
     open func requestSerializerType() -> RequestSerializerType { .http }
-    /// Header fields; `nil` by default. Asked anew for each retry.
+    /// Header fields; `nil` by default. Read again for each retry.
     open func requestHeaderFieldValueDictionary() -> [String: String]? { nil }
-    /// User name and password, first and last, that are sent without being asked for (Basic, RFC 7617); `nil` by default.
+    /// User name and password, as first and last element, sent without waiting for a challenge (Basic, RFC 7617); `nil` by default.
     open func requestAuthorizationHeaderFieldArray() -> [String]? { nil }
     /// The longest pause between two bytes, in seconds, for each attempt; 60 by default, which leaves it to the session.
     open func requestTimeoutInterval() -> TimeInterval { 60 }
-    /// How the session's HTTP cache takes part; `nil`, the default, leaves it to the session.
+    /// How the session's HTTP cache is used; `nil`, the default, leaves it to the session.
     open func requestCachePolicy() -> URLRequest.CachePolicy? { nil }
-    /// Whether the request may go over cellular interfaces; `true` by default.
+    /// Whether the request may use cellular interfaces; `true` by default.
     open func allowsCellularAccess() -> Bool { true }
-    /// A request that is sent as it is: of what else is described here nothing is asked, and no filter changes it. `nil` by default.
+    /// A request that is sent unchanged: none of the other description is read, and no filter is applied. `nil` by default.
     open func buildCustomUrlRequest() -> URLRequest? { nil }
-    /// Changes the request at last, for each attempt: to sign it. Not called for a custom request.
+    /// Changes the request as the request's last step before it is sent, for each attempt, for example to sign it. Not called for a custom
+    /// request.
     ///
-    /// A large form is not in the request; a body that is set here is sent in its place.
+    /// A large form is not part of `urlRequest`; a body set here replaces it.
     ///
-    /// - Throws: what the request is to fail with.
+    /// - Throws: the error the request fails with.
     open func filterUrlRequest(_ urlRequest: inout URLRequest) throws {}
 
-    // MARK: What comes back
+    // MARK: Response
 
-    /// What is made of the body; ``ResponseSerializerType/json`` by default.
+    /// The type of object made from the body; ``ResponseSerializerType/json`` by default.
     open func responseSerializerType() -> ResponseSerializerType { .json }
-    /// Which content types are accepted; `nil` for any. By default what the configuration says.
+    /// The accepted content types; `nil` for any. By default those of the configuration.
     open func acceptableContentTypes() -> [String]? { agent.configuration.acceptableContentTypes[responseSerializerType()] }
-    /// Whether ``responseStatusCode`` is one of a success: by default 200 to 299. May be called on the session's queue.
+    /// Whether ``responseStatusCode`` indicates success: by default 200 to 299. May be called on the session's queue.
     open func statusCodeValidator() -> Bool { (200...299).contains(responseStatusCode) }
-    /// The shape that the JSON has to have; `nil`, the default, for any. See ``JSONShape``.
+    /// The shape the JSON must have; `nil`, the default, for any. See ``JSONShape``.
     open func jsonValidator() -> Any? { nil }
-    /// Judges an answer that has passed the other checks; on the agent's queue, only for successes.
+    /// Validates a response that has passed all other checks; called on the agent's queue.
     ///
-    /// - Throws: what the request is to fail with.
+    /// - Throws: the error the request fails with.
     open func filterResponse() throws {}
     /// Whether a failed request is to be mocked, if the configuration allows it; by default if the status is 404.
     open func responseMockValidator() -> Bool { responseStatusCode == 404 }
-    /// Makes a success of a failure, by setting ``responseData``, ``responseJSONObject`` and so on; on the agent's queue.
+    /// Turns a failure into a success by setting ``responseData``, ``responseJSONObject`` and so on; called on the agent's queue.
     ///
-    /// Of bytes and JSON object ``responseModel(of:decoder:)`` decodes the one that was set last. Nothing of it is cached. Returns whether
-    /// it did; `false` by default.
+    /// If both bytes and a JSON object are set, ``responseModel(of:decoder:)`` decodes the one set last. Mocked content is not cached.
+    /// Returns whether the response was mocked; `false` by default.
     open func responseMockProcessor() -> Bool { false }
 
-    // MARK: Trying again
+    // MARK: Retries
 
-    /// How often a failed request is tried again; 0 by default, a negative number for ever.
+    /// The number of retries of a failed request; 0 by default, unlimited if negative.
     open func requestRetryCount() -> Int { 0 }
-    /// How long it waits before it is tried again, in seconds; 0 by default.
+    /// The delay before a retry, in seconds; 0 by default.
     open func requestRetryInterval() -> TimeInterval { requestRetryInternval() }
-    /// The same as it was once spelled: overriding it has the same effect as overriding ``requestRetryInterval()``, which goes before.
+    /// The historical misspelling of ``requestRetryInterval()``: an override has the same effect, but an override of
+    /// ``requestRetryInterval()`` takes precedence.
     open func requestRetryInternval() -> TimeInterval { 0 }
-    /// For how long it is tried again, in seconds from the start: not if the wait would end later. 0, the default, for ever.
+    /// The time limit for retries, in seconds from the start: no retry is made whose delay would end later. 0, the default, for no limit.
     open func requestRetryTimeout() -> TimeInterval { 0 }
-    /// Whether an attempt is to be repeated, as far as count and time allow; by default if it has failed or its status is not one of a
-    /// success (200 to 299). On the agent's queue.
+    /// Whether an attempt is to be retried, as far as count and time allow; by default if it failed or its status is outside 200 to 299.
+    /// Called on the agent's queue.
     ///
     /// - Parameters:
-    ///   - response: what has come.
-    ///   - responseObject: the body as it came, a `Data`; a download's file, a `URL`.
-    ///   - error: why the transfer failed: the answer was not judged yet.
+    ///   - response: the response received, if any.
+    ///   - responseObject: the body, a `Data`; for a download its file, a `URL`.
+    ///   - error: the transfer's error; the response has not been validated yet.
     open func requestRetryValidator(_ response: HTTPURLResponse?, responseObject: Any?, error: (any Error)?) -> Bool {
         error != nil || !(200...299).contains(response?.statusCode ?? 0)
     }
-    /// Prepares for another attempt that the validator has asked for, and says whether it shall take place; by default at once that it
-    /// shall. On the agent's queue.
+    /// Prepares a retry that the validator has requested, and decides whether it takes place; by default immediately that it does. Called
+    /// on the agent's queue.
     ///
-    /// - Parameter completionHandler: to be called once, from any thread; later calls do nothing. As long as it is not called the request
-    ///   waits, until it is stopped.
+    /// - Parameter completionHandler: to be called once, from any thread; later calls have no effect. The request waits until it is called
+    ///   or the request is stopped.
     open func requestRetryProcessor(
         _ response: HTTPURLResponse?, responseObject: Any?, error: (any Error)?, completionHandler: @escaping @Sendable (Bool) -> Void
     ) {
         completionHandler(true)
     }
 
-    // MARK: When it is over
+    // MARK: Completion
 
-    /// Called when the request has succeeded, before anybody is told, on the agent's queue. Overriding it calls `super`.
+    /// Called when the request has succeeded, before accessories, delegate and blocks, on the agent's queue; for a cached response on the
+    /// callback queue. Overrides must call `super`.
     open func requestCompletePreprocessor() {}
-    /// Called when the request has succeeded, before delegate and block, where those are called.
+    /// Called when the request has succeeded, before delegate and block and on the same queue.
     open func requestCompleteFilter() {}
-    /// Called when the request has failed, before anybody is told, on the agent's queue. Overriding it calls `super`.
+    /// Called when the request has failed, before accessories, delegate and blocks, on the agent's queue; for a missing cached response
+    /// (``CachedRequest/CacheUse/only``) on the callback queue. Overrides must call `super`.
     open func requestFailedPreprocessor() {}
-    /// Called when the request has failed, before delegate and block, where those are called.
+    /// Called when the request has failed, before delegate and block and on the same queue.
     open func requestFailedFilter() {}
 
     // MARK: Caches
 
-    /// The part of the argument by which a cached answer is found: without what changes each time. The argument itself by default.
+    /// The part of the argument that identifies a cached response, without what changes each time. The whole argument by default.
     open func cacheFileNameFilter(forRequestArgument argument: Any?) -> Any? { argument }
 
-    // MARK: What the user sets
+    // MARK: Settings
 
-    // A subclass may override these too: with a getter, and a setter that may be empty.
+    // A subclass may override these as well, with a getter and a setter that may be empty.
 
-    /// Sends the request; ``RequestAgent/shared`` by default. Not to be changed while the request runs.
+    /// The agent that sends the request; ``RequestAgent/shared`` by default. Must not be changed while the request runs.
     open var agent: RequestAgent {
         get { state.withLock { $0.agent } }
         set { state.withLock { $0.agent = newValue } }
     }
 
-    /// A number of the user's, 0 by default; ``RequestAgent/cancelRequests(tag:)`` finds requests by it.
+    /// A number for the caller's use, 0 by default; ``RequestAgent/cancelRequests(tag:)`` finds requests by it.
     open var tag: Int {
         get { state.withLock { $0.tag } }
         set { state.withLock { $0.tag = newValue } }
     }
 
-    /// Values of the user's that belong to the request; `nil` by default.
+    /// Values attached by the caller; `nil` by default.
     open var userInfo: [String: any Sendable]? {
         get { state.withLock { $0.userInfo } }
         set { state.withLock { $0.userInfo = newValue } }
     }
 
-    /// Is told of the end; not kept alive. ``stop()`` sets it to `nil`.
+    /// The delegate notified of the end; held weakly. ``stop()`` sets it to `nil`.
     open var delegate: (any RequestDelegate)? {
         get { state.withLock { $0.delegate } }
         set { state.withLock { $0.delegate = newValue } }
     }
 
-    /// Runs when the request has succeeded, behind the delegate; released then.
+    /// Runs when the request has succeeded, after the delegate; released afterwards.
     open var successCompletionBlock: CompletionBlock? {
         get { state.withLock { $0.successCompletionBlock } }
         set { state.withLock { $0.successCompletionBlock = newValue } }
     }
 
-    /// Runs when the request has failed, behind the delegate; released then.
+    /// Runs when the request has failed, after the delegate; released afterwards.
     open var failureCompletionBlock: CompletionBlock? {
         get { state.withLock { $0.failureCompletionBlock } }
         set { state.withLock { $0.failureCompletionBlock = newValue } }
     }
 
-    /// The accessories, in the order in which they are told; `nil` as long as none was added.
+    /// The accessories, in the order in which they are notified; `nil` until one is added.
     ///
-    /// An override adds to those that ``addAccessory(_:)`` has added, which are told behind the ones it returns.
+    /// An override adds to those added by ``addAccessory(_:)``, which are notified after the ones it returns.
     open var requestAccessories: [any RequestAccessory]? {
         get { state.withLock { $0.accessories } }
         set { state.withLock { $0.accessories = newValue } }
     }
 
-    /// Adds an accessory behind those that are there.
+    /// Appends an accessory.
     open func addAccessory(_ accessory: any RequestAccessory) {
         state.withLock { $0.accessories = ($0.accessories ?? []) + [accessory] }
     }
 
-    /// Fills a form (RFC 7578) that becomes the body, of any method but GET and HEAD; `nil` by default.
+    /// Fills a form (RFC 7578) that becomes the body, for any method but GET and HEAD; `nil` by default.
     ///
-    /// The argument's pairs become parts in front. Such a request is built on the agent's queue: the block runs there, once for each
-    /// attempt, and so does what else describes the request. Like the argument, it is kept for further starts: a block that captures the
-    /// request captures it weakly, or is set to `nil` at the end.
+    /// The argument's pairs become parts before those of the block. Such a request is built on the agent's queue: the block runs there once
+    /// for each attempt, and the rest of the description is read there. Like the argument, the block is kept for further starts: if it
+    /// captures the request, capture it weakly, or set the block to `nil` at the end.
     open var constructingBodyBlock: ConstructingBlock? {
         get { state.withLock { $0.constructingBodyBlock } }
         set { state.withLock { $0.constructingBodyBlock = newValue } }
     }
 
-    /// Is told how much of the body was sent, on the callback queue; released at the end.
+    /// Receives the progress of the upload, on the callback queue; released at the end.
     open var uploadProgressBlock: ProgressBlock? {
         get { state.withLock { $0.uploadProgressBlock } }
         set { state.withLock { $0.uploadProgressBlock = newValue } }
     }
 
-    /// Makes a download of a GET request: the path of the file, or of a directory that is there, in which the file is named as the last
-    /// part of the URL. `nil` by default.
+    /// Makes the GET request a download to this path: a file, or an existing directory, in which the file is named after the last component
+    /// of the URL. `nil` by default.
     ///
-    /// A file that is there is replaced when the download is whole, and not before. What has come is kept beside it after a stop, a
-    /// failure and the end of the process, whatever that was; a start for the same URL and path resumes from there if the server still has
-    /// the same (``DownloadRequest/DownloadOptions/resumePreviousDownload``). ``responseObject`` is the file's URL then.
+    /// An existing file is replaced only when the download has completed. Partial data is kept next to it after a stop, a failure and the
+    /// end of the process, however it ended; a start with the same URL and path resumes from it, provided that the server's validator still
+    /// matches (``DownloadRequest/DownloadOptions/resumePreviousDownload``). ``responseObject`` is then the file's URL.
     open var resumableDownloadPath: String? {
         get { state.withLock { $0.resumableDownloadPath } }
         set { state.withLock { $0.resumableDownloadPath = newValue } }
     }
 
-    /// Is told how much of a download has come, on the callback queue.
+    /// Receives the progress of a download, on the callback queue.
     ///
-    /// Kept for further starts, which resume what was stopped: a block that captures the request captures it weakly, or is set to `nil` at
-    /// the end.
+    /// Kept for further starts, which resume a stopped download: if the block captures the request, capture it weakly, or set the block to
+    /// `nil` at the end.
     open var resumableDownloadProgressBlock: ProgressBlock? {
         get { state.withLock { $0.resumableDownloadProgressBlock } }
         set { state.withLock { $0.resumableDownloadProgressBlock = newValue } }
     }
 
-    /// Whether the request goes before others that wait for a connection to the same host; ``RequestPriority/default`` by default.
+    /// The priority among requests waiting for a connection to the same host; ``RequestPriority/default`` by default.
     ///
-    /// Another one is sent as the header field `Priority` (RFC 9218), unless the request has one, so that the server may know too.
+    /// Any other value is also sent as the header field `Priority` (RFC 9218), unless the request has one, so that the server can take it
+    /// into account.
     open var requestPriority: RequestPriority {
         get { state.withLock { $0.requestPriority } }
         set { state.withLock { $0.requestPriority = newValue } }
@@ -242,87 +247,87 @@ open class BaseRequest: RunnableRequest, @unchecked Sendable {  // the state is 
 
     // MARK: Control
 
-    /// Tells the accessories, and has the agent send the request. A request that runs is left alone.
+    /// Notifies the accessories and has the agent send the request. Has no effect on a running request.
     open func start() {
         guard let start = claimStart() else { return }
         send(start)
     }
 
-    /// Ends the request: no callback follows, and the delegate is let go of. The accessories are told.
+    /// Stops the request: no further callbacks run, and the delegate is released. The accessories are notified.
     ///
-    /// Of a download what has come is kept, and the next start goes on from there. From a callback of this request it makes the callbacks
-    /// that are left stay away. A request that is over is left as it is.
+    /// A download's partial data is kept, and the next start resumes from it. Calling this in a callback of the request suppresses the
+    /// callbacks that have not run yet. A finished request keeps its result.
     open func stop() {
-        let (isOver, isBeingStopped) = state.withLock { state in
-            defer { if !state.isOver { state.stage = .stopping } }
-            return (state.isOver, state.stage == .stopping)
+        let (isComplete, isBeingStopped) = state.withLock { state in
+            defer { if !state.isComplete { state.stage = .stopping } }
+            return (state.isComplete, state.stage == .stopping)
         }
-        // By another thread, or the accessory that is told of it.
+        // Already being stopped, by another thread or by an accessory that is being notified of the stop.
         if isBeingStopped { return }
-        if !isOver { toggleAccessoriesWillStop() }
+        if !isComplete { toggleAccessoriesWillStop() }
         delegate = nil
         agent.cancelRequest(self)
-        if !isOver { toggleAccessoriesDidStop() }
+        if !isComplete { toggleAccessoriesDidStop() }
     }
 
-    /// Holds the transfer up, until ``resume()``: nothing is sent or received. Without effect while none runs.
+    /// Suspends the transfer until ``resume()``: nothing is sent or received. Has no effect while no transfer runs.
     public func suspend() {
         state.withLock { $0.run }?.transfer?.suspend()
     }
 
-    /// Lets a transfer go on that was held up.
+    /// Resumes a suspended transfer.
     public func resume() {
         state.withLock { $0.run }?.transfer?.resume()
     }
 
-    // MARK: What it brought
+    // MARK: Result
 
-    /// The body of the answer; `nil` before there is one, and for a download that succeeded.
+    /// The body of the response; `nil` before there is one, and for a successful download.
     open var responseData: Data? {
-        get { state.withLock { $0.answer.data } }
+        get { state.withLock { $0.result.data } }
         set {
             state.withLock {
-                $0.answer.data = newValue
-                $0.answer.givenJSON = nil
+                $0.result.data = newValue
+                $0.result.givenJSON = nil
             }
         }
     }
-    /// The body as text, in the charset of its content type, else in UTF-8.
+    /// The body as text, in the charset of its content type, otherwise in UTF-8.
     open var responseString: String? {
-        get { state.withLock { $0.answer.string } }
-        set { state.withLock { $0.answer.givenString = newValue } }
+        get { state.withLock { $0.result.string } }
+        set { state.withLock { $0.result.givenString = newValue } }
     }
-    /// What the serializer has made of the body: `Data`, JSON, an `XMLParser`; the file's `URL` of a download.
+    /// The object made by the serializer: `Data`, JSON, an `XMLParser`; for a download the file's `URL`.
     open var responseObject: Any? {
-        get { state.withLock { $0.answer.object } }
+        get { state.withLock { $0.result.object } }
         set {
             state.withLock {
-                $0.answer.object = newValue
-                $0.answer.givenJSON = newValue is [String: Any] || newValue is [Any] ? newValue : nil
+                $0.result.object = newValue
+                $0.result.givenJSON = newValue is [String: Any] || newValue is [Any] ? newValue : nil
             }
         }
     }
-    /// The JSON, if that is what the serializer makes.
+    /// The JSON object, if the serializer is ``ResponseSerializerType/json``.
     open var responseJSONObject: Any? {
-        get { state.withLock { $0.answer.jsonObject } }
+        get { state.withLock { $0.result.jsonObject } }
         set {
             state.withLock {
-                $0.answer.jsonObject = newValue
-                $0.answer.givenJSON = newValue
+                $0.result.jsonObject = newValue
+                $0.result.givenJSON = newValue
             }
         }
     }
-    /// The answer's status and header fields; `nil` before there is one. To be set where a failure is mocked.
+    /// The response's status and header fields; `nil` before there is one. Set it when mocking a failure.
     open var response: HTTPURLResponse? {
-        get { state.withLock { $0.answer.response } }
-        set { state.withLock { $0.answer.response = newValue } }
+        get { state.withLock { $0.result.response } }
+        set { state.withLock { $0.result.response = newValue } }
     }
-    /// Why the request failed; `nil` for one that did not.
-    open var error: (any Error)? { state.withLock { $0.answer.error } }
+    /// The error the request failed with; `nil` if it has not failed.
+    open var error: (any Error)? { state.withLock { $0.result.error } }
 
-    /// The JSON object that was set, which ``responseModel(of:decoder:)`` decodes in place of the bytes.
-    var givenJSON: Any? { state.withLock { $0.answer.givenJSON } }
+    /// The JSON object that was set, which ``responseModel(of:decoder:)`` decodes instead of the bytes.
+    var givenJSON: Any? { state.withLock { $0.result.givenJSON } }
 
-    /// Called when the network's answer is going to be delivered, before accessories: for who has a cached one in its place until then.
-    func networkAnswerWillBeDelivered() {}
+    /// Called before the network's response is delivered and accessories are notified: subclasses stop reporting a cached one.
+    func networkResponseWillBeDelivered() {}
 }

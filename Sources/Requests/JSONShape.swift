@@ -1,18 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 import CurlewEncoding
 
-/// Whether JSON has the shape that ``BaseRequest/jsonValidator()`` describes.
+/// Checks whether JSON has the shape that ``BaseRequest/jsonValidator()`` describes.
 ///
-/// The shape is of dictionaries, arrays and types: `["id": NSNumber.self, "names": [String.self]]`.
+/// A shape is made of dictionaries, arrays and types: `["id": NSNumber.self, "names": [String.self]]`.
 ///
-/// - A dictionary: each of its members has to be there, and of its shape; a type takes `null`, too. Other members are not looked at.
-/// - An array: each element has to be of the shape of the first one here, and not `null`; an empty array takes any array.
-/// - A type: `String`, `NSNumber` or one of Swift's types for numbers and truth values, which are all the same, `[String: Any]`, `[Any]`,
-///   `NSNull`; `Any` takes everything, Foundation's classes what their Swift types do.
+/// - A dictionary: each of its members must be present and have its shape; a member described by a type may also be `null`. Other members
+///   are ignored.
+/// - An array: each element must have the shape of the first element here, and must not be `null`; an empty array matches any array.
+/// - A type: `String`; `NSNumber` or one of Swift's numeric types and `Bool`, which are equivalent; `[String: Any]`; `[Any]`; `NSNull`.
+///   `Any` matches everything, Foundation's classes match what their Swift types do.
 ///
-/// Anything else in the shape takes nothing.
+/// Any other value in the shape matches nothing.
 public enum JSONShape {
-    /// Whether `json`, as `JSONSerialization` makes it, has the shape.
+    /// Returns whether `json`, as parsed by `JSONSerialization`, has the shape.
     public static func matches(_ json: Any?, _ shape: Any) -> Bool {
         if let shape = shape as? [String: Any] { return hasMembers(json, shape) }
         if let shape = shape as? [Any] { return hasElements(json, shape) }

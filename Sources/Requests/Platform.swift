@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import CurlewEncoding
 
-// On Linux the XML parser is a module of its own, which links libxml2: nothing below this layer does.
+// On Linux the XML parser is a separate module that links libxml2, on which no lower layer depends.
 #if canImport(FoundationXML)
 @_exported import FoundationXML
 #endif

@@ -1,67 +1,66 @@
 // SPDX-License-Identifier: Apache-2.0
 import CurlewHTTP
 
-/// What can be started and stopped, and has accessories: a request, a batch, a chain.
+/// A request, batch or chain: can be started and stopped, and has accessories.
 public protocol RunnableRequest: AnyObject, Sendable {
-    /// A number of the user's, by which things are found and cancelled; 0 by default.
+    /// A number for the caller's use, by which requests and groups are found and cancelled; 0 by default.
     var tag: Int { get set }
-    /// The accessories, in the order in which they are told; `nil` as long as none was added.
+    /// The accessories, in the order in which they are notified; `nil` until one is added.
     var requestAccessories: [any RequestAccessory]? { get set }
-    /// Adds an accessory behind those that are there; has a default.
+    /// Appends an accessory; has a default.
     func addAccessory(_ accessory: any RequestAccessory)
-    /// Begins.
+    /// Starts it.
     func start()
-    /// Ends it; no callback follows.
+    /// Stops it; no callback follows.
     func stop()
 }
 
-/// Is told when requests, batches and chains begin and end, without a part in them: for an activity indicator, a log, a count.
+/// Observes the start and end of requests, batches and chains without affecting them: for an activity indicator, a log or a counter.
 ///
-/// The same accessory may be given to several. All methods have defaults that do nothing; as to those that nearly have the signature of
-/// one, see ``RequestDelegate``.
+/// One accessory may be added to several of them. All methods have defaults that do nothing; for methods that nearly match a requirement's
+/// signature see ``RequestDelegate``.
 public protocol RequestAccessory: AnyObject, Sendable {
-    /// It is going to be started; on the thread that called `start`. Optional.
+    /// Called before the start, on the thread that called `start`. Optional.
     func requestWillStart(_ request: any RunnableRequest)
-    /// It is over, and its callbacks are going to run; on the callback queue. When it is stopped: on the thread that stops it.
-    /// Optional.
+    /// Called after completion, before the callbacks, on the callback queue; after a stop, on the thread that called `stop`. Optional.
     func requestWillStop(_ request: any RunnableRequest)
-    /// It is over, and its callbacks have run; where ``requestWillStop(_:)`` was called. Optional.
+    /// Called after the callbacks, on the same queue or thread as ``requestWillStop(_:)``. Optional.
     func requestDidStop(_ request: any RunnableRequest)
 }
 
 extension RunnableRequest {
-    /// Adds an accessory behind those that are there, in two steps: not for several threads at once.
+    /// Appends an accessory by reading and then writing ``requestAccessories``: not thread-safe.
     public func addAccessory(_ accessory: any RequestAccessory) {
         requestAccessories = (requestAccessories ?? []) + [accessory]
     }
 }
 
 extension WaitableRequest {
-    /// Those that a subclass names, and those that were added.
+    /// The accessories that a subclass returns, followed by those that were added.
     private var accessories: [any RequestAccessory] {
         let named = requestAccessories ?? []
         return named + addedAccessories.filter { added in !named.contains { $0 === added } }
     }
 
-    /// Tells the accessories that it is going to be started.
+    /// Notifies the accessories before the start.
     func toggleAccessoriesWillStart() {
         for accessory in accessories { accessory.requestWillStart(self) }
     }
 
-    /// Tells the accessories that it is over, before callbacks run.
+    /// Notifies the accessories of the end, before the callbacks run.
     func toggleAccessoriesWillStop() {
         for accessory in accessories { accessory.requestWillStop(self) }
     }
 
-    /// Tells the accessories that it is over, after callbacks have run.
+    /// Notifies the accessories of the end, after the callbacks have run.
     func toggleAccessoriesDidStop() {
         for accessory in accessories { accessory.requestDidStop(self) }
     }
 }
 
-/// An accessory of closures, each of which runs once and is let go of then.
+/// An accessory made of closures, each of which runs once and is then released.
 public final class RequestEventAccessory: RequestAccessory {
-    /// Is given what begins or ends.
+    /// Called with the request, batch or chain that starts or ends.
     public typealias Block = @Sendable (any RunnableRequest) -> Void
 
     private struct Blocks {
@@ -72,16 +71,16 @@ public final class RequestEventAccessory: RequestAccessory {
 
     private let blocks: Lock<Blocks>
 
-    /// Makes an accessory; what is `nil` is left out.
+    /// Creates an accessory; events whose block is `nil` are ignored.
     public init(willStart: Block? = nil, willStop: Block? = nil, didStop: Block? = nil) {
         blocks = Lock(Blocks(willStart: willStart, willStop: willStop, didStop: didStop))
     }
 
-    /// Calls the first block.
+    /// Calls the `willStart` block.
     public func requestWillStart(_ request: any RunnableRequest) { take { $0.willStart.take() }?(request) }
-    /// Calls the second block.
+    /// Calls the `willStop` block.
     public func requestWillStop(_ request: any RunnableRequest) { take { $0.willStop.take() }?(request) }
-    /// Calls the third block.
+    /// Calls the `didStop` block.
     public func requestDidStop(_ request: any RunnableRequest) { take { $0.didStop.take() }?(request) }
 
     private func take(_ block: (inout Blocks) -> Block?) -> Block? {

@@ -6,15 +6,16 @@ import CurlewHTTP
 /// What an attempt sends.
 struct BuiltRequest {
     var urlRequest: URLRequest
-    /// In place of the request's own body: a form that is too large for the memory, in a directory of its own.
+    /// Replaces the request's own body: a form above the memory threshold, in a directory of its own.
     var bodyFile: URL?
-    /// Where a download goes.
+    /// The destination of a download.
     var target: URL?
 
-    /// The method, as the filters have left it.
+    /// The method after filtering.
     var method: HTTPMethod? { HTTPMethod(rawValue: urlRequest.httpMethod ?? HTTPMethod.get.rawValue) }
 
-    /// Leaves a form out of a request that has become a GET or HEAD, which have none; what else a filter has put into it stays.
+    /// Removes the form from a request that a filter has turned into a GET or HEAD, which have no form; a body or content type set by a
+    /// filter stays.
     mutating func dropForm(_ form: URLRequest) {
         guard method == .get || method == .head else { return }
         bodyFile = nil
@@ -27,22 +28,22 @@ struct BuiltRequest {
 }
 
 extension BaseRequest {
-    /// Whether the request is built on the agent's queue, as its body may be read from files.
+    /// Whether the request is built on the agent's queue, because its body may be read from files.
     var isBuiltOnQueue: Bool { constructingBodyBlock != nil }
 }
 
 extension RequestAgent {
     // MARK: URL
 
-    /// The URL that a request goes to: filtered, and resolved against the base URL.
+    /// Returns the URL of a request, filtered and resolved against the base URL.
     ///
-    /// - Throws: ``CurlewError/invalidURL(url:)`` when there is none.
+    /// - Throws: ``CurlewError/invalidURL(url:)`` if the result is not a URL with a host.
     public func buildRequestUrl(_ request: BaseRequest) throws -> URL {
         var path = request.requestUrl()
         if let url = URL(string: path), url.scheme != nil, url.host != nil { return url }
         for filter in configuration.urlFilters { path = filter.filterUrl(path, with: request) }
         let base = baseUrl(of: request)
-        // Characters that no URL can hold are percent-encoded by Foundation.
+        // Foundation percent-encodes characters that are not allowed in a URL.
         guard !base.isEmpty else {
             guard let url = URL(string: path), url.host != nil else { throw CurlewError.invalidURL(url: path) }
             return url
@@ -55,7 +56,7 @@ extension RequestAgent {
         return url
     }
 
-    /// What stands in front of a request's URL: its own base or CDN URL, else that of the configuration.
+    /// The base of a request's URL: its own base or CDN URL, otherwise that of the configuration.
     func baseUrl(of request: BaseRequest) -> String {
         let own = request.useCDN() ? request.cdnUrl() : request.baseUrl()
         guard own.isEmpty else { return own }
@@ -64,7 +65,7 @@ extension RequestAgent {
 
     // MARK: Request
 
-    /// What an attempt of a run sends, from what the request says now.
+    /// Builds an attempt from the request's current description.
     func build(_ run: RequestRun) throws -> BuiltRequest {
         let request = run.request
         if let custom = request.buildCustomUrlRequest() { return BuiltRequest(urlRequest: custom) }
@@ -83,7 +84,7 @@ extension RequestAgent {
             try setArgument(of: request, &built.urlRequest)
         }
         try filter(&built.urlRequest, for: request)
-        // A filter's body takes the place of a form in a file, which it can't see.
+        // A body set by a filter replaces a form in a file, which the filter cannot see.
         if built.urlRequest.hasBody { built.bodyFile = nil }
         if let form { built.dropForm(form) }
         built.target = target(of: request, built)
@@ -98,7 +99,7 @@ extension RequestAgent {
         for (name, value) in request.requestHeaderFieldValueDictionary() ?? [:] {
             urlRequest.setValue(value, forHTTPHeaderField: name)
         }
-        // RFC 9218, section 4.1; the transport lets those wait longer that are less urgent, and so may the server.
+        // RFC 9218, section 4.1. The transport queues less urgent requests for longer, and so may the server.
         if request.requestPriority != .default, urlRequest.value(forHTTPHeaderField: "Priority") == nil {
             urlRequest.setValue(request.requestPriority == .high ? "u=1" : "u=5", forHTTPHeaderField: "Priority")
         }
@@ -146,7 +147,7 @@ extension RequestAgent {
     private static func pairs(of argument: Any) throws -> Parameters {
         if let parameters = argument as? Parameters { return parameters }
         guard let others = argument as? [AnyHashable: Any] else {
-            throw CurlewError.parameterEncodingFailed(reason: .formEncodingFailed(error: ArgumentError.noDictionary))
+            throw CurlewError.parameterEncodingFailed(reason: .formEncodingFailed(error: ArgumentError.notADictionary))
         }
         return Dictionary(others.map { ("\($0.key.base)", $0.value) }) { first, _ in first }
     }
@@ -173,14 +174,14 @@ extension RequestAgent {
         built.bodyFile = file
     }
 
-    /// The pairs that a value gives, as in a form's body but not encoded.
+    /// The name-value pairs for a value, as in a form-encoded body but unencoded.
     private static func parts(_ name: String, _ value: Any) -> [(String, String)] {
         URLEncoding.default.queryComponents(fromKey: name, value: value).map {
             ($0.removingPercentEncoding ?? $0, $1.removingPercentEncoding ?? $1)
         }
     }
 
-    /// A place for a form, in a directory into which nobody else can see.
+    /// Creates a directory for a form's file with access for the owner only.
     private func makeBodyFile() throws -> URL {
         let directory = currentManager().session.configuration.temporaryDirectory
             .appendingPathComponent("curlew-form-\(UUID().uuidString)", isDirectory: true)
@@ -191,22 +192,22 @@ extension RequestAgent {
 
     // MARK: Download
 
-    /// Where a download goes; `nil` for a request that is none, also one of which a filter has made another method's.
+    /// The destination of a download; `nil` for other requests, including those whose method a filter has changed from GET.
     private func target(of request: BaseRequest, _ built: BuiltRequest) -> URL? {
         guard let path = request.resumableDownloadPath, built.method == .get else { return nil }
         var isDirectory: ObjCBool = false
         let target = URL(fileURLWithPath: path)
         guard FileManager.default.fileExists(atPath: path, isDirectory: &isDirectory), isDirectory.boolValue else { return target }
         let name = built.urlRequest.url?.lastPathComponent ?? ""
-        // What the URL does not name, or names as nothing that a file could be, has a name of ours.
+        // Fallback for a URL whose last component is missing or is not a valid file name.
         let isName = !name.isEmpty && name != "/" && name != "." && name != ".." && !name.contains("/")
         return target.appendingPathComponent(isName ? name : "download", isDirectory: false)
     }
 }
 
-/// What is wrong with an argument.
+/// An argument that cannot be encoded.
 enum ArgumentError: RequestError, LocalizedError {
-    case noDictionary
+    case notADictionary
 
-    var errorDescription: String? { "The argument is no dictionary, and a query or a form holds nothing else." }
+    var errorDescription: String? { "The request's argument is not a dictionary: a query or form cannot encode it. Use a JSON body." }
 }

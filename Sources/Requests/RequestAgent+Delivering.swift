@@ -3,15 +3,16 @@ import CurlewCore
 import CurlewEncoding
 import CurlewHTTP
 
-// The way of an answer: serialized, checked, perhaps mocked, filtered; then handed to whom it concerns.
+// A response's path after the last attempt: serialized, validated, possibly mocked, filtered; then delivered to accessories, delegate and
+// blocks.
 
 extension RequestAgent {
-    /// No other attempt follows: makes of the answer what the request wants, and delivers it.
-    func conclude(_ run: RequestRun, _ answer: RequestAnswer) {
+    /// Processes the last attempt's result and delivers it: no other attempt follows.
+    func process(_ run: RequestRun, _ result: RequestResult) {
         let request = run.request
-        var answer = answer
-        ResponseSerialization.serialize(&answer, for: request, configuration)
-        guard store(answer, of: run) else { return }
+        var result = result
+        ResponseSerialization.serialize(&result, for: request, configuration)
+        guard store(result, of: run) else { return }
         check(request)
         mock(request)
         filter(request)
@@ -20,18 +21,18 @@ extension RequestAgent {
         configuration.callbackQueue.async { self.deliver(run) }
     }
 
-    private func store(_ answer: RequestAnswer, of run: RequestRun) -> Bool {
+    private func store(_ result: RequestResult, of run: RequestRun) -> Bool {
         run.request.state.withLock { state in
             guard state.run === run, state.stage == .running else { return false }
-            state.answer = answer
+            state.result = result
             return true
         }
     }
 
-    /// Status, then shape: only of what came and was made sense of.
+    /// Validates the status, then the JSON's shape; only for responses received and serialized without an error.
     private func check(_ request: BaseRequest) {
         guard request.error == nil else { return }
-        if request.isStatusToBeJudged, !request.statusCodeValidator() {
+        if request.validatesStatus, !request.statusCodeValidator() {
             return request.fail(RequestValidationError.invalidStatusCode(request.responseStatusCode))
         }
         guard let json = request.networkJSON, let shape = request.jsonValidator() else { return }
@@ -42,8 +43,8 @@ extension RequestAgent {
         guard RequestsConfiguration.canMock, configuration.debugMockEnabled, request.error != nil else { return }
         guard request.responseMockValidator(), request.responseMockProcessor() else { return }
         request.state.withLock {
-            $0.answer.error = nil
-            $0.answer.isMocked = true
+            $0.result.error = nil
+            $0.result.isMocked = true
         }
     }
 
@@ -59,23 +60,23 @@ extension RequestAgent {
 
     // MARK: Callbacks
 
-    /// Tells everybody, in this order; on the callback queue.
+    /// Calls accessories, filter, delegate and blocks, in this order; on the callback queue.
     private func deliver(_ run: RequestRun) {
         let request = run.request
         guard run.claimDelivery() else { return }
         let stops = request.stops
         let ending = request.error == nil ? RequestEnding.succeeded : .failed
         configuration.log("\(ending) \(request)" + (request.error.map { ": \($0)" } ?? ""))
-        request.networkAnswerWillBeDelivered()
+        request.networkResponseWillBeDelivered()
         request.toggleAccessoriesWillStop()
         request.callBack(ending, isStopped: { request.stops != stops })
         request.toggleAccessoriesDidStop()
-        run.end(request.isCancelled ? .stopped : ending)
+        run.finish(request.isCancelled ? .stopped : ending)
     }
 }
 
 extension BaseRequest {
-    /// Filter, delegate, block; what a stop in one of them leaves undone stays so.
+    /// Calls filter, delegate and block; a stop in one of them skips the rest.
     func callBack(_ ending: RequestEnding, isStopped: () -> Bool) {
         let hasSucceeded = ending == .succeeded
         if hasSucceeded { requestCompleteFilter() } else { requestFailedFilter() }
@@ -85,12 +86,12 @@ extension BaseRequest {
         (hasSucceeded ? successCompletionBlock : failureCompletionBlock)?(self)
     }
 
-    /// Hands over what the request has already, as from a cache: on the callback queue preprocessor, filter, delegate and block, with no
-    /// word to accessories.
+    /// Delivers what the request already has, for example from a cache: calls preprocessor, filter, delegate and block on the callback
+    /// queue, without notifying accessories.
     ///
     /// - Parameters:
-    ///   - start: the start that was claimed; `nil` for one of its own.
-    ///   - failure: why there is nothing to be handed over, which ends the request in the same way.
+    ///   - start: the claimed start; `nil` to begin a new one.
+    ///   - failure: the error to deliver if there is nothing to hand over; ends the request in the same way.
     func deliverFromCache(_ start: Int? = nil, failure: (any Error)? = nil) {
         guard let run = agent.makeRun(for: self, start: start) else { return }
         if let failure { fail(failure) }
@@ -100,20 +101,20 @@ extension BaseRequest {
             let ending = failure == nil ? RequestEnding.succeeded : .failed
             if failure == nil { requestCompletePreprocessor() } else { requestFailedPreprocessor() }
             callBack(ending, isStopped: { self.stops != stops })
-            run.end(isCancelled ? .stopped : ending)
+            run.finish(isCancelled ? .stopped : ending)
         }
     }
 
-    /// How often the request was stopped.
+    /// The number of times the request was stopped.
     var stops: Int { state.withLock { $0.stops } }
 
-    /// Sets why the request has failed; `nil` makes a success of it.
+    /// Sets the error the request has failed with; `nil` makes it a success.
     func fail(_ error: (any Error)?) {
-        state.withLock { $0.answer.error = error }
+        state.withLock { $0.result.error = error }
     }
 
-    /// The JSON that the network has brought, whatever a cache says.
-    var networkJSON: Any? { state.withLock { $0.answer.jsonObject } }
-    /// Whether there is an answer with a status that nobody was asked about.
-    var isStatusToBeJudged: Bool { state.withLock { $0.answer.response != nil && !$0.answer.isDownload } }
+    /// The JSON received from the network, regardless of a cached response.
+    var networkJSON: Any? { state.withLock { $0.result.jsonObject } }
+    /// Whether the response's status has yet to be validated; a download's status is validated before its file is moved into place.
+    var validatesStatus: Bool { state.withLock { $0.result.response != nil && !$0.result.isDownload } }
 }

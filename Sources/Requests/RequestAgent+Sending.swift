@@ -3,7 +3,7 @@ import CurlewCore
 import CurlewEncoding
 import CurlewHTTP
 
-// The way of an attempt: built, sent, judged whether it is to be repeated; the last one goes on to be delivered.
+// An attempt's path: built, sent, checked for a retry; the last one is passed on to be delivered.
 
 extension RequestAgent {
     /// Builds and sends an attempt.
@@ -15,16 +15,16 @@ extension RequestAgent {
             guard run.isRunning else { return }
             send(built, run)
         } catch {
-            // Nothing was sent, and the next attempt would be no better.
-            processingQueue.async { self.conclude(run, RequestAnswer(error: error)) }
+            // Nothing was sent, and another attempt would fail in the same way.
+            processingQueue.async { self.process(run, RequestResult(error: error)) }
         }
     }
 
     private func send(_ built: BuiltRequest, _ run: RequestRun) {
         if let target = built.target {
-            // One that was stopped may still be putting away what it has, from which this one is to go on.
-            let mayGo = enterDownload(run, target) { self.send(built, run) }
-            guard mayGo, run.isRunning else { return mayGo ? leaveDownload(run, target) : () }
+            // A stopped download may still be saving its partial data, from which this one is to resume.
+            let mayProceed = enterDownload(run, target) { self.send(built, run) }
+            guard mayProceed, run.isRunning else { return mayProceed ? leaveDownload(run, target) : () }
         }
         let manager = currentManager()
         let request = built.target.map { download(built, to: $0, run, manager) } ?? transfer(built, run, manager)
@@ -49,14 +49,14 @@ extension RequestAgent {
             request = manager.request(built.urlRequest)
         }
         return request.response(queue: processingQueue) { response in
-            // Its session lives until here, even if the configuration has another one by now.
+            // Retains the session until here, even if the configuration has replaced it.
             _ = manager
-            var answer = RequestAnswer()
-            answer.response = response.response
-            answer.data = response.data
-            answer.error = response.error
-            answer.metrics = response.metrics
-            self.attemptEnded(run, answer)
+            var result = RequestResult()
+            result.response = response.response
+            result.data = response.data
+            result.error = response.error
+            result.metrics = response.metrics
+            self.attemptCompleted(run, result)
         }
     }
 
@@ -73,8 +73,8 @@ extension RequestAgent {
         let request = manager.download(
             built.urlRequest, to: target, options: [.removePreviousFile, .createIntermediateDirectories, .resumePreviousDownload]
         ).validate { _, response, file, _ in
-            if run.judgesStatus(of: response) { return .success }
-            run.keepRefused(file, upTo: limit)
+            if run.acceptsStatus(of: response) { return .success }
+            run.keepRejected(file, upTo: limit)
             return .failure(RequestValidationError.invalidStatusCode(response.statusCode))
         }
         if let block = run.request.resumableDownloadProgressBlock {
@@ -85,60 +85,60 @@ extension RequestAgent {
         return request.response(queue: processingQueue) { response in
             _ = manager
             self.leaveDownload(run, target)
-            var answer = RequestAnswer()
-            answer.isDownload = true
-            answer.response = response.response
-            answer.error = response.error
-            answer.metrics = response.metrics
-            answer.data = run.refusedBody
-            if response.error == nil { answer.object = response.destinationURL ?? response.temporaryURL }
-            self.attemptEnded(run, answer)
+            var result = RequestResult()
+            result.isDownload = true
+            result.response = response.response
+            result.error = response.error
+            result.metrics = response.metrics
+            result.data = run.rejectedBody
+            if response.error == nil { result.object = response.destinationURL ?? response.temporaryURL }
+            self.attemptCompleted(run, result)
         }
     }
 
-    // MARK: Again?
+    // MARK: Retries
 
-    /// An attempt is over: counts it, and asks whether there is to be another.
-    private func attemptEnded(_ run: RequestRun, _ answer: RequestAnswer) {
+    /// Handles the completion of an attempt: counts it and decides about another.
+    private func attemptCompleted(_ run: RequestRun, _ result: RequestResult) {
         let elapsed = run.elapsed
         let count = run.request.state.withLock { state -> Int? in
             guard state.run === run, state.stage == .running else { return nil }
             state.totalCount += 1
             state.totalTime = elapsed
-            state.answer = answer
+            state.result = result
             return state.totalCount
         }
         guard let count else { return }
-        if let metrics = answer.metrics { configuration.collectingMetricsBlock?(run.request, metrics) }
-        if let refresher = configuration.tokenRefresher, refresher.isRefused(answer), run.claimReplay() {
+        if let metrics = result.metrics { configuration.collectingMetricsBlock?(run.request, metrics) }
+        if let refresher = configuration.tokenRefresher, refresher.isRejected(result), run.claimAuthenticatedRetry() {
             return refresher.refresh(for: run) { isRefreshed in
                 self.processingQueue.async {
-                    guard isRefreshed else { return self.considerRetry(run, answer, count) }
-                    run.noteReplay()
+                    guard isRefreshed else { return self.considerRetry(run, result, count) }
+                    run.noteAuthenticatedRetry()
                     self.attempt(run)
                 }
             }
         }
-        considerRetry(run, answer, count)
+        considerRetry(run, result, count)
     }
 
-    private func considerRetry(_ run: RequestRun, _ answer: RequestAnswer, _ count: Int) {
+    private func considerRetry(_ run: RequestRun, _ result: RequestResult, _ count: Int) {
         guard run.isRunning else { return }
         let request = run.request
         let interval = max(0, request.requestRetryInterval())
-        guard run.mayRetry(after: count, interval: interval) else { return conclude(run, answer) }
-        let object: Any? = answer.object ?? answer.data
-        guard request.requestRetryValidator(answer.response, responseObject: object, error: answer.error) else {
-            return conclude(run, answer)
+        guard run.mayRetry(after: count, interval: interval) else { return process(run, result) }
+        let object: Any? = result.object ?? result.data
+        guard request.requestRetryValidator(result.response, responseObject: object, error: result.error) else {
+            return process(run, result)
         }
-        let isAnswered = Lock(false)
-        request.requestRetryProcessor(answer.response, responseObject: object, error: answer.error) { shallRetry in
-            let isFirst = isAnswered.withLock { isAnswered in
-                defer { isAnswered = true }
-                return !isAnswered
+        let isDecided = Lock(false)
+        request.requestRetryProcessor(result.response, responseObject: object, error: result.error) { shallRetry in
+            let isFirst = isDecided.withLock { isDecided in
+                defer { isDecided = true }
+                return !isDecided
             }
             guard isFirst, run.isRunning else { return }
-            guard shallRetry else { return self.processingQueue.async { self.conclude(run, answer) } }
+            guard shallRetry else { return self.processingQueue.async { self.process(run, result) } }
             self.configuration.log("retry \(count) after \(interval) s \(request)")
             self.clock.schedule(interval, self.processingQueue) { self.attempt(run) }
         }
@@ -149,22 +149,22 @@ extension RequestRun {
     /// Whether count and time allow another attempt.
     fileprivate func mayRetry(after count: Int, interval: TimeInterval) -> Bool {
         let limit = request.requestRetryCount()
-        guard limit < 0 || count - replays <= limit else { return false }
+        guard limit < 0 || count - authenticatedRetries <= limit else { return false }
         let timeout = request.requestRetryTimeout()
         return timeout <= 0 || elapsed + interval < timeout
     }
 
-    /// Asks the request about the status of a download, before its file is put in its place.
-    fileprivate func judgesStatus(of response: HTTPURLResponse) -> Bool {
-        request.state.withLock { if $0.run === self { $0.answer.response = response } }
+    /// Asks the request to validate a download's status, before its file is moved into place.
+    fileprivate func acceptsStatus(of response: HTTPURLResponse) -> Bool {
+        request.state.withLock { if $0.run === self { $0.result.response = response } }
         return request.statusCodeValidator()
     }
 
-    /// Keeps what the server said in place of a file, unless it is too much.
-    fileprivate func keepRefused(_ file: URL?, upTo limit: Int) {
+    /// Keeps the body of a rejected download, unless it exceeds the limit.
+    fileprivate func keepRejected(_ file: URL?, upTo limit: Int) {
         guard let file, let size = try? file.resourceValues(forKeys: [.fileSizeKey]).fileSize, size <= limit,
             let body = try? Data(contentsOf: file)
         else { return }
-        keep(refusedBody: body)
+        keep(rejectedBody: body)
     }
 }

@@ -3,9 +3,9 @@ import CurlewCore
 import CurlewHTTP
 import Dispatch
 
-/// Sends requests, and keeps them alive as long as they run.
+/// Sends requests, and retains them while they run.
 ///
-/// Most programs need ``shared`` only. All members may be used from any thread.
+/// Most programs need only ``shared``. All members are thread-safe.
 public final class RequestAgent: Sendable {
     private struct Download {
         let run: RequestRun
@@ -13,7 +13,7 @@ public final class RequestAgent: Sendable {
     }
 
     private struct Record {
-        /// The downloads that hold on to what lies beside their file, by its path.
+        /// The downloads that own the partial data next to their file, by the file's path.
         var downloads: [String: Download] = [:]
         var runs: [Int: RequestRun] = [:]
         var nextNumber = 1
@@ -21,23 +21,23 @@ public final class RequestAgent: Sendable {
         var managerVersion = -1
     }
 
-    /// The agent of requests that are given no other; its configuration is ``RequestsConfiguration/shared``.
+    /// The default agent of requests; its configuration is ``RequestsConfiguration/shared``.
     public static let shared = RequestAgent(configuration: .shared)
 
-    /// What the requests have in common.
+    /// The configuration shared by the agent's requests.
     public let configuration: RequestsConfiguration
-    /// Where answers are worked on, several at a time.
+    /// The concurrent queue on which responses are processed.
     let processingQueue = DispatchQueue(label: "curlew.requests", attributes: .concurrent)
     let clock: RequestClock
     private let givenManager: SessionManager?
     private let record = Lock(Record())
 
-    /// Makes an agent, with a session of its own that is made when it is first needed.
+    /// Creates an agent with a session of its own, created when it is first needed.
     public convenience init(configuration: RequestsConfiguration) {
         self.init(configuration: configuration, manager: nil, clock: RequestClock())
     }
 
-    /// Makes an agent that sends its requests by a manager that is there; ``RequestsConfiguration/sessionConfiguration`` and
+    /// Creates an agent that sends its requests with an existing manager; ``RequestsConfiguration/sessionConfiguration`` and
     /// ``RequestsConfiguration/securityPolicy`` have no effect on it.
     public convenience init(configuration: RequestsConfiguration, manager: SessionManager) {
         self.init(configuration: configuration, manager: manager, clock: RequestClock())
@@ -51,17 +51,17 @@ public final class RequestAgent: Sendable {
 
     // MARK: Requests
 
-    /// The requests that run, in the order in which they were started.
+    /// The running requests, in the order in which they were started.
     public var requests: [BaseRequest] {
         record.withLock { $0.runs.values }.sorted { $0.number < $1.number }.map(\.request)
     }
 
-    /// Sends a request, without telling its accessories that it starts: ``BaseRequest/start()`` does that. One that runs is left alone.
+    /// Sends a request without notifying its accessories of the start, unlike ``BaseRequest/start()``. Has no effect on a running request.
     public func addRequest(_ request: BaseRequest) {
         addRequest(request, start: nil)
     }
 
-    /// The same for a start that was claimed, unless it was stopped by now.
+    /// Sends a request for a claimed start, unless that start has been stopped.
     func addRequest(_ request: BaseRequest, start: Int?) {
         if let run = makeRun(for: request, start: start) { begin(run) }
     }
@@ -77,11 +77,11 @@ public final class RequestAgent: Sendable {
         }
     }
 
-    /// Ends a request: no callback follows, and its blocks are let go of. Accessories are not told: ``BaseRequest/stop()`` does that.
+    /// Cancels a request: no callback follows, and its blocks are released. Accessories are not notified, unlike by ``BaseRequest/stop()``.
     public func cancelRequest(_ request: BaseRequest) {
         let (run, waiters, blocks) = request.state.withLock { state in
             defer { state.stopped() }
-            return (state.isOver ? nil : state.run, state.isOver ? [] : state.waiters, state.takeBlocks())
+            return (state.isComplete ? nil : state.run, state.isComplete ? [] : state.waiters, state.takeBlocks())
         }
         if let run {
             forget(run)
@@ -89,7 +89,7 @@ public final class RequestAgent: Sendable {
             run.removeBodyFile()
             configuration.log("stop \(request)")
         }
-        // What they hold is released outside of the lock.
+        // Released outside the lock, because releasing the captures may run arbitrary `deinit` code.
         withExtendedLifetime(blocks) {}
         for waiter in waiters { waiter(.stopped) }
     }
@@ -104,14 +104,14 @@ public final class RequestAgent: Sendable {
         cancelRequests { $0.tag == tag }
     }
 
-    /// Stops the requests of which `condition` says so: those of a page, of a class.
+    /// Stops the requests for which `condition` returns `true`, such as those of a page or a class.
     public func cancelRequests(where condition: (BaseRequest) -> Bool) {
         for request in requests where condition(request) { request.stop() }
     }
 
     // MARK: Runs
 
-    /// Enters a new start of a request; `nil` when it runs, or the start that was claimed was stopped.
+    /// Registers a new start of a request; returns `nil` if it is running or the claimed start has been stopped.
     func makeRun(for request: BaseRequest, start: Int? = nil) -> RequestRun? {
         let number = record.withLock { record in
             defer { record.nextNumber += 1 }
@@ -119,25 +119,26 @@ public final class RequestAgent: Sendable {
         }
         let run = RequestRun(number: number, request: request, agent: self)
         let isNew = request.state.withLock { state in
-            guard start.map(state.holds) ?? (state.stage != .running && state.stage != .stopping) else { return false }
+            guard start.map(state.isPending) ?? (state.stage != .running && state.stage != .stopping) else { return false }
             state.begin(run)
-            // Before anybody can stop it, who would take out what is not in yet.
+            // Registered under the request's lock: a stop right after it must find the entry it removes.
             record.withLock { $0.runs[number] = run }
             return true
         }
         return isNew ? run : nil
     }
 
-    /// Lets go of a run.
+    /// Releases a run.
     func forget(_ run: RequestRun) {
         record.withLock { $0.runs[run.number] = nil }
     }
 
     // MARK: Downloads
 
-    /// Enters a download to a file; `false` when it has to wait for one that was stopped, after which `work` is done.
+    /// Registers a download to a file. Returns `false` if it must wait for a stopped download to release the file's partial data; `work` is
+    /// then called afterwards.
     ///
-    /// Of two that are both wanted the second one goes at once, and downloads for itself.
+    /// If both downloads are still wanted, the second one proceeds at once, without the partial data.
     func enterDownload(_ run: RequestRun, _ target: URL, _ work: @escaping @Sendable () -> Void) -> Bool {
         let other = record.withLock { $0.downloads[target.path]?.run }
         let isLeaving = other.map { $0 !== run && !$0.isRunning } ?? false
@@ -152,7 +153,7 @@ public final class RequestAgent: Sendable {
         }
     }
 
-    /// A download has let go of what lies beside its file.
+    /// Unregisters a download that has released the partial data next to its file, and starts those waiting for it.
     func leaveDownload(_ run: RequestRun, _ target: URL) {
         let waiting = record.withLock { record -> [@Sendable () -> Void] in
             guard record.downloads[target.path]?.run === run else { return [] }
@@ -163,7 +164,7 @@ public final class RequestAgent: Sendable {
 
     // MARK: Session
 
-    /// The manager of the session as the configuration has it now.
+    /// Returns the manager of the session with the current configuration.
     func currentManager() -> SessionManager {
         if let givenManager { return givenManager }
         let (sessionConfiguration, policy, version) = configuration.session
@@ -176,19 +177,19 @@ public final class RequestAgent: Sendable {
             record.managerVersion = version
             return (manager, old)
         }
-        // Its end, if no request needs it any more, is none of the lock's business.
+        // Released outside the lock: the old manager may end here if no request needs it any more.
         _ = old
         return manager
     }
 }
 
 extension RequestState {
-    /// A new start: what the last one has brought is gone.
+    /// Begins a new start: the last result is cleared.
     mutating func begin(_ run: RequestRun) {
         self.run = run
         stage = .running
         isStopped = false
-        answer = RequestAnswer()
+        result = RequestResult()
         task = nil
         originalRequest = nil
         identifier = 0
@@ -197,7 +198,7 @@ extension RequestState {
         startTime = Date()
     }
 
-    /// The user wants no more. A request whose callbacks run, or have run, keeps what it has brought.
+    /// Marks the request as stopped by the caller. A request whose callbacks are running, or have run, keeps its result.
     mutating func stopped() {
         stops += 1
         guard stage != .ended else { return }

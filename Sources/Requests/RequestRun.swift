@@ -5,17 +5,17 @@ import Dispatch
 
 /// One start of a request, through all its attempts.
 ///
-/// Made by the agent, which keeps it until ``end(_:)``: the only way out, whatever the end is.
+/// Created and retained by the agent until ``finish(_:)``, the only exit for every kind of end but a stop.
 final class RequestRun: Sendable {
     private struct Attempt {
         var request: Request?
-        /// The generation of the credentials that it may have carried.
+        /// The generation of the credentials that the attempt may have carried.
         var credentials = 0
-        var mayReplay = true
-        var replays = 0
-        /// The body of a download's answer that was refused for its status.
-        var refusedBody: Data?
-        /// Removed with the attempt: a form that is too large for the memory.
+        var mayRetryAuthenticated = true
+        var authenticatedRetries = 0
+        /// The body of a download's response that was rejected for its status.
+        var rejectedBody: Data?
+        /// A form above the memory threshold; removed with the attempt.
         var bodyFile: URL?
     }
 
@@ -36,7 +36,7 @@ final class RequestRun: Sendable {
     var configuration: RequestsConfiguration { agent.configuration }
     var elapsed: TimeInterval { startedAt.duration(to: agent.clock.now()).seconds }
 
-    /// Whether this is what the request does now, and its callbacks have not begun.
+    /// Whether this is the request's current run and its callbacks have not begun.
     var isRunning: Bool { request.state.withLock { $0.run === self && $0.stage == .running } }
 
     // MARK: Attempts
@@ -49,15 +49,15 @@ final class RequestRun: Sendable {
         removeBodyFile()
         attempt.withLock { attempt in
             attempt.credentials = generation
-            attempt.refusedBody = nil
+            attempt.rejectedBody = nil
         }
     }
 
-    func keep(refusedBody: Data) {
-        attempt.withLock { $0.refusedBody = refusedBody }
+    func keep(rejectedBody: Data) {
+        attempt.withLock { $0.rejectedBody = rejectedBody }
     }
 
-    var refusedBody: Data? { attempt.withLock { $0.refusedBody } }
+    var rejectedBody: Data? { attempt.withLock { $0.rejectedBody } }
 
     func keep(bodyFile: URL) {
         attempt.withLock { $0.bodyFile = bodyFile }
@@ -67,38 +67,38 @@ final class RequestRun: Sendable {
         if let file = attempt.withLock({ $0.bodyFile.take() }) { try? FileManager.default.removeItem(at: file.deletingLastPathComponent()) }
     }
 
-    /// The newest attempt's request; cancelled at once if the run is over by now.
+    /// Retains the newest attempt's request; cancels it at once if the run has ended in the meantime.
     func keep(_ newest: Request) {
         attempt.withLock { $0.request = newest }
         if !isRunning { cancelTransfer() }
     }
 
-    /// Whether the request may be sent again with new credentials; only once.
-    func claimReplay() -> Bool {
+    /// Claims the only retry with new credentials; returns whether it was still available.
+    func claimAuthenticatedRetry() -> Bool {
         attempt.withLock { attempt in
-            defer { attempt.mayReplay = false }
-            return attempt.mayReplay
+            defer { attempt.mayRetryAuthenticated = false }
+            return attempt.mayRetryAuthenticated
         }
     }
 
-    /// How often it was sent again with new credentials.
-    var replays: Int { attempt.withLock { $0.replays } }
+    /// The number of retries with new credentials.
+    var authenticatedRetries: Int { attempt.withLock { $0.authenticatedRetries } }
 
-    func noteReplay() {
-        attempt.withLock { $0.replays += 1 }
+    func noteAuthenticatedRetry() {
+        attempt.withLock { $0.authenticatedRetries += 1 }
     }
 
-    /// Ends the transfer, if there is one, and lets go of it, which holds the run.
+    /// Cancels the transfer, if there is one, and releases it, because it retains the run.
     func cancelTransfer() {
         attempt.withLock { $0.request.take() }?.cancel()
     }
 
-    /// The transfer that runs, to be held up for a while.
+    /// The running transfer, for suspending and resuming it.
     var transfer: Request? { attempt.withLock { $0.request } }
 
-    // MARK: The end
+    // MARK: Completion
 
-    /// Lets callbacks begin; `false` when the request was stopped, or started anew.
+    /// Lets the callbacks begin; returns `false` if the request was stopped or started again.
     func claimDelivery() -> Bool {
         request.state.withLock { state in
             guard state.run === self, state.stage == .running else { return false }
@@ -107,20 +107,20 @@ final class RequestRun: Sendable {
         }
     }
 
-    /// The end of this start: the agent lets go of it, the blocks go, and who waits is told.
-    func end(_ ending: RequestEnding) {
+    /// Finishes this start: the agent and the request release it, the blocks are released, and waiters are called.
+    func finish(_ ending: RequestEnding) {
         agent.forget(self)
         attempt.withLock { $0.request = nil }
         removeBodyFile()
         let (waiters, blocks) = request.state.withLock { state in
-            // The request may have been started anew by its own block: then blocks and waiters are the new start's.
+            // The request may have been started again by its own block: blocks and waiters then belong to the new start.
             guard state.run === self, state.stage == .delivering else { return ([@Sendable (RequestEnding) -> Void](), [Any?]()) }
             state.run = nil
             state.stage = .ended
             defer { state.waiters = [] }
             return (state.waiters, state.takeBlocks())
         }
-        // What they hold is released outside of the lock.
+        // Released outside the lock, because releasing the captures may run arbitrary `deinit` code.
         withExtendedLifetime(blocks) {}
         for waiter in waiters { waiter(ending) }
     }
@@ -133,7 +133,7 @@ extension Duration {
     }
 }
 
-/// The time, and what is done later: replaced in tests.
+/// Clock and timer; replaced in tests.
 struct RequestClock: Sendable {
     var now: @Sendable () -> ContinuousClock.Instant = { ContinuousClock.now }
     var schedule: @Sendable (_ delay: TimeInterval, DispatchQueue, _ work: @escaping @Sendable () -> Void) -> Void = { delay, queue, work in

@@ -2,24 +2,24 @@
 import CurlewCore
 import CurlewEncoding
 
-/// What has come back, and what was made of it.
-struct RequestAnswer: @unchecked Sendable {  // the objects are made once, and read from then on
+/// The result of a start: the response, and what was made of it.
+struct RequestResult: @unchecked Sendable {  // the objects are only read once they are set
     var response: HTTPURLResponse?
     var data: Data?
-    /// Set in place of what the bytes say.
+    /// Set by the caller to replace the text of the bytes.
     var givenString: String?
     var object: Any?
     var jsonObject: Any?
-    /// The JSON object that was set in place of what the bytes say.
+    /// The JSON object set by the caller to replace that of the bytes.
     var givenJSON: Any?
-    /// Whether a failure was made a success.
+    /// Whether a failure was turned into a success.
     var isMocked = false
     var error: (any Error)?
     var metrics: TaskMetrics?
-    /// Whether the answer is a file, whose status was judged before it was put in its place.
+    /// Whether the body is a file, whose status was validated before it was moved into place.
     var isDownload = false
 
-    /// The bytes as text, in the charset of the content type, else in UTF-8.
+    /// The bytes as text, in the charset of the content type, otherwise in UTF-8.
     var string: String? {
         givenString ?? data.flatMap { String(data: $0, encoding: encoding) }
     }
@@ -33,18 +33,18 @@ struct RequestAnswer: @unchecked Sendable {  // the objects are made once, and r
 struct RequestState {
     enum Stage {
         case idle
-        /// Accessories are told that it starts.
+        /// Accessories are being notified of the start.
         case starting
-        /// From the start until callbacks begin.
+        /// From the start until the callbacks begin.
         case running
-        /// Accessories are told that it is stopped; no callback begins any more.
+        /// Accessories are being notified of the stop; no further callback begins.
         case stopping
-        /// Callbacks run.
+        /// Callbacks are running.
         case delivering
         case ended
     }
 
-    // Set by the user.
+    // Set by the caller.
     var agent = RequestAgent.shared
     var tag = 0
     var userInfo: [String: any Sendable]?
@@ -58,15 +58,15 @@ struct RequestState {
     var resumableDownloadProgressBlock: BaseRequest.ProgressBlock?
     var requestPriority = RequestPriority.default
 
-    // Of the newest start.
+    // State of the newest start.
     var stage = Stage.idle
-    /// Counts starts, so that one that was stopped before it ran knows of it.
+    /// Counts starts, so that a start that was stopped before it ran can be recognized.
     var starts = 0
     var run: RequestRun?
     var isStopped = false
-    /// Counts stops, so that callbacks know of one in their midst.
+    /// Counts stops, so that a stop during the callbacks can be recognized.
     var stops = 0
-    var answer = RequestAnswer()
+    var result = RequestResult()
     var originalRequest: URLRequest?
     var task: SessionTask?
     var identifier = 0
@@ -74,6 +74,6 @@ struct RequestState {
     var startTime: Date?
     var totalTime: TimeInterval = 0
 
-    /// What a group or an `await` wants to hear of the end.
+    /// Called at the end of the newest start, for groups and for `await`.
     var waiters: [@Sendable (RequestEnding) -> Void] = []
 }

@@ -1,27 +1,27 @@
 // SPDX-License-Identifier: Apache-2.0
 import CurlewEncoding
 
-/// How the argument of a request is put into it.
+/// How a request's argument is encoded.
 public enum RequestSerializerType: Int, Sendable, Hashable, CaseIterable {
-    /// As the query of GET, HEAD and DELETE, as a form in the body of all other methods.
+    /// In the query for GET, HEAD and DELETE, as a form in the body for all other methods.
     case http
-    /// As JSON in the body; GET, HEAD and DELETE have it in the query nevertheless.
+    /// As JSON in the body; for GET, HEAD and DELETE still in the query.
     case json
 }
 
 /// What is made of a response's body.
 public enum ResponseSerializerType: Int, Sendable, Hashable, CaseIterable {
-    /// Nothing: the bytes themselves.
+    /// The bytes, unchanged.
     case http
-    /// What `JSONSerialization` makes of it.
+    /// The object parsed by `JSONSerialization`.
     case json
-    /// An `XMLParser` on it, which has not begun.
+    /// An `XMLParser` for the body, not started yet.
     case xmlParser
 }
 
-/// Which of the requests that wait for a connection to the same host go first.
+/// The order of requests that wait for a connection to the same host.
 public enum RequestPriority: Int, Sendable, Hashable, CaseIterable {
-    /// Behind the others.
+    /// After the others.
     case low = -4
     /// In the order in which they were started.
     case `default` = 0
@@ -29,9 +29,9 @@ public enum RequestPriority: Int, Sendable, Hashable, CaseIterable {
     case high = 4
 }
 
-/// The content types that each kind of serializer accepts; `nil` accepts any, also none at all.
+/// The accepted content types for each kind of serializer; `nil` accepts any, and a missing one.
 ///
-/// Types may be ranges, such as `text/*` (RFC 9110, section 12.5.1). A response without a body is not asked for its type.
+/// Types may be ranges, such as `text/*` (RFC 9110, section 12.5.1). The content type of a response without a body is not checked.
 public struct AcceptableContentTypes: Sendable, Hashable {
     /// For ``ResponseSerializerType/http``; any by default.
     public var http: [String]?
@@ -40,7 +40,7 @@ public struct AcceptableContentTypes: Sendable, Hashable {
     /// For ``ResponseSerializerType/xmlParser``: `application/xml` and `text/xml` by default.
     public var xmlParser: [String]? = ["application/xml", "text/xml"]
 
-    /// Makes the defaults.
+    /// Creates the defaults.
     public init() {}
 
     /// The types for a kind of serializer.
@@ -53,12 +53,12 @@ public struct AcceptableContentTypes: Sendable, Hashable {
     }
 }
 
-/// How a start of a request came to its end.
+/// The outcome of a request's start.
 public enum RequestEnding: Sendable, Hashable {
-    /// With an answer that passed all checks, from the network or the cache.
+    /// A response, from the network or the cache, has passed all checks.
     case succeeded
-    /// With ``BaseRequest/error``.
+    /// The request has failed with ``BaseRequest/error``.
     case failed
-    /// By ``BaseRequest/stop()``, or by its agent: no callback has run.
+    /// Stopped by ``BaseRequest/stop()`` or by its agent; no callback began after the stop.
     case stopped
 }

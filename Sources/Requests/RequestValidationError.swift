@@ -2,11 +2,11 @@
 import CurlewEncoding
 import CurlewHTTP
 
-/// An answer came, and the request does not take it.
+/// A response was received, but the request rejects it.
 public enum RequestValidationError: Error, Sendable, Hashable {
-    /// ``BaseRequest/statusCodeValidator()`` said no.
+    /// ``BaseRequest/statusCodeValidator()`` returned `false`.
     case invalidStatusCode(Int)
-    /// The answer has not the shape of ``BaseRequest/jsonValidator()``.
+    /// The response does not have the shape of ``BaseRequest/jsonValidator()``.
     case invalidJSONFormat
 }
 
@@ -24,11 +24,11 @@ extension RequestValidationError: CustomNSError, LocalizedError {
         }
     }
 
-    /// What is wrong, in a sentence.
+    /// Names the check that rejected the response.
     public var errorDescription: String? {
         switch self {
-        case .invalidStatusCode(let status): "Invalid status code (\(status))"
-        case .invalidJSONFormat: "Invalid JSON format"
+        case .invalidStatusCode(let status): "The response's status \(status) was rejected by statusCodeValidator()."
+        case .invalidJSONFormat: "The response's JSON does not have the shape of jsonValidator()."
         }
     }
 
@@ -36,20 +36,21 @@ extension RequestValidationError: CustomNSError, LocalizedError {
     public var errorUserInfo: [String: Any] { [NSLocalizedDescriptionKey: errorDescription ?? ""] }
 }
 
-/// What kind of error it is that a request has failed with.
+/// Classifies the errors requests fail with.
 public enum RequestErrors {
-    /// Whether a request made the error: on the way, by a check, or by a serializer; not one that code of the user threw.
+    /// Whether a request produced the error: in transfer, validation or serialization; `false` for errors thrown by the caller's code.
     public static func isRequestError(_ error: any Error) -> Bool {
         error is any RequestError || error is CurlewError
     }
 
-    /// Whether something was cancelled.
+    /// Whether the error is a cancellation.
     public static func isCancelledError(_ error: any Error) -> Bool {
         if case .cancelled? = error as? CurlewError { return true }
         return error is CancellationError || (error as? URLError)?.code == .cancelled
     }
 
-    /// Whether the network was at fault, so that trying again later may help: no host, no connection, no time, no trust.
+    /// Whether the network caused the error, so that a later retry may succeed: unknown host, no connection, timeout, untrusted
+    /// certificate.
     public static func isConnectionError(_ error: any Error) -> Bool {
         guard let code = (error as? URLError ?? (error as? CurlewError)?.urlError)?.code else { return false }
         return connectionCodes.contains(code)
@@ -64,6 +65,6 @@ public enum RequestErrors {
     ]
 }
 
-/// The errors that this module makes are of one of these types.
+/// The errors that this module produces have one of these types.
 protocol RequestError: Error {}
 extension RequestValidationError: RequestError {}

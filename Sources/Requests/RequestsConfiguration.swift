@@ -4,10 +4,10 @@ import CurlewEncoding
 import CurlewHTTP
 import Dispatch
 
-/// What the requests of an agent have in common: hosts, filters, policies.
+/// The settings shared by the requests of an agent: hosts, filters, policies.
 ///
-/// Everything is read when it is needed, so that it can be changed at any time, from any thread: a new ``baseUrl`` holds for the next
-/// request that is started.
+/// Everything is read when it is needed, so it can be changed at any time, from any thread: a new ``baseUrl`` applies to the next request
+/// that is started.
 public final class RequestsConfiguration: Sendable {
     struct Values: Sendable {
         var baseUrl = ""
@@ -19,7 +19,7 @@ public final class RequestsConfiguration: Sendable {
         var callbackQueue = DispatchQueue.main
         var sessionConfiguration: SessionConfiguration?
         var securityPolicy: ServerTrustPolicyManager?
-        /// Counts changes of what a session is made of.
+        /// Counts changes to the settings from which a session is made.
         var sessionVersion = 0
         var tokenRefresher: TokenRefresher?
         var appVersion: String? = RequestsConfiguration.bundleVersion
@@ -27,8 +27,8 @@ public final class RequestsConfiguration: Sendable {
         var debugMockEnabled = false
         var logHandler: @Sendable (String) -> Void = RequestsConfiguration.writeToStandardError
         var collectingMetricsBlock: (@Sendable (BaseRequest, TaskMetrics) -> Void)?
-        /// The defaults of protocols that the log has told of.
-        var notedDefaults: Set<String> = []
+        /// The protocol defaults that have been logged.
+        var loggedDefaults: Set<String> = []
     }
 
     /// The configuration of ``RequestAgent/shared``.
@@ -36,28 +36,27 @@ public final class RequestsConfiguration: Sendable {
 
     private let values = Lock(Values())
 
-    /// Makes a configuration with the defaults.
+    /// Creates a configuration with the defaults.
     public init() {}
 
-    // MARK: Where requests go
+    // MARK: URLs
 
-    /// What stands in front of the URLs of requests that have no base URL of their own, such as `https://api.example.org/v1/`; empty by
-    /// default.
+    /// The base of relative request URLs whose request has no base URL of its own, such as `https://api.example.org/v1/`; empty by default.
     public var baseUrl: String {
         get { values.withLock { $0.baseUrl } }
         set { values.withLock { $0.baseUrl = newValue } }
     }
 
-    /// The same for requests that use the CDN; empty by default.
+    /// The base of relative URLs of requests that use the CDN; empty by default.
     public var cdnUrl: String {
         get { values.withLock { $0.cdnUrl } }
         set { values.withLock { $0.cdnUrl = newValue } }
     }
 
-    /// The filters, in the order in which they are asked.
+    /// The filters, in the order in which they are applied.
     public var urlFilters: [any UrlFilter] { values.withLock { $0.urlFilters } }
 
-    /// Adds a filter behind the others.
+    /// Appends a filter.
     public func addUrlFilter(_ filter: any UrlFilter) {
         values.withLock { $0.urlFilters.append(filter) }
     }
@@ -67,12 +66,12 @@ public final class RequestsConfiguration: Sendable {
         values.withLock { $0.urlFilters = [] }
     }
 
-    // MARK: How they travel
+    // MARK: Session
 
-    /// How the session of the agent works; `nil`, the default, for ``defaultSessionConfiguration``.
+    /// The configuration of the agent's session; `nil`, the default, for ``defaultSessionConfiguration``.
     ///
-    /// One of the user's has no cookies and no default header fields but its own: to change a detail, change a copy of the default. After a
-    /// change the next request gets a new session; those on their way keep theirs.
+    /// A configuration set here has no cookies and no default header fields except its own: to change a detail, change a copy of the
+    /// default. After a change the next request gets a new session; requests in flight keep theirs.
     public var sessionConfiguration: SessionConfiguration? {
         get { values.withLock { $0.sessionConfiguration } }
         set {
@@ -83,8 +82,8 @@ public final class RequestsConfiguration: Sendable {
         }
     }
 
-    /// What sessions are made of where ``sessionConfiguration`` is `nil`: the defaults, with ``SessionManager/defaultHTTPHeaders`` and with
-    /// cookies in `HTTPCookieStorage.shared`, as Foundation's sessions have them.
+    /// The session configuration used where ``sessionConfiguration`` is `nil`: the defaults, with ``SessionManager/defaultHTTPHeaders`` and
+    /// with cookies in `HTTPCookieStorage.shared`, as in Foundation's sessions.
     ///
     /// Without cookies:
     ///
@@ -100,9 +99,9 @@ public final class RequestsConfiguration: Sendable {
         return configuration
     }
 
-    /// Knows what hosts have to show before anything is sent to them; `nil`, the default, asks for what the system trusts.
+    /// The server trust policies by host, evaluated before a request is sent; `nil`, the default, for the system's trust evaluation.
     ///
-    /// After a change the next request gets a new session; those on their way keep theirs.
+    /// After a change the next request gets a new session; requests in flight keep theirs.
     public var securityPolicy: ServerTrustPolicyManager? {
         get { values.withLock { $0.securityPolicy } }
         set {
@@ -113,32 +112,33 @@ public final class RequestsConfiguration: Sendable {
         }
     }
 
-    /// Gets new credentials once for all requests that were refused for want of them, which then are sent again; `nil` by default.
+    /// Refreshes credentials once for all requests rejected without valid ones, which are then sent again; `nil` by default.
     public var tokenRefresher: TokenRefresher? {
         get { values.withLock { $0.tokenRefresher } }
         set { values.withLock { $0.tokenRefresher = newValue } }
     }
 
-    /// Where callbacks, accessories and filters of ends run; `.main` by default. A serial queue, or the order of calls is lost.
+    /// The queue for callbacks, accessories and completion filters; `.main` by default. Must be serial, otherwise the order of the calls is
+    /// lost.
     ///
-    /// On Linux the main queue runs only under `RunLoop.main`, `dispatchMain()` or an asynchronous `@main`: a program without one of
-    /// those sets a queue of its own here.
+    /// On Linux the main queue runs only under `RunLoop.main`, `dispatchMain()` or an asynchronous `@main`: a program without one of those
+    /// must set another queue here.
     public var callbackQueue: DispatchQueue {
         get { values.withLock { $0.callbackQueue } }
         set { values.withLock { $0.callbackQueue = newValue } }
     }
 
-    // MARK: What comes back
+    // MARK: Responses
 
-    /// Which content types answers may have, unless a request says otherwise.
+    /// The content types that responses may have, unless a request overrides them.
     public var acceptableContentTypes: AcceptableContentTypes {
         get { values.withLock { $0.acceptableContentTypes } }
         set { values.withLock { $0.acceptableContentTypes = newValue } }
     }
 
-    /// Whether members of JSON objects that are `null` are left out, at all depths; `false` by default.
+    /// Whether `null` members of JSON objects are removed, at all depths; `false` by default.
     ///
-    /// To ``BaseRequest/jsonValidator()`` such a member is missing then, which fails, while `null` passes.
+    /// ``BaseRequest/jsonValidator()`` then treats such a member as missing, which fails, whereas `null` passes.
     public var removeNullValues: Bool {
         get { values.withLock { $0.removeNullValues } }
         set { values.withLock { $0.removeNullValues = newValue } }
@@ -146,21 +146,21 @@ public final class RequestsConfiguration: Sendable {
 
     // MARK: Caches
 
-    /// The filters of the cache's directory, in the order in which they are asked.
+    /// The filters of the cache directory, in the order in which they are applied.
     public var cacheDirPathFilters: [any CacheDirPathFilter] { values.withLock { $0.cacheDirPathFilters } }
 
-    /// Adds a filter behind the others.
+    /// Appends a filter of the cache directory.
     public func addCacheDirPathFilter(_ filter: any CacheDirPathFilter) {
         values.withLock { $0.cacheDirPathFilters.append(filter) }
     }
 
-    /// Removes all filters of the cache's directory.
+    /// Removes all filters of the cache directory.
     public func clearCacheDirPathFilter() {
         values.withLock { $0.cacheDirPathFilters = [] }
     }
 
-    /// The program's version: what another one has cached is not used. By default the main bundle's `CFBundleShortVersionString`, `nil`
-    /// where there is none, as on Linux.
+    /// The program's version: responses cached by another version are not used. By default the main bundle's `CFBundleShortVersionString`,
+    /// `nil` where there is none, as on Linux.
     public var appVersion: String? {
         get { values.withLock { $0.appVersion } }
         set { values.withLock { $0.appVersion = newValue } }
@@ -168,16 +168,16 @@ public final class RequestsConfiguration: Sendable {
 
     private static var bundleVersion: String? { Bundle.main.infoDictionary?["CFBundleShortVersionString"] as? String }
 
-    // MARK: Watching
+    // MARK: Logging, mocking, metrics
 
-    /// Whether a line is logged for each start, retry and end, and for each type of delegate, accessory or filter that leaves a method to
-    /// its default; `false` by default. Credentials in URLs are left out.
+    /// Whether a line is logged for each start, retry and end, and for each delegate, accessory or filter type that uses a method's
+    /// default; `false` by default. Credentials in URLs are redacted.
     public var debugLogEnabled: Bool {
         get { values.withLock { $0.debugLogEnabled } }
         set { values.withLock { $0.debugLogEnabled = newValue } }
     }
 
-    /// Takes the lines of the log; by default writes them to standard error. Called on any thread.
+    /// Receives the lines of the log; by default writes them to standard error. Called on any thread.
     public var logHandler: @Sendable (String) -> Void {
         get { values.withLock { $0.logHandler } }
         set { values.withLock { $0.logHandler = newValue } }
@@ -185,19 +185,19 @@ public final class RequestsConfiguration: Sendable {
 
     /// Whether failed requests may be mocked by ``BaseRequest/responseMockProcessor()``; `false` by default.
     ///
-    /// Only in debug builds, and those with the condition `CURLEW_MOCK`: elsewhere it has no effect.
+    /// Has no effect except in debug builds and builds with the condition `CURLEW_MOCK`.
     public var debugMockEnabled: Bool {
         get { values.withLock { $0.debugMockEnabled } }
         set { values.withLock { $0.debugMockEnabled = newValue } }
     }
 
-    /// Is given what was measured of each attempt, when it is over, on the agent's queue; `nil` by default.
+    /// Receives the metrics of each attempt when it completes, on the agent's queue; `nil` by default.
     public var collectingMetricsBlock: (@Sendable (BaseRequest, TaskMetrics) -> Void)? {
         get { values.withLock { $0.collectingMetricsBlock } }
         set { values.withLock { $0.collectingMetricsBlock = newValue } }
     }
 
-    // MARK: For the agent
+    // MARK: Used by the agent
 
     #if DEBUG || CURLEW_MOCK
     static let canMock = true
@@ -205,7 +205,7 @@ public final class RequestsConfiguration: Sendable {
     static let canMock = false
     #endif
 
-    /// What a session is made of, and the number of changes of it.
+    /// The settings from which a session is made, and the number of changes to them.
     var session: (configuration: SessionConfiguration?, policy: ServerTrustPolicyManager?, version: Int) {
         values.withLock { ($0.sessionConfiguration, $0.securityPolicy, $0.sessionVersion) }
     }
@@ -215,11 +215,11 @@ public final class RequestsConfiguration: Sendable {
         logHandler(message())
     }
 
-    /// Logs, once for each type, that it leaves a method to its default.
-    func noteDefault(_ requirement: String, of type: Any.Type) {
+    /// Logs, once per type and method, that a type uses the method's default.
+    func logDefault(_ requirement: String, of type: Any.Type) {
         guard debugLogEnabled else { return }
-        let text = "\(type) does not implement \(requirement): if it is meant to, its signature is another"
-        if values.withLock({ $0.notedDefaults.insert(text).inserted }) { logHandler(text) }
+        let text = "\(type) does not implement \(requirement); if it should, check the method's signature"
+        if values.withLock({ $0.loggedDefaults.insert(text).inserted }) { logHandler(text) }
     }
 
     private static func writeToStandardError(_ line: String) {
@@ -230,6 +230,6 @@ public final class RequestsConfiguration: Sendable {
 // MARK: - CustomStringConvertible
 
 extension RequestsConfiguration: CustomStringConvertible {
-    /// The base URL and the CDN's, redacted (``/CurlewHTTP/Redaction``).
+    /// The base URL and the CDN URL, redacted (``/CurlewHTTP/Redaction``).
     public var description: String { "{ baseURL: \(baseUrl.redactedURL) } { cdnURL: \(cdnUrl.redactedURL) }" }
 }

@@ -3,27 +3,27 @@ import CurlewCore
 import CurlewEncoding
 import CurlewHTTP
 
-/// Makes of an answer's bytes what the request wants.
+/// Turns a response's bytes into the object the request asked for.
 enum ResponseSerialization {
-    /// Sets the object of an answer that has bytes, also where the transfer has failed; an error that is there stays.
-    static func serialize(_ answer: inout RequestAnswer, for request: BaseRequest, _ configuration: RequestsConfiguration) {
-        guard !answer.isDownload, answer.response != nil, let data = answer.data else { return }
+    /// Sets the object of a response that has a body, even if the transfer failed; an existing error is kept.
+    static func serialize(_ result: inout RequestResult, for request: BaseRequest, _ configuration: RequestsConfiguration) {
+        guard !result.isDownload, result.response != nil, let data = result.data else { return }
         let type = request.responseSerializerType()
         do {
-            if !data.isEmpty { try checkContentType(answer.response, among: request.acceptableContentTypes()) }
+            if !data.isEmpty { try checkContentType(result.response, among: request.acceptableContentTypes()) }
             switch type {
-            case .http: answer.object = data
-            case .xmlParser: answer.object = XMLParser(data: data)
+            case .http: result.object = data
+            case .xmlParser: result.object = XMLParser(data: data)
             case .json:
-                answer.jsonObject = try json(data, removesNulls: configuration.removeNullValues)
-                answer.object = answer.jsonObject
+                result.jsonObject = try json(data, removesNulls: configuration.removeNullValues)
+                result.object = result.jsonObject
             }
         } catch {
-            if answer.error == nil { answer.error = error }
+            if result.error == nil { result.error = error }
         }
     }
 
-    /// The JSON of the bytes; `nil` for none, as for a lone space, which some servers send for nothing.
+    /// Parses JSON; returns `nil` for an empty body or a single space, which some servers send as an empty response.
     static func json(_ data: Data, removesNulls: Bool) throws -> Any? {
         if data.isEmpty || data == Data(" ".utf8) { return nil }
         do {
@@ -34,19 +34,19 @@ enum ResponseSerialization {
         }
     }
 
-    /// The text of a JSON object; throws for what JSON can't hold.
+    /// Serializes a JSON object; throws for values that JSON cannot represent.
     static func data(of json: Any) throws -> Data {
         let urlRequest = URLRequest(url: URL(fileURLWithPath: "/"))
         return try JSONEncoding(options: .fragmentsAllowed).encode(urlRequest, withJSONObject: json).httpBody ?? Data()
     }
 
-    /// The JSON, also with escapes of half characters, which some servers send.
+    /// Parses JSON, replacing escaped lone surrogates, which some servers send.
     private static func parse(_ data: Data) throws -> Any {
         do {
             return try JSONSerialization.jsonObject(with: data, options: .fragmentsAllowed)
         } catch {
-            guard let mended = LoneSurrogates.replaced(in: data) else { throw error }
-            return try JSONSerialization.jsonObject(with: mended, options: .fragmentsAllowed)
+            guard let repaired = LoneSurrogates.replaced(in: data) else { throw error }
+            return try JSONSerialization.jsonObject(with: repaired, options: .fragmentsAllowed)
         }
     }
 
@@ -72,7 +72,7 @@ enum ResponseSerialization {
             reason: .unacceptableContentType(acceptableContentTypes: acceptable, responseContentType: type))
     }
 
-    /// The type without its parameters (RFC 9110, section 8.3.1), in lower case.
+    /// Returns the media type without its parameters (RFC 9110, section 8.3.1), in lower case.
     private static func essence(_ type: String) -> String {
         type.prefix { $0 != ";" }.filter { !$0.isWhitespace }.lowercased()
     }

@@ -2,7 +2,7 @@
 import CurlewHTTP
 import Dispatch
 
-/// Starts one thing after the other: the next when the last says that it is done. Nothing waits in a thread.
+/// Runs jobs one at a time: the next one starts when the current one calls `done`. No thread is blocked.
 final class StartQueue: Sendable {
     typealias Job = @Sendable (_ done: @escaping @Sendable () -> Void) -> Void
 
@@ -16,7 +16,7 @@ final class StartQueue: Sendable {
     private let jobs = Lock(Jobs())
     private let queue = DispatchQueue(label: "curlew.requests.start")
 
-    /// Has a job run when its turn has come, on a queue of its own. It calls `done` once, from any thread.
+    /// Enqueues a job, which runs on the queue's own dispatch queue. It must call `done`, from any thread; further calls have no effect.
     func add(_ job: @escaping Job) {
         jobs.withLock { $0.waiting.append(job) }
         next()

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 import CurlewEncoding
 
-/// The encodings of text by their names in `Content-Type`.
+/// Text encodings by their names in `Content-Type`.
 enum TextEncoding {
-    /// The encoding of a charset's IANA name; `nil` for one that Foundation can't read.
+    /// Returns the encoding for a charset's IANA name; `nil` if Foundation cannot read it.
     static func named(_ name: String) -> String.Encoding? {
         byName[name.lowercased()]
     }

@@ -2,50 +2,50 @@
 import CurlewCore
 import CurlewHTTP
 
-/// Gets new credentials for all requests that were refused for want of them: once, however many there are, and sends them again then.
+/// Refreshes credentials once for all requests that were rejected without valid ones, however many there are, and then sends them again.
 ///
-/// The requests are built anew, so that ``BaseRequest/requestHeaderFieldValueDictionary()`` or a ``UrlFilter`` puts the new credentials
-/// in. What a refresh has brought holds for all requests that were built before it ended, also for those that are refused later: they are
-/// sent again, or fail, without another one. Each start is sent again once: what is refused then has failed, or goes the way of its
-/// retries, whose number this does not count towards.
+/// The requests are rebuilt, so that ``BaseRequest/requestHeaderFieldValueDictionary()`` or a ``UrlFilter`` adds the new credentials. The
+/// outcome of a refresh applies to all requests built before it ended, including those rejected later: they are sent again, or fail,
+/// without another refresh. Each start is sent again once; a second rejection is a failure, subject to the request's retries, whose count
+/// the authenticated retry does not affect.
 public final class TokenRefresher: Sendable {
-    /// Gets new credentials, and stores them where requests find them. Throwing, or `false`, fails the requests that wait, and those that
-    /// are already on their way; one that is started later asks anew.
+    /// Obtains new credentials and stores them where requests find them. Throwing or returning `false` fails the waiting requests and those
+    /// already in flight; a request started later triggers another refresh.
     public typealias Refresh = @Sendable (BaseRequest) async throws -> Bool
 
     private struct State {
         var isRefreshing = false
-        /// Counts refreshes that have ended, so that it is known which credentials a request may have carried.
+        /// Counts completed refreshes, to determine which credentials a request may have carried.
         var generation = 0
-        /// Whether the last one has brought new credentials.
+        /// Whether the last refresh obtained new credentials.
         var hasSucceeded = false
         var waiting: [@Sendable (Bool) -> Void] = []
     }
 
-    /// Which statuses mean that credentials are missing or old.
+    /// The status codes for missing or expired credentials.
     public let statusCodes: Set<Int>
     private let refresh: Refresh
     private let state = Lock(State())
 
-    /// Makes a refresher.
+    /// Creates a refresher.
     ///
     /// - Parameters:
-    ///   - statusCodes: which statuses mean that credentials are missing or old; 401 by default.
-    ///   - refresh: gets new credentials, given the first request that was refused. If it sends a request itself, then by another agent:
-    ///     one of this agent that is refused would wait for itself.
+    ///   - statusCodes: the status codes for missing or expired credentials; 401 by default.
+    ///   - refresh: obtains new credentials; called with the first request that was rejected. Requests it sends itself must use another
+    ///     agent: a rejected request of the same agent would wait for the refresh it is part of.
     public init(statusCodes: Set<Int> = [401], refresh: @escaping Refresh) {
         self.statusCodes = statusCodes
         self.refresh = refresh
     }
 
-    /// The number of refreshes that have ended.
+    /// The number of completed refreshes.
     var generation: Int { state.withLock { $0.generation } }
 
-    func isRefused(_ answer: RequestAnswer) -> Bool {
-        answer.response.map { statusCodes.contains($0.statusCode) } ?? false
+    func isRejected(_ result: RequestResult) -> Bool {
+        result.response.map { statusCodes.contains($0.statusCode) } ?? false
     }
 
-    /// Calls `completion` with whether there are new credentials, when that is known.
+    /// Calls `completion` with whether new credentials are available, at once or when the running refresh completes.
     func refresh(for run: RequestRun, _ completion: @escaping @Sendable (Bool) -> Void) {
         let built = run.credentials
         let (known, begins) = state.withLock { state -> (Bool?, Bool) in

@@ -2,36 +2,35 @@
 import CurlewEncoding
 import CurlewHTTP
 
-/// Takes part in all requests of a configuration: changes where they go, what is sent, and judges what comes back.
+/// Takes part in all requests of a configuration: rewrites their URLs, changes what is sent, and validates what is received.
 ///
-/// All methods have defaults that leave things as they are; as to those that nearly have the signature of one, see ``RequestDelegate``.
+/// All methods have defaults that change nothing; for methods that nearly match a requirement's signature see ``RequestDelegate``.
 public protocol UrlFilter: Sendable {
-    /// Returns another URL in place of ``BaseRequest/requestUrl()``, before the base URL is put in front. Optional.
+    /// Returns a replacement for ``BaseRequest/requestUrl()``, before it is resolved against the base URL. Optional.
     ///
-    /// Not asked where that has a scheme and a host. Called on the thread that starts the request; for a retry on the agent's queue.
+    /// Not called for URLs with a scheme and a host. Called on the thread that starts the request; for a retry on the agent's queue.
     func filterUrl(_ originUrl: String, with request: BaseRequest) -> String
-    /// Changes what is going to be sent, behind the request's own ``BaseRequest/filterUrlRequest(_:)``, for each attempt anew.
-    /// Optional.
+    /// Changes the request to be sent, after the request's own ``BaseRequest/filterUrlRequest(_:)``. Called for each attempt. Optional.
     ///
-    /// - Throws: what the request is to fail with.
+    /// - Throws: the error the request fails with.
     func filterUrlRequest(_ urlRequest: inout URLRequest, with request: BaseRequest) throws
-    /// Judges a success, behind the request's own ``BaseRequest/filterResponse()``; on the agent's queue. Optional.
+    /// Validates a successful response, after the request's own ``BaseRequest/filterResponse()``; called on the agent's queue. Optional.
     ///
-    /// - Throws: what the request is to fail with.
+    /// - Throws: the error the request fails with.
     func filterResponse(with request: BaseRequest) throws
 }
 
-/// Gives every URL the same arguments: a version, a device.
+/// Adds the same arguments to every URL, such as a version or a device.
 public struct UrlArgumentsFilter: UrlFilter {
-    /// The arguments by name; not encoded yet.
+    /// The arguments by name, unencoded.
     public let arguments: [String: String]
 
-    /// Makes a filter of arguments by name.
+    /// Creates a filter from arguments by name.
     public init(arguments: [String: String]) {
         self.arguments = arguments
     }
 
-    /// The URL with the arguments at the end of its query, by name; a fragment stays behind them.
+    /// Returns the URL with the arguments appended to its query, sorted by name; a fragment stays at the end.
     public func filterUrl(_ originUrl: String, with request: BaseRequest) -> String {
         guard !arguments.isEmpty else { return originUrl }
         let encoding = URLEncoding.queryString
@@ -52,8 +51,8 @@ extension UrlArgumentsFilter: CustomReflectable {
     public var customMirror: Mirror { .redacted(self, ["arguments": Redaction.current.object(arguments)]) }
 }
 
-/// Chooses the directory in which the answers of requests are cached.
+/// Chooses the directory in which responses are cached.
 public protocol CacheDirPathFilter: Sendable {
-    /// Another path in place of that which the filters before have left; called when a request reads or writes its cache, on any thread.
+    /// Returns a replacement for the path left by the preceding filters; called on any thread when a request reads or writes its cache.
     func filterCacheDirPath(_ originPath: String, with request: BaseRequest) -> String
 }

@@ -8,7 +8,7 @@ import Testing
 @testable import CurlewRequests
 
 @Suite(.timeLimit(.minutes(1))) struct ActivityTests {
-    /// Notes what is shown.
+    /// Records the activities shown.
     private final class Presenter: ActivityPresenter {
         private let shown = Lock<[Activity]>([])
         let log = Log()
@@ -25,7 +25,7 @@ import Testing
         }
     }
 
-    /// A terminal that is drawn on only when something changes.
+    /// A terminal that is redrawn only on changes.
     private final class Screen: Sendable {
         private let text = Lock("")
         var all: String { text.withLock { $0 } }
@@ -38,7 +38,7 @@ import Testing
 
     // MARK: Accessory
 
-    @Test func `a request is shown from its start until its callbacks`() async throws {
+    @Test func `a request is shown from its start until its callbacks run`() async throws {
         let stage = try Stage.standard()
         let presenter = Presenter()
         let request = SampleRequest(stage)
@@ -48,7 +48,7 @@ import Testing
         #expect(presenter.log.all == ["show loading @caller", "hide loading @callback", "block @callback"])
     }
 
-    @Test func `one accessory shows each of several, and those that fail or are stopped are hidden too`() async throws {
+    @Test func `one accessory shows several requests and hides failed and stopped ones`() async throws {
         let stage = try GroupStage()
         let presenter = Presenter()
         let accessory = ActivityAccessory(presenter: presenter)
@@ -60,7 +60,7 @@ import Testing
         #expect(presenter.count == 2)
         for request in requests.prefix(2) { request.stop() }
         #expect(presenter.count == 0)
-        // One that never ran has nothing to be hidden.
+        // A request that never ran has no activity to hide.
         let idle = stage.request("idle")
         idle.addAccessory(accessory)
         idle.stop()
@@ -68,7 +68,7 @@ import Testing
         stage.gate.open()
     }
 
-    @Test func `batches and chains are shown as one`() async throws {
+    @Test func `batches and chains are shown as one activity`() async throws {
         let stage = try GroupStage()
         let presenter = Presenter()
         let batch = BatchRequest(requestArray: stage.requests("a", "b"))
@@ -79,7 +79,7 @@ import Testing
         #expect(presenter.log.all == ["show all @caller", "hide all @callback"])
     }
 
-    @Test func `progress is handed on while the request is shown`() {
+    @Test func `progress is reported while the request is shown`() {
         let presenter = Presenter()
         let accessory = ActivityAccessory(presenter: presenter)
         let batch = BatchRequest(requestArray: [])
@@ -96,7 +96,7 @@ import Testing
 
     // MARK: Terminal
 
-    @Test func `the line goes with the last activity`() {
+    @Test func `the line is removed with the last activity`() {
         let screen = Screen()
         let presenter = screen.presenter()
         let (one, two) = (Activity(text: "one"), Activity(text: "two"))
@@ -116,7 +116,7 @@ import Testing
         #expect(screen.all.hasSuffix("one\r\u{1B}[K"))
     }
 
-    @Test func `many activities at once leave nothing`() async {
+    @Test func `concurrent activities leave nothing behind`() async {
         let screen = Screen()
         let presenter = screen.presenter()
         await withTaskGroup(of: Void.self) { group in
@@ -139,11 +139,11 @@ import Testing
         ("get", 0.5, 1, 40, "[##########..........] 50% get"), ("get", 1, 2, 40, "[####################] 100% (2) get"),
         ("a long text that does not fit", nil, 1, 10, "/ a long "), ("text", nil, 1, 0, ""),
     ])
-    func `the line fits, and steers nothing`(_ text: String, _ fraction: Double?, _ count: Int, _ width: Int, _ line: String) {
+    func `the line fits, and has no control characters`(_ text: String, _ fraction: Double?, _ count: Int, _ width: Int, _ line: String) {
         #expect(TerminalPresenter.line(text, fraction, count: count, frame: 1, width: width) == line)
     }
 
-    @Test func `a terminal is drawn on, and nothing else`() throws {
+    @Test func `only a terminal is drawn on`() throws {
         var (master, terminal) = (Int32(-1), Int32(-1))
         try #require(openpty(&master, &terminal, nil, nil, nil) == 0)
         defer {
@@ -168,7 +168,7 @@ import Testing
         #expect(text.hasSuffix(hidden))
     }
 
-    /// So many bytes of what was written to a terminal, which the kernel passes on in pieces.
+    /// Reads a number of bytes written to a terminal, which the kernel delivers in pieces.
     private static func text(of master: Int32, count: Int) -> String {
         var text: [UInt8] = []
         var wait = pollfd(fd: master, events: Int16(POLLIN), revents: 0)

@@ -23,7 +23,7 @@ import Testing
         return batch
     }
 
-    @Test func `it has succeeded when all have, and results are in the order of the requests`() async throws {
+    @Test func `it succeeds when all requests have, with results in their order`() async throws {
         let log = GroupLog()
         let batch = make("a", "b", "c", "d", log: log)
         #expect(await run(batch) == .succeeded)
@@ -32,7 +32,7 @@ import Testing
         #expect(batch.failedRequest == nil && !batch.isExecuting && !batch.isDataFromCache)
     }
 
-    @Test func `the first failure ends it, and stops the others`() async throws {
+    @Test func `the first failure ends it and stops the others`() async throws {
         let log = GroupLog()
         let batch = make("held", "bad", "held", log: log)
         let told = Lock(0)
@@ -41,12 +41,12 @@ import Testing
         #expect(log.all == ["willStart @caller", "willStop", "failed", "failure", "didStop"])
         #expect(batch.failedRequest === batch.requestArray[1])
         #expect(batch.requestArray.map(\.isCancelled) == [true, false, true])
-        // Each request's accessories are told once, also those of the one that failed.
+        // Each request's accessories are notified once, including those of the failed request.
         #expect(told.withLock { $0 } == 3)
         stage.gate.open()
     }
 
-    @Test func `it may go on past failures`() async throws {
+    @Test func `it may continue after failures`() async throws {
         let log = GroupLog()
         let batch = make("bad1", "a", "bad2", log: log)
         batch.stoppedOnFailure = false
@@ -57,7 +57,7 @@ import Testing
         #expect(results.map { (try? $0.get()) != nil } == [false, true, false])
     }
 
-    @Test func `a request that is stopped by itself fails it, or is left out`() async throws {
+    @Test func `a request stopped individually fails it or is skipped`() async throws {
         let batch = make("held", "a")
         batch.stoppedOnFailure = false
         let results = await withTaskGroup(of: [Result<BaseRequest, any Error>].self) { group in
@@ -71,7 +71,7 @@ import Testing
         #expect(throws: CancellationError.self) { try results[0].get() }
     }
 
-    @Test func `without requests it succeeds, and is let go of`() async throws {
+    @Test func `without requests it succeeds and is released`() async throws {
         let log = GroupLog()
         weak var kept: BatchRequest?
         do {
@@ -84,11 +84,11 @@ import Testing
         #expect(log.all == ["willStart @caller", "willStop", "finished", "success", "didStop"])
     }
 
-    @Test func `a stop is silent but for the accessories, and stops all requests`() async throws {
+    @Test func `a stop notifies only the accessories and stops all requests`() async throws {
         let log = GroupLog()
         let batch = make("held", "held", log: log)
         batch.start()
-        // A second start of a running batch does nothing.
+        // A second start of a running batch has no effect.
         batch.start()
         #expect(await stage.stage.server.waitForRequests(2))
         #expect(RequestGroupAgent.shared.batchRequests.contains { $0 === batch })
@@ -101,7 +101,7 @@ import Testing
         #expect(stage.asked.count == 2)
     }
 
-    @Test func `it takes the place of its requests' delegates and blocks`() async throws {
+    @Test func `it replaces its requests' delegates and blocks`() async throws {
         let request = stage.request("a")
         let log = GroupLog()
         request.successCompletionBlock = { _ in log.note("own") }
@@ -123,7 +123,7 @@ import Testing
         #expect(counted.withLock { $0 } == 2)
     }
 
-    @Test func `blocks of a start run once each, and a completion at either end`() async throws {
+    @Test func `blocks of a start run once each, and a completion on success and failure`() async throws {
         let log = GroupLog()
         let batch = make("a")
         await withTrackedContinuation { continuation in
@@ -143,7 +143,7 @@ import Testing
         #expect(failing.failedRequest != nil)
     }
 
-    @Test func `blocks may be set one by one, and are released at the end`() async throws {
+    @Test func `blocks may be set individually and are released at the end`() async throws {
         let log = GroupLog()
         let batch = make("a")
         batch.successCompletionBlock = { _ in log.note("success") }
@@ -162,7 +162,7 @@ import Testing
         #expect(log.all == ["success @caller", "success", "failure 500"])
     }
 
-    @Test func `responses are awaited, and errors thrown`() async throws {
+    @Test func `responses are awaited and errors thrown`() async throws {
         let responses = try await make("a", "b").responses()
         #expect(responses.map(\.answeredPath) == ["/a", "/b"])
         await #expect(throws: RequestValidationError.invalidStatusCode(500)) { try await make("a", "bad").responses() }
@@ -178,7 +178,7 @@ import Testing
         stage.gate.open()
     }
 
-    @Test func `synchronous starts run one after another, without those that are left out`() async throws {
+    @Test func `synchronous starts run in turn, without those that are filtered out`() async throws {
         let log = GroupLog()
         await withTrackedContinuation { continuation in
             make("a", "b").startSynchronously(completion: { _ in log.note("first") })
@@ -203,7 +203,7 @@ import Testing
         stage.gate.open()
     }
 
-    @Test func `it is from the cache if all its answers are`() async throws {
+    @Test func `it is from the cache if all its responses are`() async throws {
         let cached = try CacheStage()
         #expect(await run(BatchRequest(requestArray: [CachedSample(cached), CachedSample(cached, "other")])) == .succeeded)
         let batch = BatchRequest(requestArray: [CachedSample(cached), CachedSample(cached, "other")])

@@ -7,10 +7,10 @@ import Testing
 
 @testable import CurlewRequests
 
-/// What is sent of what a request says.
+/// How a request's description is turned into what is sent.
 @Suite(.timeLimit(.minutes(1)))
 struct BuildingTests {
-    /// The request as it came to the server, whatever was answered.
+    /// Returns the request received by the server, regardless of its response.
     private func sent(_ change: (SampleRequest, Stage) throws -> Void) async throws -> ServerRequest {
         let stage = try Stage { request, _ in .ok(request.body, type: request.header("Content-Type") ?? "text/plain") }
         let request = SampleRequest(stage)
@@ -45,11 +45,11 @@ struct BuildingTests {
     }
 
     @Test(arguments: [("", "foo"), ("", ""), ("no base", "foo"), ("http://", "foo")])
-    func `what gives no URL with a host is an error`(_ base: String, _ path: String) {
+    func `a URL without a host is an error`(_ base: String, _ path: String) {
         #expect(throws: CurlewError.self) { try url(base: base, path) }
     }
 
-    @Test func `the CDN takes the base URL's place, and the request's own go before the configuration's`() throws {
+    @Test func `the CDN replaces the base URL, and the request's URLs override the configuration's`() throws {
         func base(_ usesCDN: Bool, own: Bool) throws -> String {
             try url(base: "http://base/", "x") { request, stage in
                 stage.configuration.cdnUrl = "http://cdn/"
@@ -63,7 +63,7 @@ struct BuildingTests {
         #expect(try base(true, own: true) == "http://own-cdn/x")
     }
 
-    @Test func `filters change relative URLs in their order, and leave absolute ones alone`() throws {
+    @Test func `filters change relative URLs in order and leave absolute ones unchanged`() throws {
         let change: (SampleRequest, Stage) -> Void = { _, stage in
             stage.configuration.addUrlFilter(UrlArgumentsFilter(arguments: ["v": "1 0"]))
             stage.configuration.addUrlFilter(UrlArgumentsFilter(arguments: ["w": "2"]))
@@ -72,7 +72,7 @@ struct BuildingTests {
         #expect(try url(base: "http://h/", "http://h/x", change) == "http://h/x")
     }
 
-    @Test func `filters can be removed, and the base URL be changed between two starts`() async throws {
+    @Test func `filters and base URL can be changed between two starts`() async throws {
         let stage = try Stage.standard()
         stage.configuration.addUrlFilter(UrlArgumentsFilter(arguments: ["v": "1"]))
         stage.configuration.clearUrlFilter()
@@ -95,7 +95,7 @@ struct BuildingTests {
         (.post, .json, "", #"{"a":1}"#, "application/json"),
         (.put, .json, "", #"{"a":1}"#, "application/json"),
     ])
-    func `the argument goes to the query or the body`(
+    func `the argument is encoded in the query or the body`(
         _ method: HTTPMethod, _ serializer: RequestSerializerType, _ query: String, _ body: String, _ type: String
     ) async throws {
         let request = try await sent { request, _ in
@@ -113,7 +113,7 @@ struct BuildingTests {
         var name = "x"
     }
 
-    @Test func `JSON takes arrays and what is Encodable`() async throws {
+    @Test func `JSON accepts arrays and Encodable values`() async throws {
         func body(_ argument: Any) async throws -> String {
             let request = try await sent { request, _ in
                 (request.method, request.serializer, request.argument) = (.post, .json, argument)
@@ -125,7 +125,7 @@ struct BuildingTests {
         #expect(try await body(Model()) == #"{"name":"x"}"#)
     }
 
-    @Test func `an argument that fits nowhere fails the request`() async throws {
+    @Test func `an argument that cannot be encoded fails the request`() async throws {
         let stage = try Stage.standard()
         let request = SampleRequest(stage)
         request.argument = 1
@@ -150,7 +150,7 @@ struct BuildingTests {
         #expect(request.header("Priority") == "u=1")
     }
 
-    @Test func `a custom request is sent as it is, past all filters`() async throws {
+    @Test func `a custom request is sent unchanged, without filters`() async throws {
         let request = try await sent { request, stage in
             stage.configuration.addUrlFilter(UrlArgumentsFilter(arguments: ["v": "1"]))
             var custom = URLRequest(url: URL(fileURLWithPath: "/"))
@@ -167,7 +167,7 @@ struct BuildingTests {
         #expect(String(decoding: request.body, as: UTF8.self) == "body")
     }
 
-    @Test func `the last change is the request's own, and may fail it`() async throws {
+    @Test func `filterUrlRequest changes the request last and may fail it`() async throws {
         let request = try await sent { request, _ in
             request.onSend = { $0.setValue("signed", forHTTPHeaderField: "X-Signature") }
         }
@@ -180,7 +180,7 @@ struct BuildingTests {
         #expect(failing.requestTotalCount == 0)
     }
 
-    @Test func `timeout, cache policy and cellular access are the request's`() async throws {
+    @Test func `timeout, cache policy and cellular access are taken from the request`() async throws {
         final class Details: BaseRequest, @unchecked Sendable {  // stateless
             override func requestUrl() -> String { "json" }
             override func requestTimeoutInterval() -> TimeInterval { 7 }
@@ -210,7 +210,7 @@ struct BuildingTests {
         #expect(form.parts.map { String(decoding: $0.body, as: UTF8.self) } == ["x y", "2", "bytes"])
     }
 
-    @Test func `a form that is too large for the memory goes by a file, which is removed`() async throws {
+    @Test func `a form above the memory threshold is sent from a file, which is removed`() async throws {
         let directory = try TemporaryDirectory()
         let source = directory.file("source")
         let size = Int(SessionManager.multipartFormDataEncodingMemoryThreshold)
@@ -227,7 +227,7 @@ struct BuildingTests {
         #expect(try #require(request.responseJSONObject as? Int) > size)
         #expect(try FileManager.default.contentsOfDirectory(atPath: work.path).isEmpty)
 
-        // A filter's body is sent in place of the form, which the filter does not see.
+        // A body set by a filter replaces the form, which the filter cannot see.
         let filtered = SampleRequest(stage)
         filtered.method = .post
         filtered.constructingBodyBlock = request.constructingBodyBlock
@@ -238,7 +238,7 @@ struct BuildingTests {
     }
 
     @Test(arguments: [100, Int(SessionManager.multipartFormDataEncodingMemoryThreshold)], [HTTPMethod.get, .put])
-    func `a form whose method a filter changes goes by the rules of that method`(_ size: Int, _ method: HTTPMethod) async throws {
+    func `a form whose method a filter changes follows that method's rules`(_ size: Int, _ method: HTTPMethod) async throws {
         let request = try await sent { request, stage in
             request.method = .post
             request.constructingBodyBlock = { $0.append(Data(count: size), withName: "file") }
@@ -266,7 +266,7 @@ struct BuildingTests {
         #expect(stage.server.requests.allSatisfy { $0.bodyLength == 0 })
     }
 
-    @Test func `the progress of an upload is told on the callback queue`() async throws {
+    @Test func `upload progress is reported on the callback queue`() async throws {
         let queues = Log()
         _ = try await sent { request, _ in
             request.method = .post

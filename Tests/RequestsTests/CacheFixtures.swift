@@ -8,8 +8,8 @@ import Testing
 
 @testable import CurlewRequests
 
-/// A request that is cached as the test says, in memory unless the test says where.
-final class CachedSample: CachedRequest, @unchecked Sendable {  // what it is made of is set before it is started
+/// A cached request configured by the test, stored in memory unless the test sets a store.
+final class CachedSample: CachedRequest, @unchecked Sendable {  // its properties are set before it is started
     var path = "count"
     var method = HTTPMethod.get
     var argument: Any?
@@ -48,17 +48,17 @@ final class CachedSample: CachedRequest, @unchecked Sendable {  // what it is ma
         return members.filter { $0.key != volatile }
     }
 
-    /// The number that the server has counted, in the answer.
+    /// The server's counter, from the response.
     var count: Int? { (responseJSONObject as? [String: Any])?["count"] as? Int }
 }
 
-/// A server that counts what it is asked, and a store.
+/// A store and a server that counts its requests.
 struct CacheStage {
     let stage: Stage
     let storage = MemoryCacheStorage()
     private let asked: Lock<Int>
 
-    /// How often the server was asked.
+    /// The number of requests the server received.
     var count: Int { asked.withLock { $0 } }
 
     init() throws {
@@ -75,14 +75,14 @@ struct CacheStage {
     }
 }
 
-/// A store in which something else happens while it is read.
+/// A store that runs a closure while an entry is read.
 final class BusyStorage: CacheStorage {
     private let storage: MemoryCacheStorage
     private let action = Lock<(@Sendable () -> Void)?>(nil)
 
     init(_ storage: MemoryCacheStorage) { self.storage = storage }
 
-    /// What happens at the first reading of an entry.
+    /// Sets the closure to run at the next read of an entry.
     func onceReading(_ action: @escaping @Sendable () -> Void) { self.action.withLock { $0 = action } }
 
     var capacity: Int64 { storage.capacity }

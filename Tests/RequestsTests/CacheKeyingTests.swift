@@ -8,7 +8,7 @@ import Testing
 
 @testable import CurlewRequests
 
-/// By what answers are found, and where they are kept.
+/// Cache keys and locations.
 @Suite(.timeLimit(.minutes(1))) struct CacheKeyingTests {
     let stage: CacheStage
 
@@ -16,7 +16,7 @@ import Testing
         stage = try CacheStage()
     }
 
-    @Test func `requests that differ in what is asked for have different keys`() throws {
+    @Test func `different requests have different keys`() throws {
         var requests: [CachedSample] = []
         func add(_ path: String = "a", _ change: (CachedSample) -> Void = { _ in }) {
             let request = CachedSample(stage, path)
@@ -38,7 +38,7 @@ import Testing
         #expect(Set(requests.map(\.cacheKey)).count == requests.count)
     }
 
-    @Test func `the order of an argument's members does not count`() {
+    @Test func `the order of an argument's members is irrelevant`() {
         let pairs = (0..<50).map { ("key\($0)", $0 as Any) }
         let keys = [pairs, pairs.reversed()].map { pairs in
             var members: [String: Any] = [:]
@@ -50,7 +50,7 @@ import Testing
         #expect(keys[0] == keys[1])
     }
 
-    @Test func `what changes each time may be left out`() async throws {
+    @Test func `varying arguments may be excluded from the key`() async throws {
         for stamp in [1, 2] {
             let request = CachedSample(stage)
             request.volatile = "stamp"
@@ -60,7 +60,7 @@ import Testing
         #expect(stage.count == 1)
     }
 
-    @Test func `the CDN's URL counts where it is used`() {
+    @Test func `the CDN URL is part of the key where it is used`() {
         final class Asset: CachedRequest, @unchecked Sendable {
             override func requestUrl() -> String { "a" }
             override func useCDN() -> Bool { true }
@@ -83,7 +83,7 @@ import Testing
         func filterCacheDirPath(_ originPath: String, with request: BaseRequest) -> String { path }
     }
 
-    @Test func `the directory is among the user's caches, and goes through the filters`() {
+    @Test func `the directory is in the user's caches and passes through the filters`() {
         let request = CachedSample(stage)
         #expect(request.cacheDirectoryPath.hasSuffix("/LazyRequestCache"))
         stage.stage.configuration.addCacheDirPathFilter(Subdirectory(name: "one"))
@@ -91,7 +91,7 @@ import Testing
         #expect(request.cacheDirectoryPath.hasSuffix("/LazyRequestCache/one/two"))
     }
 
-    @Test func `answers are kept on disk, where a file in the directory's place makes way`() async throws {
+    @Test func `responses are stored on disk, replacing a file in the directory's place`() async throws {
         let directory = try TemporaryDirectory()
         let file = try directory.write(Data("in the way".utf8), to: "cache")
         stage.stage.configuration.addCacheDirPathFilter(Directory(path: file.path))
@@ -104,8 +104,8 @@ import Testing
         #expect(FileManager.default.fileExists(atPath: file.path + "/CACHEDIR.TAG"))
         let names = try FileManager.default.contentsOfDirectory(atPath: file.path + "/v1").filter { $0.count == 64 }
         try #require(names.count == 1)
-        // A spoiled one is as none.
-        try Data("spoiled".utf8).write(to: URL(fileURLWithPath: file.path + "/v1/" + names[0]))
+        // A corrupt entry counts as a missing one.
+        try Data("corrupt".utf8).write(to: URL(fileURLWithPath: file.path + "/v1/" + names[0]))
         let request = CachedSample(stage)
         request.storage = nil
         try await request.response()

@@ -16,7 +16,7 @@ import Testing
         stage = try CacheStage()
     }
 
-    /// Notes what accessories, delegate and hooks are told.
+    /// Records the calls of accessories, delegate and hooks.
     private final class Noting: RequestAccessory, RequestDelegate {
         let log = Log()
         func requestWillStart(_ request: any RunnableRequest) { log.note("willStart") }
@@ -28,7 +28,7 @@ import Testing
 
     // MARK: Starting
 
-    @Test func `a valid answer is handed over asynchronously, with no word to accessories`() async throws {
+    @Test func `a valid response is delivered asynchronously, without notifying accessories`() async throws {
         try await CachedSample(stage).response()
         let noting = Noting()
         let request = CachedSample(stage)
@@ -41,7 +41,7 @@ import Testing
         #expect(stage.count == 1)
     }
 
-    @Test func `without a valid answer the network is asked, and its answer is cached before the block runs`() async throws {
+    @Test func `without a valid response the request is sent and its response cached before the block runs`() async throws {
         let request = CachedSample(stage)
         let isCached = Lock(false)
         request.setCompletionBlock(
@@ -53,7 +53,7 @@ import Testing
         #expect(request.count == 1 && !request.isDataFromCache)
     }
 
-    @Test func `an answer may be written later`() async throws {
+    @Test func `a response may be written later`() async throws {
         let request = CachedSample(stage)
         request.isAsynchronous = true
         try await request.response()
@@ -62,14 +62,14 @@ import Testing
     }
 
     @Test(arguments: [(-1, false), (0, false), (1, true)])
-    func `only a time of more than 0 has answers written`(_ time: Int, _ isWritten: Bool) async throws {
+    func `responses are written only if the time is greater than 0`(_ time: Int, _ isWritten: Bool) async throws {
         let request = CachedSample(stage)
         request.time = time
         try await request.response()
         #expect((stage.storage.size > 0) == isWritten)
     }
 
-    @Test func `a start that ignores the cache asks the network, and renews what is cached`() async throws {
+    @Test func `a start that ignores the cache sends the request and updates the cache`() async throws {
         let request = CachedSample(stage)
         try await request.response()
         try await request.response()
@@ -87,7 +87,7 @@ import Testing
         #expect(request.count == 3)
     }
 
-    @Test func `a start that needs the cache fails without it, and asks nobody`() async throws {
+    @Test func `a cache-only start fails without a cached response and sends nothing`() async throws {
         let request = CachedSample(stage)
         request.cacheUse = .only
         await #expect(throws: RequestCacheError.invalidMetadata) { try await request.response() }
@@ -99,7 +99,7 @@ import Testing
         #expect(stage.count == 1)
     }
 
-    @Test func `with a preloaded cache the callbacks run with what is cached, and then with what the network says`() async throws {
+    @Test func `preloading runs the callbacks with the cached response, then with the network's`() async throws {
         try await CachedSample(stage).response()
         let noting = Noting()
         let request = CachedSample(stage)
@@ -114,7 +114,7 @@ import Testing
         #expect(request.count == 2 && !request.isDataFromCache)
     }
 
-    @Test func `a stop between what is cached and the network ends it`() async throws {
+    @Test func `a stop between the cached and the network response ends it`() async throws {
         try await CachedSample(stage).response()
         let request = CachedSample(stage)
         request.preloadCache = true
@@ -124,7 +124,7 @@ import Testing
         #expect(stage.count == 1 && request.isCancelled)
     }
 
-    @Test func `a stop before what is cached was handed over is silent`() async throws {
+    @Test func `a stop before the cached response is delivered suppresses all callbacks`() async throws {
         try await CachedSample(stage).response()
         let noting = Noting()
         let gate = Gate()
@@ -138,7 +138,7 @@ import Testing
         #expect(noting.log.all.isEmpty && request.isCancelled)
     }
 
-    @Test func `of several starts at once with a preloaded cache one calls back, and nothing is left`() async throws {
+    @Test func `of several concurrent preloading starts one calls back and nothing remains`() async throws {
         try await CachedSample(stage).response()
         let stage = stage
         for round in 1...20 {
@@ -149,7 +149,7 @@ import Testing
                 observed = request
                 request.preloadCache = true
                 request.successCompletionBlock = { _ in count.withLock { $0 += 1 } }
-                // Nobody is told before all have started.
+                // The callback queue is blocked until all starts have been made.
                 stage.stage.configuration.callbackQueue.async { _ = gate.wait() }
                 DispatchQueue.concurrentPerform(iterations: 4) { _ in request.start() }
                 gate.open()
@@ -162,7 +162,7 @@ import Testing
     }
 
     @Test(arguments: [(CachedRequest.CacheUse.beforeNetwork, 2), (.whenValid, 1), (.ignored, 1)])
-    func `a start while another one reads the cache does nothing`(_ use: CachedRequest.CacheUse, _ calls: Int) async throws {
+    func `a start while another one reads the cache has no effect`(_ use: CachedRequest.CacheUse, _ calls: Int) async throws {
         try await CachedSample(stage).response()
         let (gate, count) = (Gate(), Lock(0))
         stage.stage.configuration.callbackQueue.async { _ = gate.wait() }
@@ -181,7 +181,7 @@ import Testing
     }
 
     @Test(arguments: [false, true])
-    func `a start with a preloaded cache is cancelled with all others, before the network is asked`(_ isAlone: Bool) async throws {
+    func `a preloading start can be cancelled before the request is sent`(_ isAlone: Bool) async throws {
         try await CachedSample(stage).response()
         let gate = Gate()
         stage.stage.configuration.callbackQueue.async { _ = gate.wait() }
@@ -250,11 +250,11 @@ import Testing
         try stage.storage.store(CacheEntry(metadata: try metadata.data(), body: Data(body.utf8)), for: request.cacheKey)
     }
 
-    @Test func `what is cached is checked in an order, each with its error`() throws {
+    @Test func `checks of a cached response run in order, each with its own error`() throws {
         stage.stage.configuration.appVersion = "2"
         let request = CachedSample(stage)
         request.time = -1
-        // Everything is wrong; then one thing after the other is put right.
+        // All checks fail at first; then they are made to pass one after the other.
         #expect(throws: RequestCacheError.invalidCacheTime) { try request.loadCache() }
         request.time = 60
         #expect(throws: RequestCacheError.invalidMetadata) { try request.loadCache() }
@@ -295,7 +295,7 @@ import Testing
         #expect(!error.localizedDescription.isEmpty)
     }
 
-    @Test func `what was loaded is what the getters say, until the network is asked`() async throws {
+    @Test func `the getters return the loaded response until the request is sent`() async throws {
         let request = CachedSample(stage)
         try store(request, #"{"count": 77}"#)
         try request.loadCache()
@@ -309,7 +309,7 @@ import Testing
     }
 
     @Test(arguments: ResponseSerializerType.allCases)
-    func `what is cached becomes what the serializer makes`(_ serializer: ResponseSerializerType) throws {
+    func `a cached response is serialized like any other`(_ serializer: ResponseSerializerType) throws {
         let request = CachedSample(stage)
         request.serializer = serializer
         try store(request, "[1]")
@@ -321,7 +321,7 @@ import Testing
         }
     }
 
-    @Test func `JSON with half a surrogate pair is read, with a replacement`() throws {
+    @Test func `cached JSON with a lone surrogate is read with a replacement character`() throws {
         let request = CachedSample(stage)
         try store(request, #"{"a": "x\uD800y", "b": "\uD83D\uDE00", "c": "\\uD800", "d": "\uDC00"}"#)
         try request.loadCache()
@@ -329,7 +329,7 @@ import Testing
         #expect(members == ["a": "x\u{FFFD}y", "b": "😀", "c": #"\uD800"#, "d": "\u{FFFD}"])
     }
 
-    @Test func `nulls are removed from what is cached too`() throws {
+    @Test func `nulls are removed from cached JSON as well`() throws {
         stage.stage.configuration.removeNullValues = true
         let request = CachedSample(stage)
         try store(request, #"{"a": null, "count": 1}"#)
@@ -337,18 +337,18 @@ import Testing
         #expect((request.responseJSONObject as? [String: Any])?.count == 1)
     }
 
-    @Test func `bytes of another request may be put in a request's place`() async throws {
+    @Test func `another request's bytes may be stored for a request`() async throws {
         let request = CachedSample(stage)
         request.saveResponseDataToCacheFile(Data(#"{"count": 5}"#.utf8))
         try await request.response()
         #expect(request.count == 5 && stage.count == 0)
-        // What is from the cache is not written to it.
+        // A response from the cache is not written back to it.
         request.saveResponseDataToCacheFile(Data("{}".utf8))
         try request.loadCache()
         #expect(request.count == 5)
     }
 
-    @Test func `another version of the program asks the network`() async throws {
+    @Test func `another version of the program does not use the cached response`() async throws {
         stage.stage.configuration.appVersion = "1"
         try await CachedSample(stage).response()
         #expect(CachedSample(stage).isResponseCached)
@@ -358,7 +358,7 @@ import Testing
         #expect(stage.count == 2)
     }
 
-    @Test func `sensitive data is not in the cache`() throws {
+    @Test func `sensitive data is not stored in the cache`() throws {
         let request = CachedSample(stage)
         request.sensitive = "precious"
         request.saveResponseDataToCacheFile(Data("{}".utf8))

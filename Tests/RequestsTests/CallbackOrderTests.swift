@@ -8,7 +8,7 @@ import Testing
 
 @testable import CurlewRequests
 
-/// Notes everything that a request is asked and told.
+/// Records every hook and callback of a request.
 private final class NotingRequest: BaseRequest, @unchecked Sendable {  // immutable but for the counter behind a lock
     let path: String
     let log: Log
@@ -146,7 +146,7 @@ struct CallbackOrderTests {
         #expect(scene.log.all == Self.started + ["config.filterUrl @caller"] + Self.failed)
     }
 
-    @Test func `a retry that succeeds is built anew, and judged once`() async throws {
+    @Test func `a successful retry is rebuilt and validated once`() async throws {
         let scene = try Scene("flaky/1")
         #expect(await run(scene.request) == .succeeded)
         let retry = ["retryValidator @agent", "retryProcessor @agent"]
@@ -169,7 +169,7 @@ struct CallbackOrderTests {
         #expect(scene.log.all == Self.started + Self.built + mocked + Array(Self.succeeded.dropFirst(2)))
     }
 
-    @Test func `a stop is silent but for the accessories`() async throws {
+    @Test func `a stop notifies only the accessories`() async throws {
         let gate = Gate()
         let stage = try Stage { _, connection in
             connection.wait(until: gate)
@@ -182,21 +182,21 @@ struct CallbackOrderTests {
         scene.request.stop()
         gate.open()
         await stage.settle()
-        // Built without filters, as the agent is another one.
+        // Built without filters, because the request has another agent.
         let stopped = ["a.willStop @caller", "b.willStop @caller", "a.didStop @caller", "b.didStop @caller"]
         #expect(scene.log.all == Self.started + ["filterUrlRequest @caller"] + stopped)
         #expect(scene.request.isCancelled && !scene.request.isFinished && !scene.request.isFailed && !scene.request.isExecuting)
         #expect(scene.request.delegate == nil)
     }
 
-    @Test func `a stop within a callback keeps the others away, and accessories are told once`() async throws {
+    @Test func `a stop in a callback suppresses the others and notifies accessories once`() async throws {
         let scene = try Scene("json", stopsInFilter: true)
         #expect(await run(scene.request) == .stopped)
         let kept = Self.succeeded.filter { !$0.hasPrefix("requestFinished") && !$0.hasPrefix("success") }
         #expect(scene.log.all == Self.started + Self.built + kept)
     }
 
-    @Test func `a hit of a cache tells no accessory, and checks nothing`() async throws {
+    @Test func `a cache hit notifies no accessory and runs no checks`() async throws {
         let scene = try Scene("json")
         await withTrackedContinuation { continuation in
             scene.request.state.withLock { $0.waiters.append { _ in continuation.resume() } }
@@ -208,7 +208,7 @@ struct CallbackOrderTests {
             ])
     }
 
-    @Test func `a request that never ran tells its accessories when it is stopped`() throws {
+    @Test func `stopping a request that never ran notifies its accessories`() throws {
         let scene = try Scene("json")
         scene.request.stop()
         #expect(scene.log.all == ["a.willStop @caller", "b.willStop @caller", "a.didStop @caller", "b.didStop @caller"])

@@ -24,7 +24,7 @@ import Testing
         return chain
     }
 
-    @Test func `steps run one after the other, each callback before the next step`() async throws {
+    @Test func `steps run in sequence, each callback before the next step`() async throws {
         let log = GroupLog()
         let chain = make("a", "b", log: log)
         chain.requestArray[1].addAccessory(RequestEventAccessory(willStart: { _ in log.note("start b") }))
@@ -34,7 +34,7 @@ import Testing
         #expect(chain.succeedRequest === chain.requestArray[1] && chain.failedStep == nil)
     }
 
-    @Test func `a step may be a batch that is made of what came before: A, then B and C, then D`() async throws {
+    @Test func `a step may be a batch that depends on earlier results: A, then B and C, then D`() async throws {
         let chain = ChainRequest()
         chain.addRequest(stage.request("a")) { [stage] chain, first in
             let name = first.answeredPath ?? ""
@@ -68,7 +68,7 @@ import Testing
         await #expect(throws: RequestValidationError.invalidStatusCode(500)) { try await make("bad").response() }
     }
 
-    @Test func `it may go on past failures, and ends like its last step`() async throws {
+    @Test func `it may continue after failures and ends like its last step`() async throws {
         let chain = make("bad", "a")
         chain.stoppedOnFailure = false
         #expect(await run(chain) == .succeeded)
@@ -98,7 +98,7 @@ import Testing
         }
         #expect(await run(chain) == .succeeded)
         #expect(stage.asked == ["a", "b", "c"])
-        #expect(stage.stage.waits.all == [5, 5])
+        #expect(stage.stage.delays.all == [5, 5])
     }
 
     @Test func `without steps it succeeds`() async throws {
@@ -109,7 +109,7 @@ import Testing
         #expect(try await chain.response()?.request?.answeredPath == "/built")
     }
 
-    @Test func `a stop is silent but for the accessories, and nothing follows`() async throws {
+    @Test func `a stop notifies only the accessories, and no step follows`() async throws {
         let log = GroupLog()
         let chain = make("held", "b", log: log)
         chain.start()
@@ -130,7 +130,7 @@ import Testing
         #expect(stage.asked == ["a"])
     }
 
-    @Test func `without a delegate it is let go of too`() async throws {
+    @Test func `it is released without a delegate as well`() async throws {
         weak var kept: ChainRequest?
         do {
             let chain = make("a")
@@ -141,12 +141,12 @@ import Testing
         #expect(kept == nil)
     }
 
-    @Test func `it may be started again, with the steps it had`() async throws {
+    @Test func `it may be started again with its original steps`() async throws {
         let chain = ChainRequest()
         chain.addRequest(stage.request("a")) { [stage] chain, _ in chain.addRequest(stage.request("b")) }
         for _ in 0..<2 { #expect(await run(chain) == .succeeded) }
         #expect(stage.asked == ["a", "b", "a", "b"])
-        // The one that was added on the way of the newest start, and not that of the start before.
+        // The step added during the newest start is included, that of the start before is not.
         #expect(chain.requestArray.map(\.answeredPath) == ["/a", "/b"])
         #expect(chain.requestArray.last === chain.succeedRequest)
         chain.addRequest(stage.request("c"))
@@ -161,10 +161,10 @@ import Testing
         #expect(stage.asked == ["a", "b"])
     }
 
-    @Test func `a success leaves the request that has failed before, and a failure the one that has succeeded`() async throws {
+    @Test func `a success keeps the last failed request, and a failure the last successful one`() async throws {
         let stage = try Stage.standard()
         let (flaky, good) = (SampleRequest(stage, "flaky/1"), SampleRequest(stage))
-        // The same batch twice: what it has failed with at first, it has not at last.
+        // The batch is a step twice: it fails the first time and succeeds the second time.
         let batch = BatchRequest(requestArray: [good, flaky])
         let chain = ChainRequest()
         chain.stoppedOnFailure = false
@@ -185,7 +185,7 @@ import Testing
         #expect(other.failedStep?.request == nil)
     }
 
-    @Test func `blocks may be set one by one, and are released at the end`() async throws {
+    @Test func `blocks may be set individually and are released at the end`() async throws {
         let log = GroupLog()
         let chain = make("a")
         chain.successCompletionBlock = { _ in log.note("success") }

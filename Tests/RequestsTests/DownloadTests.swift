@@ -12,16 +12,16 @@ import Testing
 struct DownloadTests {
     private static let size = 400_000
 
-    /// Sends a generated file, or the rest of it; the first time only half of it, and then waits at the gate.
-    private func makeHalting(_ gate: Gate) throws -> Stage {
+    /// Sends a generated file or the requested range of it; the first time only half of it, then waits at the gate.
+    private func makeStopping(_ gate: Gate) throws -> Stage {
         let isFirst = Lock(true)
         return try Stage { request, connection in
             let response = ServerResponse.generated(length: Int64(Self.size), for: request)
-            let halts = isFirst.withLock { isFirst in
+            let stops = isFirst.withLock { isFirst in
                 defer { isFirst = false }
                 return isFirst
             }
-            guard halts else { return response }
+            guard stops else { return response }
             try connection.send(
                 raw: "HTTP/1.1 200 \r\nETag: \"\(Self.size)-0\"\r\nAccept-Ranges: bytes\r\nContent-Length: \(Self.size)\r\n\r\n")
             try connection.send(raw: GeneratedBody().data(count: Self.size / 2))
@@ -37,7 +37,7 @@ struct DownloadTests {
         return request
     }
 
-    private func isWhole(_ file: URL) throws -> Bool {
+    private func isComplete(_ file: URL) throws -> Bool {
         let data = try Data(contentsOf: file)
         return data.count == Self.size && GeneratedBody().matches(data)
     }
@@ -46,7 +46,7 @@ struct DownloadTests {
         (try? FileManager.default.attributesOfItem(atPath: file.path)[.size] as? NSNumber)?.intValue ?? 0
     }
 
-    @Test func `a download is a file, and no data`() async throws {
+    @Test func `a download yields a file and no data`() async throws {
         let directory = try TemporaryDirectory()
         let stage = try Stage { request, _ in .generated(length: Int64(Self.size), for: request) }
         let target = try directory.write(Data("before".utf8), to: "file")
@@ -56,21 +56,21 @@ struct DownloadTests {
         #expect(await run(request) == .succeeded)
         #expect(request.responseObject as? URL == target)
         #expect(request.responseData == nil && request.responseString == nil)
-        #expect(try isWhole(target))
+        #expect(try isComplete(target))
         #expect(try FileManager.default.contentsOfDirectory(atPath: directory.url.path) == ["file"])
     }
 
-    @Test func `in a directory the file is named by the URL`() async throws {
+    @Test func `in a directory the file is named after the URL`() async throws {
         let directory = try TemporaryDirectory()
         let stage = try Stage { request, _ in .generated(length: Int64(Self.size), for: request) }
         for name in ["one.bin", "two.bin"] {
             let request = makeRequest(stage, directory.url, "a/\(name)?x=y")
             #expect(await run(request) == .succeeded)
-            #expect(try isWhole(directory.file(name)))
+            #expect(try isComplete(directory.file(name)))
         }
     }
 
-    @Test func `a status of no success leaves the file that is there, and gives what the server says`() async throws {
+    @Test func `an error status keeps the existing file and returns the server's body`() async throws {
         let directory = try TemporaryDirectory()
         let target = try directory.write(Data("before".utf8), to: "file")
         let stage = try Stage.standard()
@@ -83,10 +83,10 @@ struct DownloadTests {
         #expect(try FileManager.default.contentsOfDirectory(atPath: directory.url.path) == ["file"])
     }
 
-    @Test func `after a stop it goes on from where it was`() async throws {
+    @Test func `it resumes after a stop`() async throws {
         let directory = try TemporaryDirectory()
         let gate = Gate()
-        let stage = try makeHalting(gate)
+        let stage = try makeStopping(gate)
         let target = directory.file("file")
         let request = makeRequest(stage, target)
         request.start()
@@ -94,29 +94,29 @@ struct DownloadTests {
         request.stop()
         gate.open()
         #expect(await run(makeRequest(stage, target)) == .succeeded)
-        #expect(try isWhole(target))
+        #expect(try isComplete(target))
         let range = try #require(stage.server.requests.last?.header("Range"))
         #expect(range.hasPrefix("bytes=") && range != "bytes=0-")
     }
 
-    @Test func `after a failure a retry goes on from where it was`() async throws {
+    @Test func `a retry resumes after a failure`() async throws {
         let directory = try TemporaryDirectory()
         let gate = Gate()
         gate.open()
-        let stage = try makeHalting(gate)
+        let stage = try makeStopping(gate)
         let request = makeRequest(stage, directory.file("file"))
         request.retries = 1
         #expect(await run(request) == .succeeded)
-        #expect(try isWhole(directory.file("file")))
+        #expect(try isComplete(directory.file("file")))
         #expect(request.requestTotalCount == 2)
         let range = try #require(stage.server.requests.last?.header("Range"))
         #expect(range.hasPrefix("bytes=") && range != "bytes=0-")
     }
 
-    @Test func `after its process was killed it goes on from where it was`() async throws {
+    @Test func `it resumes after its process was killed`() async throws {
         let directory = try TemporaryDirectory()
         let gate = Gate()
-        let stage = try makeHalting(gate)
+        let stage = try makeStopping(gate)
         let target = directory.file("file")
         let child = Process()
         child.executableURL = try probe()
@@ -129,14 +129,14 @@ struct DownloadTests {
         let offset = length(directory.file(".file.part"))
         #expect(!FileManager.default.fileExists(atPath: target.path))
         #expect(await run(makeRequest(stage, target)) == .succeeded)
-        #expect(try isWhole(target))
+        #expect(try isComplete(target))
         #expect(stage.server.requests.last?.header("Range") == "bytes=\(offset)-")
     }
 
-    @Test func `another URL to the same file begins anew`() async throws {
+    @Test func `another URL for the same file starts over`() async throws {
         let directory = try TemporaryDirectory()
         let gate = Gate()
-        let stage = try makeHalting(gate)
+        let stage = try makeStopping(gate)
         let target = directory.file("file")
         let request = makeRequest(stage, target)
         request.start()
@@ -145,10 +145,10 @@ struct DownloadTests {
         gate.open()
         #expect(await run(makeRequest(stage, target, "other")) == .succeeded)
         #expect(stage.server.requests.last?.header("Range") == nil)
-        #expect(try isWhole(target))
+        #expect(try isComplete(target))
     }
 
-    @Test func `other methods than GET are no downloads`() async throws {
+    @Test func `methods other than GET are not downloads`() async throws {
         let directory = try TemporaryDirectory()
         let stage = try Stage.standard()
         let request = makeRequest(stage, directory.file("file"), "json")

@@ -4,7 +4,7 @@ import CurlewTestSupport
 
 @testable import CurlewRequests
 
-/// Notes what a batch, a chain and their requests tell.
+/// Records the callbacks of a batch or chain and its requests.
 final class GroupLog: RequestAccessory, BatchRequestDelegate, ChainRequestDelegate {
     let log = Log()
     var all: [String] { log.all.map { $0.replacing(" @callback", with: "") } }
@@ -19,7 +19,7 @@ final class GroupLog: RequestAccessory, BatchRequestDelegate, ChainRequestDelega
     func chainRequestFailed(_ chainRequest: ChainRequest, failedStep: ChainStep) { note("failed") }
 }
 
-/// A server whose path `held` waits until it is let go on.
+/// A server that holds requests for `held` until the gate opens.
 struct GroupStage {
     let stage: Stage
     let gate = Gate()
@@ -36,16 +36,16 @@ struct GroupStage {
 
     func requests(_ paths: String...) -> [SampleRequest] { paths.map { request($0) } }
 
-    /// The paths in the order in which the server was asked.
+    /// The paths in the order in which the server received them.
     var asked: [String] { stage.server.requests.map { String($0.path.dropFirst()) } }
 }
 
 extension BaseRequest {
-    /// What the server has answered: which path it was asked for.
+    /// The request path as reported in the server's response.
     var answeredPath: String? { (responseJSONObject as? [String: Any])?["path"] as? String }
 }
 
-/// Starts a group, and waits for its end.
+/// Starts a group and awaits its end.
 func run(_ group: RequestGroup) async -> RequestEnding {
     await withTrackedContinuation { continuation in
         group.start { continuation.resume(returning: $0) }

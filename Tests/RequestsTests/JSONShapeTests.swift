@@ -23,7 +23,7 @@ struct JSONShapeTests {
         (#"[]"#, false),
         (#"null"#, false),
     ])
-    func `every member of a dictionary has to be there, and null passes for a type`(_ json: String, _ isExpected: Bool) throws {
+    func `every member of a dictionary is required, and null matches a type`(_ json: String, _ isExpected: Bool) throws {
         #expect(try matches(json, Self.shape) == isExpected)
     }
 
@@ -34,21 +34,21 @@ struct JSONShapeTests {
         (#"["a", 1]"#, false),
         (#"{}"#, false),
     ])
-    func `every element of an array has the shape of the first, and null does not pass`(_ json: String, _ isExpected: Bool) throws {
+    func `every element of an array must match the first shape, and null does not match`(_ json: String, _ isExpected: Bool) throws {
         #expect(try matches(json, [String.self]) == isExpected)
     }
 
-    @Test func `an empty array takes any array`() throws {
+    @Test func `an empty array matches any array`() throws {
         #expect(try matches("[1, null, {}]", [Any]()))
         #expect(try !matches("1", [Any]()))
     }
 
     @Test(arguments: [(#"{"a": [{"b": 1}]}"#, true), (#"{"a": [{"b": "1"}]}"#, false), (#"{"a": null}"#, false), (#"{"a": "b"}"#, false)])
-    func `shapes are nested, and a leaf in the place of a container does not pass`(_ json: String, _ isExpected: Bool) throws {
+    func `shapes are nested, and a leaf in place of a container does not match`(_ json: String, _ isExpected: Bool) throws {
         #expect(try matches(json, ["a": [["b": Int.self]]]) == isExpected)
     }
 
-    @Test func `what is no shape takes nothing`() throws {
+    @Test func `an invalid shape matches nothing`() throws {
         #expect(try !matches("1", 1))
         #expect(try !matches(#""a""#, "a"))
         #expect(try matches("[1]", Any.self))

@@ -11,7 +11,7 @@ import Testing
 /// Starts, stops and ends.
 @Suite(.timeLimit(.minutes(1)))
 struct LifecycleTests {
-    /// A stage whose server answers when the gate opens.
+    /// A stage whose server responds when the gate opens.
     private func makeGated() throws -> (Stage, Gate) {
         let gate = Gate()
         return (
@@ -22,7 +22,7 @@ struct LifecycleTests {
         )
     }
 
-    @Test func `blocks get the request, and are let go of`() async throws {
+    @Test func `blocks receive the request and are released`() async throws {
         let stage = try Stage.standard()
         let (request, failing) = (SampleRequest(stage), SampleRequest(stage, "status/500"))
         let names = await withTrackedContinuation { continuation in
@@ -45,13 +45,13 @@ struct LifecycleTests {
         #expect(request.uploadProgressBlock == nil)
     }
 
-    @Test func `the agent keeps a running request, and nobody an ended one`() async throws {
+    @Test func `the agent retains a running request and releases a finished one`() async throws {
         let (stage, gate) = try makeGated()
         weak var observed: SampleRequest?
         await withTrackedContinuation { continuation in
             let request = SampleRequest(stage)
             observed = request
-            // The block holds the request that holds it.
+            // A reference cycle: the block retains the request that retains the block.
             request.startWithCompletion { _ in
                 withExtendedLifetime(request) {}
                 continuation.resume()
@@ -63,7 +63,7 @@ struct LifecycleTests {
         #expect(stage.agent.requests.isEmpty)
     }
 
-    @Test func `a stopped request is let go of, with its blocks`() async throws {
+    @Test func `a stopped request is released with its blocks`() async throws {
         let (stage, gate) = try makeGated()
         weak var observed: SampleRequest?
         do {
@@ -81,7 +81,7 @@ struct LifecycleTests {
         #expect(await eventually { observed == nil })
     }
 
-    @Test func `a second start of a running request does nothing`() async throws {
+    @Test func `a second start of a running request has no effect`() async throws {
         let (stage, gate) = try makeGated()
         let request = SampleRequest(stage)
         request.start()
@@ -110,7 +110,7 @@ struct LifecycleTests {
         #expect(request.successCompletionBlock == nil && stage.agent.requests.isEmpty)
     }
 
-    @Test func `blocks that are set in a block are those of the next start`() async throws {
+    @Test func `blocks set in a block belong to the next start`() async throws {
         let stage = try Stage.standard()
         let request = SampleRequest(stage)
         await withTrackedContinuation { continuation in
@@ -119,13 +119,13 @@ struct LifecycleTests {
         #expect(stage.server.requests.count == 2)
     }
 
-    @Test func `a delegate need not implement what it does not want to know`() async throws {
-        final class Nobody: RequestDelegate {}
+    @Test func `delegate methods are optional`() async throws {
+        final class EmptyDelegate: RequestDelegate {}
         let stage = try Stage.standard()
-        let nobody = Nobody()
+        let delegate = EmptyDelegate()
         for path in ["json", "status/500"] {
             let request = SampleRequest(stage, path)
-            request.delegate = nobody
+            request.delegate = delegate
             _ = await run(request)
             #expect(request.requestTotalCount == 1)
         }
@@ -133,7 +133,7 @@ struct LifecycleTests {
 
     // MARK: Agent
 
-    @Test func `requests are found and cancelled by tag, by condition, and all together`() async throws {
+    @Test func `requests are found and cancelled by tag, by condition and all together`() async throws {
         let (stage, gate) = try makeGated()
         let requests = (0..<6).map { number in
             let request = SampleRequest(stage, "\(number)")
@@ -151,22 +151,22 @@ struct LifecycleTests {
         gate.open()
     }
 
-    @Test func `a changed session configuration holds for the next request`() async throws {
+    @Test func `a changed session configuration applies to the next request`() async throws {
         let stage = try Stage { request, _ in .ok(request.header("X-Session") ?? "", type: "text/plain") }
-        func answer() async -> String? {
+        func header() async -> String? {
             let request = SampleRequest(stage)
             request.responseSerializer = .http
             _ = await run(request)
             return request.responseString
         }
-        #expect(await answer() == "")
+        #expect(await header() == "")
         var session = SessionConfiguration()
         session.headers = ["X-Session": "second"]
         stage.configuration.sessionConfiguration = session
-        #expect(await answer() == "second")
+        #expect(await header() == "second")
     }
 
-    @Test func `a request on its way keeps its session when the configuration gets another`() async throws {
+    @Test func `a request in flight keeps its session when the configuration changes`() async throws {
         let (stage, gate) = try makeGated()
         let request = SampleRequest(stage)
         request.start()
@@ -177,7 +177,7 @@ struct LifecycleTests {
         #expect(await run(request) == .succeeded)
     }
 
-    @Test func `more urgent requests get the next connection`() async throws {
+    @Test func `requests of higher priority get the next connection`() async throws {
         let (stage, gate) = try makeGated()
         var session = SessionConfiguration()
         session.maximumConnectionsPerHost = 1
@@ -191,7 +191,7 @@ struct LifecycleTests {
             request.start()
             return request
         }
-        // What goes through the same session after them says that they all wait by now.
+        // A later request that completes in the same session shows that all of these are queued by now.
         let other = try Stage.standard()
         #expect(await run(SampleRequest(stage, other.server.url("/json"))) == .succeeded)
         gate.open()
@@ -199,11 +199,11 @@ struct LifecycleTests {
         #expect(stage.server.requests.prefix(4).map(\.path) == ["/first", "/high", "/default", "/low"])
     }
 
-    @Test func `cookies are kept in Foundation's shared storage, unless the session has none`() async throws {
+    @Test func `cookies are stored in HTTPCookieStorage.shared unless the session has none`() async throws {
         #expect(RequestsConfiguration.defaultSessionConfiguration.cookieStorage === HTTPCookieStorage.shared)
         let directory = try TemporaryDirectory()
         let stage = try Stage { _, _ in .status(204, headers: [ServerField("Set-Cookie", "a=1; Path=/")]) }
-        // In a process of its own, with a storage of its own.
+        // Run in a separate process with a cookie storage of its own.
         let child = Process()
         child.executableURL = try probe()
         child.arguments = ["cookies", stage.server.url("/")]
@@ -214,9 +214,9 @@ struct LifecycleTests {
         #expect(stage.server.requests.map { $0.header("Cookie") } == [nil, "a=1", nil])
     }
 
-    // MARK: Watching
+    // MARK: Logging and metrics
 
-    @Test func `metrics are given for each attempt`() async throws {
+    @Test func `metrics are reported for each attempt`() async throws {
         let stage = try Stage.standard()
         let counts = Lock<[Int]>([])
         stage.configuration.collectingMetricsBlock = { request, metrics in
@@ -228,7 +228,7 @@ struct LifecycleTests {
         #expect(counts.withLock { $0 } == [1, 1])
     }
 
-    @Test func `the log tells of starts, retries and ends, if it is wanted`() async throws {
+    @Test func `the debug log reports starts, retries and ends`() async throws {
         let stage = try Stage.standard()
         let lines = Lock<[String]>([])
         stage.configuration.logHandler = { line in lines.withLock { $0.append(line) } }
@@ -252,7 +252,7 @@ struct LifecycleTests {
         #expect(stage.configuration.description == "{ baseURL: \(stage.configuration.baseUrl) } { cdnURL: http://cdn/ }")
     }
 
-    @Test func `no text of a request shows a secret`() throws {
+    @Test func `no text of a request contains a secret`() throws {
         let stage = try Stage.standard()
         Redaction(queryItems: ["lifecycle_pin"]).register()
         let request = SampleRequest(stage, "http://user:s3cret@h/x?lifecycle_pin=s3cret")
@@ -266,9 +266,9 @@ struct LifecycleTests {
         }
     }
 
-    // MARK: Awaited
+    // MARK: async/await
 
-    @Test func `a response is awaited, with what it brought`() async throws {
+    @Test func `a response is awaited and decoded`() async throws {
         struct Model: Decodable, Equatable {
             let id: Int
         }
@@ -279,7 +279,7 @@ struct LifecycleTests {
         await #expect(throws: RequestValidationError.invalidStatusCode(500)) { try await SampleRequest(stage, "status/500").response() }
     }
 
-    @Test func `cancelling the task stops the request, and a stop cancels who waits`() async throws {
+    @Test func `cancelling the task stops the request, and a stop cancels awaiting tasks`() async throws {
         let (stage, gate) = try makeGated()
         let request = SampleRequest(stage)
         let task = Task { try await request.response() }
@@ -295,7 +295,7 @@ struct LifecycleTests {
         gate.open()
     }
 
-    @Test func `a task that was cancelled before sends nothing`() async throws {
+    @Test func `a task cancelled beforehand sends nothing`() async throws {
         let stage = try Stage.standard()
         let gate = Gate()
         let task = Task {
@@ -308,7 +308,7 @@ struct LifecycleTests {
         #expect(stage.server.requests.isEmpty)
     }
 
-    @Test func `synchronous starts run one after another, without those that are left out`() async throws {
+    @Test func `synchronous starts run in turn, without those that are filtered out`() async throws {
         let busy = Lock(0)
         let most = Lock(0)
         let stage = try Stage { _, _ in

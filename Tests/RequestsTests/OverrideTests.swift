@@ -9,7 +9,7 @@ import Testing
 
 @testable import CurlewRequests
 
-/// What a subclass says in place of what is set.
+/// Overrides in subclasses in place of properties.
 @Suite(.timeLimit(.minutes(1))) struct OverrideTests {
     private final class Told: RequestAccessory, RequestDelegate {
         let log = Log()
@@ -21,7 +21,7 @@ import Testing
         func requestFailed(_ request: BaseRequest) { log.note("failed") }
     }
 
-    /// Says everything by itself.
+    /// Overrides every property.
     private class Own: BaseRequest, @unchecked Sendable {  // immutable
         let stage: Stage
         let told = Told()
@@ -93,7 +93,7 @@ import Testing
         }
     }
 
-    @Test func `what a subclass says of the way of a request counts at every start`() async throws {
+    @Test func `a subclass's overrides apply at every start`() async throws {
         let stage = try Stage.standard()
         let request = Own(stage)
         for _ in 0..<2 { #expect(await run(request) == .succeeded) }
@@ -107,7 +107,7 @@ import Testing
         #expect(request.isCancelled)
     }
 
-    @Test func `a subclass may say the form`() async throws {
+    @Test func `a subclass may override the form`() async throws {
         let stage = try Stage.standard()
         let request = OwnForm(stage)
         for _ in 0..<2 { #expect(await run(request) == .succeeded) }
@@ -115,7 +115,7 @@ import Testing
         #expect(request.told.all.contains("sent"))
     }
 
-    @Test func `a subclass may say where a download goes`() async throws {
+    @Test func `a subclass may override the download path`() async throws {
         let directory = try TemporaryDirectory()
         let stage = try Stage { request, _ in .generated(length: 300_000, for: request) }
         let request = OwnDownload(stage, directory.file("file"))
@@ -125,7 +125,7 @@ import Testing
         #expect(try Data(contentsOf: directory.file("file")).count == 300_000)
     }
 
-    @Test func `accessories that are added are told beside those of a subclass`() async throws {
+    @Test func `added accessories are notified along with those of a subclass`() async throws {
         let stage = try Stage.standard()
         let request = Own(stage)
         let added = Told()
@@ -137,14 +137,14 @@ import Testing
         #expect(request.told.all.first == "willStart" && request.told.all.last == "didStop")
     }
 
-    @Test func `accessories may be added by several threads`() throws {
+    @Test func `accessories may be added from several threads`() throws {
         let stage = try Stage.standard()
         let request = SampleRequest(stage)
         DispatchQueue.concurrentPerform(iterations: 200) { _ in request.addAccessory(Told()) }
         #expect(request.requestAccessories?.count == 200)
     }
 
-    @Test func `a subclass may say what part the cache has`() async throws {
+    @Test func `a subclass may override the use of the cache`() async throws {
         class Counted: CachedRequest, @unchecked Sendable {  // immutable
             let storage: any CacheStorage
             init(_ stage: CacheStage) {
@@ -186,7 +186,7 @@ import Testing
 
     // MARK: Further starts
 
-    @Test func `a form is sent at every start, also after a stop and a failure`() async throws {
+    @Test func `a form is sent at every start, including after a stop and a failure`() async throws {
         let stage = try Stage { request, _ in request.path == "/bad" ? .status(500) : Stage.json("{}") }
         let request = SampleRequest(stage, "bad")
         request.method = .post
@@ -200,7 +200,7 @@ import Testing
         #expect(try stage.server.requests.map { try MultipartBody($0).parts.count } == [1, 1, 1, 1])
     }
 
-    @Test func `the progress of a download is told at every start`() async throws {
+    @Test func `download progress is reported at every start`() async throws {
         let directory = try TemporaryDirectory()
         let stage = try Stage { request, _ in .generated(length: 300_000, for: request) }
         let request = SampleRequest(stage, "file")

@@ -8,13 +8,13 @@ import Testing
 
 @testable import CurlewRequests
 
-/// A server with routes, and an agent of its own that talks to it and calls back on a queue of its own.
+/// A server with routes, and an agent with its own callback queue that sends requests to it.
 final class Stage: Sendable {
     private static let key = DispatchSpecificKey<String>()
 
     let server: LoopbackServer
     let agent: RequestAgent
-    let waits: Waits
+    let delays: Delays
     var configuration: RequestsConfiguration { agent.configuration }
 
     init(_ route: @escaping LoopbackServer.Route) throws {
@@ -24,25 +24,25 @@ final class Stage: Sendable {
         let queue = DispatchQueue(label: "callbacks")
         queue.setSpecific(key: Self.key, value: "callback")
         configuration.callbackQueue = queue
-        let waits = Waits()
-        self.waits = waits
-        agent = RequestAgent(configuration: configuration, manager: nil, clock: waits.clock)
+        let delays = Delays()
+        self.delays = delays
+        agent = RequestAgent(configuration: configuration, manager: nil, clock: delays.clock)
         agent.processingQueue.setSpecific(key: Self.key, value: "agent")
     }
 
     deinit { server.stop() }
 
-    /// On which queue the code that asks runs.
+    /// The name of the queue on which the caller runs.
     static var queue: String { DispatchQueue.getSpecific(key: key) ?? "caller" }
 
-    /// Waits until what the callback queue has to do by now is done.
+    /// Waits until the callback queue has run the work enqueued so far.
     func settle() async {
         await withTrackedContinuation { continuation in
             configuration.callbackQueue.async { continuation.resume() }
         }
     }
 
-    /// Answers by path: `/json`, `/status/N`, `/text`, `/echo`; `/flaky/N` with N times 500 first; anything else is 404.
+    /// Responds by path: `/json`, `/status/N`, `/text`, `/echo`; `/flaky/N` with N times 500 first; 404 for anything else.
     static func standard() throws -> Stage {
         let failures = Lock([String: Int]())
         return try Stage { request, _ in
@@ -70,8 +70,8 @@ final class Stage: Sendable {
     }
 }
 
-/// The waits between attempts, which pass at once, and add up to a time that only they let pass.
-final class Waits: Sendable {
+/// A clock whose delays pass at once and alone advance its time.
+final class Delays: Sendable {
     private let passed = Lock<[TimeInterval]>([])
     private let start = ContinuousClock.now
 
@@ -87,7 +87,7 @@ final class Waits: Sendable {
     }
 }
 
-/// What happened, in its order, each with its queue.
+/// Records events in order, each with its queue.
 final class Log: Sendable {
     private let events = Lock<[String]>([])
 
@@ -99,8 +99,8 @@ final class Log: Sendable {
     }
 }
 
-/// A request that is what the test says.
-final class SampleRequest: BaseRequest, @unchecked Sendable {  // what it is made of is set before it is started
+/// A request configured by the test.
+final class SampleRequest: BaseRequest, @unchecked Sendable {  // its properties are set before it is started
     var path = "json"
     var method = HTTPMethod.get
     var argument: Any?
@@ -118,7 +118,7 @@ final class SampleRequest: BaseRequest, @unchecked Sendable {  // what it is mad
     var interval: TimeInterval = 0
     var window: TimeInterval = 0
     var onSend: (@Sendable (inout URLRequest) throws -> Void)?
-    var onAnswer: (@Sendable (BaseRequest) throws -> Void)?
+    var onResponse: (@Sendable (BaseRequest) throws -> Void)?
     var onMock: (@Sendable (BaseRequest) -> Bool)?
     var onComplete: (@Sendable (BaseRequest) -> Void)?
     var mayRetry: (@Sendable (HTTPURLResponse?, Any?, (any Error)?) -> Bool)?
@@ -147,7 +147,7 @@ final class SampleRequest: BaseRequest, @unchecked Sendable {  // what it is mad
     override func requestRetryInterval() -> TimeInterval { interval }
     override func requestRetryTimeout() -> TimeInterval { window }
     override func filterUrlRequest(_ urlRequest: inout URLRequest) throws { try onSend?(&urlRequest) }
-    override func filterResponse() throws { try onAnswer?(self) }
+    override func filterResponse() throws { try onResponse?(self) }
     override func responseMockProcessor() -> Bool { onMock?(self) ?? false }
     override func requestCompleteFilter() { onComplete?(self) }
     override func requestRetryValidator(_ response: HTTPURLResponse?, responseObject: Any?, error: (any Error)?) -> Bool {
@@ -161,7 +161,7 @@ final class SampleRequest: BaseRequest, @unchecked Sendable {  // what it is mad
     }
 }
 
-/// Waits until something holds that other threads are about to bring about; `false` when it did not within half a minute.
+/// Waits until a condition that other threads establish holds; returns `false` after 30 seconds.
 func eventually(_ condition: () -> Bool) async -> Bool {
     let start = ContinuousClock.now
     while !condition() {
@@ -171,21 +171,21 @@ func eventually(_ condition: () -> Bool) async -> Bool {
     return true
 }
 
-/// Starts a request, and waits for its end.
+/// Starts a request and awaits its end.
 func run(_ request: BaseRequest) async -> RequestEnding {
     await withTrackedContinuation { continuation in
         request.start { continuation.resume(returning: $0) }
     }
 }
 
-/// The program for processes of their own, beside the tests.
+/// The helper program for tests that need a separate process, next to the test bundle.
 func probe() throws -> URL {
     let directories = [Bundle.main.bundleURL, URL(fileURLWithPath: CommandLine.arguments[0]).deletingLastPathComponent()]
     let places = (directories + directories.map { $0.deletingLastPathComponent() }).map { $0.appendingPathComponent("curlew-probe") }
     return try #require(places.first { FileManager.default.isExecutableFile(atPath: $0.path) })
 }
 
-/// An error of the user's.
+/// An error thrown by the caller's code.
 struct UserError: Error, Equatable {
     var number = 0
 }

@@ -11,7 +11,7 @@ import Testing
 @Suite(.timeLimit(.minutes(1)))
 struct RetryTests {
     @Test(arguments: [(0, 1), (1, 2), (3, 4), (-1, 6)])
-    func `a request is tried again as often as it says`(_ retries: Int, _ attempts: Int) async throws {
+    func `a request is retried as often as requestRetryCount allows`(_ retries: Int, _ attempts: Int) async throws {
         let stage = try Stage.standard()
         let request = SampleRequest(stage, "flaky/5")
         request.retries = retries
@@ -20,19 +20,19 @@ struct RetryTests {
         #expect(stage.server.requests.count == attempts)
     }
 
-    @Test func `it waits in between, and the times add up`() async throws {
+    @Test func `it waits between attempts, and the times add up`() async throws {
         let stage = try Stage.standard()
         let request = SampleRequest(stage, "flaky/2")
         request.retries = 2
         request.interval = 3
         #expect(await run(request) == .succeeded)
-        #expect(stage.waits.all == [3, 3])
+        #expect(stage.delays.all == [3, 3])
         #expect(request.requestTotalTime == 6)
         #expect(request.requestStartTime != nil)
     }
 
     @Test(arguments: [(6.0, 2), (6.5, 3), (2.0, 1), (0.0, 4)])
-    func `no wait may end behind the window`(_ window: Double, _ attempts: Int) async throws {
+    func `no delay may end after the timeout`(_ window: Double, _ attempts: Int) async throws {
         let stage = try Stage.standard()
         let request = SampleRequest(stage, "status/500")
         request.retries = 3
@@ -42,7 +42,7 @@ struct RetryTests {
         #expect(request.requestTotalCount == attempts)
     }
 
-    @Test func `what describes the request is asked anew for each attempt, and the identifier stays`() async throws {
+    @Test func `the description is read for each attempt, and the identifier stays`() async throws {
         let stage = try Stage.standard()
         let request = SampleRequest(stage, "flaky/2")
         request.retries = 2
@@ -65,7 +65,7 @@ struct RetryTests {
         #expect(request.requestTask?.taskIdentifier != request.requestIdentifier)
     }
 
-    @Test func `the validator sees the bytes, and an answer that fails its checks is not tried again`() async throws {
+    @Test func `the validator sees the bytes, and a failed validation is not retried`() async throws {
         let stage = try Stage.standard()
         let request = SampleRequest(stage)
         request.retries = 2
@@ -80,7 +80,7 @@ struct RetryTests {
         #expect(objects.withLock { $0 } == [request.responseData])
     }
 
-    @Test func `the processor may say no`() async throws {
+    @Test func `the processor may decline a retry`() async throws {
         let stage = try Stage.standard()
         let request = SampleRequest(stage, "status/500")
         request.retries = 2
@@ -89,26 +89,26 @@ struct RetryTests {
         #expect(request.requestTotalCount == 1)
     }
 
-    @Test func `the processor's second answer does nothing`() async throws {
+    @Test func `the processor's second call has no effect`() async throws {
         let stage = try Stage.standard()
         let request = SampleRequest(stage, "flaky/1")
         request.retries = 5
-        request.onRetry = { answer in
-            answer(true)
-            answer(true)
-            answer(false)
+        request.onRetry = { complete in
+            complete(true)
+            complete(true)
+            complete(false)
         }
         #expect(await run(request) == .succeeded)
         #expect(stage.server.requests.count == 2)
     }
 
-    @Test func `a request that is stopped while its processor thinks is not sent again`() async throws {
+    @Test func `a request stopped while its processor decides is not sent again`() async throws {
         let stage = try Stage.standard()
         let request = SampleRequest(stage, "status/500")
         request.retries = 5
-        request.onRetry = { [weak request] answer in
+        request.onRetry = { [weak request] complete in
             request?.stop()
-            answer(true)
+            complete(true)
         }
         #expect(await run(request) == .stopped)
         await stage.settle()
@@ -116,7 +116,7 @@ struct RetryTests {
         #expect(stage.agent.requests.isEmpty)
     }
 
-    @Test func `the old spelling of the interval counts`() {
+    @Test func `the old spelling of the interval takes effect`() {
         final class Old: BaseRequest, @unchecked Sendable {  // stateless
             override func requestRetryInternval() -> TimeInterval { 4 }
         }
@@ -126,7 +126,7 @@ struct RetryTests {
 
 @Suite(.timeLimit(.minutes(1)))
 struct TokenRefresherTests {
-    /// A server that takes one token only, and a filter that puts the current one in.
+    /// A server that accepts a single token, and a filter that adds the current one.
     private struct Tokens: UrlFilter {
         let token = Lock("old")
 
@@ -141,7 +141,7 @@ struct TokenRefresherTests {
         return stage
     }
 
-    @Test func `many refusals get one refresh, and all are sent again`() async throws {
+    @Test func `many rejections trigger one refresh, and all requests are sent again`() async throws {
         let tokens = Tokens()
         let refreshes = Lock(0)
         let stage = try makeStage({ _ in
@@ -159,7 +159,7 @@ struct TokenRefresherTests {
         #expect(stage.server.requests.count <= 40)
     }
 
-    @Test func `what is refused again has failed, after one replay`() async throws {
+    @Test func `a second rejection fails after one authenticated retry`() async throws {
         let refreshes = Lock(0)
         let stage = try makeStage({ _ in
             refreshes.withLock { $0 += 1 }
@@ -171,7 +171,7 @@ struct TokenRefresherTests {
         #expect(refreshes.withLock { $0 } == 1 && request.requestTotalCount == 2)
     }
 
-    @Test(arguments: [false, true]) func `without new credentials those fail that wait`(_ isThrown: Bool) async throws {
+    @Test(arguments: [false, true]) func `without new credentials the waiting requests fail`(_ isThrown: Bool) async throws {
         let stage = try makeStage({ _ in
             if isThrown { throw UserError() }
             return false
@@ -181,7 +181,7 @@ struct TokenRefresherTests {
         #expect(request.requestTotalCount == 1)
     }
 
-    @Test func `a refusal holds for all that were sent before it, and a later start asks anew`() async throws {
+    @Test func `a failed refresh applies to all requests sent before it, and a later start refreshes again`() async throws {
         let refreshes = Lock(0)
         let gate = Gate()
         let stage = try Stage { request, connection in
@@ -203,7 +203,7 @@ struct TokenRefresherTests {
         #expect(refreshes.withLock { $0 } == 2)
     }
 
-    @Test func `a replay does not count towards the retries`() async throws {
+    @Test func `an authenticated retry does not count towards the retries`() async throws {
         let tokens = Tokens()
         let failures = Lock(1)
         let stage = try Stage { request, _ in

@@ -6,7 +6,7 @@ import Testing
 
 @testable import CurlewRequests
 
-// Methods that nearly have the signatures of those that are called, as they are written by mistake.
+// Methods with nearly matching signatures, as written by mistake.
 
 private final class NearDelegate: RequestDelegate, BatchRequestDelegate, ChainRequestDelegate {
     func requestFinished(request: BaseRequest) {}
@@ -29,7 +29,7 @@ private struct NearFilter: UrlFilter {
     func filterResponse(_ request: BaseRequest) throws { throw UserError() }
 }
 
-/// What is never called for its signature does not go unnoticed.
+/// Methods that are never called because of their signature are reported.
 @Suite(.timeLimit(.minutes(1))) struct SignatureTests {
     let stage: GroupStage
     private let lines = Lock<[String]>([])
@@ -40,7 +40,7 @@ private struct NearFilter: UrlFilter {
         stage.stage.configuration.logHandler = { [lines] line in lines.withLock { $0.append(line) } }
     }
 
-    /// The methods that a type is said not to implement, by the first part of their names.
+    /// The methods a type is reported not to implement, by their base names.
     private func missing(_ type: String) -> [String] {
         let prefix = "\(type) does not implement "
         return lines.withLock { $0 }.filter { $0.hasPrefix(prefix) }.map { line in
@@ -67,7 +67,7 @@ private struct NearFilter: UrlFilter {
                 "requestFinished", "requestFailed", "batchRequestFinished", "batchRequestFailed", "chainRequestFinished",
                 "chainRequestFailed",
             ])
-        // Once for each, however often it is called.
+        // Once per type, regardless of the number of calls.
         #expect(missing("NearDelegate").count == 6)
     }
 
@@ -88,7 +88,7 @@ private struct NearFilter: UrlFilter {
         #expect(Set(missing("NearFilter")) == ["filterUrl", "filterUrlRequest", "filterResponse"])
     }
 
-    @Test func `types that implement all, and those of the library, are not named`() async throws {
+    @Test func `types that implement everything and the library's own types are not named`() async throws {
         final class Quiet: ActivityPresenter {
             func show(_ activity: Activity) {}
             func update(_ activity: Activity, fraction: Double) {}
@@ -106,7 +106,7 @@ private struct NearFilter: UrlFilter {
         #expect(lines.withLock { $0 }.allSatisfy { !$0.contains("does not implement") })
     }
 
-    @Test func `a chain's delegate may want the request that has failed`() async throws {
+    @Test func `a chain's delegate may implement the method with the failed request`() async throws {
         final class Delegate: ChainRequestDelegate {
             let failed = Lock<BaseRequest?>(nil)
             func chainRequestFinished(_ chainRequest: ChainRequest) {}

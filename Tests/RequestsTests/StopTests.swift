@@ -8,7 +8,7 @@ import Testing
 
 @testable import CurlewRequests
 
-/// Does what the test says when it is told of something.
+/// Runs the test's action when it is notified.
 private final class Meddling: RequestAccessory {
     let log = Log()
     private let moment: String
@@ -29,7 +29,7 @@ private final class Meddling: RequestAccessory {
     }
 }
 
-/// Stops where others are at it already: accessories that stop what they are told of, and several threads.
+/// Concurrent and reentrant stops: by accessories that are being notified, and by several threads.
 @Suite(.timeLimit(.minutes(1))) struct StopTests {
     private static let once = ["willStart @caller", "willStop @caller", "didStop @caller"]
     private static let moments = ["willStart", "willStop", "didStop"]
@@ -38,7 +38,7 @@ private final class Meddling: RequestAccessory {
         Issue.record("\(request) called back")
     }
 
-    @Test(arguments: moments) func `an accessory may stop the request that it is told of, and is told once`(_ moment: String) async throws {
+    @Test(arguments: moments) func `an accessory may stop its request and is notified once`(_ moment: String) async throws {
         let stage = try GroupStage()
         defer { stage.gate.open() }
         let accessory = Meddling(moment) { $0.stop() }
@@ -51,7 +51,7 @@ private final class Meddling: RequestAccessory {
         if moment == "willStart" { #expect(stage.asked.isEmpty) }
     }
 
-    @Test(arguments: moments) func `an accessory may stop the batch that it is told of, and is told once`(_ moment: String) async throws {
+    @Test(arguments: moments) func `an accessory may stop its batch and is notified once`(_ moment: String) async throws {
         let stage = try GroupStage()
         defer { stage.gate.open() }
         let accessory = Meddling(moment) { $0.stop() }
@@ -64,7 +64,7 @@ private final class Meddling: RequestAccessory {
     }
 
     @Test(arguments: ["willStart", "willStop"])
-    func `an accessory's start of what it is told of does nothing`(_ moment: String) async throws {
+    func `an accessory's start of its request has no effect`(_ moment: String) async throws {
         let stage = try GroupStage()
         defer { stage.gate.open() }
         let accessory = Meddling(moment) { $0.start() }
@@ -76,7 +76,7 @@ private final class Meddling: RequestAccessory {
         #expect(!request.isExecuting)
     }
 
-    @Test func `what several threads start and stop at once tells its accessories as often of starts as of ends`() async throws {
+    @Test func `concurrent starts and stops notify accessories of as many starts as ends`() async throws {
         let stage = try GroupStage()
         stage.gate.open()
         let accessory = Meddling("") { _ in }
@@ -90,12 +90,12 @@ private final class Meddling: RequestAccessory {
         }
         let all = accessory.log.all.map { $0.prefix { $0 != " " } }
         let count = { (name: String) in all.filter { $0 == name }.count }
-        // A stop may find a request that has not been started, of which accessories are told too.
+        // A stop may find a request that has not been started; its accessories are notified of that as well.
         #expect(count("willStop") == count("didStop") && count("willStop") >= count("willStart"))
         #expect(stage.stage.agent.requests.isEmpty)
     }
 
-    @Test func `an accessory may stop a request that is in the cache, before that is handed over`() async throws {
+    @Test func `an accessory may stop a request before its cached response is delivered`() async throws {
         let stage = try CacheStage()
         try await CachedSample(stage).response()
         let request = CachedSample(stage)
@@ -106,7 +106,7 @@ private final class Meddling: RequestAccessory {
         #expect(stage.count == 1 && request.isCancelled)
     }
 
-    @Test func `a request that is held up goes on when it is let`() async throws {
+    @Test func `a suspended request resumes`() async throws {
         let stage = try GroupStage()
         let request = stage.request("held")
         request.start()

@@ -3,42 +3,42 @@ import CurlewCore
 import CurlewEncoding
 import CurlewHTTP
 
-/// Something that is going on and shown to the user.
+/// An activity in progress that is shown to the user.
 public struct Activity: Sendable, Hashable, Identifiable {
-    /// What tells it from others.
+    /// Identifies the activity.
     public let id: UUID
-    /// What is told to the user; may be empty.
+    /// The text shown to the user; may be empty.
     public let text: String
 
-    /// Makes an activity that is no other.
+    /// Creates a new activity, distinct from all others.
     public init(text: String = "") {
         id = UUID()
         self.text = text
     }
 }
 
-/// Shows the user that something is going on: a spinner, a bar. Several activities may go on at once. Called on any thread.
+/// Shows the user that activities are in progress, with a spinner or a bar. Several activities may overlap. Called on any thread.
 public protocol ActivityPresenter: AnyObject, Sendable {
-    /// An activity begins.
+    /// Called when an activity begins.
     func show(_ activity: Activity)
-    /// So much of an activity is done: 0 to 1.
+    /// Called when an activity progresses: `fraction` is from 0 to 1.
     func update(_ activity: Activity, fraction: Double)
-    /// An activity is over. One that was not shown is not to be minded.
+    /// Called when an activity ends. An activity that is not shown is ignored.
     func hide(_ activity: Activity)
 }
 
-/// Has it shown that requests, batches and chains are on their way: from their start until their callbacks run, or they are stopped.
+/// Shows requests, batches and chains in flight: from their start until their callbacks run or they are stopped.
 ///
-/// One accessory may be given to any number of them: each is an activity of its own. Answers from a cache are not shown.
+/// One accessory may be added to any number of them: each is a separate activity. Responses from a cache are not shown.
 public final class ActivityAccessory: RequestAccessory {
-    /// Who shows it.
+    /// The presenter that shows the activities.
     public let presenter: any ActivityPresenter
-    /// What is told to the user.
+    /// The text shown to the user.
     public let text: String
 
     private let activities = Lock<[ObjectIdentifier: Activity]>([:])
 
-    /// Makes an accessory.
+    /// Creates an accessory.
     public init(presenter: any ActivityPresenter = TerminalPresenter.shared, text: String = "") {
         self.presenter = presenter
         self.text = text
@@ -51,16 +51,16 @@ public final class ActivityAccessory: RequestAccessory {
         presenter.show(activity)
     }
 
-    /// Hides it.
+    /// Hides the activity.
     public func requestWillStop(_ request: any RunnableRequest) {
         if let activity = activities.withLock({ $0.removeValue(forKey: ObjectIdentifier(request)) }) { presenter.hide(activity) }
     }
 
-    /// Does nothing: it is hidden already.
+    /// Does nothing: the activity is already hidden.
     public func requestDidStop(_ request: any RunnableRequest) {}
 
-    /// What tells how much of a request is done, to be set as its ``BaseRequest/resumableDownloadProgressBlock`` or
-    /// ``BaseRequest/uploadProgressBlock``. Does not keep the request alive.
+    /// Returns a block that shows a request's progress, to be set as its ``BaseRequest/resumableDownloadProgressBlock`` or
+    /// ``BaseRequest/uploadProgressBlock``. It does not retain the request.
     public func progressBlock(for request: any RunnableRequest) -> BaseRequest.ProgressBlock {
         let id = ObjectIdentifier(request)
         return { [weak self] progress in

@@ -3,17 +3,17 @@ import CurlewEncoding
 import CurlewHTTP
 import Dispatch
 
-/// Shows activities in one line of a terminal: a spinner, or a bar where it is known how much is done, with the text of the newest.
+/// Shows activities in one line of a terminal: a spinner, or a bar where progress is known, with the text of the newest activity.
 ///
-/// On anything but a terminal, and on one that says it is `dumb`, nothing is written. The line is drawn ten times a second, on a queue of
-/// its own, as long as there are activities, and removed with the last of them.
+/// Nothing is written unless the descriptor is a terminal whose `TERM` is not `dumb`. The line is drawn ten times a second while there are
+/// activities, on a private queue, and removed with the last of them.
 public final class TerminalPresenter: ActivityPresenter {
-    /// Where the line is drawn.
+    /// The output on which the line is drawn.
     struct Screen: Sendable {
-        /// In columns.
+        /// The width in columns.
         var width: @Sendable () -> Int
         var write: @Sendable (String) -> Void
-        /// Between two drawings; `nil` if it is drawn only when something changes.
+        /// The time between two redraws, in seconds; `nil` to draw only on changes.
         var interval: Double? = 0.1
     }
 
@@ -30,9 +30,9 @@ public final class TerminalPresenter: ActivityPresenter {
     private let queue = DispatchQueue(label: "curlew.requests.terminal")
     private let state = Lock(State())
 
-    /// Makes a presenter. Two on one terminal draw over each other.
+    /// Creates a presenter. Two presenters on one terminal overwrite each other.
     ///
-    /// - Parameter descriptor: of the terminal; standard error by default. Not closed, and to stay open.
+    /// - Parameter descriptor: the terminal's file descriptor, borrowed: it must stay open and is not closed. Standard error by default.
     public convenience init(descriptor: Int32 = 2) {
         self.init(screen: Terminal.screen(descriptor))
     }
@@ -47,7 +47,7 @@ public final class TerminalPresenter: ActivityPresenter {
 
     // MARK: ActivityPresenter
 
-    /// An activity begins: the line has its text.
+    /// Adds an activity: the line shows its text.
     public func show(_ activity: Activity) {
         guard let screen else { return }
         let isFirst = state.withLock { state in
@@ -60,7 +60,7 @@ public final class TerminalPresenter: ActivityPresenter {
         }
     }
 
-    /// So much is done; the bar shows the mean of the activities of which that is known.
+    /// Updates an activity's progress; the bar shows the mean of the activities whose progress is known.
     public func update(_ activity: Activity, fraction: Double) {
         state.withLock { state in
             guard let index = state.activities.firstIndex(where: { $0.activity == activity }) else { return }
@@ -68,7 +68,7 @@ public final class TerminalPresenter: ActivityPresenter {
         }
     }
 
-    /// An activity is over; with the last the line goes.
+    /// Removes an activity, and the line with the last one.
     public func hide(_ activity: Activity) {
         guard let screen else { return }
         let isKnown = state.withLock { state in
@@ -80,7 +80,7 @@ public final class TerminalPresenter: ActivityPresenter {
         queue.async { self.draw(screen) }
     }
 
-    /// Waits until all that was said so far has been drawn: before a program writes lines of its own, or ends.
+    /// Blocks until all changes so far have been drawn: call it before the program writes its own lines, or exits.
     public func flush() {
         queue.sync {}
     }
@@ -112,7 +112,7 @@ public final class TerminalPresenter: ActivityPresenter {
             return (Self.line(newest.text, mean, count: state.activities.count, frame: state.frame, width: screen.width()), nil)
         }
         ended?.cancel()
-        // To the line's beginning, and clear to its end (ECMA-48).
+        // Carriage return, and erase to the end of the line (ECMA-48).
         screen.write("\r\u{1B}[K" + line)
     }
 
@@ -121,7 +121,7 @@ public final class TerminalPresenter: ActivityPresenter {
     private static let frames = ["|", "/", "-", "\\"]
     private static let barWidth = 20
 
-    /// What is drawn, in one line less than so wide.
+    /// Returns the line to draw, at most `width` minus one characters long.
     static func line(_ text: String, _ fraction: Double?, count: Int, frame: Int, width: Int) -> String {
         var line = frames[frame % frames.count]
         if let fraction {
@@ -130,17 +130,17 @@ public final class TerminalPresenter: ActivityPresenter {
             line = "[\(bar)] \(Int(fraction * 100))%"
         }
         if count > 1 { line += " (\(count))" }
-        // Texts may come from servers, and are not to steer the terminal.
+        // Texts may come from servers: control characters would control the terminal.
         let plain = String(String.UnicodeScalarView(text.unicodeScalars.filter { $0.properties.generalCategory != .control }))
         if !plain.isEmpty { line += " " + plain }
-        // A line that fills the last column would go on in the next one.
+        // A line that fills the last column would wrap.
         return String(line.prefix(max(width - 1, 0)))
     }
 }
 
-/// What a descriptor is open on.
+/// Terminal access through a file descriptor.
 enum Terminal {
-    /// A screen on a terminal; `nil` on anything else.
+    /// Returns the screen of a terminal; `nil` if the descriptor is anything else.
     static func screen(_ descriptor: Int32, _ environment: [String: String] = ProcessInfo.processInfo.environment) -> TerminalPresenter
         .Screen?
     {

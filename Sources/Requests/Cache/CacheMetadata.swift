@@ -2,21 +2,21 @@
 import CurlewEncoding
 import CurlewHTTP
 
-/// What is kept beside a cached body, by which it is judged later.
+/// The metadata stored with a cached body, by which it is validated later.
 struct CacheMetadata: Codable, Equatable {
-    /// The version of this form; others are not read.
+    /// The version of this format; other versions are not read.
     static let currentForm = 1
 
     var form = CacheMetadata.currentForm
     var version: Int64
-    /// Not the data itself: who reads the cache is not to learn it.
+    /// A digest, so that reading the cache does not reveal the data.
     var sensitiveDataDigest: String?
-    /// The raw value of the encoding in which the body is text.
+    /// The raw value of the body's text encoding.
     var stringEncoding: UInt
     var creationDate: Date
     var appVersion: String?
 
-    /// Reads what was kept; `nil` for anything else.
+    /// Decodes stored metadata; returns `nil` for anything else.
     init?(_ data: Data) {
         guard let metadata = try? JSONDecoder().decode(CacheMetadata.self, from: data), metadata.form == Self.currentForm else {
             return nil

@@ -3,19 +3,19 @@ import CurlewCaching
 import CurlewEncoding
 import CurlewHTTP
 
-// MARK: - Where
+// MARK: - Location
 
 extension CachedRequest {
-    /// The directory of the default ``cacheStorage()``: `LazyRequestCache` among the caches of this program
-    /// (``DiskCacheStorage/defaultDirectory(named:program:)``), or what the configuration's filters make of that.
+    /// The directory of the default ``cacheStorage()``: `LazyRequestCache` in the program's caches directory
+    /// (``DiskCacheStorage/defaultDirectory(named:program:)``), or the path that the configuration's filters make of it.
     ///
-    /// It is made when it is needed; a file in its place is removed.
+    /// Created when needed; a file in its place is removed.
     public var cacheDirectoryPath: String {
         let path = DiskCacheStorage.defaultDirectory(named: ResponseCaches.directoryName).path
         return agent.configuration.cacheDirPathFilters.reduce(path) { $1.filterCacheDirPath($0, with: self) }
     }
 
-    /// What the answer is found by.
+    /// The key of the cached response.
     var cacheKey: CacheKey {
         if let custom = buildCustomUrlRequest() {
             return CacheKey("Custom", custom.httpMethod ?? "GET", custom.url?.absoluteString ?? "", (custom.httpBody ?? Data()).hexDigits)
@@ -29,33 +29,32 @@ extension CachedRequest {
 // MARK: - Reading
 
 extension CachedRequest {
-    /// Reads the cached answer, which the getters say from then on, until the network is asked.
+    /// Loads the cached response, which the getters then return until a request is sent.
     ///
-    /// Blocks while the disk does. May be called whenever the network's answer is not on its way: before the start, or when the request
-    /// has failed.
+    /// Blocks on disk I/O. May be called while no network response is pending: before the start, or after a failure.
     ///
-    /// - Throws: ``RequestCacheError``, of the first of these that is not in order: the time to be cached, metadata, age, version, sensitive
-    ///   data, the program's version, data.
+    /// - Throws: ``RequestCacheError`` for the first failed check, in this order: cache time, metadata, age, version, sensitive data, the
+    ///   program's version, data.
     public func loadCache() throws {
-        let answer = try readCache()
-        cache.withLock { $0.answer = answer }
+        let result = try readCache()
+        cache.withLock { $0.result = result }
     }
 
-    /// Whether a valid answer is cached. Reads what is known about it only.
+    /// Whether a valid response is cached. Reads only its metadata.
     public var isResponseCached: Bool {
         (try? checkedMetadata(in: cacheStorage(), cacheKey)) != nil
     }
 
-    func readCache() throws(RequestCacheError) -> RequestAnswer {
+    func readCache() throws(RequestCacheError) -> RequestResult {
         guard cacheTimeInSeconds() >= 0 else { throw .invalidCacheTime }
         let (storage, key) = (cacheStorage(), cacheKey)
-        // Another process may put a new entry there between the two looks; once more is enough for all but the unluckiest.
+        // Another process may replace the entry between the two reads; one retry makes a second replacement unlikely.
         for _ in 0..<2 {
             let (metadata, bytes) = try checkedMetadata(in: storage, key)
             guard let entry = try? storage.entry(for: key) else { throw .invalidCacheData }
             guard entry.metadata == bytes else { continue }
             do {
-                return try makeAnswer(entry.body, metadata)
+                return try makeResult(entry.body, metadata)
             } catch {
                 try? storage.removeEntry(for: key)
                 throw .invalidCacheData
@@ -64,7 +63,7 @@ extension CachedRequest {
         throw .invalidCacheData
     }
 
-    /// The metadata, if it allows the entry to be used.
+    /// Returns the metadata if it permits using the entry.
     private func checkedMetadata(in storage: any CacheStorage, _ key: CacheKey) throws(RequestCacheError) -> (CacheMetadata, Data) {
         let time = cacheTimeInSeconds()
         guard time >= 0 else { throw .invalidCacheTime }
@@ -81,39 +80,40 @@ extension CachedRequest {
         return (metadata, bytes)
     }
 
-    private func makeAnswer(_ data: Data, _ metadata: CacheMetadata) throws -> RequestAnswer {
-        var answer = RequestAnswer()
-        answer.data = data
-        answer.givenString = String(data: data, encoding: String.Encoding(rawValue: metadata.stringEncoding))
+    private func makeResult(_ data: Data, _ metadata: CacheMetadata) throws -> RequestResult {
+        var result = RequestResult()
+        result.data = data
+        result.givenString = String(data: data, encoding: String.Encoding(rawValue: metadata.stringEncoding))
         switch responseSerializerType() {
-        case .http: answer.object = data
-        case .xmlParser: answer.object = XMLParser(data: data)
+        case .http: result.object = data
+        case .xmlParser: result.object = XMLParser(data: data)
         case .json:
-            answer.jsonObject = try ResponseSerialization.json(data, removesNulls: agent.configuration.removeNullValues)
-            answer.object = answer.jsonObject
+            result.jsonObject = try ResponseSerialization.json(data, removesNulls: agent.configuration.removeNullValues)
+            result.object = result.jsonObject
         }
-        return answer
+        return result
     }
 }
 
 // MARK: - Writing
 
 extension CachedRequest {
-    /// Puts bytes into the cache as the answer of this request: its own, or those of another that has brought the same. Blocks.
+    /// Stores bytes in the cache as the response to this request: its own, or those of another request with the same content. Blocks on
+    /// disk I/O.
     ///
-    /// Does nothing if ``cacheTimeInSeconds()`` is not more than 0, or what the request has is from the cache itself. What the store says
-    /// against it is logged.
+    /// Does nothing if ``cacheTimeInSeconds()`` is not greater than 0 or the request's response came from the cache itself. Errors of the
+    /// store are logged.
     public func saveResponseDataToCacheFile(_ data: Data?) {
         guard !isDataFromCache, let data else { return }
         makeWrite(of: data)?()
     }
 
-    /// What puts bytes into the cache, with all that the request says now; `nil` if they are not to be cached.
+    /// Returns a closure that stores bytes with the request's current key and metadata; `nil` if they are not to be cached.
     func makeWrite(of data: Data) -> (@Sendable () -> Void)? {
         guard cacheTimeInSeconds() > 0, resumableDownloadPath == nil else { return nil }
         let configuration = agent.configuration
         let metadata = CacheMetadata(
-            version: cacheVersion(), sensitiveData: cacheSensitiveData(), stringEncoding: state.withLock { $0.answer.encoding },
+            version: cacheVersion(), sensitiveData: cacheSensitiveData(), stringEncoding: state.withLock { $0.result.encoding },
             creationDate: Date(), appVersion: configuration.appVersion)
         let (storage, key) = (cacheStorage(), cacheKey)
         return {

@@ -3,60 +3,61 @@ import CurlewCaching
 import CurlewEncoding
 import CurlewHTTP
 
-/// A request whose answers are kept, for a time and by a version that the subclass says.
+/// A request whose responses are cached, for a time and with a version that the subclass defines.
 ///
-/// A start whose answer is cached and valid hands that over, asynchronously and with the same callbacks, but with no word to accessories;
-/// no check of status or shape runs. Else the network is asked. Downloads are neither read from the cache nor written to it.
+/// If a valid response is cached, a start delivers it asynchronously with the same callbacks, but without notifying accessories and without
+/// checks of status or shape. Otherwise the request is sent. Downloads are neither read from the cache nor written to it.
 ///
-/// Answers are found by method, base URL (the CDN's where that is used), URL and argument, whatever order the argument's members have.
-/// Header fields do not count: where a cached answer depends on who asks, ``cacheSensitiveData()`` says so.
-open class CachedRequest: BaseRequest, @unchecked Sendable {  // what it adds is behind a lock
-    /// What part the cache has in a start.
+/// Responses are identified by method, base URL (the CDN URL where that is used), URL and argument, regardless of the order of the
+/// argument's members. Header fields are not part of the key: if a response depends on the user, override ``cacheSensitiveData()``.
+open class CachedRequest: BaseRequest, @unchecked Sendable {  // its own state is behind a lock
+    /// How a start uses the cache.
     public enum CacheUse: Sendable, Hashable, CaseIterable {
-        /// A valid answer is handed over; without one the network is asked.
+        /// Delivers a valid cached response; without one the request is sent.
         case whenValid
-        /// The network is asked; what it says is cached nevertheless.
+        /// Sends the request; its response is cached nevertheless.
         case ignored
-        /// A valid answer is handed over; without one the request fails, with a ``RequestCacheError``.
+        /// Delivers a valid cached response; without one the request fails with a ``RequestCacheError``.
         case only
-        /// A valid answer is handed over, and then the network is asked, with the same callbacks a second time. The end is the network's.
+        /// Delivers a valid cached response, then sends the request, with the same callbacks a second time. The outcome is that of the
+        /// network.
         case beforeNetwork
     }
 
     struct CacheState {
         var use = CacheUse.whenValid
-        /// What the getters say in place of what the network has brought.
-        var answer: RequestAnswer?
+        /// The cached response, which the getters return in place of the network's.
+        var result: RequestResult?
     }
 
     let cache = Lock(CacheState())
 
-    // MARK: What is cached
+    // MARK: Caching policy
 
-    /// For how long an answer is valid, in seconds; −1, the default, for no cache.
+    /// The time for which a response is valid, in seconds; −1, the default, disables the cache.
     ///
-    /// Answers are stored if it is more than 0. With 0 nothing is stored, and what was stored by others is valid within the same moment.
+    /// Responses are stored if it is greater than 0. With 0 nothing is stored, and a response stored by another request is valid only
+    /// within the same instant.
     open func cacheTimeInSeconds() -> Int { -1 }
-    /// The version of the answer's form, 0 by default: one that was cached with another is not used.
+    /// The version of the response's format, 0 by default: responses cached with another version are not used.
     open func cacheVersion() -> Int64 { 0 }
-    /// What an answer depends on beside URL and argument, such as the user: one that was cached with another is not used. `nil` by default.
-    /// Only a digest of it is stored.
+    /// The data a response depends on besides URL and argument, such as the user: responses cached with other data are not used. `nil` by
+    /// default. Only a digest of it is stored.
     open func cacheSensitiveData() -> Any? { nil }
-    /// Whether answers are written later, on a queue of low priority; by default `true`. With `false` they are written before the
-    /// callbacks.
+    /// Whether responses are written later, on a low-priority queue; `true` by default. If `false`, they are written before the callbacks.
     open func writeCacheAsynchronously() -> Bool { true }
-    /// Where answers are kept; by default a store of 256 MiB on disk, in the directory ``cacheDirectoryPath``.
+    /// The store for responses; by default 256 MiB on disk, in the directory ``cacheDirectoryPath``.
     open func cacheStorage() -> any CacheStorage { ResponseCaches.storage(at: cacheDirectoryPath) }
 
-    // MARK: How it is used
+    // MARK: Use of the cache
 
-    /// What part the cache has in a start; ``CacheUse/whenValid`` by default. A subclass may override it, or one of the three below.
+    /// How a start uses the cache; ``CacheUse/whenValid`` by default. A subclass may override it, or one of the three properties below.
     open var cacheUse: CacheUse {
         get { cache.withLock { $0.use } }
         set { cache.withLock { $0.use = newValue } }
     }
 
-    /// Whether a start does not read the cache: ``CacheUse/ignored``. `false` by default.
+    /// Whether a start skips reading the cache: ``CacheUse/ignored``. `false` by default.
     open var ignoreCache: Bool {
         get { cacheUse == .ignored }
         set { setUse(.ignored, newValue) }
@@ -68,14 +69,14 @@ open class CachedRequest: BaseRequest, @unchecked Sendable {  // what it adds is
         set { ignoreCache = !newValue }
     }
 
-    /// Whether a start hands over what is cached, and then asks the network: ``CacheUse/beforeNetwork``. `false` by default.
+    /// Whether a start delivers the cached response and then sends the request: ``CacheUse/beforeNetwork``. `false` by default.
     open var preloadCache: Bool {
         get { cacheUse == .beforeNetwork }
         set { setUse(.beforeNetwork, newValue) }
     }
 
-    /// What the four say together, of which a subclass may override any.
-    private var useOfStart: CacheUse {
+    /// Combines the four properties, any of which a subclass may override.
+    private var effectiveUse: CacheUse {
         if ignoreCache || !useCacheResponse { return .ignored }
         return preloadCache ? .beforeNetwork : cacheUse
     }
@@ -86,15 +87,16 @@ open class CachedRequest: BaseRequest, @unchecked Sendable {  // what it adds is
         }
     }
 
-    /// Whether the getters say what was cached: after a start that has found it, or ``loadCache()``, until the network is asked.
-    public var isDataFromCache: Bool { cache.withLock { $0.answer != nil } }
+    /// Whether the getters return a cached response: after a start that has found one, or ``loadCache()``, until the request is sent.
+    public var isDataFromCache: Bool { cache.withLock { $0.result != nil } }
 
     // MARK: Starting
 
-    /// Hands over what is cached, or tells the accessories and asks the network, as ``cacheUse`` says. A request that runs is left alone.
+    /// Delivers the cached response, or notifies the accessories and sends the request, depending on ``cacheUse``. Has no effect on a
+    /// running request.
     open override func start() {
         guard let start = claimStart() else { return }
-        let use = useOfStart
+        let use = effectiveUse
         guard use != .ignored, resumableDownloadPath == nil else { return sendWithoutCache(start) }
         do {
             show(try readCache(), for: start)
@@ -106,7 +108,7 @@ open class CachedRequest: BaseRequest, @unchecked Sendable {  // what it adds is
         if use == .beforeNetwork { startBeforeNetwork(start) } else { deliverFromCache(start) }
     }
 
-    /// Asks the network, whatever is cached; what it says is cached.
+    /// Sends the request even if a response is cached; the new response is cached.
     public func startWithoutCache() {
         if let start = claimStart() { sendWithoutCache(start) }
     }
@@ -116,7 +118,8 @@ open class CachedRequest: BaseRequest, @unchecked Sendable {  // what it adds is
         send(start)
     }
 
-    /// Callbacks with what is cached, and the network's right behind. A stop finds a request that runs.
+    /// Delivers the cached response, immediately followed by the network request. Both are one run, so that a stop in between finds the
+    /// request running.
     private func startBeforeNetwork(_ start: Int) {
         toggleAccessoriesWillStart()
         let agent = agent
@@ -131,26 +134,26 @@ open class CachedRequest: BaseRequest, @unchecked Sendable {  // what it adds is
         }
     }
 
-    /// Has the getters say what is cached, or, with `nil`, what the network brings: for a start only as long as that was not stopped.
-    private func show(_ answer: RequestAnswer?, for start: Int? = nil) {
-        let old = state.withLock { state -> RequestAnswer? in
-            if let start, !state.holds(start) { return nil }
+    /// Makes the getters return a cached response, or with `nil` the network's; for a claimed start only if it has not been stopped.
+    private func show(_ result: RequestResult?, for start: Int? = nil) {
+        let old = state.withLock { state -> RequestResult? in
+            if let start, !state.isPending(start) { return nil }
             return cache.withLock { cache in
-                defer { cache.answer = answer }
-                return cache.answer
+                defer { cache.result = result }
+                return cache.result
             }
         }
-        // What it holds is released outside of the lock.
+        // Released outside the lock, because releasing the objects may run arbitrary `deinit` code.
         withExtendedLifetime(old) {}
     }
 
-    /// What was cached is the network's predecessor, not its answer.
-    override func networkAnswerWillBeDelivered() {
+    /// Makes the getters return the network's response in place of the cached one.
+    override func networkResponseWillBeDelivered() {
         show(nil)
-        super.networkAnswerWillBeDelivered()
+        super.networkResponseWillBeDelivered()
     }
 
-    /// Writes the answer to the cache. Overriding it calls `super`.
+    /// Writes the response to the cache. Overrides must call `super`.
     open override func requestCompletePreprocessor() {
         super.requestCompletePreprocessor()
         guard !isDataFromCache, let data = networkData else { return }
@@ -162,9 +165,9 @@ open class CachedRequest: BaseRequest, @unchecked Sendable {  // what it adds is
         }
     }
 
-    // MARK: What it brought
+    // MARK: Result
 
-    /// The body that was cached, or that the network has brought.
+    /// The body, from the cache or the network.
     open override var responseData: Data? {
         get { cached { $0.data } ?? super.responseData }
         set { super.responseData = newValue }
@@ -174,12 +177,12 @@ open class CachedRequest: BaseRequest, @unchecked Sendable {  // what it adds is
         get { cached { $0.string } ?? super.responseString }
         set { super.responseString = newValue }
     }
-    /// What the serializer has made of the body.
+    /// The object made from the body by the serializer.
     open override var responseObject: Any? {
         get { cached { $0.object } ?? super.responseObject }
         set { super.responseObject = newValue }
     }
-    /// The JSON, if that is what the serializer makes.
+    /// The JSON object, if the serializer is ``ResponseSerializerType/json``.
     open override var responseJSONObject: Any? {
         get { cached { $0.jsonObject } ?? super.responseJSONObject }
         set { super.responseJSONObject = newValue }
@@ -187,8 +190,8 @@ open class CachedRequest: BaseRequest, @unchecked Sendable {  // what it adds is
 
     override var givenJSON: Any? { isDataFromCache ? nil : super.givenJSON }
 
-    /// What was cached says; the outer `nil` if nothing was, the inner if it says nothing.
-    private func cached<Value>(_ part: (RequestAnswer) -> Value?) -> Value?? {
-        cache.withLock { $0.answer }.map(part)
+    /// Returns a part of the cached response: the outer `nil` if there is none, the inner one if it lacks the part.
+    private func cached<Value>(_ part: (RequestResult) -> Value?) -> Value?? {
+        cache.withLock { $0.result }.map(part)
     }
 }

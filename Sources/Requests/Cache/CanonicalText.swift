@@ -2,9 +2,10 @@
 import CurlewEncoding
 import CurlewHTTP
 
-/// A text for a value: the same for equal values, however a dictionary orders its members, and another for others.
+/// A canonical text for a value: equal for equal values, regardless of the order of a dictionary's members, and different for different
+/// ones.
 ///
-/// Each part stands behind its kind and its length, so that no value can pass for another.
+/// Each part is prefixed with its kind and length, so that no value can produce another one's text.
 enum CanonicalText {
     static func of(_ value: Any?) -> String {
         guard let value = value.flatMap(unwrapped) else { return "nil" }
@@ -36,7 +37,7 @@ enum CanonicalText {
         return part("o", String(describing: value))
     }
 
-    /// What an optional holds, however deep; `nil` for one that holds nothing.
+    /// Unwraps nested optionals; returns `nil` for an optional without a value.
     private static func unwrapped(_ value: Any) -> Any? {
         let mirror = Mirror(reflecting: value)
         guard mirror.displayStyle == .optional else { return value }

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 import CurlewEncoding
 
-/// Escapes in JSON of halves of surrogate pairs without the other half (`\uD800`), which some servers send, and parsers refuse.
+/// Replaces lone surrogate escapes in JSON (`\uD800` without its other half), which some servers send and parsers reject.
 enum LoneSurrogates {
-    /// The JSON with the replacement character in their place; `nil` if there are none.
+    /// Returns the JSON with the replacement character in their place; `nil` if there are none.
     static func replaced(in json: Data) -> Data? {
         var bytes = Array(json)
         var (index, isChanged) = (0, false)
@@ -13,7 +13,7 @@ enum LoneSurrogates {
                 continue
             }
             guard let unit = unit(at: index, bytes) else {
-                // Two bytes: a backslash that is escaped begins no escape.
+                // Skip two bytes: an escaped backslash does not begin an escape.
                 index += 2
                 continue
             }
@@ -31,7 +31,7 @@ enum LoneSurrogates {
         return isChanged ? Data(bytes) : nil
     }
 
-    /// The number in an escape `\uXXXX`.
+    /// Returns the code unit of an escape `\uXXXX`.
     private static func unit(at index: Int, _ bytes: [UInt8]) -> UInt16? {
         guard index + 6 <= bytes.count, bytes[index] == UInt8(ascii: "\\"), bytes[index + 1] == UInt8(ascii: "u") else { return nil }
         return UInt16(String(decoding: bytes[(index + 2)..<(index + 6)], as: UTF8.self), radix: 16)

@@ -2,21 +2,21 @@
 import CurlewHTTP
 import Foundation
 
-/// Why there is no cached answer for a request.
+/// The reason why no cached response is available for a request.
 public enum RequestCacheError: Int, RequestError, Sendable, Hashable, CaseIterable {
-    /// It is older than ``CachedRequest/cacheTimeInSeconds()``, or from the future.
+    /// The response is older than ``CachedRequest/cacheTimeInSeconds()``, or its date is in the future.
     case expired = -1
-    /// It is of another ``CachedRequest/cacheVersion()``.
+    /// The response has another ``CachedRequest/cacheVersion()``.
     case versionMismatch = -2
-    /// It was made with other ``CachedRequest/cacheSensitiveData()``.
+    /// The response was stored with other ``CachedRequest/cacheSensitiveData()``.
     case sensitiveDataMismatch = -3
-    /// Another version of the program has stored it: ``RequestsConfiguration/appVersion``.
+    /// The response was stored by another version of the program: ``RequestsConfiguration/appVersion``.
     case appVersionMismatch = -4
-    /// The request says by ``CachedRequest/cacheTimeInSeconds()`` that it is not cached.
+    /// Caching is disabled for the request: ``CachedRequest/cacheTimeInSeconds()`` is negative.
     case invalidCacheTime = -5
-    /// There is nothing, or nothing that says what it is.
+    /// There is no cached response, or its metadata cannot be read.
     case invalidMetadata = -6
-    /// What is there can't be read, or is not what the serializer wants.
+    /// The cached response cannot be read, or the serializer cannot parse it.
     case invalidCacheData = -7
 }
 
@@ -29,16 +29,16 @@ extension RequestCacheError: CustomNSError, LocalizedError {
     /// −1 to −7: the raw value.
     public var errorCode: Int { rawValue }
 
-    /// What is wrong, in a sentence.
+    /// Names the check that failed.
     public var errorDescription: String? {
         switch self {
-        case .expired: "Cache expired"
-        case .versionMismatch: "Cache version mismatch"
-        case .sensitiveDataMismatch: "Cache sensitive data mismatch"
-        case .appVersionMismatch: "App version mismatch"
-        case .invalidCacheTime: "Invalid cache time"
-        case .invalidMetadata: "Invalid metadata. Cache may not exist"
-        case .invalidCacheData: "Invalid cache data"
+        case .expired: "The cached response is older than cacheTimeInSeconds(), or its date is in the future."
+        case .versionMismatch: "The cached response was stored with another cacheVersion()."
+        case .sensitiveDataMismatch: "The cached response was stored with other cacheSensitiveData()."
+        case .appVersionMismatch: "The cached response was stored by another version of the program."
+        case .invalidCacheTime: "The request does not use the cache: cacheTimeInSeconds() is negative."
+        case .invalidMetadata: "No response is cached for the request, or its metadata cannot be read."
+        case .invalidCacheData: "The cached response cannot be read or parsed."
         }
     }
 

@@ -4,17 +4,17 @@ import CurlewEncoding
 import CurlewHTTP
 import Dispatch
 
-/// The stores of the directories in which answers are cached, one for each in the whole process.
+/// The stores of the cache directories, one per directory in the process.
 enum ResponseCaches {
     static let directoryName = "LazyRequestCache"
-    /// Where answers are written behind everybody's back, one after the other.
+    /// The serial background queue for asynchronous cache writes.
     static let writingQueue = DispatchQueue(label: "curlew.requests.cache", qos: .background)
 
     private static let storages = Lock<[String: DiskCacheStorage]>([:])
-    /// So many directories are remembered: with a path for each user, there may be any number.
+    /// The number of stores remembered; bounds memory if the path varies, for example by user.
     private static let limit = 32
 
-    /// The store of a directory. A file in the directory's place is removed.
+    /// Returns the store of a directory. A file in the directory's place is removed.
     static func storage(at path: String) -> DiskCacheStorage {
         if let storage = storages.withLock({ $0[path] }) { return storage }
         removeFile(at: path)
@@ -29,7 +29,7 @@ enum ResponseCaches {
 
     private static func removeFile(at path: String) {
         let type = try? FileManager.default.attributesOfItem(atPath: path)[.type] as? FileAttributeType
-        // Unlike Foundation's way this leaves a directory that another thread has put there in the meantime.
+        // `unlink`, unlike `FileManager`, fails on a directory that another thread has created in the meantime.
         if type == .typeRegular { unlink(path) }
     }
 }

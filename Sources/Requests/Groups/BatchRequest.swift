@@ -2,27 +2,29 @@
 import CurlewCore
 import CurlewHTTP
 
-/// Is told how a batch ended, on the callback queue, before its blocks. Both methods have defaults, as those of ``RequestDelegate``.
+/// Receives the outcome of a batch, on the callback queue, before its completion blocks. Both methods have defaults, as those of
+/// ``RequestDelegate``.
 public protocol BatchRequestDelegate: AnyObject, Sendable {
-    /// All requests have succeeded. Optional.
+    /// Called when the batch has succeeded. Optional.
     func batchRequestFinished(_ batchRequest: BatchRequest)
-    /// A request has failed: ``BatchRequest/failedRequest``. Optional.
+    /// Called when a request has failed: ``BatchRequest/failedRequest``. Optional.
     func batchRequestFailed(_ batchRequest: BatchRequest)
 }
 
-/// Requests that are sent at once, and succeed together.
+/// Requests that run concurrently and succeed together.
 ///
-/// It has succeeded when all have, and failed with the first that fails, which stops the others; with ``stoppedOnFailure`` false it waits
-/// for all. A request that is stopped by itself counts as failed, with `CancellationError`. Without requests it succeeds.
-public final class BatchRequest: RequestGroup, @unchecked Sendable {  // what it adds is behind a lock
-    /// Is given the batch when it is over.
+/// The batch succeeds when all requests have succeeded, and fails with the first failure, which stops the others; with ``stoppedOnFailure``
+/// set to `false` it waits for all. A request that is stopped individually counts as failed, with `CancellationError`. A batch without
+/// requests succeeds.
+public final class BatchRequest: RequestGroup, @unchecked Sendable {  // its own state is behind a lock
+    /// Called with the batch when it has finished.
     public typealias CompletionBlock = @Sendable (BatchRequest) -> Void
 
     private struct Progress {
         var requests: [BaseRequest]
         var stoppedOnFailure = true
         weak var delegate: (any BatchRequestDelegate)?
-        /// The places of the requests that are on their way, in the start with the number.
+        /// The indices of the requests in flight, in the start numbered `run`.
         var pending: Set<Int> = []
         var run = 0
         var failed: [BaseRequest] = []
@@ -31,19 +33,19 @@ public final class BatchRequest: RequestGroup, @unchecked Sendable {  // what it
 
     private let progress: Lock<Progress>
 
-    /// Makes a batch; the requests are started in their order. Their own delegates and completion blocks are let go of at the start, as the
-    /// batch takes their place.
+    /// Creates a batch; the requests are started in the given order. The start releases their own delegates and completion blocks: the
+    /// batch handles their completion.
     public init(requestArray: [BaseRequest]) {
         progress = Lock(Progress(requests: requestArray))
         super.init()
     }
 
-    // MARK: What the user sets
+    // MARK: Settings
 
-    /// The requests, in their order: results are found by their places.
+    /// The requests in order: results have the same indices.
     public var requestArray: [BaseRequest] { progress.withLock { $0.requests } }
 
-    /// Adds a request behind the others; one that is added while the batch runs takes part in the next start.
+    /// Appends a request; one added while the batch runs takes part from the next start on.
     public func addRequest(_ request: BaseRequest) {
         progress.withLock { $0.requests.append(request) }
     }
@@ -54,19 +56,19 @@ public final class BatchRequest: RequestGroup, @unchecked Sendable {  // what it
         set { progress.withLock { $0.stoppedOnFailure = newValue } }
     }
 
-    /// Is told of the end; not kept alive. ``RequestGroup/stop()`` sets it to `nil`.
+    /// The delegate notified of the end; held weakly. ``RequestGroup/stop()`` sets it to `nil`.
     public var delegate: (any BatchRequestDelegate)? {
         get { progress.withLock { $0.delegate } }
         set { progress.withLock { $0.delegate = newValue } }
     }
 
-    /// Runs when the batch has succeeded, behind the delegate; released then.
+    /// Runs when the batch has succeeded, after the delegate; released afterwards.
     public var successCompletionBlock: CompletionBlock? {
         get { successBlock }
         set { successBlock = Self.block(newValue) }
     }
 
-    /// Runs when the batch has failed, behind the delegate; released then.
+    /// Runs when the batch has failed, after the delegate; released afterwards.
     public var failureCompletionBlock: CompletionBlock? {
         get { failureBlock }
         set { failureBlock = Self.block(newValue) }
@@ -84,13 +86,13 @@ public final class BatchRequest: RequestGroup, @unchecked Sendable {  // what it
         }
     }
 
-    // MARK: What it brought
+    // MARK: Result
 
-    /// The request that failed first; `nil` if none has.
+    /// The request that failed first; `nil` if none has failed.
     public var failedRequest: BaseRequest? { progress.withLock { $0.failed.first } }
-    /// The requests that failed, in the order in which they did.
+    /// The failed requests, in the order in which they failed.
     public var failedRequestArray: [BaseRequest] { progress.withLock { $0.failed } }
-    /// Whether all answers are from the cache.
+    /// Whether all responses came from the cache.
     public var isDataFromCache: Bool {
         let requests = requestArray
         return !requests.isEmpty && requests.allSatisfy { ($0 as? CachedRequest)?.isDataFromCache ?? false }
@@ -102,7 +104,7 @@ public final class BatchRequest: RequestGroup, @unchecked Sendable {  // what it
     override var endingError: (any Error)? { failedRequest?.error }
     override func clearDelegate() { delegate = nil }
 
-    override func tellDelegate(_ ending: RequestEnding) {
+    override func notifyDelegate(_ ending: RequestEnding) {
         if ending == .succeeded { delegate?.batchRequestFinished(self) } else { delegate?.batchRequestFailed(self) }
     }
 
@@ -114,24 +116,24 @@ public final class BatchRequest: RequestGroup, @unchecked Sendable {  // what it
             progress.endings = [:]
             return progress.requests
         }
-        if requests.isEmpty { onQueue(run) { self.conclude(run, .succeeded) } }
+        if requests.isEmpty { onQueue(run) { self.finish(run, .succeeded) } }
         for (index, request) in requests.enumerated() {
             guard isRunning(run) else { return }
             request.delegate = nil
             request.successCompletionBlock = nil
             request.failureCompletionBlock = nil
-            request.start { ending in self.onQueue(run) { self.requestEnded(index, request, ending, run) } }
+            request.start { ending in self.onQueue(run) { self.requestCompleted(index, request, ending, run) } }
         }
     }
 
-    private func requestEnded(_ index: Int, _ request: BaseRequest, _ ending: RequestEnding, _ run: Int) {
-        let isOver = progress.withLock { progress in
+    private func requestCompleted(_ index: Int, _ request: BaseRequest, _ ending: RequestEnding, _ run: Int) {
+        let isComplete = progress.withLock { progress in
             guard progress.run == run, progress.pending.remove(index) != nil else { return false }
             progress.endings[index] = ending
             if ending != .succeeded { progress.failed.append(request) }
             return progress.pending.isEmpty || (progress.stoppedOnFailure && !progress.failed.isEmpty)
         }
-        if isOver { conclude(run, failedRequest == nil ? .succeeded : .failed) }
+        if isComplete { finish(run, failedRequest == nil ? .succeeded : .failed) }
     }
 
     override func stopRequests() {
@@ -146,18 +148,18 @@ public final class BatchRequest: RequestGroup, @unchecked Sendable {  // what it
 // MARK: - Starting
 
 extension BatchRequest {
-    /// Sets both blocks, and starts.
+    /// Sets both completion blocks and starts the batch.
     public func startWithCompletionBlock(success: CompletionBlock? = nil, failure: CompletionBlock? = nil) {
         setCompletionBlock(success: success, failure: failure)
         start()
     }
 
-    /// Sets one block for both ends, and starts.
+    /// Sets one completion block for success and failure and starts the batch.
     public func startWithCompletion(_ completion: CompletionBlock?) {
         startWithCompletionBlock(success: completion, failure: completion)
     }
 
-    /// Sets both blocks, has the others called as by an accessory, each once, and starts.
+    /// Sets both completion blocks, adds an accessory that calls the other blocks once each, and starts the batch.
     public func start(
         willStart: RequestEventAccessory.Block? = nil, willStop: RequestEventAccessory.Block? = nil, success: CompletionBlock? = nil,
         failure: CompletionBlock? = nil, didStop: RequestEventAccessory.Block? = nil
@@ -166,35 +168,36 @@ extension BatchRequest {
         startWithCompletionBlock(success: success, failure: failure)
     }
 
-    /// Starts when all that were started like this before are over: one runs at a time, in the whole process. Does not block.
+    /// Starts the batch once everything started this way before it has finished: one runs at a time, across the whole process. Does not
+    /// block.
     ///
     /// - Parameters:
-    ///   - filter: asked when its turn has come; `false` leaves the batch out, with no callback.
-    ///   - completion: runs at either end.
+    ///   - filter: called when the batch's turn comes; returning `false` skips the batch without any callback.
+    ///   - completion: runs on success and on failure.
     public func startSynchronously(filter: (@Sendable () -> Bool)? = nil, completion: CompletionBlock? = nil) {
         startSynchronously(filter: filter, success: completion, failure: completion)
     }
 
-    /// The same with a block for each end.
+    /// Starts the batch in turn, as ``startSynchronously(filter:completion:)`` does, with separate blocks for success and failure.
     public func startSynchronously(filter: (@Sendable () -> Bool)? = nil, success: CompletionBlock?, failure: CompletionBlock?) {
         startInTurn(filter, success: Self.block(success), failure: Self.block(failure))
     }
 
-    /// Starts, and waits for the end. Callbacks run before. Of a batch that runs already, its end is waited for.
+    /// Starts the batch and awaits its end; if it is already running, awaits the end of that run. Returns after the callbacks have run.
     ///
-    /// Cancelling the waiting task stops the batch.
+    /// Cancelling the awaiting task stops the batch.
     ///
-    /// - Returns: the requests, in their order.
-    /// - Throws: why the first of those that failed has; `CancellationError` when it was stopped.
+    /// - Returns: the requests, in order.
+    /// - Throws: the error of the request that failed first; `CancellationError` if the batch was stopped.
     @discardableResult
     public func responses() async throws -> [BaseRequest] {
         try await successfulEnding()
         return requestArray
     }
 
-    /// Starts, and waits for the end, whatever it is: for batches that go on past a failure.
+    /// Starts the batch and awaits its end, for batches that continue after a failure.
     ///
-    /// - Returns: for each request, in their order, the request or why it failed; `CancellationError` if it was stopped.
+    /// - Returns: for each request, in order, the request or its error; `CancellationError` if it was stopped.
     public func results() async -> [Result<BaseRequest, any Error>] {
         if !Task.isCancelled { _ = await ending() }
         let (requests, endings) = progress.withLock { ($0.requests, $0.endings) }

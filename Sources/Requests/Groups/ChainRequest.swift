@@ -2,22 +2,24 @@
 import CurlewCore
 import CurlewHTTP
 
-/// Is told how a chain ended, on the callback queue, before its blocks. All methods have defaults, as those of ``RequestDelegate``.
+/// Receives the outcome of a chain, on the callback queue, before its completion blocks. All methods have defaults, as those of
+/// ``RequestDelegate``.
 public protocol ChainRequestDelegate: AnyObject, Sendable {
-    /// The chain has ended with a success. Optional.
+    /// Called when the chain has succeeded. Optional.
     func chainRequestFinished(_ chainRequest: ChainRequest)
-    /// The chain has ended with the failure of a step. Optional: by default the method with the request is called, if there is one.
+    /// Called when the chain has failed with the failure of a step. Optional: the default calls the method that takes a request, if there
+    /// is one.
     func chainRequestFailed(_ chainRequest: ChainRequest, failedStep: ChainStep)
-    /// The chain has ended with the failure of a request, ``ChainRequest/failedRequest``. Optional; not called where the method with the
-    /// step is implemented.
+    /// Called when the chain has failed with the failure of a request, ``ChainRequest/failedRequest``. Optional; not called if the method
+    /// that takes a step is implemented.
     func chainRequestFailed(_ chainRequest: ChainRequest, failedBaseRequest: BaseRequest)
 }
 
-/// What a chain does at a time.
+/// One step of a chain.
 public enum ChainStep: Sendable {
     /// A request.
     case request(BaseRequest)
-    /// Several requests at once.
+    /// Several concurrent requests.
     case batch(BatchRequest)
     /// Another chain.
     case chain(ChainRequest)
@@ -26,14 +28,14 @@ public enum ChainStep: Sendable {
     public var request: BaseRequest? {
         if case .request(let request) = self { request } else { nil }
     }
-    /// The batch, if it is one.
+    /// The batch; `nil` for other steps.
     public var batch: BatchRequest? {
         if case .batch(let batch) = self { batch } else { nil }
     }
-    /// Why it has failed; `nil` if it has not.
+    /// The error the step failed with; `nil` if it has not failed.
     public var error: (any Error)? { runnable.endingError }
 
-    /// The request by which it has succeeded.
+    /// The request with which the step succeeded.
     fileprivate var succeededRequest: BaseRequest? {
         switch self {
         case .request(let request): request
@@ -42,7 +44,7 @@ public enum ChainStep: Sendable {
         }
     }
 
-    /// The request by which it has failed.
+    /// The request with which the step failed.
     fileprivate var failedRequest: BaseRequest? {
         switch self {
         case .request(let request): request
@@ -60,41 +62,41 @@ public enum ChainStep: Sendable {
     }
 }
 
-/// Steps one after the other: requests, batches, other chains.
+/// Sequential steps: requests, batches, other chains.
 ///
-/// A step begins when the one before it is over, and its callback has run, which may add steps that depend on what it has brought: so A,
-/// then B and C at once, then D of what both have said, is a chain of three steps. When there are no more steps, ``requestBuilder`` is asked
-/// for another.
+/// A step begins after the previous one has finished and its callback has run, which may add steps that depend on its result: A, then B and
+/// C concurrently, then D with the results of both, is a chain of three steps. When no steps are left, ``requestBuilder`` is called for
+/// another.
 ///
-/// By default the first failure ends it. It ends like its last step: one that goes on past failures (``stoppedOnFailure`` false) has succeeded if the last step
-/// has. Without steps it succeeds. A step that is stopped by itself counts as failed.
-public final class ChainRequest: RequestGroup, @unchecked Sendable {  // what it adds is behind a lock
-    /// Is given the chain when it is over.
+/// By default the first failure ends the chain. The chain's outcome is that of its last step: with ``stoppedOnFailure`` set to `false` it
+/// has succeeded if the last step has. A chain without steps succeeds. A step that is stopped individually counts as failed.
+public final class ChainRequest: RequestGroup, @unchecked Sendable {  // its own state is behind a lock
+    /// Called with the chain when it has finished.
     public typealias CompletionBlock = @Sendable (ChainRequest) -> Void
-    /// Is given the chain, and the step that has succeeded.
+    /// Called with the chain and the step that has succeeded.
     public typealias StepBlock = @Sendable (ChainRequest, ChainStep) -> Void
-    /// Makes the next step of the last one, `nil` at the start; `nil` for the end.
+    /// Makes the next step from the last one, `nil` at the start; returns `nil` to end the chain.
     public typealias Builder = @Sendable (ChainRequest, ChainStep?) -> ChainStep?
 
     private struct Link {
         let step: ChainStep
         let callback: StepBlock?
-        /// Whether it was added on the way, to the newest start only.
-        var isPassing = false
+        /// Whether the step was added while the chain ran, and belongs to the newest start only.
+        var isTransient = false
     }
 
     private struct Progress {
         var links: [Link] = []
-        /// What is left of the newest start.
-        var rest: [Link] = []
-        /// Whether the newest start takes further steps.
+        /// The remaining steps of the newest start.
+        var remaining: [Link] = []
+        /// Whether the newest start accepts further steps.
         var isOpen = false
         var current: ChainStep?
         var hasBegun = false
         var last: ChainStep?
         var succeeded: ChainStep?
         var failed: ChainStep?
-        // Noted when the step ended, as a batch or chain may be a step once more.
+        // Recorded when the step ends, because a batch or chain may be a step again.
         var succeededRequest: BaseRequest?
         var failedRequest: BaseRequest?
         var failure: (any Error)?
@@ -107,41 +109,41 @@ public final class ChainRequest: RequestGroup, @unchecked Sendable {  // what it
 
     private let progress = Lock(Progress())
 
-    /// Makes a chain without steps.
+    /// Creates a chain without steps.
     public override init() { super.init() }
 
     // MARK: Steps
 
-    /// Adds a step behind the others; while the chain runs, to this run only.
+    /// Appends a step; while the chain runs, to the current run only.
     ///
     /// - Parameter callback: runs on the callback queue when the step has succeeded, before the next one begins.
     public func addStep(_ step: ChainStep, callback: StepBlock? = nil) {
         progress.withLock { progress in
             guard progress.isOpen else { return progress.links.append(Link(step: step, callback: callback)) }
-            progress.rest.append(Link(step: step, callback: callback))
-            progress.links.append(Link(step: step, callback: nil, isPassing: true))
+            progress.remaining.append(Link(step: step, callback: callback))
+            progress.links.append(Link(step: step, callback: nil, isTransient: true))
         }
     }
 
-    /// Adds a request as a step.
+    /// Appends a request as a step.
     public func addRequest(_ request: BaseRequest, callback: (@Sendable (ChainRequest, BaseRequest) -> Void)? = nil) {
         addStep(.request(request)) { chain, _ in callback?(chain, request) }
     }
 
-    /// Adds a batch as a step: all of its requests at once.
+    /// Appends a batch as a step, whose requests run concurrently.
     public func addBatch(_ batch: BatchRequest, callback: (@Sendable (ChainRequest, BatchRequest) -> Void)? = nil) {
         addStep(.batch(batch)) { chain, _ in callback?(chain, batch) }
     }
 
-    /// The steps in the order in which they were added, those included that were added on the way to the newest start, which the next one
-    /// does without. Those of the ``requestBuilder`` are not kept.
+    /// The steps in the order in which they were added, including those added during the newest start, which the next start removes. Steps
+    /// made by ``requestBuilder`` are not included.
     public var steps: [ChainStep] { progress.withLock { $0.links.map(\.step) } }
-    /// The requests among them.
+    /// The requests among the steps.
     public var requestArray: [BaseRequest] { steps.compactMap(\.request) }
 
-    // MARK: Rules
+    // MARK: Settings
 
-    /// How long it waits before each step but the first, in seconds; 0 by default.
+    /// The delay before each step but the first, in seconds; 0 by default.
     public var requestInterval: Double {
         get { progress.withLock { $0.requestInterval } }
         set { progress.withLock { $0.requestInterval = newValue } }
@@ -159,26 +161,26 @@ public final class ChainRequest: RequestGroup, @unchecked Sendable {  // what it
         set { progress.withLock { $0.stoppedOnSuccess = newValue } }
     }
 
-    /// Makes further steps when those that were added are done: to ask again and again, or another server. `nil` by default. On the callback
-    /// queue.
+    /// Makes further steps when those that were added have run, for example to poll or to try another server. `nil` by default. Called on
+    /// the callback queue.
     public var requestBuilder: Builder? {
         get { progress.withLock { $0.builder } }
         set { progress.withLock { $0.builder = newValue } }
     }
 
-    /// Is told of the end; not kept alive. ``RequestGroup/stop()`` sets it to `nil`.
+    /// The delegate notified of the end; held weakly. ``RequestGroup/stop()`` sets it to `nil`.
     public var delegate: (any ChainRequestDelegate)? {
         get { progress.withLock { $0.delegate } }
         set { progress.withLock { $0.delegate = newValue } }
     }
 
-    /// Runs when the chain has succeeded, behind the delegate; released then.
+    /// Runs when the chain has succeeded, after the delegate; released afterwards.
     public var successCompletionBlock: CompletionBlock? {
         get { successBlock }
         set { successBlock = Self.block(newValue) }
     }
 
-    /// Runs when the chain has failed, behind the delegate; released then.
+    /// Runs when the chain has failed, after the delegate; released afterwards.
     public var failureCompletionBlock: CompletionBlock? {
         get { failureBlock }
         set { failureBlock = Self.block(newValue) }
@@ -196,21 +198,21 @@ public final class ChainRequest: RequestGroup, @unchecked Sendable {  // what it
         }
     }
 
-    // MARK: What it brought
+    // MARK: Result
 
-    /// The step that has succeeded last; `nil` if none has.
+    /// The last step that succeeded; `nil` if none has.
     public var succeedStep: ChainStep? { progress.withLock { $0.succeeded } }
-    /// The step that has failed last; `nil` if none has.
+    /// The last step that failed; `nil` if none has.
     public var failedStep: ChainStep? { progress.withLock { $0.failed } }
-    /// The request that has succeeded last, of a batch the last one in its order; `nil` if none has. A failure after it leaves it.
+    /// The last request that succeeded, for a batch its last request in order; `nil` if none has. A later failure does not reset it.
     public var succeedRequest: BaseRequest? { progress.withLock { $0.succeededRequest } }
-    /// The request that has failed last, of a batch the first that did; `nil` if none has. A success after it leaves it.
+    /// The last request that failed, for a batch the first one that failed; `nil` if none has. A later success does not reset it.
     public var failedRequest: BaseRequest? { progress.withLock { $0.failedRequest } }
 
     // MARK: RequestGroup
 
     override var firstAgent: RequestAgent? {
-        switch progress.withLock({ $0.links.first ?? $0.rest.first })?.step {
+        switch progress.withLock({ $0.links.first ?? $0.remaining.first })?.step {
         case .request(let request)?: request.agent
         case .batch(let batch)?: batch.agent
         case .chain(let chain)?: chain.agent
@@ -220,7 +222,7 @@ public final class ChainRequest: RequestGroup, @unchecked Sendable {  // what it
     override var endingError: (any Error)? { progress.withLock { $0.failure } }
     override func clearDelegate() { delegate = nil }
 
-    override func tellDelegate(_ ending: RequestEnding) {
+    override func notifyDelegate(_ ending: RequestEnding) {
         if ending == .succeeded {
             delegate?.chainRequestFinished(self)
         } else if let failedStep {
@@ -230,8 +232,8 @@ public final class ChainRequest: RequestGroup, @unchecked Sendable {  // what it
 
     override func begin(_ run: Int) {
         progress.withLock { progress in
-            progress.links.removeAll { $0.isPassing }
-            progress.rest = progress.links
+            progress.links.removeAll { $0.isTransient }
+            progress.remaining = progress.links
             (progress.isOpen, progress.hasBegun) = (true, false)
             (progress.current, progress.last, progress.succeeded, progress.failed) = (nil, nil, nil, nil)
             (progress.succeededRequest, progress.failedRequest, progress.failure) = (nil, nil, nil)
@@ -239,20 +241,20 @@ public final class ChainRequest: RequestGroup, @unchecked Sendable {  // what it
         onQueue(run) { self.next(run, after: .succeeded) }
     }
 
-    /// Begins the next step, or ends like the last one; on the callback queue.
+    /// Begins the next step, or finishes with the last one's outcome; on the callback queue.
     private func next(_ run: Int, after ending: RequestEnding) {
-        let (builder, last, hasRest) = progress.withLock { ($0.builder, $0.last, !$0.rest.isEmpty) }
-        if !hasRest, let step = builder?(self, last) { progress.withLock { $0.rest.append(Link(step: step, callback: nil)) } }
+        let (builder, last, hasRemaining) = progress.withLock { ($0.builder, $0.last, !$0.remaining.isEmpty) }
+        if !hasRemaining, let step = builder?(self, last) { progress.withLock { $0.remaining.append(Link(step: step, callback: nil)) } }
         guard isRunning(run) else { return }
         let (link, wait) = progress.withLock { progress -> (Link?, Double) in
-            guard !progress.rest.isEmpty else {
+            guard !progress.remaining.isEmpty else {
                 progress.isOpen = false
                 return (nil, 0)
             }
             defer { progress.hasBegun = true }
-            return (progress.rest.removeFirst(), progress.hasBegun ? progress.requestInterval : 0)
+            return (progress.remaining.removeFirst(), progress.hasBegun ? progress.requestInterval : 0)
         }
-        guard let link else { return conclude(run, ending) }
+        guard let link else { return finish(run, ending) }
         guard wait > 0 else { return perform(link, run) }
         agent.clock.schedule(wait, agent.configuration.callbackQueue) {
             if self.isRunning(run) { self.perform(link, run) }
@@ -261,15 +263,15 @@ public final class ChainRequest: RequestGroup, @unchecked Sendable {  // what it
 
     private func perform(_ link: Link, _ run: Int) {
         progress.withLock { $0.current = link.step }
-        link.step.runnable.start { ending in self.onQueue(run) { self.stepEnded(link, ending, run) } }
+        link.step.runnable.start { ending in self.onQueue(run) { self.stepCompleted(link, ending, run) } }
     }
 
-    private func stepEnded(_ link: Link, _ ending: RequestEnding, _ run: Int) {
+    private func stepCompleted(_ link: Link, _ ending: RequestEnding, _ run: Int) {
         let hasSucceeded = ending == .succeeded
         let step = link.step
         let request = hasSucceeded ? step.succeededRequest : step.failedRequest
         let failure = hasSucceeded ? nil : step.error
-        let isOver = progress.withLock { progress in
+        let isComplete = progress.withLock { progress in
             progress.current = nil
             progress.last = step
             if hasSucceeded {
@@ -283,15 +285,15 @@ public final class ChainRequest: RequestGroup, @unchecked Sendable {  // what it
         }
         if hasSucceeded { link.callback?(self, step) }
         guard isRunning(run) else { return }
-        if isOver { progress.withLock { $0.isOpen = false } }
-        if isOver { conclude(run, hasSucceeded ? .succeeded : .failed) } else { next(run, after: hasSucceeded ? .succeeded : .failed) }
+        if isComplete { progress.withLock { $0.isOpen = false } }
+        if isComplete { finish(run, hasSucceeded ? .succeeded : .failed) } else { next(run, after: hasSucceeded ? .succeeded : .failed) }
     }
 
     override func stopRequests() {
         let current = progress.withLock { progress in
             defer {
                 progress.current = nil
-                progress.rest = []
+                progress.remaining = []
                 progress.isOpen = false
             }
             return progress.current
@@ -303,18 +305,18 @@ public final class ChainRequest: RequestGroup, @unchecked Sendable {  // what it
 // MARK: - Starting
 
 extension ChainRequest {
-    /// Sets both blocks, and starts.
+    /// Sets both completion blocks and starts the chain.
     public func startWithCompletionBlock(success: CompletionBlock? = nil, failure: CompletionBlock? = nil) {
         setCompletionBlock(success: success, failure: failure)
         start()
     }
 
-    /// Sets one block for both ends, and starts.
+    /// Sets one completion block for success and failure and starts the chain.
     public func startWithCompletion(_ completion: CompletionBlock?) {
         startWithCompletionBlock(success: completion, failure: completion)
     }
 
-    /// Sets both blocks, has the others called as by an accessory, each once, and starts.
+    /// Sets both completion blocks, adds an accessory that calls the other blocks once each, and starts the chain.
     public func start(
         willStart: RequestEventAccessory.Block? = nil, willStop: RequestEventAccessory.Block? = nil, success: CompletionBlock? = nil,
         failure: CompletionBlock? = nil, didStop: RequestEventAccessory.Block? = nil
@@ -323,26 +325,27 @@ extension ChainRequest {
         startWithCompletionBlock(success: success, failure: failure)
     }
 
-    /// Starts when all that were started like this before are over: one runs at a time, in the whole process. Does not block.
+    /// Starts the chain once everything started this way before it has finished: one runs at a time, across the whole process. Does not
+    /// block.
     ///
     /// - Parameters:
-    ///   - filter: asked when its turn has come; `false` leaves the chain out, with no callback.
-    ///   - completion: runs at either end.
+    ///   - filter: called when the chain's turn comes; returning `false` skips the chain without any callback.
+    ///   - completion: runs on success and on failure.
     public func startSynchronously(filter: (@Sendable () -> Bool)? = nil, completion: CompletionBlock? = nil) {
         startSynchronously(filter: filter, success: completion, failure: completion)
     }
 
-    /// The same with a block for each end.
+    /// Starts the chain in turn, as ``startSynchronously(filter:completion:)`` does, with separate blocks for success and failure.
     public func startSynchronously(filter: (@Sendable () -> Bool)? = nil, success: CompletionBlock?, failure: CompletionBlock?) {
         startInTurn(filter, success: Self.block(success), failure: Self.block(failure))
     }
 
-    /// Starts, and waits for the end. Callbacks run before. Of a chain that runs already, its end is waited for.
+    /// Starts the chain and awaits its end; if it is already running, awaits the end of that run. Returns after the callbacks have run.
     ///
-    /// Cancelling the waiting task stops the chain.
+    /// Cancelling the awaiting task stops the chain.
     ///
-    /// - Returns: the step that has succeeded last; `nil` of a chain without steps.
-    /// - Throws: why the last step has failed; `CancellationError` when it was stopped.
+    /// - Returns: the last step that succeeded; `nil` if there is none.
+    /// - Throws: the error of the last step; `CancellationError` if the chain was stopped.
     @discardableResult
     public func response() async throws -> ChainStep? {
         try await successfulEnding()

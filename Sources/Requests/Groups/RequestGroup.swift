@@ -3,18 +3,18 @@ import CurlewCore
 import CurlewHTTP
 import Dispatch
 
-/// What batches and chains have in common: they are started, stopped and told of like a request.
+/// The common part of batches and chains: they are started, stopped and observed like a request.
 ///
-/// A running group is kept alive by ``RequestGroupAgent/shared``. All members may be used from any thread.
+/// ``RequestGroupAgent/shared`` retains a running group. All members are thread-safe.
 public class RequestGroup: RunnableRequest, WaitableRequest, @unchecked Sendable {  // the state is behind a lock
     typealias Block = @Sendable (RequestGroup) -> Void
 
     enum Stage {
         case idle
         case running
-        /// Accessories are told that it is stopped; no callback begins any more.
+        /// Accessories are being notified of the stop; no further callback begins.
         case stopping
-        /// Callbacks run.
+        /// Callbacks are running.
         case delivering
         case ended
     }
@@ -26,7 +26,7 @@ public class RequestGroup: RunnableRequest, WaitableRequest, @unchecked Sendable
         var successBlock: Block?
         var failureBlock: Block?
         var stage = Stage.idle
-        /// The number of the newest start; others know by theirs that they are over.
+        /// The number of the newest start, by which outdated starts are recognized.
         var run = 0
         var isStopped = false
         var waiters: [@Sendable (RequestEnding) -> Void] = []
@@ -41,63 +41,63 @@ public class RequestGroup: RunnableRequest, WaitableRequest, @unchecked Sendable
 
     init() {}
 
-    // MARK: For subclasses
+    // MARK: Overridden by subclasses
 
-    /// Begins with the requests; `run` is the number of this start.
+    /// Begins sending the requests; `run` is the number of this start.
     func begin(_ run: Int) {}
-    /// Stops the requests that are on their way.
+    /// Stops the requests in flight.
     func stopRequests() {}
-    /// Tells the delegate.
-    func tellDelegate(_ ending: RequestEnding) {}
-    /// Lets go of the delegate.
+    /// Notifies the delegate.
+    func notifyDelegate(_ ending: RequestEnding) {}
+    /// Releases the delegate.
     func clearDelegate() {}
     /// The agent of the first request.
     var firstAgent: RequestAgent? { nil }
-    /// Why it failed.
+    /// The error the group failed with.
     var endingError: (any Error)? { nil }
 
-    // MARK: What the user sets
+    // MARK: Settings
 
-    /// A number of the user's, 0 by default.
+    /// A number for the caller's use, 0 by default.
     public var tag: Int {
         get { group.withLock { $0.tag } }
         set { group.withLock { $0.tag = newValue } }
     }
 
-    /// The accessories, in the order in which they are told; `nil` as long as none was added.
+    /// The accessories, in the order in which they are notified; `nil` until one is added.
     public var requestAccessories: [any RequestAccessory]? {
         get { group.withLock { $0.accessories } }
         set { group.withLock { $0.accessories = newValue } }
     }
 
-    /// Adds an accessory behind those that are there.
+    /// Appends an accessory.
     public func addAccessory(_ accessory: any RequestAccessory) {
         group.withLock { $0.accessories = ($0.accessories ?? []) + [accessory] }
     }
 
     var addedAccessories: [any RequestAccessory] { requestAccessories ?? [] }
 
-    /// Whose callback queue the group's callbacks run on; by default that of the first request, else ``RequestAgent/shared``.
+    /// The agent whose callback queue runs the group's callbacks; by default that of the first request, otherwise ``RequestAgent/shared``.
     public var agent: RequestAgent {
         get { group.withLock { $0.agent } ?? firstAgent ?? .shared }
         set { group.withLock { $0.agent = newValue } }
     }
 
-    // MARK: What it is
+    // MARK: State
 
-    /// Whether it was started and is not over.
+    /// Whether the group was started and has not finished.
     public var isExecuting: Bool { stage == .running }
-    /// Whether it was stopped; until it is started again.
+    /// Whether the group was stopped; reset when it is started again.
     public var isCancelled: Bool { group.withLock { $0.isStopped } }
 
     private var stage: Stage { group.withLock { $0.stage } }
 
-    /// Whether the start with a number is the newest, and not over.
+    /// Whether the start with this number is the newest and still running.
     func isRunning(_ run: Int) -> Bool { group.withLock { $0.run == run && $0.stage == .running } }
 
     // MARK: Control
 
-    /// Tells the accessories, and begins. A group that runs is left alone; one that is over begins anew.
+    /// Notifies the accessories and begins. Has no effect on a running group; a finished group starts again.
     public func start() {
         let run = group.withLock { state -> Int? in
             guard state.stage != .running, state.stage != .stopping else { return nil }
@@ -106,39 +106,39 @@ public class RequestGroup: RunnableRequest, WaitableRequest, @unchecked Sendable
             state.isStopped = false
             return state.run
         }
-        guard let run else { return agent.configuration.log("already started: \(type(of: self))") }
+        guard let run else { return agent.configuration.log("start ignored, already running: \(type(of: self))") }
         RequestGroupAgent.shared.add(self, run)
         toggleAccessoriesWillStart()
         begin(run)
     }
 
-    /// Ends the group and its requests: no callback follows. The accessories are told, unless it is over.
+    /// Stops the group and its requests: no callback follows. The accessories are notified, unless the group has finished.
     public func stop() {
         let old = group.withLock { state in
             defer { if state.stage == .idle || state.stage == .running { state.stage = .stopping } }
             return state.stage
         }
-        // By another thread, or the accessory that is told of it.
+        // Already being stopped, by another thread or by an accessory that is being notified of the stop.
         if old == .stopping { return }
-        let isOver = old == .delivering || old == .ended
-        if !isOver { toggleAccessoriesWillStop() }
+        let isComplete = old == .delivering || old == .ended
+        if !isComplete { toggleAccessoriesWillStop() }
         clearDelegate()
         let (run, waiters, blocks) = group.withLock { state -> (Int, [@Sendable (RequestEnding) -> Void], [Block?]) in
             if state.stage != .ended { state.isStopped = true }
-            guard !isOver else { return (state.run, [], state.takeBlocks()) }
+            guard !isComplete else { return (state.run, [], state.takeBlocks()) }
             state.stage = .ended
             defer { state.waiters = [] }
             return (state.run, state.waiters, state.takeBlocks())
         }
-        // What they hold is released outside of the lock.
+        // Released outside the lock, because releasing the captures may run arbitrary `deinit` code.
         withExtendedLifetime(blocks) {}
         RequestGroupAgent.shared.remove(self, run)
         stopRequests()
-        if !isOver { toggleAccessoriesDidStop() }
+        if !isComplete { toggleAccessoriesDidStop() }
         for waiter in waiters { waiter(.stopped) }
     }
 
-    /// Releases both blocks. Done by itself when the group is over.
+    /// Releases both completion blocks. Called automatically when the group finishes.
     public func clearCompletionBlock() {
         setBlocks(success: nil, failure: nil)
     }
@@ -174,62 +174,62 @@ public class RequestGroup: RunnableRequest, WaitableRequest, @unchecked Sendable
     }
 
     func start(_ waiter: @escaping @Sendable (RequestEnding) -> Void) {
-        let isUnderWay = group.withLock { state in
+        let isInFlight = group.withLock { state in
             state.waiters.append(waiter)
             return state.stage == .running || state.stage == .stopping
         }
-        // One that ends in the meantime is not to be started again.
-        if !isUnderWay { start() }
+        // Decided under the lock: a group that ends in the meantime must not be started again.
+        if !isInFlight { start() }
     }
 
-    // MARK: The end
+    // MARK: Completion
 
-    /// Has something done on the callback queue, unless the start with the number is over by then.
+    /// Runs `work` on the callback queue, unless the start with this number is no longer running by then.
     func onQueue(_ run: Int, _ work: @escaping @Sendable () -> Void) {
         agent.configuration.callbackQueue.async {
             if self.isRunning(run) { work() }
         }
     }
 
-    /// Tells everybody how it ended; on the callback queue.
-    func conclude(_ run: Int, _ ending: RequestEnding) {
-        let isMine = group.withLock { state in
+    /// Finishes a start: calls accessories, delegate, block and waiters; on the callback queue.
+    func finish(_ run: Int, _ ending: RequestEnding) {
+        let isCurrent = group.withLock { state in
             guard state.run == run, state.stage == .running else { return false }
             state.stage = .delivering
             return true
         }
-        guard isMine else { return }
+        guard isCurrent else { return }
         toggleAccessoriesWillStop()
         stopRequests()
-        tellDelegate(ending)
-        // A stop by the delegate lets go of the block.
+        notifyDelegate(ending)
+        // A stop by the delegate has released the block.
         group.withLock { ending == .succeeded ? $0.successBlock : $0.failureBlock }?(self)
         toggleAccessoriesDidStop()
         let (waiters, blocks) = group.withLock { state -> ([@Sendable (RequestEnding) -> Void], [Block?]) in
-            // Started anew by its own callback: the blocks and who waits are the new start's.
+            // Started again by its own callback: blocks and waiters belong to the new start.
             guard state.run == run else { return ([], []) }
             state.stage = .ended
             defer { state.waiters = [] }
             return (state.waiters, state.takeBlocks())
         }
-        // What they hold is released outside of the lock.
+        // Released outside the lock, because releasing the captures may run arbitrary `deinit` code.
         withExtendedLifetime(blocks) {}
         RequestGroupAgent.shared.remove(self, run)
         for waiter in waiters { waiter(ending) }
     }
 }
 
-// MARK: - Started in other ways
+// MARK: - Other ways to start
 
 extension RequestGroup {
-    /// Has the three called as by an accessory, each once.
+    /// Adds an accessory that calls each of the three blocks once.
     func addEventAccessory(
         _ willStart: RequestEventAccessory.Block?, _ willStop: RequestEventAccessory.Block?, _ didStop: RequestEventAccessory.Block?
     ) {
         addAccessory(RequestEventAccessory(willStart: willStart, willStop: willStop, didStop: didStop))
     }
 
-    /// Starts when all that were started like this before are over.
+    /// Starts the group once everything started this way before it has finished.
     func startInTurn(_ filter: (@Sendable () -> Bool)?, success: Block?, failure: Block?) {
         StartQueue.shared.add { [self] done in
             guard filter?() ?? true else { return done() }
@@ -238,12 +238,12 @@ extension RequestGroup {
         }
     }
 
-    /// Starts, and waits for the end; cancelling the waiting task stops the group.
+    /// Starts the group and awaits its end; cancelling the awaiting task stops the group.
     func ending() async -> RequestEnding {
         await withTaskCancellationHandler {
             await withCheckedContinuation { continuation in
                 start { continuation.resume(returning: $0) }
-                // The handler may have run before there was anything to be stopped.
+                // The cancellation handler may have run before the group was started.
                 if Task.isCancelled { stop() }
             }
         } onCancel: {
@@ -251,7 +251,7 @@ extension RequestGroup {
         }
     }
 
-    /// The same; throws why it has failed.
+    /// Starts the group and awaits its end; throws the error it failed with.
     func successfulEnding() async throws {
         try Task.checkCancellation()
         switch await ending() {
@@ -262,14 +262,14 @@ extension RequestGroup {
     }
 }
 
-/// What says when it is over.
+/// A request or group whose end can be awaited.
 protocol WaitableRequest: RunnableRequest {
-    /// Starts; `waiter` is told of the end, after all callbacks. Of what runs already, of that end.
+    /// Starts it and calls `waiter` when it ends, after all callbacks. If it is already running, `waiter` is called at the end of that run.
     func start(_ waiter: @escaping @Sendable (RequestEnding) -> Void)
-    /// Why it has failed, if it has.
+    /// The error it failed with, if it has failed.
     var endingError: (any Error)? { get }
     var agent: RequestAgent { get }
-    /// The accessories that were set and added, whatever a subclass names.
+    /// The accessories that were set and added, without those returned by a subclass's override.
     var addedAccessories: [any RequestAccessory] { get }
 }
 

@@ -1,23 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
 import CurlewHTTP
 
-/// Keeps batches and chains alive as long as they run.
+/// Retains batches and chains while they run.
 public final class RequestGroupAgent: Sendable {
     private struct Entry {
         let group: RequestGroup
         let run: Int
     }
 
-    /// The one there is.
+    /// The only instance.
     public static let shared = RequestGroupAgent()
 
     private let entries = Lock<[Entry]>([])
 
     private init() {}
 
-    /// The batches that run, in the order in which they were started.
+    /// The running batches, in the order in which they were started.
     public var batchRequests: [BatchRequest] { groups.compactMap { $0 as? BatchRequest } }
-    /// The chains that run, in the order in which they were started.
+    /// The running chains, in the order in which they were started.
     public var chainRequests: [ChainRequest] { groups.compactMap { $0 as? ChainRequest } }
 
     private var groups: [RequestGroup] { entries.withLock { $0.map(\.group) } }
@@ -27,7 +27,7 @@ public final class RequestGroupAgent: Sendable {
         for group in groups { group.stop() }
     }
 
-    /// Stops the batches and chains with a tag.
+    /// Stops the batches and chains with this tag.
     public func cancel(tag: Int) {
         for group in groups where group.tag == tag { group.stop() }
     }
@@ -40,7 +40,7 @@ public final class RequestGroupAgent: Sendable {
         let removed = entries.withLock { entries in
             entries.firstIndex { $0.group === group && $0.run == run }.map { entries.remove(at: $0) }
         }
-        // The last reference, perhaps: let go of outside of the lock.
+        // Possibly the last reference: released outside the lock.
         withExtendedLifetime(removed) {}
     }
 }

@@ -8,10 +8,10 @@ import Testing
 
 @testable import CurlewRequests
 
-/// What is made of an answer, and what it has to be.
+/// Serialization, content types, validation, filters and mocks.
 @Suite(.timeLimit(.minutes(1)))
-struct AnswerTests {
-    private func answered(
+struct ResponseHandlingTests {
+    private func received(
         _ body: String, type: String? = "application/json", status: Int = 200, _ change: (SampleRequest, Stage) -> Void = { _, _ in }
     ) async throws -> SampleRequest {
         let stage = try Stage { _, _ in
@@ -24,8 +24,8 @@ struct AnswerTests {
         return request
     }
 
-    @Test func `JSON is there as data, text and object`() async throws {
-        let request = try await answered(#"{"a": "é"}"#)
+    @Test func `JSON is available as data, text and object`() async throws {
+        let request = try await received(#"{"a": "é"}"#)
         #expect(request.error == nil && request.isFinished && !request.isFailed)
         #expect(request.responseData == Data(#"{"a": "é"}"#.utf8))
         #expect(request.responseString == #"{"a": "é"}"#)
@@ -35,14 +35,14 @@ struct AnswerTests {
         for name in ["Content-Type", "content-type", "CONTENT-TYPE"] { #expect(request.responseHeaders?[name] == "application/json") }
     }
 
-    @Test func `the bytes alone are no JSON`() async throws {
-        let request = try await answered("text", type: "text/plain") { request, _ in request.responseSerializer = .http }
+    @Test func `the HTTP serializer returns the bytes`() async throws {
+        let request = try await received("text", type: "text/plain") { request, _ in request.responseSerializer = .http }
         #expect(request.error == nil)
         #expect(request.responseObject as? Data == Data("text".utf8))
         #expect(request.responseJSONObject == nil)
     }
 
-    @Test func `XML is there as a parser that has not begun`() async throws {
+    @Test func `XML is returned as a parser that has not started`() async throws {
         final class Counter: NSObject, XMLParserDelegate {
             var names: [String] = []
             func parser(
@@ -50,7 +50,7 @@ struct AnswerTests {
                 attributes: [String: String]
             ) { names.append(elementName) }
         }
-        let request = try await answered("<a><b/></a>", type: "text/xml") { request, _ in request.responseSerializer = .xmlParser }
+        let request = try await received("<a><b/></a>", type: "text/xml") { request, _ in request.responseSerializer = .xmlParser }
         let parser = try #require(request.responseObject as? XMLParser)
         let counter = Counter()
         parser.delegate = counter
@@ -58,7 +58,7 @@ struct AnswerTests {
         #expect(counter.names == ["a", "b"])
     }
 
-    @Test func `text is read in the charset of its type`() async throws {
+    @Test func `text is decoded with the charset of its content type`() async throws {
         let stage = try Stage { _, _ in
             ServerResponse(
                 status: 200, headers: [ServerField("Content-Type", "text/plain; charset=ISO-8859-1")], body: .data(Data([0xE9])))
@@ -69,18 +69,18 @@ struct AnswerTests {
         #expect(request.responseString == "é")
     }
 
-    @Test(arguments: ["", " "]) func `no JSON at all is no error`(_ body: String) async throws {
-        let request = try await answered(body)
+    @Test(arguments: ["", " "]) func `an empty JSON body is not an error`(_ body: String) async throws {
+        let request = try await received(body)
         #expect(request.error == nil && request.responseJSONObject == nil)
     }
 
-    @Test func `half a character in JSON becomes the replacement character`() async throws {
-        let request = try await answered(#"{"a": "x\uD800y"}"#)
+    @Test func `a lone surrogate in JSON becomes the replacement character`() async throws {
+        let request = try await received(#"{"a": "x\uD800y"}"#)
         #expect((request.responseJSONObject as? [String: String]) == ["a": "x\u{FFFD}y"])
     }
 
-    @Test func `what is no JSON fails`() async throws {
-        let request = try await answered("{")
+    @Test func `invalid JSON fails`() async throws {
+        let request = try await received("{")
         #expect(request.isFailed)
         guard case .responseSerializationFailed(.jsonSerializationFailed)? = request.error as? CurlewError else {
             Issue.record("\(request.error.debugDescription)")
@@ -108,9 +108,8 @@ struct AnswerTests {
         ("text/html", .only(["text/html"]), true),
         ("image/png", .only(["text/*"]), false),
     ])
-    func `content types are accepted by request, else by configuration`(_ type: String?, _ accepted: Accepted, _ passes: Bool) async throws
-    {
-        let request = try await answered("{}", type: type) { request, _ in
+    func `the request's content types override the configuration's`(_ type: String?, _ accepted: Accepted, _ passes: Bool) async throws {
+        let request = try await received("{}", type: type) { request, _ in
             switch accepted {
             case .byDefault: break
             case .any: request.contentTypes = .some(nil)
@@ -126,15 +125,15 @@ struct AnswerTests {
         }
     }
 
-    @Test func `the configuration's content types hold for all its requests`() async throws {
-        let request = try await answered("{}", type: "text/html") { _, stage in stage.configuration.acceptableContentTypes.json = nil }
+    @Test func `the configuration's content types apply to all its requests`() async throws {
+        let request = try await received("{}", type: "text/html") { _, stage in stage.configuration.acceptableContentTypes.json = nil }
         #expect(request.error == nil)
     }
 
     // MARK: Validation
 
-    @Test func `a status of no success has an error with code and domain`() async throws {
-        let request = try await answered(#"{"code": 7}"#, status: 404)
+    @Test func `an error status fails with code and domain`() async throws {
+        let request = try await received(#"{"code": 7}"#, status: 404)
         #expect(request.error as? RequestValidationError == .invalidStatusCode(404))
         let error = try #require(request.error) as NSError
         #expect(error.domain == RequestValidationError.errorDomain && error.code == -8)
@@ -142,14 +141,14 @@ struct AnswerTests {
         #expect((request.responseJSONObject as? [String: Int]) == ["code": 7])
     }
 
-    @Test func `JSON of another shape has an error with code and domain`() async throws {
-        let request = try await answered(#"{"id": "1"}"#) { request, _ in request.shape = ["id": NSNumber.self] }
+    @Test func `JSON of another shape fails with code and domain`() async throws {
+        let request = try await received(#"{"id": "1"}"#) { request, _ in request.shape = ["id": NSNumber.self] }
         #expect(request.error as? RequestValidationError == .invalidJSONFormat)
         #expect((try #require(request.error) as NSError).code == -9)
     }
 
-    @Test(arguments: [false, true]) func `a null member passes, unless nulls are removed`(_ removes: Bool) async throws {
-        let request = try await answered(#"{"id": null, "list": [null]}"#) { request, stage in
+    @Test(arguments: [false, true]) func `a null member passes unless nulls are removed`(_ removes: Bool) async throws {
+        let request = try await received(#"{"id": null, "list": [null]}"#) { request, stage in
             request.shape = ["id": NSNumber.self]
             stage.configuration.removeNullValues = removes
         }
@@ -157,8 +156,8 @@ struct AnswerTests {
         #expect((request.responseJSONObject as? [String: Any])?.count == (removes ? 1 : 2))
     }
 
-    @Test func `what is no JSON goes before the status, and a failed transfer before both`() async throws {
-        let status = try await answered("{", status: 500)
+    @Test func `a serialization error precedes the status, and a transfer error precedes both`() async throws {
+        let status = try await received("{", status: 500)
         guard case .responseSerializationFailed? = status.error as? CurlewError else {
             Issue.record("\(status.error.debugDescription)")
             return
@@ -181,19 +180,19 @@ struct AnswerTests {
 
     // MARK: Filters and mocks
 
-    @Test func `the request judges a success, then the configuration's filters, until one fails`() async throws {
+    @Test func `the request validates a success, then the configuration's filters, until one fails`() async throws {
         struct Refusing: UrlFilter {
             let number: Int
             func filterResponse(with request: BaseRequest) throws { throw UserError(number: number) }
         }
-        let filtered = try await answered("{}") { _, stage in
+        let filtered = try await received("{}") { _, stage in
             stage.configuration.addUrlFilter(Refusing(number: 2))
             stage.configuration.addUrlFilter(Refusing(number: 3))
         }
         #expect(filtered.error as? UserError == UserError(number: 2))
-        let own = try await answered(#"{"code": 9}"#) { request, stage in
+        let own = try await received(#"{"code": 9}"#) { request, stage in
             stage.configuration.addUrlFilter(Refusing(number: 2))
-            request.onAnswer = { request in
+            request.onResponse = { request in
                 let code = (request.responseJSONObject as? [String: Int])?["code"] ?? 0
                 if code != 0 { throw UserError(number: code) }
             }
@@ -203,8 +202,8 @@ struct AnswerTests {
     }
 
     @Test(.enabled(if: RequestsConfiguration.canMock), arguments: [(404, true), (500, false)])
-    func `a missing answer is mocked, if that is allowed`(_ status: Int, _ isMocked: Bool) async throws {
-        let request = try await answered("{}", status: status) { request, stage in
+    func `a missing response is mocked if allowed`(_ status: Int, _ isMocked: Bool) async throws {
+        let request = try await received("{}", status: status) { request, stage in
             stage.configuration.debugMockEnabled = true
             request.onMock = { request in
                 request.responseJSONObject = ["id": 5]
@@ -213,7 +212,7 @@ struct AnswerTests {
         }
         #expect(request.isFinished == isMocked)
         #expect((request.responseJSONObject as? [String: Int] == ["id": 5]) == isMocked)
-        let forbidden = try await answered("{}", status: status) { request, _ in request.onMock = { _ in true } }
+        let forbidden = try await received("{}", status: status) { request, _ in request.onMock = { _ in true } }
         #expect(forbidden.isFailed)
     }
 
@@ -223,7 +222,7 @@ struct AnswerTests {
     }
 
     @Test(.enabled(if: RequestsConfiguration.canMock))
-    func `a mocked response is decoded as any other, from what was set last`() async throws {
+    func `a mocked response is decoded from what was set last`() async throws {
         func model(_ mock: @escaping @Sendable (BaseRequest) -> Void) async throws -> Model {
             let stage = try Stage { _, _ in Stage.json(#"{"error": "missing"}"#, status: 404) }
             stage.configuration.debugMockEnabled = true
@@ -246,7 +245,7 @@ struct AnswerTests {
         await #expect(throws: CurlewError.self) { try await model { _ in } }
     }
 
-    @Test func `the server's time is that of its header`() async throws {
+    @Test func `the server's time is read from the Date header`() async throws {
         let stage = try Stage { _, _ in
             ServerResponse(
                 status: 204, headers: [ServerField("Date", "Sun, 06 Nov 1994 08:49:37 GMT")])
