@@ -10,7 +10,7 @@ import Testing
         let requiresRefresh: Bool
     }
 
-    /// Fetches tokens from the server's `/token`, with a manager's requests that have no interceptor.
+    /// Fetches tokens from the server's `/token`, through a manager without an interceptor.
     private final class TokenFetcher: Authenticator {
         private let url: String
         private let refreshes = Lock(0)
@@ -41,7 +41,7 @@ import Testing
         }
     }
 
-    /// Issues the token "fresh" at `/token` and lets in who has it, all others not before `refused` is open.
+    /// Issues the token "fresh" at `/token` and accepts requests that carry it; rejects all others, once `refused` is open if it is given.
     private static func server(refused: Gate? = nil) throws -> LoopbackServer {
         try LoopbackServer { request, _ in
             if request.path == "/token" { return .ok("fresh") }
@@ -51,8 +51,8 @@ import Testing
         }
     }
 
-    @Test("a hundred requests that are refused at the same time make one refresh, and all get in")
-    func aHundredRequestsMakeOneRefresh() async throws {
+    @Test("a hundred requests rejected at the same time trigger one refresh, and all succeed")
+    func oneRefreshAfterRejections() async throws {
         let refused = Gate()
         let server = try Self.server(refused: refused)
         let fetcher = TokenFetcher(server.url("/token"))
@@ -73,7 +73,7 @@ import Testing
     }
 
     @Test("a hundred requests with an expired credential wait for one refresh and are sent once")
-    func aHundredRequestsWaitForOneRefresh() async throws {
+    func oneRefreshForExpiredCredential() async throws {
         let server = try Self.server()
         let fetcher = TokenFetcher(server.url("/token"))
         let interceptor = AuthenticationInterceptor(
@@ -92,7 +92,7 @@ import Testing
         #expect(server.requestCount == 101)
     }
 
-    @Test("downloads and uploads are authenticated, too")
+    @Test("downloads and uploads are authenticated as well")
     func downloadsAndUploads() async throws {
         let directory = try TemporaryDirectory()
         let server = try Self.server()
@@ -115,8 +115,8 @@ import Testing
         }
     }
 
-    @Test("a refresh that the server refuses fails the request with that error")
-    func refusedRefresh() async throws {
+    @Test("a refresh that the server rejects fails the request with that error")
+    func rejectedRefresh() async throws {
         let server = try LoopbackServer { request, _ in .status(request.path == "/token" ? 403 : 401) }
         let interceptor = AuthenticationInterceptor(
             authenticator: TokenFetcher(server.url("/token")), credential: Token(value: "stale", requiresRefresh: false))

@@ -21,7 +21,7 @@ import Testing
         #expect(server.connectionCount == 1)
     }
 
-    @Test("no credential is lost that is chained behind a 401 that came at once") func credentialRace() async throws {
+    @Test("a credential added after an immediate 401 is not lost") func credentialRace() async throws {
         let server = try LoopbackServer(recording: false, route: ServerRoutes.standard)
         let url = server.url(Self.basicPath)
         let lost = Log<Int>()
@@ -40,7 +40,7 @@ import Testing
         #expect(server.requestCount == 2 * (Scale.requests / 8) * 8)
     }
 
-    @Test("a refused password gives the 401 with its body, without an error") func refused() async throws {
+    @Test("a rejected password yields the 401 with its body, without an error") func rejected() async throws {
         let server = try DigestServer()
         let response = await manager.request(server.url("/")).authenticate(user: "user", password: "wrong").serializingString().response
         #expect(response.error == nil)
@@ -52,7 +52,7 @@ import Testing
         #expect(validated.error?.unacceptableStatus == 401)
     }
 
-    @Test("downloads, uploads and streamed bodies are authenticated too") func kinds() async throws {
+    @Test("downloads, uploads and streamed bodies are authenticated as well") func kinds() async throws {
         let server = try DigestServer { request in .ok(request.body.isEmpty ? Data("welcome".utf8) : request.body) }
         let directory = try TemporaryDirectory()
         let download = await manager.download(server.url("/"), to: directory.file("file")).authenticate(user: "user", password: "password")
@@ -77,7 +77,7 @@ import Testing
         #expect(streamed == Data("welcome".utf8))
     }
 
-    @Test("a 401 that comes before the upload is through is answered") func earlyRefusal() async throws {
+    @Test("a 401 before the end of the upload is answered with credentials") func earlyRejection() async throws {
         let refusal = ServerResponse(status: 401, headers: [ServerField("WWW-Authenticate", "Basic realm=x")])
         let server = try LoopbackServer(bodies: { $0.header("Authorization") == nil ? .refused(refusal) : .counted }) { request, _ in
             .ok("\(request.bodyLength)")
@@ -87,7 +87,7 @@ import Testing
         #expect(response.value == "20000000")
     }
 
-    @Test("a long 401 is not kept, and its length costs no more than a connection") func longRefusal() async throws {
+    @Test("the body of a long 401 is discarded at the cost of at most a connection") func longRejection() async throws {
         let server = try LoopbackServer { request, _ in
             guard request.header("Authorization") == nil else { return .ok("welcome") }
             return ServerResponse(
@@ -102,12 +102,12 @@ import Testing
     @Test(
         "Digest",
         arguments: [
-            DigestServer.Manner(), .init(algorithm: "SHA-256"), .init(algorithm: "MD5-sess"), .init(algorithm: "SHA-256-sess"),
+            DigestServer.Behavior(), .init(algorithm: "SHA-256"), .init(algorithm: "MD5-sess"), .init(algorithm: "SHA-256-sess"),
             .init(algorithm: nil), .init(algorithm: nil, qop: nil), .init(qop: "auth-int,auth"),
             .init(algorithm: "SHA-256", hashesUser: true),
         ])
-    func digest(_ manner: DigestServer.Manner) async throws {
-        let server = try DigestServer(manner)
+    func digest(_ behavior: DigestServer.Behavior) async throws {
+        let server = try DigestServer(behavior)
         for (method, path) in [(HTTPMethod.get, "/"), (.post, "/a%20b?c=%22d%22,e"), (.delete, "?x")] {
             let response = await manager.request(server.url(path), method: method).authenticate(user: "user", password: "password")
                 .serializingString().response
@@ -115,7 +115,7 @@ import Testing
         }
     }
 
-    @Test("names beyond ASCII") func digestNames() async throws {
+    @Test("non-ASCII user names") func digestNames() async throws {
         let server = try DigestServer(.init(algorithm: "SHA-256", user: #"Jäsøn "J" Doe"#))
         let response = await manager.request(server.url("/")).authenticate(user: #"Jäsøn "J" Doe"#, password: "password")
             .serializingString()
@@ -123,7 +123,7 @@ import Testing
         #expect(response.value == "welcome")
     }
 
-    @Test("a nonce that has run out within a task is renewed once") func stale() async throws {
+    @Test("a stale nonce is renewed once within a task") func stale() async throws {
         let server = try DigestServer(.init(uses: 1)) { request in
             request.path == "/" ? .redirect(to: "/next") : .ok("welcome")
         }
@@ -136,7 +136,7 @@ import Testing
         #expect(never.server.requestCount == 3)
     }
 
-    @Test("a redirect to another origin goes without the credential") func redirect() async throws {
+    @Test("a redirect to another origin is followed without the credential") func redirect() async throws {
         let other = try LoopbackServer { _, _ in
             ServerResponse(status: 401, headers: [ServerField("WWW-Authenticate", "Basic realm=\"phishing\"")])
         }
@@ -151,7 +151,7 @@ import Testing
 
     // MARK: libcurl's schemes
 
-    @Test("NTLM, with a body that is sent when the user is known", .enabled(if: CurlInfo.current.supportsNTLM)) func ntlm() async throws {
+    @Test("NTLM, with a body that is sent after authentication", .enabled(if: CurlInfo.current.supportsNTLM)) func ntlm() async throws {
         let server = try LoopbackServer(route: NTLMScript.route(user: "alice"))
         let url = server.url("/")
         let response = await manager.upload(Data("order".utf8), to: url).authenticate(user: "DOMAIN\\alice", password: "secret").validate()
@@ -163,7 +163,7 @@ import Testing
         #expect(refused.value == "refused")
     }
 
-    @Test("Negotiate without tickets gives the 401", .enabled(if: CurlInfo.current.supportsNegotiate)) func negotiate() async throws {
+    @Test("Negotiate without tickets yields the 401", .enabled(if: CurlInfo.current.supportsNegotiate)) func negotiate() async throws {
         let server = try LoopbackServer { _, _ in
             ServerResponse(status: 401, headers: [ServerField("WWW-Authenticate", "Negotiate")], body: .data(Data("no".utf8)))
         }
@@ -175,7 +175,7 @@ import Testing
 
     // MARK: Sessions
 
-    @Test("an accepted credential serves the session's other requests to the same space") func storage() async throws {
+    @Test("an accepted credential is used for the session's other requests to the same protection space") func storage() async throws {
         let storage = URLCredentialStorage()
         let manager = makeManager { $0.credentialStorage = storage }
         let server = try DigestServer()
@@ -186,7 +186,7 @@ import Testing
         #expect(await manager.request(other.url("/")).serializingData().response.response?.statusCode == 401)
     }
 
-    @Test("a challenge's closure may ask somebody else, and take its time") func closure() async throws {
+    @Test("a challenge closure may complete asynchronously") func closure() async throws {
         let server = try DigestServer()
         let seen = Log<URLAuthenticationChallenge>()
         manager.delegate.taskDidReceiveChallengeWithCompletion = { _, _, challenge, completion in
@@ -201,7 +201,7 @@ import Testing
         #expect(seen.elements[0].protectionSpace.authenticationMethod == NSURLAuthenticationMethodHTTPDigest)
     }
 
-    // MARK: Servers of others
+    // MARK: Other servers
 
     @Test("httpbin's Basic", .needsHttpbin, arguments: ["/basic-auth/user/passwd", "/hidden-basic-auth/user/passwd"])
     func httpbinBasic(_ path: String) async throws {

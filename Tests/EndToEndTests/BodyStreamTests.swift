@@ -12,13 +12,13 @@ import Testing
         server = try LoopbackServer.standard(recording: false)
     }
 
-    @Test("a body that nobody reads in pieces comes when somebody waits for the end")
+    @Test("a body without a stream reader is received when a handler awaits the end")
     func handlerWithoutReader() async throws {
         let body = try await manager.streamRequest(server.url("/bytes/3000000")).validate().serializingData().value
         #expect(body.count == 3_000_000)
     }
 
-    @Test("the pieces are the body", arguments: [0, 1, 100_000, 20_000_000]) func thePiecesAreTheBody(_ count: Int) async throws {
+    @Test("the pieces make up the body", arguments: [0, 1, 100_000, 20_000_000]) func pieces(_ count: Int) async throws {
         var offset: Int64 = 0
         for try await piece in manager.streamRequest(server.url("/bytes/\(count)?seed=3")).validate().bodyStream() {
             #expect(!piece.isEmpty)
@@ -28,19 +28,19 @@ import Testing
         #expect(offset == count)
     }
 
-    @Test("a coded body is streamed decoded") func aCodedBodyIsStreamedDecoded() async throws {
+    @Test("a coded body is streamed decoded") func codedBody() async throws {
         var body = Data()
         for try await piece in manager.streamRequest(server.url("/gzip?n=3000000")).bodyStream() { body += piece }
         #expect(body == ServerRoutes.text(count: 3_000_000))
     }
 
-    @Test("an ordinary request's body can be streamed too") func anOrdinaryRequestSBodyCanBeStreamedToo() async throws {
+    @Test("a data request's body can be streamed as well") func dataRequest() async throws {
         var count = 0
         for try await piece in manager.request(server.url("/bytes/5000000")).validate().bodyStream() { count += piece.count }
         #expect(count == 5_000_000)
     }
 
-    @Test("a status that is refused gives no piece") func aStatusThatIsRefusedGivesNoPiece() async throws {
+    @Test("a rejected status yields no pieces") func rejectedStatus() async throws {
         let pieces = Log<Data>()
         do {
             for try await piece in manager.streamRequest(server.url("/status/500")).validate().bodyStream() { pieces.append(piece) }
@@ -52,9 +52,9 @@ import Testing
     }
 
     @Test(
-        "a body cut short is not taken for a whole one",
+        "a truncated body is an error",
         arguments: ["/cut-body?announce=3000000&send=2000000", "/gzip-truncated?n=3000000"])
-    func aBodyCutShortIsNotTakenForAWholeOne(_ path: String) async throws {
+    func truncatedBody(_ path: String) async throws {
         var count = 0
         do {
             for try await piece in manager.streamRequest(server.url(path)).validate().bodyStream() { count += piece.count }
@@ -65,7 +65,7 @@ import Testing
         #expect(count > 0)
     }
 
-    @Test("letting go of the stream cancels the request") func lettingGoOfTheStreamCancelsTheRequest() async throws {
+    @Test("releasing the stream cancels the request") func releasedStream() async throws {
         do {
             let stream = manager.streamRequest(server.url("/bytes/1000000000")).validate().bodyStream()
             for try await piece in stream where !piece.isEmpty { break }
@@ -73,7 +73,7 @@ import Testing
         #expect(await server.waitForConnectionsToClose())
     }
 
-    @Test("cancelling the task that reads cancels the request") func cancellingTheTaskThatReadsCancelsTheRequest() async throws {
+    @Test("cancelling the reading task cancels the request") func cancelledTask() async throws {
         let read = Log<Void>()
         let (manager, url) = (manager, server.url("/drip?n=1000&ms=100"))
         let task = Task {
@@ -85,7 +85,7 @@ import Testing
         #expect(await server.waitForConnectionsToClose())
     }
 
-    @Test("a reader that stops holds up the server") func aReaderThatStopsHoldsUpTheServer() async throws {
+    @Test("a paused reader applies backpressure to the server") func backpressure() async throws {
         let sent = Lock<Int64>(0)
         let stalled = try LoopbackServer { _, connection in
             let length: Int64 = 256 << 20
@@ -99,7 +99,7 @@ import Testing
         let other = makeManager()
         var iterator = manager.streamRequest(stalled.url("/")).validate().bodyStream().makeAsyncIterator()
         #expect(try await iterator.next()?.isEmpty == false)
-        // Time enough for what the buffers on the way take; another request is what passes it.
+        // Enough time for the buffers along the path to fill; another request passes it without sleeping.
         for _ in 0..<5 { _ = try await other.request(server.url("/delay/100")).serializingData().value }
         #expect(sent.withLock { $0 } < 64 << 20)
         var count = 0
@@ -108,7 +108,7 @@ import Testing
         #expect(count > 200 << 20)
     }
 
-    @Test("a closure gets the pieces in order, before the handlers") func aClosureGetsThePiecesInOrderBeforeTheHandlers() async throws {
+    @Test("a closure receives the pieces in order, before the handlers") func closure() async throws {
         let offsets = Log<(offset: Int64, matches: Bool)>()
         let ended = Log<(data: Data?, received: Int64)>()
         let offset = Lock<Int64>(0)
@@ -125,8 +125,8 @@ import Testing
         #expect(ended.elements.first?.data == nil)
     }
 
-    /// The reader stops at each 16 MiB until the server could send nothing more for a while; memory is measured in a process of its own.
-    @Test("a body read slowly takes little memory") func aBodyReadSlowlyTakesLittleMemory() async throws {
+    /// The reader pauses every 16 MiB until the server has been unable to send for a while; memory is measured in a separate process.
+    @Test("a slowly read body uses little memory") func slowReader() async throws {
         let length = Scale.streamedBody
         let sent = Lock<Int64>(0)
         let server = try LoopbackServer(recording: false) { request, connection in
@@ -153,7 +153,7 @@ import Testing
         #expect(report.status == 0)
         #expect(report["length"].map { Int64($0) } == length)
         #expect(report["checksum"] == Int(GeneratedBody().checksum(count: length)))
-        // The kernel's buffers on both sides, and ours.
+        // The kernel's buffers on both sides and the library's own.
         #expect(ahead < 24 << 20)
         let growth = try #require(report["peak"]) - #require(report["before"])
         print("streamed \(length >> 20) MiB slowly: peak \(growth >> 10) KiB above the start, \(ahead >> 10) KiB ahead at the most")

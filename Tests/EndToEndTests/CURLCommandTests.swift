@@ -4,7 +4,8 @@ import CurlewHTTP
 import CurlewTestSupport
 import Testing
 
-/// Runs the commands of `cURLDescription(redacting: false)` in a shell, and compares what comes to the server with what the request itself sends.
+/// Runs the commands of `cURLDescription(redacting: false)` in a shell, and compares what the server receives with what the request itself
+/// sends.
 @Suite(.timeLimit(.minutes(2)), .enabled(if: ChildProcess.path(of: "curl") != nil, "needs the program curl")) struct CURLCommandTests {
     private static let awkward = #"it's "quoted" \ $HOME `id` $(id) ~ * ? # & ; | < > ( ) { } [ ] ! % a=b 'x' \\ \" \n é 日本 😃"#
 
@@ -15,7 +16,7 @@ import Testing
         server = try LoopbackServer { _, _ in .ok() }
     }
 
-    /// What both send: without the fields that describe a connection, and without an order, of which curl has its own.
+    /// What both send, without the fields that describe a connection and without order, because curl uses its own.
     private struct Sent: Equatable {
         let method: String
         let target: String
@@ -50,7 +51,7 @@ import Testing
         try await compare(manager.request(server.url("/"), parameters: ["text": Self.awkward, "list": [1, 2], "map": ["k": "v"]]))
     }
 
-    @Test("headers that mean something to a shell") func headers() async throws {
+    @Test("headers with characters special to a shell") func headers() async throws {
         let headers: HTTPHeaders = [
             "X-Awkward": Self.awkward, "X-Single": "it's", "X-Bang": "hi!there", "X-Tab": "a\tb", "X-Empty": "", "x-at": "@file",
             "X-Twice": "1", "Authorization": "Bearer a$b",
@@ -74,7 +75,7 @@ import Testing
     }
 
     @Test(
-        "bodies that mean something to a shell, or to curl",
+        "bodies with characters special to a shell or to curl",
         arguments: [awkward, "@/etc/passwd", "a\nb\n", "\r\n", "'", "\"", "\\", "$", "!", "-d", "", "line\\\nbreak", "\u{1}\u{1b}[0m"])
     func bodies(_ body: String) async throws {
         try await compare(manager.upload(Data(body.utf8), to: server.url("/")))
@@ -107,11 +108,11 @@ import Testing
         try await compare(manager.request(server.url("/"), headers: ["Cookie": "a=b; c=\"d e\""]))
     }
 
-    @Test("a cookie without a sign of equality") func oddCookie() async throws {
+    @Test("a cookie without an equals sign") func oddCookie() async throws {
         try await compare(manager.request(server.url("/"), headers: ["Cookie": "odd"]))
     }
 
-    @Test("a path with dots, and escapes") func dots() async throws {
+    @Test("a path with dot segments and escapes") func dots() async throws {
         try await compare(manager.request(server.url("/a/../b/./c/%2e%2E/?x%5B%5D=1&y=$HOME&z=it's#fragment")))
     }
 

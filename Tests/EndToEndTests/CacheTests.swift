@@ -8,7 +8,7 @@ import Testing
     private let server: LoopbackServer
     private let cache = URLCache(memoryCapacity: 50 << 20, diskCapacity: 0, diskPath: nil)
 
-    /// The second request's answer: from the cache, from the host, or none.
+    /// Where the second request's response came from: the cache, the server, or nowhere.
     enum Answer: Sendable {
         case cached, loaded, none
     }
@@ -59,7 +59,7 @@ import Testing
     private static let expired = "Expires=Thu,+01+Jan+1970+00:00:00+GMT"
 
     @Test(
-        "an answer comes from the cache where its fields and the policy say so",
+        "a response comes from the cache where its fields and the policy allow it",
         arguments: [
             (URLRequest.CachePolicy.useProtocolCachePolicy, [fresh, expires], [public_, private_, stale, noCache, noStore, expired], []),
             (.reloadIgnoringLocalCacheData, [], [public_, private_, fresh, stale, noCache, noStore, expires, expired], []),
@@ -87,7 +87,7 @@ import Testing
         }
     }
 
-    @Test("a stale answer is confirmed by its tag") func confirmation() async throws {
+    @Test("a stale response is revalidated by its ETag") func confirmation() async throws {
         let manager = manager()
         let query = Self.stale + "&tag=v1"
         let first = try await load(manager, query)
@@ -100,7 +100,7 @@ import Testing
         #expect(server.requests.map { $0.header("If-None-Match") } == [nil, "\"v1\""])
     }
 
-    @Test("another session finds the answer on disk") func disk() async throws {
+    @Test("another session finds the response on disk") func disk() async throws {
         let directory = try TemporaryDirectory()
         let first = try await load(
             manager(URLCache(memoryCapacity: 0, diskCapacity: 50 << 20, diskPath: directory.url.path)), Self.fresh)
@@ -122,7 +122,7 @@ import Testing
         #expect(coded.requestCount == 1)
     }
 
-    @Test("many requests at once get answers, whole ones") func concurrency() async throws {
+    @Test("many concurrent requests get complete responses") func concurrency() async throws {
         let manager = manager()
         let bodies = try await withThrowingTaskGroup(of: String?.self) { group in
             for number in 0..<100 { group.addTask { try await self.load(manager, Self.fresh + "&X-N=\(number % 5)").value } }
@@ -134,7 +134,7 @@ import Testing
         #expect(server.requestCount == before)
     }
 
-    @Test("the session's closure decides what is kept") func willCacheResponse() async throws {
+    @Test("the session's closure decides what is cached") func willCacheResponse() async throws {
         let manager = manager()
         let asked = Log<String>()
         manager.delegate.dataTaskWillCacheResponse = { _, _, proposed in

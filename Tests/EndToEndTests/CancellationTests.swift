@@ -12,7 +12,7 @@ import Testing
     }
 
     @Test("a cancelled request runs its handlers once and closes its connection")
-    func aCancelledRequestRunsItsHandlersOnceAndClosesItsConnection() async throws {
+    func cancelledRequest() async throws {
         let manager = makeManager()
         let handled = Log<Bool>()
         let request = manager.request(server.url("/silent")).response { handled.append($0.error?.isCancelled == true) }
@@ -26,7 +26,7 @@ import Testing
         #expect(request.task?.state == .completed)
     }
 
-    @Test("a request that was not started can be cancelled") func aRequestThatWasNotStartedCanBeCancelled() async throws {
+    @Test("a request that was not started can be cancelled") func notStarted() async throws {
         let manager = makeManager()
         manager.startRequestsImmediately = false
         let request = manager.request(server.url("/json"))
@@ -37,7 +37,7 @@ import Testing
         #expect(server.connectionCount == 0)
     }
 
-    @Test("cancelling a request that is over changes nothing") func cancellingARequestThatIsOverChangesNothing() async throws {
+    @Test("cancelling a finished request has no effect") func finishedRequest() async throws {
         let manager = makeManager()
         let request = manager.request(server.url("/bytes/10"))
         #expect(await request.serializingData().response.error == nil)
@@ -45,7 +45,7 @@ import Testing
         #expect(await request.serializingData().response.value?.count == 10)
     }
 
-    @Test("cancelling the task that awaits cancels the request") func cancellingTheTaskThatAwaitsCancelsTheRequest() async throws {
+    @Test("cancelling the awaiting task cancels the request") func awaitingTask() async throws {
         let manager = makeManager()
         let url = server.url("/silent")
         let task = Task { await manager.request(url).serializingData().response }
@@ -55,7 +55,7 @@ import Testing
         #expect(await server.waitForConnectionsToClose())
     }
 
-    @Test("a task that was cancelled before it awaits sends nothing more") func aTaskThatWasCancelledBeforeItAwaitsSendsNothingMore()
+    @Test("a task cancelled before it awaits sends nothing more") func taskCancelledBeforehand()
         async throws
     {
         let manager = makeManager()
@@ -69,7 +69,7 @@ import Testing
         #expect(server.connectionCount == 0)
     }
 
-    @Test("letting go of the manager ends its requests") func lettingGoOfTheManagerEndsItsRequests() async throws {
+    @Test("releasing the manager ends its requests") func releasedManager() async throws {
         let handled = Log<Bool>()
         weak var manager: SessionManager?
         weak var first: DataRequest?
@@ -89,7 +89,7 @@ import Testing
         #expect(ProcessProbe.settles { first == nil })
     }
 
-    @Test("requests of an ended session fail at once") func requestsOfAnEndedSessionFailAtOnce() async throws {
+    @Test("requests of an invalidated session fail at once") func invalidatedSession() async throws {
         let manager = makeManager()
         manager.invalidateAndCancel()
         #expect(await manager.request(server.url("/json")).serializingData().response.error?.isSessionInvalidated == true)
@@ -98,7 +98,7 @@ import Testing
         #expect(server.connectionCount == 0)
     }
 
-    @Test("a request made in an ended session and never started is not kept") func aRequestMadeInAnEndedSessionAndNeverStartedIsNotKept()
+    @Test("a request made in an invalidated session and never started is released") func neverStartedIsReleased()
         async throws
     {
         weak var request: DataRequest?
@@ -115,7 +115,7 @@ import Testing
         #expect(ProcessProbe.settles { request == nil })
     }
 
-    @Test("the last reference may go in a handler") func theLastReferenceMayGoInAHandler() async throws {
+    @Test("the last reference may be released in a handler") func lastReferenceInHandler() async throws {
         let ended = Log<Bool>()
         let url = server.url("/bytes/10")
         for _ in 0..<20 {
@@ -130,7 +130,7 @@ import Testing
         #expect(await server.waitForConnectionsToClose())
     }
 
-    @Test("a cancelled download leaves nothing") func aCancelledDownloadLeavesNothing() async throws {
+    @Test("a cancelled download leaves no file behind") func cancelledDownload() async throws {
         let manager = makeManager()
         let directory = try TemporaryDirectory()
         let started = Log<Int64>()
@@ -146,7 +146,7 @@ import Testing
         #expect(try contents(of: directory) == [])
     }
 
-    @Test("an upload is cancelled while nobody reads it") func anUploadIsCancelledWhileNobodyReadsIt() async throws {
+    @Test("an upload is cancelled while the server does not read it") func unreadUpload() async throws {
         let gate = Gate()
         let server = try LoopbackServer(bodies: { _ in .unread }) { _, connection in
             connection.wait(until: gate)
@@ -158,12 +158,12 @@ import Testing
         request.cancel()
         let response = await request.serializingData().response
         #expect(response.error?.isCancelled == true)
-        // What the kernel has taken already stands before the end of the stream.
+        // The server reads what the kernel has already accepted before it sees the end of the stream.
         gate.open()
         #expect(await server.waitForConnectionsToClose())
     }
 
-    @Test("cancelling within a redirect ends the request") func cancellingWithinARedirectEndsTheRequest() async throws {
+    @Test("cancelling during a redirect ends the request") func duringRedirect() async throws {
         let gate = Gate()
         let server = try LoopbackServer { request, connection in
             guard request.path == "/2" else { return .redirect(to: "/2") }

@@ -2,16 +2,17 @@
 import Curlew
 import CurlewHTTP
 
-/// A program that a test runs, its output read line by line.
+/// A program run by a test, whose output is read line by line.
 ///
-/// Terminated with its last reference. Not Foundation's `Process`, which was seen to miss ends on Linux while the tests had thousands of descriptors open.
+/// Terminated with its last reference. Does not use Foundation's `Process`, which was seen to miss exits on Linux while the tests had
+/// thousands of descriptors open.
 final class ChildProcess: Sendable {
     private enum State {
         case running(pid_t)
         case ended
     }
 
-    /// A pipe that is being made must not be inherited by another child.
+    /// Serializes the creation of pipes, which other children must not inherit.
     private static let spawning = Lock(())
 
     private let state: Lock<State>
@@ -20,7 +21,7 @@ final class ChildProcess: Sendable {
     private let ended: Log<Int32>
     private let nextLine = Lock(0)
 
-    /// Starts a program of the search path.
+    /// Starts a program found in the search path.
     convenience init(_ name: String, _ arguments: String..., environment: [String: String] = [:]) throws {
         try self.init(name, arguments, environment: environment)
     }
@@ -38,7 +39,7 @@ final class ChildProcess: Sendable {
             }
             if !rest.isEmpty { lines.append(String(decoding: rest, as: UTF8.self)) }
             lines.append(nil)
-            // Left a zombie until the state says so, as its number could be another's afterwards.
+            // Left a zombie until the state is updated, because its process identifier could be reused afterwards.
             var information = siginfo_t()
             while waitid(P_PID, id_t(child.process), &information, WEXITED | WNOWAIT) != 0, errno == EINTR {}
             var status: Int32 = 0
@@ -56,7 +57,7 @@ final class ChildProcess: Sendable {
 
     static func path(of name: String) -> String? {
         let path = ProcessInfo.processInfo.environment["PATH"] ?? ""
-        // As strings: added to literals, the pieces would be arrays of characters, and no file's path.
+        // Mapped to strings: added to literals, the pieces would be arrays of characters, and not a file's path.
         let directories = path.split(separator: ":").map(String.init) + ["/usr/bin", "/bin"]
         return directories.map { "\($0)/\(name)" }.first { FileManager.default.isExecutableFile(atPath: $0) }
     }
@@ -68,7 +69,7 @@ final class ChildProcess: Sendable {
         return lines.map { String(decoding: $0, as: UTF8.self) }
     }
 
-    /// The next line of the output; `nil` at its end. One reader at a time.
+    /// Returns the next line of the output; `nil` at its end. One reader at a time.
     func readLine() async -> String? {
         if let last = lines.elements.last, last == nil, nextLine.withLock({ $0 }) >= lines.count { return nil }
         let index = nextLine.withLock { index in
@@ -80,17 +81,17 @@ final class ChildProcess: Sendable {
         return index < elements.count ? elements[index] : nil
     }
 
-    /// Sends a line to the program's input.
+    /// Writes a line to the program's input.
     func writeLine(_ line: String = "") {
         try? input.write(contentsOf: Data((line + "\n").utf8))
     }
 
-    /// Ends the program's input.
+    /// Closes the program's input.
     func closeInput() {
         try? input.close()
     }
 
-    /// Waits for the end of the program; its exit status, and what is left of its output.
+    /// Waits for the program's end; returns its exit status and the rest of its output.
     func finish() async -> (status: Int32, output: [String]) {
         var output: [String] = []
         while let line = await readLine() { output.append(line) }
@@ -110,7 +111,7 @@ final class ChildProcess: Sendable {
     }
 }
 
-/// A process with its ends of two pipes.
+/// A process and this side's ends of its two pipes.
 private struct Spawned {
     let process: pid_t
     let input: FileHandle
@@ -126,7 +127,7 @@ private struct Spawned {
         defer { posix_spawn_file_actions_destroy(&actions) }
         posix_spawn_file_actions_adddup2(&actions, toChild.fileHandleForReading.fileDescriptor, 0)
         posix_spawn_file_actions_adddup2(&actions, fromChild.fileHandleForWriting.fileDescriptor, 1)
-        // Signals that this thread blocks, as those of queues do, would stay blocked there.
+        // Otherwise the child would inherit this thread's signal mask; dispatch queues' threads block signals.
         var attributes = posix_spawnattr_t()
         posix_spawnattr_init(&attributes)
         defer { posix_spawnattr_destroy(&attributes) }
@@ -144,9 +145,10 @@ private struct Spawned {
     }
 }
 
-/// The test suite's own program, which does one thing in a process of its own, so that memory, threads and descriptors are its own too.
+/// The test suite's helper program, which performs one task in a separate process, so that memory, threads and descriptors are measured for
+/// it alone.
 enum Probe {
-    /// What the probe printed: names and numbers.
+    /// The names and numbers printed by the probe.
     struct Report {
         let status: Int32
         private let values: [String: Int]
@@ -157,7 +159,7 @@ enum Probe {
             values = Dictionary(pairs.map { (String($0[0]), Int($0[1]) ?? -1) }) { $1 }
         }
 
-        /// What a probe that was started prints until its end.
+        /// Reads the output of a running probe until it ends.
         init(_ process: ChildProcess) async {
             let (status, output) = await process.finish()
             self.init(status: status, output: output)
@@ -171,14 +173,14 @@ enum Probe {
         try ChildProcess(path(), command, first, second, environment: environment)
     }
 
-    /// Where the program is.
+    /// The path of the program.
     static func path() throws -> String {
         let directories = [Bundle.main.bundleURL, URL(fileURLWithPath: CommandLine.arguments[0]).deletingLastPathComponent()]
         let paths = (directories + directories.map { $0.deletingLastPathComponent() }).map {
             $0.appendingPathComponent("curlew-probe").path
         }
         guard let path = paths.first(where: { FileManager.default.isExecutableFile(atPath: $0) }) else {
-            throw TestError("curlew-probe is not beside the tests: \(paths)")
+            throw TestError("curlew-probe was not found next to the tests, at \(paths)")
         }
         return path
     }

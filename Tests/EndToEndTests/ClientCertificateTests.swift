@@ -22,7 +22,7 @@ import Testing
         return await manager.request(server.url).validate().serializingString().response
     }
 
-    @Test("a certificate is shown out of memory or files, in PEM or PKCS #12, with or without a password") func forms() async throws {
+    @Test("a certificate is loaded from memory or files, as PEM or PKCS #12, with or without a password") func forms() async throws {
         let (certificate, key) = (authority.path("client.pem"), authority.path("client.key"))
         let forms: [ClientCertificate] = [
             .pem(file: certificate, keyFile: key),
@@ -36,13 +36,13 @@ import Testing
         #expect(try await response(forms[2], version: "1.2").value == "1 new")
     }
 
-    @Test("a certificate that can't be used is said so, before anything is sent") func unusable() async throws {
+    @Test("an unusable certificate fails before anything is sent") func unusable() async throws {
         let (certificate, key) = (authority.path("client.pem"), authority.path("client.key"))
         let forms: [ClientCertificate] = [
             .pem(file: certificate, keyFile: authority.path("good.key")),
             .pem(file: certificate, keyFile: "/nonexistent"), .pem(file: "/nonexistent", keyFile: key),
             .pem(Data("no PEM".utf8), key: try authority.data("client.key")), .pem(Data(), key: Data()),
-            // Nobody may be asked for the password on a terminal.
+            // An encrypted key without a password must not cause a prompt on the terminal.
             .pem(file: certificate, keyFile: authority.path("client.encrypted")),
             .pem(file: certificate, keyFile: authority.path("client.encrypted"), password: "hunter2"),
             .pkcs12(file: authority.path("client.p12"), password: "hunter2"), .pkcs12(file: authority.path("client.p12"), password: ""),
@@ -56,27 +56,27 @@ import Testing
         }
     }
 
-    @Test("a host that wants one and gets none says so") func missing() async throws {
+    @Test("a server that requires a certificate and gets none is reported") func missing() async throws {
         let error = try await response(nil).error
         #expect(error?.transferFailure?.kind == .clientCertificate, "\(String(describing: error))")
         #expect((error as? CurlewError)?.urlError?.code == .clientCertificateRequired)
-        // Before TLS 1.3 its word is the same as for want of a common cipher.
+        // Before TLS 1.3 the alert is the same as for the lack of a common cipher.
         let old = try await response(nil, version: "1.2").error?.transferFailure
         #expect(old?.kind == .clientCertificate || old?.kind == .secureConnection)
         #expect(old?.requestWasSent == false)
     }
 
-    @Test("a host that does not know the authority of ours says so") func wrongAuthority() async throws {
+    @Test("a server that does not trust the certificate's authority is reported") func wrongAuthority() async throws {
         let stranger = ClientCertificate.pem(file: authority.path("stranger.pem"), keyFile: authority.path("stranger.key"))
         let error = try await response(stranger, version: "1.2").error
         #expect(error?.transferFailure?.kind == .clientCertificate, "\(String(describing: error))")
         #expect(error?.transferFailure?.phase == .securing)
-        // In TLS 1.3 its word comes behind the request, and may get lost with the connection.
+        // In TLS 1.3 the alert follows the request, and may be lost with the connection.
         let late = try await response(stranger).error?.transferFailure
         #expect(late?.kind == .clientCertificate || late?.kind == .connectionLost)
     }
 
-    @Test("the public key of a host can be pinned by its hash") func hashes() async throws {
+    @Test("a server's public key can be pinned by its hash") func hashes() async throws {
         let server = try await TLSServer(authority, "good")
         let key = try authority.certificate("good").publicKey.der
         let process = try ChildProcess("sh", "-c", "base64 -d | openssl dgst -sha256 -binary | base64")

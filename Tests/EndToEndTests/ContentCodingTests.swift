@@ -11,21 +11,21 @@ import Testing
         server = try LoopbackServer.standard()
     }
 
-    @Test("a coded body arrives decoded", arguments: ["gzip", "deflate"], [0, 1, 1000, 3_000_000])
-    func aCodedBodyArrivesDecoded(_ coding: String, _ count: Int) async throws {
+    @Test("a coded body is decoded", arguments: ["gzip", "deflate"], [0, 1, 1000, 3_000_000])
+    func decodes(_ coding: String, _ count: Int) async throws {
         let response = await manager.request(server.url("/\(coding)?n=\(count)")).validate().serializingData().response
         #expect(response.value == ServerRoutes.text(count: count))
         #expect(server.requests.first?.header("Accept-Encoding")?.contains(coding) == true)
     }
 
-    @Test("a truncated body is an error") func aTruncatedBodyIsAnError() async throws {
+    @Test("a truncated body is an error") func truncatedBody() async throws {
         for count in [10, 1000, 1_000_000] {
             let response = await manager.request(server.url("/gzip-truncated?n=\(count)")).validate().serializingData().response
             #expect(response.error?.transferFailure?.kind == .decoding, "\(count)")
         }
     }
 
-    @Test("a corrupt body is an error", arguments: ["gzip", "deflate"]) func aCorruptBodyIsAnError(_ coding: String) async throws {
+    @Test("a corrupt body is an error", arguments: ["gzip", "deflate"]) func corruptBody(_ coding: String) async throws {
         let text = ServerRoutes.text(count: 100_000)
         let whole = coding == "gzip" ? StoredDeflate.gzip(text) : StoredDeflate.zlib(text)
         for position in [0, whole.count / 2, whole.count - 2] {
@@ -41,7 +41,7 @@ import Testing
     }
 
     @Test(
-        "a body in a coding that is not known comes as it is, and has a limit as others have", arguments: ["none", "utf-8", "aws-chunked"])
+        "a body in an unknown coding is delivered unchanged, with the usual limit", arguments: ["none", "utf-8", "aws-chunked"])
     func unknownCoding(_ coding: String) async throws {
         let server = try LoopbackServer { _, _ in
             ServerResponse(status: 200, headers: [ServerField("Content-Encoding", coding)], body: .data(Data([1, 2, 3])))
@@ -54,13 +54,13 @@ import Testing
         #expect(refused.error?.transferFailure?.kind == .tooLarge)
     }
 
-    @Test("bytes come as they are when decoding is off") func bytesComeAsTheyAreWhenDecodingIsOff() async throws {
+    @Test("bytes are delivered unchanged when decoding is off") func decodingOff() async throws {
         let manager = makeManager { $0.decodesContent = false }
         let response = await manager.request(server.url("/gzip?n=1000")).serializingData().response
         #expect(response.value == StoredDeflate.gzip(ServerRoutes.text(count: 1000)))
     }
 
-    @Test("a coded download is decoded, a truncated one leaves nothing") func aCodedDownloadIsDecodedATruncatedOneLeavesNothing()
+    @Test("a coded download is decoded, a truncated one leaves no file behind") func download()
         async throws
     {
         let directory = try TemporaryDirectory()
@@ -72,7 +72,7 @@ import Testing
         #expect(try contents(of: directory) == ["whole"])
     }
 
-    @Test("HEAD and 304 have nothing to decode") func hEADAnd304HaveNothingToDecode() async throws {
+    @Test("HEAD and 304 have nothing to decode") func bodiless() async throws {
         let response = await manager.request(server.url("/gzip?n=1000"), method: .head).serializingData().response
         #expect(response.error == nil)
         let server = try LoopbackServer { _, _ in .status(304, headers: [ServerField("Content-Encoding", "gzip")]) }
@@ -80,7 +80,7 @@ import Testing
         #expect(unchanged == nil)
     }
 
-    @Test("nginx's gzip is decoded", .needsNginx) func nginxSGzipIsDecoded() async throws {
+    @Test("nginx's gzip is decoded", .needsNginx) func nginx() async throws {
         let response = await manager.request(try Servers.nginx().http + "/64k.txt").validate().serializingString().response
         #expect(response.value?.utf8.count == 65_536)
         #expect(response.value?.hasPrefix("line 0 of a text") == true)
@@ -90,7 +90,7 @@ import Testing
 }
 
 extension DataRequest {
-    /// The response as it came.
+    /// Returns the unserialized response.
     func response() async -> DefaultDataResponse {
         await withTrackedContinuation { continuation in
             response { continuation.resume(returning: $0) }

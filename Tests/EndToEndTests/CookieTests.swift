@@ -11,7 +11,7 @@ import Testing
     init() throws {
         let storage = try #require(URLSessionConfiguration.ephemeral.httpCookieStorage)
         self.storage = storage
-        // Sets what the query says, with the status that the path says.
+        // Sets the cookies in the query, with the status in the path.
         server = try LoopbackServer { request, _ in
             if request.path == "/show" { return .ok(request.headers(named: "Cookie").joined(separator: "|")) }
             var headers = request.query("to").map { [ServerField("Location", $0)] } ?? []
@@ -29,7 +29,7 @@ import Testing
         _ = await manager.request(server.url("/\(status)?set=\(cookies)")).serializingData().response
     }
 
-    @Test("a cookie comes back to its host, until it is taken back") func roundTrip() async {
+    @Test("a cookie is sent back to its host until it is removed") func roundTrip() async {
         await set("a=1;+Path=/&set=b=2;+Path=/")
         #expect(await shown() == "a=1; b=2")
         await set("a=;+Path=/;+Max-Age=0")
@@ -37,18 +37,18 @@ import Testing
         #expect(storage.cookies?.map(\.name) == ["b"])
     }
 
-    @Test("any response may bring one", arguments: [200, 204, 401, 404, 500])
+    @Test("any response may set a cookie", arguments: [200, 204, 401, 404, 500])
     func statuses(_ status: Int) async {
         await set("a=1;+Path=/", status: status)
         #expect(await shown() == "a=1")
     }
 
-    @Test("a redirect's cookie goes along to where it leads", arguments: [301, 302, 303, 307, 308])
+    @Test("a redirect's cookie is sent with the follow-up request", arguments: [301, 302, 303, 307, 308])
     func redirect(_ status: Int) async {
         #expect(await shown("/\(status)?to=/show&set=a=1;+Path=/") == "a=1")
     }
 
-    @Test("each hop gets the cookies of its host, and the user's own stay at their origin") func hops() async throws {
+    @Test("each follow-up request gets its host's cookies, and the caller's own stay at their origin") func followUps() async throws {
         await set("a=1;+Path=/")
         let other = try LoopbackServer { request, _ in .ok(request.headers(named: "Cookie").joined(separator: "|")) }
         let elsewhere = "http://localhost:\(other.port)/show"
@@ -57,17 +57,17 @@ import Testing
         #expect(await shown("/302?to=\(elsewhere)", headers: headers) == "")
     }
 
-    @Test("a host can't set another one's") func foreign() async {
+    @Test("a host cannot set another host's cookies") func foreign() async {
         await set("a=1;+Domain=example.org&set=b=1;+Domain=0.0.1&set=c=1;+Secure&set=__Host-d=1;+Path=/")
         #expect(storage.cookies?.isEmpty == true)
     }
 
-    @Test("a path is kept to") func paths() async {
+    @Test("a cookie's path is respected") func paths() async {
         await set("a=1;+Path=/elsewhere&set=b=1;+Path=/show")
         #expect(await shown() == "b=1")
     }
 
-    @Test("a request may do without") func unhandled() async throws {
+    @Test("a request may opt out of cookies") func unhandled() async throws {
         await set("a=1;+Path=/")
         var request = try URLRequest(url: server.url("/show"), method: .get)
         request.httpShouldHandleCookies = false
@@ -77,7 +77,7 @@ import Testing
         #expect(storage.cookies?.map(\.name) == ["a"])
     }
 
-    @Test("a session without a storage knows no cookies") func noStorage() async {
+    @Test("a session without a storage handles no cookies") func noStorage() async {
         let manager = makeManager()
         _ = await manager.request(server.url("/200?set=a=1;+Path=/")).serializingData().response
         #expect(await manager.request(server.url("/show")).serializingString().response.value == "")

@@ -13,22 +13,22 @@ import Testing
         directory = try TemporaryDirectory()
     }
 
-    @Test("a body arrives in the file", arguments: [0, 1, 100_000, 20_000_000]) func aBodyArrivesInTheFile(_ count: Int) async throws {
+    @Test("a body is written to the file", arguments: [0, 1, 100_000, 20_000_000]) func body(_ count: Int) async throws {
         let target = directory.file("file")
         let response = await manager.download(server.url("/bytes/\(count)"), to: target).validate().serializingURL().response
         #expect(response.value == target)
         #expect(try target.resourceValues(forKeys: [.fileSizeKey]).fileSize == count)
-        // Foundation on Linux leaks a page for each empty file that it reads.
+        // Foundation on Linux leaks a page for each empty file it reads.
         if count > 0 { #expect(try GeneratedBody().matches(Data(contentsOf: target))) }
         #expect(try contents(of: directory) == ["file"])
     }
 
-    @Test("a body of unknown length arrives too") func aBodyOfUnknownLengthArrivesToo() async throws {
+    @Test("a body of unknown length is written as well") func unknownLength() async throws {
         let response = await manager.download(server.url("/chunked/100000?size=777"), to: directory.file("file")).serializingData().response
         #expect(response.value == GeneratedBody().data(count: 100_000))
     }
 
-    @Test("a closure says where the file goes") func aClosureSaysWhereTheFileGoes() async throws {
+    @Test("a closure chooses the destination") func destination() async throws {
         let target = directory.file("deep/er/file")
         let asked = Log<(exists: Bool, status: Int)>()
         let response = await manager.download(
@@ -47,8 +47,7 @@ import Testing
         #expect(!FileManager.default.fileExists(atPath: temporary.path))
     }
 
-    @Test("without a destination the file stays where it was written") func withoutADestinationTheFileStaysWhereItWasWritten() async throws
-    {
+    @Test("without a destination the file stays where it was written") func temporaryFile() async throws {
         let manager = makeManager { $0.temporaryDirectory = directory.url }
         let response = await manager.download(server.url("/bytes/1000")).validate().serializingURL().response
         let file = try #require(response.value)
@@ -57,7 +56,7 @@ import Testing
         #expect(response.destinationURL == nil)
     }
 
-    @Test("a file that is there is replaced only when that is wanted") func aFileThatIsThereIsReplacedOnlyWhenThatIsWanted() async throws {
+    @Test("an existing file is replaced only with removePreviousFile") func existingFile() async throws {
         let target = try directory.write(Data("old".utf8), to: "file")
         let refused = await manager.download(server.url("/bytes/1000"), to: target).serializingURL().response
         #expect((refused.error as? CocoaError)?.code == .fileWriteFileExists)
@@ -68,7 +67,7 @@ import Testing
         #expect(try contents(of: directory) == ["file"])
     }
 
-    @Test("a directory that is missing is made only when that is wanted") func aDirectoryThatIsMissingIsMadeOnlyWhenThatIsWanted()
+    @Test("a missing directory is created only with createIntermediateDirectories") func missingDirectory()
         async throws
     {
         let target = directory.file("a/b/file")
@@ -80,7 +79,7 @@ import Testing
         #expect(try Data(contentsOf: target).count == 1000)
     }
 
-    @Test("a failed replacement leaves the old file") func aFailedReplacementLeavesTheOldFile() async throws {
+    @Test("a failed replacement keeps the old file") func failedReplacement() async throws {
         let target = try directory.write(Data("old".utf8), to: "file")
         let response = await manager.download(server.url("/cut-body?announce=100000"), to: target, options: .removePreviousFile)
             .serializingURL().response
@@ -90,9 +89,9 @@ import Testing
     }
 
     @Test(
-        "a download that fails leaves nothing",
+        "a failed download leaves no file behind",
         arguments: ["/cut-body?announce=3000000&send=1000000", "/reset?send=1000000", "/cut-head", "/silent", "/status/404"])
-    func aDownloadThatFailsLeavesNothing(_ path: String) async throws {
+    func failure(_ path: String) async throws {
         let manager = makeManager {
             $0.temporaryDirectory = directory.url
             $0.idleTimeout = .milliseconds(500)
@@ -106,7 +105,7 @@ import Testing
         #expect(try contents(of: directory) == [])
     }
 
-    @Test("the file has its name only when it is whole") func theFileHasItsNameOnlyWhenItIsWhole() async throws {
+    @Test("the file gets its name only when it is complete") func nameOnlyWhenComplete() async throws {
         let (first, last) = (Gate(), Gate())
         let server = try LoopbackServer { _, connection in
             try connection.send(raw: "HTTP/1.1 200 OK\r\nContent-Length: 1000000\r\n\r\n")
@@ -128,7 +127,7 @@ import Testing
                 await progress.wait(for: seen)
             } while progress.elements[seen - 1] < count
             let names = try contents(of: directory)
-            // None at all, where the file system can do that.
+            // No name at all where the file system supports unnamed files.
             #expect(names.count <= 1)
             #expect(names.allSatisfy { $0.hasPrefix(".file.") && $0.hasSuffix(".part") })
             gate.open()
@@ -138,7 +137,7 @@ import Testing
         #expect(try contents(of: directory) == ["file"])
     }
 
-    @Test("progress goes up to the total") func progressGoesUpToTheTotal() async throws {
+    @Test("progress reaches the total") func progress() async throws {
         let progress = Log<(completed: Int64, total: Int64)>()
         let ended = Log<Void>()
         manager.download(server.url("/bytes/30000000"), to: directory.file("file"))
@@ -152,7 +151,7 @@ import Testing
         #expect(progress.elements.allSatisfy { $0.total == 30_000_000 })
     }
 
-    @Test("progress without a length has no total") func progressWithoutALengthHasNoTotal() async throws {
+    @Test("progress without a length has no total") func progressWithoutLength() async throws {
         let progress = Log<(completed: Int64, total: Int64)>()
         let ended = Log<Void>()
         manager.download(server.url("/chunked/100000"), to: directory.file("file"))
@@ -163,7 +162,7 @@ import Testing
         #expect(progress.elements.last?.total == -1)
     }
 
-    @Test("a range that the request asks for is what arrives") func aRangeThatTheRequestAsksForIsWhatArrives() async throws {
+    @Test("a range set by the request is downloaded") func range() async throws {
         let response = await manager.download(
             server.url("/bytes/1000000"), headers: ["Range": "bytes=1000-1999"], to: directory.file("part")
         ).validate().serializingData().response
@@ -172,7 +171,7 @@ import Testing
         #expect(response.value == GeneratedBody().data(offset: 1000, count: 1000))
     }
 
-    @Test("a range of nginx's file", .needsNginx) func aRangeOfNginxSFile() async throws {
+    @Test("a range of nginx's file", .needsNginx) func nginxRange() async throws {
         let nginx = try Servers.nginx()
         let manager = makeManager { $0.tls.certificateAuthorityFile = nginx.authorities }
         for url in [nginx.http, nginx.tls, nginx.tlsHTTP1] {
@@ -188,7 +187,7 @@ import Testing
         }
     }
 
-    @Test("many downloads at once") func manyDownloadsAtOnce() async throws {
+    @Test("many concurrent downloads") func concurrent() async throws {
         let (manager, directory, server) = (manager, directory, server)
         let failures = await withTaskGroup(of: Bool.self) { group in
             for index in 1...100 {

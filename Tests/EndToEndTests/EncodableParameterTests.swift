@@ -21,7 +21,7 @@ import Testing
         try await request.validate().serializingDecodable(EchoReply.self).value
     }
 
-    @Test("a value goes into the query of a GET and into the body of a POST") func methods() async throws {
+    @Test("a value is encoded in the query of a GET and the body of a POST") func methods() async throws {
         let get = try await reply(manager.request(server.url("/echo?x=1"), parameters: Bird()))
         #expect(get.target == "/echo?x=1&\(pairs)")
         let post = try await reply(manager.request(server.url("/echo"), method: .post, parameters: Bird(), headers: ["X-One": "1"]))
@@ -31,7 +31,7 @@ import Testing
         #expect(post.header("X-One") == "1")
     }
 
-    @Test("a value goes out as JSON") func json() async throws {
+    @Test("a value is encoded as JSON") func json() async throws {
         for encoder in [JSONParameterEncoder.default, .prettyPrinted, .sortedKeys] {
             let reply = try await reply(manager.request(server.url("/echo"), method: .post, parameters: Bird(), encoder: encoder))
             #expect(try JSONDecoder().decode(Bird.self, from: reply.body) == Bird())
@@ -41,14 +41,14 @@ import Testing
         #expect(array.body == Data("[1,2]".utf8))
     }
 
-    @Test("headers keep their order beside encoded parameters") func headerOrder() async throws {
+    @Test("headers keep their order with encoded parameters") func headerOrder() async throws {
         let headers: HTTPHeaders = ["X-Three": "3", "X-One": "1", "X-Two": "2", "x-one": "again"]
         let reply = try await reply(
             manager.request(server.url("/echo"), method: .post, parameters: Bird(), encoder: .json, headers: headers))
         #expect(reply.headers.filter { $0.name.lowercased().hasPrefix("x-") }.map(\.value) == ["3", "1", "2", "again"])
     }
 
-    @Test("without an encoder a dictionary literal is the dictionary that it was, and nothing is nothing")
+    @Test("without an encoder a dictionary literal is a dictionary, and nil is no parameters")
     func overloads() async throws {
         let url = server.url("/echo")
         #expect(try await reply(manager.request(url)).target == "/echo")
@@ -56,7 +56,7 @@ import Testing
         #expect(try await reply(manager.request(url, parameters: ["a": 1, "b": "x"])).target == "/echo?a=1&b=x")
         #expect(try await reply(manager.request(url, parameters: nil)).target == "/echo")
         #expect(try await reply(manager.request(url, parameters: [:])).target == "/echo")
-        // The two write dates differently.
+        // The two encodings write dates differently.
         let date = Date(timeIntervalSince1970: 0)
         let dictionary = try await reply(manager.request(url, parameters: ["a": date]))
         #expect(dictionary.query("a") == "1970-01-01 00:00:00 +0000")
@@ -72,7 +72,7 @@ import Testing
         #expect(try await reply(manager.request(url, parameters: Bird?.none, encoder: .json)).target == "/echo")
     }
 
-    @Test("what can't be encoded ends the request before anything is sent") func failure() async throws {
+    @Test("a value that cannot be encoded fails the request before anything is sent") func failure() async throws {
         let response = await manager.request(server.url("/echo"), method: .post, parameters: Double.nan, encoder: .json)
             .serializingData().response
         guard case CurlewError.parameterEncodingFailed(.jsonEncodingFailed)? = response.error else {
@@ -87,7 +87,7 @@ import Testing
         #expect(server.connectionCount == 0)
     }
 
-    @Test("downloads and streamed requests take values, too") func otherKinds() async throws {
+    @Test("downloads and streamed requests take values as well") func otherKinds() async throws {
         let directory = try TemporaryDirectory()
         let url = server.url("/echo")
         let (first, second) = (directory.file("first"), directory.file("second"))
@@ -101,7 +101,7 @@ import Testing
         #expect(try JSONDecoder().decode(EchoReply.self, from: Data(contentsOf: plain)).target == "/echo?a=1")
     }
 
-    @Test("the functions of the umbrella") func globalFunctions() async throws {
+    @Test("the global functions") func globalFunctions() async throws {
         let directory = try TemporaryDirectory()
         let url = server.url("/echo")
         #expect(try await reply(Curlew.request(url, parameters: Bird())).target == "/echo?\(pairs)")
@@ -117,6 +117,6 @@ import Testing
 }
 
 extension EchoReply {
-    /// The value of the first item of that name in the query.
+    /// Returns the value of the first query item with this name.
     fileprivate func query(_ name: String) -> String? { query.first { $0.name == name }?.value }
 }

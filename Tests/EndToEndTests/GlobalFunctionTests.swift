@@ -3,7 +3,7 @@ import Curlew
 import CurlewTestSupport
 import Testing
 
-/// The functions of the umbrella, on `SessionManager.default`: its handlers are given a queue here, as its own is the main one.
+/// The global functions, which use `SessionManager.default`: handlers are given a queue here, because the default one is the main queue.
 @Suite(.timeLimit(.minutes(2))) struct GlobalFunctionTests {
     private let server: LoopbackServer
 
@@ -11,7 +11,7 @@ import Testing
         server = try LoopbackServer.standard()
     }
 
-    @Test("request, of a URL and of a request") func requestOfAURLAndOfARequest() async throws {
+    @Test("request, with a URL and with a URLRequest") func request() async throws {
         let reply = try await Curlew.request(server.url("/echo"), method: .post, parameters: ["a": 1], headers: ["X-One": "1"]).validate()
             .serializingDecodable(EchoReply.self).value
         #expect(reply.method == "POST")
@@ -25,14 +25,14 @@ import Testing
         #expect(await other.serializingData().response.error == nil)
     }
 
-    @Test("a request's handler") func aRequestSHandler() async throws {
+    @Test("a request's handler") func handler() async throws {
         let statuses = Log<Int?>()
         Curlew.request(server.url("/json")).validate().responseData(queue: callbackQueue) { statuses.append($0.response?.statusCode) }
         await statuses.wait(for: 1)
         #expect(statuses.elements == [200])
     }
 
-    @Test("download, to a file, by a closure, of a request") func downloadToAFileByAClosureOfARequest() async throws {
+    @Test("download, to a file, with a closure, with a URLRequest") func download() async throws {
         let directory = try TemporaryDirectory()
         let url = server.url("/bytes/1000")
         let (first, second) = (directory.file("first"), directory.file("second"))
@@ -42,7 +42,7 @@ import Testing
         #expect(try contents(of: directory) == ["first", "second", "third"])
     }
 
-    @Test("download, from resume data") func downloadFromResumeData() async throws {
+    @Test("download, from resume data") func resumeData() async throws {
         let directory = try TemporaryDirectory()
         let ranges = try RangeServer(.cut(after: RangeServer.half), .cut(after: 1))
         let first = await Curlew.download(ranges.url, to: directory.file("first")).serializingURL().response
@@ -53,7 +53,7 @@ import Testing
         #expect(try contents(of: directory) == ["third"])
     }
 
-    @Test("upload, of data, a file and a stream") func uploadOfDataAFileAndAStream() async throws {
+    @Test("upload, of data, a file and a stream") func upload() async throws {
         let directory = try TemporaryDirectory()
         let body = Data("body".utf8)
         let url = server.url("/body")

@@ -12,7 +12,7 @@ import Testing
         server = try LoopbackServer.standard()
     }
 
-    @Test("handlers run in the order they were added") func handlersRunInTheOrderTheyWereAdded() async throws {
+    @Test("handlers run in the order in which they were added") func order() async throws {
         let order = Log<String>()
         manager.request(server.url("/json")).validate()
             .response { _ in order.append("response") }
@@ -25,7 +25,7 @@ import Testing
         #expect(order.elements == ["response", "data", "string", "json", "decodable", "response again"])
     }
 
-    @Test("handlers get what their serializers make") func handlersGetWhatTheirSerializersMake() async throws {
+    @Test("handlers receive their serializers' results") func serializers() async throws {
         let results = Log<String>()
         manager.request(server.url("/json"))
             .responseData { results.append("\($0.value?.count ?? -1)") }
@@ -35,7 +35,7 @@ import Testing
         #expect(results.elements == ["60", "curlew", "[1, 2, 3]"])
     }
 
-    @Test("a property list arrives as one") func aPropertyListArrivesAsOne() async throws {
+    @Test("a property list is serialized") func propertyList() async throws {
         let list = try PropertyListSerialization.data(fromPropertyList: ["name": "curlew"], format: .binary, options: 0)
         let names = Log<String?>()
         manager.upload(list, to: server.url("/body")).responsePropertyList { names.append(($0.value as? [String: String])?["name"]) }
@@ -43,7 +43,7 @@ import Testing
         #expect(names.elements == ["curlew"])
     }
 
-    @Test("handlers run on the manager's queue, or on the given one") func handlersRunOnTheManagerSQueueOrOnTheGivenOne() async throws {
+    @Test("handlers run on the manager's queue or on the given one") func queues() async throws {
         let (mine, other) = (DispatchSpecificKey<Bool>(), DispatchSpecificKey<Bool>())
         let (own, given) = (DispatchQueue(label: "own"), DispatchQueue(label: "given"))
         own.setSpecific(key: mine, value: true)
@@ -59,7 +59,7 @@ import Testing
         #expect(places.elements.allSatisfy { $0 })
     }
 
-    @Test("the main queue is the default") func theMainQueueIsTheDefault() async throws {
+    @Test("the main queue is the default") func mainQueue() async throws {
         var configuration = SessionConfiguration()
         configuration.proxy = .none
         let manager = SessionManager(configuration: configuration)
@@ -72,7 +72,7 @@ import Testing
         #expect(isMain)
     }
 
-    @Test("a handler attached after the end runs too") func aHandlerAttachedAfterTheEndRunsToo() async throws {
+    @Test("a handler added after the end runs as well") func lateHandler() async throws {
         let request = manager.request(server.url("/bytes/10")).validate()
         let first = await request.serializingData().response
         #expect(first.value?.count == 10)
@@ -86,7 +86,7 @@ import Testing
         #expect(server.requestCount == 1)
     }
 
-    @Test("a request that nobody listens to ends by itself") func aRequestThatNobodyListensToEndsByItself() async throws {
+    @Test("a request without handlers finishes") func noHandler() async throws {
         let request = manager.request(server.url("/bytes/10"))
         #expect(await server.waitForRequests(1))
         let released = Log<Void>()
@@ -95,8 +95,8 @@ import Testing
         #expect(request.response?.statusCode == 200)
     }
 
-    @Test("a validation added after the request had ended still counts for the first handler")
-    func aValidationAddedAfterTheRequestHadEndedStillCountsForTheFirstHandler() async throws {
+    @Test("a validation added after the request's end still applies to the first handler")
+    func lateValidation() async throws {
         let request = manager.request(server.url("/status/404"))
         let released = Log<Void>()
         request.delegate.queue.addOperation { released.append(()) }
@@ -105,7 +105,7 @@ import Testing
         #expect(response.error?.unacceptableStatus == 404)
     }
 
-    @Test("handlers run although the request could not be made") func handlersRunAlthoughTheRequestCouldNotBeMade() async throws {
+    @Test("handlers run even if the request could not be created") func invalidRequest() async throws {
         let errors = Log<Bool>()
         manager.request("no url at all").validate().response { errors.append($0.error is CurlewError) }
             .responseData { errors.append($0.error is CurlewError) }
@@ -115,7 +115,7 @@ import Testing
         #expect(errors.elements == [true, true, true, true])
     }
 
-    @Test("requests start when they are told to") func requestsStartWhenTheyAreToldTo() async throws {
+    @Test("with startRequestsImmediately off, requests start on resume") func manualStart() async throws {
         manager.startRequestsImmediately = false
         let request = manager.request(server.url("/json"))
         async let response = request.serializingData().response
@@ -127,7 +127,7 @@ import Testing
         #expect(server.requestCount == 2)
     }
 
-    @Test("a suspended request goes on when it is resumed") func aSuspendedRequestGoesOnWhenItIsResumed() async throws {
+    @Test("a suspended request continues when it is resumed") func suspended() async throws {
         let gate = Gate()
         let slow = try LoopbackServer { _, connection in
             connection.wait(until: gate)
@@ -143,7 +143,7 @@ import Testing
         #expect(await response.value?.count == 1 << 20)
     }
 
-    @Test("a body over the limit ends the request") func aBodyOverTheLimitEndsTheRequest() async throws {
+    @Test("a body over the limit ends the request") func bodyOverLimit() async throws {
         let manager = makeManager { $0.maximumBodySize = 100_000 }
         let response = await manager.request(server.url("/bytes/100000000")).serializingData().response
         #expect(response.error?.transferFailure?.kind == .tooLarge)
@@ -155,9 +155,9 @@ import Testing
         case data, post, upload, handler, download, destination, stream, bodyStream, closure, lateClosure, delegate, head
     }
 
-    /// Bodies of 300,000 bytes with a limit of 100,000: those that are to be kept in memory are refused before a byte is received.
-    @Test("an announced length over the limit is refused at the head, where the body would be kept", arguments: Consumption.allCases)
-    func anAnnouncedLengthOverTheLimitIsRefusedAtTheHead(_ consumption: Consumption) async throws {
+    /// Bodies of 300,000 bytes with a limit of 100,000: those to be kept in memory are rejected before a byte is received.
+    @Test("an announced length over the limit fails at the head if the body would be kept", arguments: Consumption.allCases)
+    func announcedLengthOverLimit(_ consumption: Consumption) async throws {
         let manager = makeManager { $0.maximumBodySize = 100_000 }
         let url = server.url("/bytes/300000")
         let directory = try TemporaryDirectory()
@@ -210,8 +210,8 @@ import Testing
         }
     }
 
-    @Test("responses that are followed up may announce any length")
-    func responsesThatAreFollowedUpMayAnnounceAnyLength() async throws {
+    @Test("responses with a follow-up may announce any length")
+    func followedUpResponses() async throws {
         let manager = makeManager { $0.maximumBodySize = 10 }
         let server = try LoopbackServer { request, _ in
             guard request.path == "/" else { return .ok("short") }
@@ -220,14 +220,14 @@ import Testing
         #expect(try await manager.request(server.url("/")).serializingString().value == "short")
     }
 
-    @Test("a coded body may be announced 64 KiB longer than the limit", arguments: [(65_000, true), (66_000, false)])
-    func aCodedBodyMayBeAnnounced64KiBLongerThanTheLimit(_ excess: Int, _ isReceived: Bool) async throws {
+    @Test("a coded body may be announced up to 64 KiB longer than the limit", arguments: [(65_000, true), (66_000, false)])
+    func codedBodyOverLimit(_ excess: Int, _ isReceived: Bool) async throws {
         let manager = makeManager { $0.maximumBodySize = 100_000 }
         let server = try LoopbackServer { _, _ in
             ServerResponse(status: 200, headers: [ServerField("Content-Encoding", "gzip")], body: .data(Data(count: 100_000 + excess)))
         }
         let failure = try #require(await manager.request(server.url("/")).serializingData().response.error?.transferFailure)
-        // What comes is no gzip.
+        // The body is not valid gzip.
         #expect(failure.kind == (isReceived ? .decoding : .tooLarge), "\(failure)")
     }
 

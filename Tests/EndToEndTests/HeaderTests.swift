@@ -15,14 +15,14 @@ import Testing
         reply.headers.filter { $0.name.hasPrefix("X-") }
     }
 
-    @Test("order and repetition are kept") func orderAndRepetitionAreKept() async throws {
+    @Test("order and repetition are preserved") func order() async throws {
         let manager = makeManager()
         let headers: HTTPHeaders = ["X-B": "1", "X-A": "2", "X-B": "3", "X-Empty": "", "X-Text": "ü, \"quoted\""]
         let reply = try await manager.echo(server.url("/echo"), headers: headers)
         #expect(ownFields(of: reply) == headers.map { ServerField($0.name, $0.value) })
     }
 
-    @Test("the session's fields are added where the request has none") func theSessionSFieldsAreAddedWhereTheRequestHasNone() async throws {
+    @Test("the session's fields are added where the request has none") func sessionFields() async throws {
         let manager = makeManager { $0.headers = ["X-Session": "session", "X-Both": "session", "User-Agent": "Tests/1"] }
         let reply = try await manager.echo(server.url("/echo"), headers: ["x-both": "request", "X-Request": "request"])
         #expect(reply.header("X-Session") == "session")
@@ -31,7 +31,7 @@ import Testing
         #expect(reply.header("User-Agent") == "Tests/1")
     }
 
-    @Test("no field is sent that nobody asked for") func noFieldIsSentThatNobodyAskedFor() async throws {
+    @Test("no unrequested field is sent") func noUnrequestedFields() async throws {
         let manager = makeManager()
         let reply = try await manager.upload(Data(count: 2 << 20), to: server.url("/upload"))
             .serializingDecodable(EchoReply.self).value
@@ -40,15 +40,15 @@ import Testing
         #expect(reply.header("Content-Length") == "\(2 << 20)")
     }
 
-    @Test("a field with such a name is refused", arguments: ["X-Bad\r\nX-Injected: 1", "Bad Name", ""])
-    func aFieldWithSuchANameIsRefused(_ name: String) async throws {
+    @Test("a field with an invalid name is rejected", arguments: ["X-Bad\r\nX-Injected: 1", "Bad Name", ""])
+    func invalidName(_ name: String) async throws {
         let manager = makeManager()
         let response = await manager.request(server.url("/echo"), headers: [name: "1"]).serializingData().response
         #expect(response.error?.invalidHeader == name)
         #expect(server.connectionCount == 0)
     }
 
-    @Test("a line break in a value is refused") func aLineBreakInAValueIsRefused() async throws {
+    @Test("a line break in a value is rejected") func lineBreak() async throws {
         do {
             let manager = makeManager()
             let response = await manager.request(server.url("/echo"), headers: ["X-Value": "a\r\nX-Injected: 1"]).serializingData().response
@@ -60,24 +60,24 @@ import Testing
         #expect(server.connectionCount == 0)
     }
 
-    @Test("the response's fields arrive") func theResponseSFieldsArrive() async throws {
+    @Test("the response's fields are received") func responseFields() async throws {
         let manager = makeManager()
         let response = await manager.request(server.url("/headers?X-One=1&Set-Cookie=a%3D1")).serializingData().response
         #expect(response.response?.value(forHTTPHeaderField: "x-one") == "1")
         #expect(response.response?.value(forHTTPHeaderField: "Set-Cookie") == "a=1")
     }
 
-    @Test("what an adapter adds is checked as well") func whatAnAdapterAddsIsCheckedAsWell() async throws {
+    @Test("fields added by an adapter are validated as well") func adaptedFields() async throws {
         let manager = makeManager()
         manager.adapter = Adapter { $0.setValue("a\r\nX-Injected: 1", forHTTPHeaderField: "X-Adapted") }
         let response = await manager.request(server.url("/echo")).serializingDecodable(EchoReply.self).response
-        // Foundation on Linux drops such a field; elsewhere the request is refused.
+        // Foundation on Linux drops such a field; elsewhere the request is rejected.
         #expect(response.error?.invalidHeader == "X-Adapted" || response.value?.header("X-Injected") == nil)
     }
 
     // MARK: Adapters
 
-    @Test("an adapter adds its token and leaves the other fields in order") func anAdapterAddsItsTokenAndLeavesTheOtherFieldsInOrder()
+    @Test("an adapter adds its token and keeps the order of the other fields") func adapter()
         async throws
     {
         let manager = makeManager()
@@ -90,7 +90,7 @@ import Testing
         #expect(response.request?.value(forHTTPHeaderField: "Authorization") == "Bearer secret")
     }
 
-    @Test("an adapter may lead elsewhere") func anAdapterMayLeadElsewhere() async throws {
+    @Test("an adapter may change the URL") func adaptedURL() async throws {
         let manager = makeManager()
         let target = try server.url("/echo?adapted=1").asURL()
         manager.adapter = Adapter { $0.url = target }
@@ -98,7 +98,7 @@ import Testing
         #expect(reply.target == "/echo?adapted=1")
     }
 
-    @Test("what an adapter throws ends the request before it is sent") func whatAnAdapterThrowsEndsTheRequestBeforeItIsSent() async throws {
+    @Test("an error thrown by an adapter fails the request before it is sent") func throwingAdapter() async throws {
         let manager = makeManager()
         manager.adapter = Adapter { _ in throw TestError("no token") }
         let response = await manager.request(server.url("/echo")).validate().serializingData().response
@@ -106,7 +106,7 @@ import Testing
         #expect(server.connectionCount == 0)
     }
 
-    @Test("a token is refreshed by adapter and retrier together") func aTokenIsRefreshedByAdapterAndRetrierTogether() async throws {
+    @Test("an adapter and a retrier together refresh a token") func tokenRefresh() async throws {
         let manager = makeManager()
         let token = Lock("stale")
         manager.adapter = Adapter { $0.setValue("Bearer \(token.withLock { $0 })", forHTTPHeaderField: "Authorization") }

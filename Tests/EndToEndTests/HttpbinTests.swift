@@ -3,7 +3,7 @@ import Curlew
 import CurlewTestSupport
 import Testing
 
-/// A server that nobody here wrote.
+/// Tests against an independent server.
 @Suite(.timeLimit(.minutes(2)), .needsHttpbin) struct HttpbinTests {
     private let httpbin: String
     private let manager = makeManager()
@@ -26,30 +26,30 @@ import Testing
         #expect((reply[isInQuery ? "form" : "args"] as? [String: String]) == [:])
     }
 
-    @Test("JSON") func jSON() async throws {
+    @Test("JSON") func json() async throws {
         let reply = try await object(
             manager.request(httpbin + "/anything", method: .post, parameters: ["list": [1, 2]], encoding: JSONEncoding.default))
         #expect((reply["json"] as? [String: [Int]]) == ["list": [1, 2]])
     }
 
-    @Test("headers arrive") func headersArrive() async throws {
+    @Test("headers are received") func headers() async throws {
         let reply = try await object(manager.request(httpbin + "/headers", headers: ["X-One": "1"]))
         #expect((reply["headers"] as? [String: String])?["X-One"] == "1")
     }
 
-    @Test("a status", arguments: [200, 204, 304, 400, 418, 503]) func aStatus(_ status: Int) async throws {
+    @Test("a status", arguments: [200, 204, 304, 400, 418, 503]) func status(_ status: Int) async throws {
         let response = await manager.request(httpbin + "/status/\(status)").validate().serializingData().response
         #expect(response.response?.statusCode == status)
         #expect((response.error == nil) == (status < 300))
     }
 
-    @Test("a delay") func aDelay() async throws {
+    @Test("a delay") func delay() async throws {
         let response = await manager.request(httpbin + "/delay/1").validate().serializingData().response
         #expect(response.error == nil)
         #expect(response.timeline.latency >= 1)
     }
 
-    @Test("lines that come one by one") func linesThatComeOneByOne() async throws {
+    @Test("lines sent one at a time") func lines() async throws {
         let text = try await manager.request(httpbin + "/stream/20").validate().serializingString().value
         #expect(text.split(separator: "\n").count == 20)
     }
@@ -59,14 +59,14 @@ import Testing
         #expect(data.count == 10)
     }
 
-    @Test("a coding", arguments: ["gzip": "gzipped", "deflate": "deflated"]) func aCoding(_ coding: String, _ key: String) async throws {
+    @Test("a coding", arguments: ["gzip": "gzipped", "deflate": "deflated"]) func coding(_ coding: String, _ key: String) async throws {
         let reply = try await object(manager.request(httpbin + "/\(coding)"))
         #expect(reply[key] as? Bool == true)
     }
 
-    @Test("brotli is decoded where it is built in, and else an error, for nobody asked for it") func brotli() async throws {
+    @Test("brotli is decoded where it is built in, and otherwise an error, because it was not requested") func brotli() async throws {
         let response = await manager.request(httpbin + "/brotli").validate().serializingData().response
-        // A httpbin without brotli answers that it is at fault.
+        // An httpbin without brotli responds with a server error.
         guard response.response?.statusCode != 500 else { return }
         #if Brotli
         let reply = try JSONSerialization.jsonObject(with: response.result.get()) as? [String: Any]
@@ -76,12 +76,12 @@ import Testing
         #endif
     }
 
-    @Test("text in UTF-8") func textInUTF8() async throws {
+    @Test("text in UTF-8") func utf8() async throws {
         let text = try await manager.request(httpbin + "/encoding/utf8").validate().serializingString().value
         #expect(text.contains("∮ E⋅da = Q"))
     }
 
-    @Test("a redirect to elsewhere") func aRedirectToElsewhere() async throws {
+    @Test("a redirect to another origin") func redirect() async throws {
         let server = try LoopbackServer.standard()
         let response = await manager.request(
             httpbin + "/redirect-to", parameters: ["url": server.url("/json"), "status_code": 307]
@@ -92,7 +92,7 @@ import Testing
         #expect(many.metrics.redirectCount == 5)
     }
 
-    @Test("a cookie is set") func aCookieIsSet() async throws {
+    @Test("a cookie is set") func cookie() async throws {
         let manager = makeManager { $0.redirects.limit = 0 }
         let response = await manager.request(httpbin + "/cookies/set?flavour=oat").serializingData().response
         #expect(response.response?.statusCode == 302)
@@ -101,7 +101,7 @@ import Testing
         #expect((reply["cookies"] as? [String: String]) == ["flavour": "oat"])
     }
 
-    @Test("a range") func aRange() async throws {
+    @Test("a range") func range() async throws {
         let response = await manager.request(httpbin + "/range/1000", headers: ["Range": "bytes=10-19"]).validate()
             .serializingString().response
         #expect(response.value == "klmnopqrst")
@@ -115,13 +115,13 @@ import Testing
         #expect(reply["authenticated"] as? Bool == true)
     }
 
-    @Test("an upload in chunks") func anUploadInChunks() async throws {
+    @Test("a chunked upload") func chunkedUpload() async throws {
         let response = await manager.upload(InputStream(data: Data("streamed".utf8)), to: httpbin + "/anything").validate()
             .serializingString().response
         #expect(response.value?.contains("streamed") == true)
     }
 
-    @Test("bytes, images and an XML page") func bytesImagesAndAnXMLPage() async throws {
+    @Test("bytes, images and an XML page") func bodies() async throws {
         #expect(try await manager.request(httpbin + "/bytes/10000?seed=1").validate().serializingData().value.count == 10_000)
         let image = await manager.request(httpbin + "/image/png").validate(contentType: ["image/png"]).serializingData().response
         #expect(image.error == nil)

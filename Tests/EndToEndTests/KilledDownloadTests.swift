@@ -4,7 +4,7 @@ import CurlewHTTP
 import CurlewTestSupport
 import Testing
 
-/// A process that downloads a file is killed at random moments and started again, until the file is there.
+/// A process that downloads a file is killed at random moments and restarted until the file is complete.
 ///
 /// `CURLEW_TEST_LONG=1` makes it 500 MB and 20 kills, and a hundred rounds in place of five.
 @Suite(.serialized, .timeLimit(.minutes(10))) struct KilledDownloadTests {
@@ -14,10 +14,10 @@ import Testing
     private static let roundSize: Int64 = 16 << 20
     private static let killsOfRound = 3
     private static let pieceSize: Int64 = 64 << 10
-    /// How far the server gets ahead of what is on the disk: whoever holds more than that in memory gets no further.
+    /// The server's lead over the data on disk: a client that buffers more than that in memory stalls.
     private static let lead: Int64 = 512 << 10
 
-    /// What a server has sent in all, and whom it kills at which point: at once, whatever else the machine has to do.
+    /// Counts the bytes a server has sent, and kills a process at a given count: immediately, regardless of the machine's load.
     private final class Counter: Sendable {
         private let sent = Lock<Int64>(0)
         private let mark = Lock<Int64>(.max)
@@ -25,7 +25,7 @@ import Testing
 
         var total: Int64 { sent.withLock { $0 } }
 
-        /// Counts; `false` when that was the last that was to be sent.
+        /// Adds to the count; returns `false` if those were the last bytes to send.
         func add(_ count: Int64, _ connection: ServerConnection) -> Bool {
             let total = sent.withLock { sent in
                 sent += count
@@ -38,7 +38,7 @@ import Testing
             return false
         }
 
-        /// Starts a process that is killed when so much more has been sent.
+        /// Starts a process that is killed when `count` more bytes have been sent.
         func run(for count: Int64, _ start: () throws -> ChildProcess) async throws -> (status: Int32, output: [String]) {
             victim.withLock { $0 = nil }
             mark.withLock { $0 = total + count }
@@ -48,8 +48,8 @@ import Testing
         }
     }
 
-    /// Sends the file, or the range of it that is asked for, no faster than it gets to the disk: what the system holds in its sockets would
-    /// be counted as fetched.
+    /// Sends the file, or the requested range of it, no faster than it is written to disk: bytes held in the system's socket buffers would
+    /// count as fetched.
     private func makeServer(_ counter: Counter, _ part: URL, size: Int64 = size) throws -> LoopbackServer {
         try LoopbackServer(recording: false) { request, connection in
             let response = ServerResponse.generated(length: size, for: request)
@@ -75,7 +75,7 @@ import Testing
         (try? FileManager.default.attributesOfItem(atPath: file.path)[.size] as? NSNumber)?.int64Value ?? 0
     }
 
-    @Test("killed at random moments, it arrives whole, and little is fetched twice") func killedAtRandomMoments() async throws {
+    @Test("a download killed at random moments completes, and little is fetched twice") func killedAtRandomMoments() async throws {
         let directory = try TemporaryDirectory()
         let (target, part) = (directory.file("file"), directory.file(".file.part"))
         let counter = Counter()
@@ -89,8 +89,8 @@ import Testing
             let (status, output) = try await counter.run(for: moment) { try Probe.start("resume", server.url("/file"), target.path) }
             #expect(status != 0)
             #expect(!FileManager.default.fileExists(atPath: target.path))
-            // What had reached the disk is what the run went on from: nothing of it was fetched again.
-            // A run that is killed early says nothing.
+            // The run resumed from what had been written to disk, so that none of it was fetched again. A run that is killed early prints
+            // nothing.
             #expect(output.isEmpty || output == ["offset=\(onDisk)"])
             #expect(server.waitForConnectionsToClose())
             let length = Self.length(of: part)
@@ -105,10 +105,10 @@ import Testing
         print("\(Self.size) bytes, \(Self.kills) kills: \(twice) bytes sent twice in all, \(worst) at most for one kill")
         #expect(worst <= 1 << 20)
         #expect(try contents(of: directory) == ["file"])
-        #expect(try isWhole(target))
+        #expect(try isComplete(target))
     }
 
-    @Test("killed three times in each of many rounds, every file arrives whole, and little is fetched twice") func rounds() async throws {
+    @Test("downloads killed three times in many rounds all complete, and little is fetched twice") func rounds() async throws {
         var generator = SeededGenerator(state: 3)
         var sent: Int64 = 0
         for round in 1...Self.rounds {
@@ -125,7 +125,7 @@ import Testing
             let report = try await Probe.run("resume", server.url("/file"), target.path)
             #expect(report.status == 0, "round \(round)")
             #expect(try contents(of: directory) == ["file"])
-            #expect(try isWhole(target, size: Self.roundSize), "round \(round)")
+            #expect(try isComplete(target, size: Self.roundSize), "round \(round)")
             sent += counter.total
         }
         let ratio = Double(sent) / Double(Int64(Self.rounds) * Self.roundSize)
@@ -133,7 +133,7 @@ import Testing
         #expect(ratio <= 1.2)
     }
 
-    private func isWhole(_ file: URL, size: Int64 = size) throws -> Bool {
+    private func isComplete(_ file: URL, size: Int64 = size) throws -> Bool {
         let handle = try FileHandle(forReadingFrom: file)
         defer { try? handle.close() }
         var offset: Int64 = 0
@@ -145,7 +145,7 @@ import Testing
     }
 }
 
-/// Numbers at random that are the same in each run.
+/// Random numbers that are the same in each run.
 private struct SeededGenerator: RandomNumberGenerator {
     var state: UInt64
 

@@ -3,7 +3,7 @@ import Curlew
 import CurlewTestSupport
 import Testing
 
-/// A file far larger than the memory that it may take, downloaded and uploaded in a process of its own.
+/// A file far larger than the permitted memory, downloaded and uploaded in a separate process.
 @Suite(.serialized, .timeLimit(.minutes(10)), .needsNginx) struct LargeTransferTests {
     private static let memoryLimit = 48 << 20
 
@@ -29,7 +29,7 @@ import Testing
         if Scale.limitsMemory { #expect(peak < Self.memoryLimit) }
     }
 
-    /// The digest as sha256sum prints it.
+    /// Returns the digest as printed by sha256sum.
     private func digest(_ command: String, _ argument: String) async throws -> String {
         let output = try await ChildProcess("sh", "-c", command, "sh", argument).finish().output
         return try String(#require(output.first).prefix(64))
@@ -43,13 +43,13 @@ import Testing
         return checksum.value
     }
 
-    @Test("to a file over TLS and HTTP/2") func toAFileOverTLSAndHTTP2() async throws {
+    @Test("to a file over TLS and HTTP/2") func http2() async throws {
         let file = directory.file("big.bin")
         try await download(from: nginx.tls + "/big.bin", to: file)
         #expect(try file.resourceValues(forKeys: [.fileSizeKey]).fileSize.map { Int64($0) } == Scale.largeFile)
     }
 
-    @Test("to a file, and from the file") func toAFileAndFromTheFile() async throws {
+    @Test("to a file and from the file") func roundTrip() async throws {
         let file = directory.file("big.bin")
         try await download(from: nginx.http + "/big.bin", to: file)
         #expect(try file.resourceValues(forKeys: [.fileSizeKey]).fileSize.map { Int64($0) } == Scale.largeFile)

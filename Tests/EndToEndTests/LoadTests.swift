@@ -4,9 +4,9 @@ import CurlewHTTP
 import CurlewTestSupport
 import Testing
 
-/// Very many requests, cancellations and pauses, in a process of their own, of which nothing may be left.
+/// Very many requests, cancellations and pauses, in a separate process, after which nothing may be left.
 ///
-/// `CURLEW_TEST_SHORT=1` is for runs under a sanitizer, `CURLEW_TEST_LONG=1` has a million requests.
+/// `CURLEW_TEST_SHORT=1` is for runs under a sanitizer; with `CURLEW_TEST_LONG=1` there are a million requests.
 @Suite(.serialized, .timeLimit(.minutes(30))) struct LoadTests {
     /// Holds `/together` until a gate opens, and sends a part of `/partial`.
     private static func makeServer(_ gate: Gate = Gate()) throws -> LoopbackServer {
@@ -23,7 +23,7 @@ import Testing
         }
     }
 
-    /// Whether every handler was called once, and no object, thread, descriptor or connection is left.
+    /// Expects every handler to have been called once, and no object, thread, descriptor or connection to be left.
     private static func expectNothingLeft(_ report: Probe.Report, _ server: LoopbackServer) async throws {
         #expect(report.status == 0)
         #expect(report["called"] == report["expected"])
@@ -34,7 +34,7 @@ import Testing
         #expect(await server.waitForConnectionsToClose())
     }
 
-    @Test("ten thousand requests are under way at the same moment, and all succeed") func together() async throws {
+    @Test("ten thousand requests are in flight at the same time, and all succeed") func together() async throws {
         #expect(ProcessProbe.raiseDescriptorLimit() > Scale.together + 200, "a descriptor for each connection is needed")
         let gate = Gate()
         let server = try Self.makeServer(gate)
@@ -48,7 +48,7 @@ import Testing
         try await Self.expectNothingLeft(report, server)
     }
 
-    @Test("many requests in one process take no more and more memory") func soak() async throws {
+    @Test("memory use stays constant over many requests in one process") func soak() async throws {
         let server = try Self.makeServer()
         let report = try await Probe.run("soak", server.url(""), "\(Scale.soak)")
         let (tenth, end) = (try #require(report["tenth"]), try #require(report["end"]))
@@ -59,7 +59,7 @@ import Testing
         try await Self.expectNothingLeft(report, server)
     }
 
-    @Test("a thousand requests are cancelled at each stage of their lives, and none is left") func cancel() async throws {
+    @Test("a thousand requests cancelled at each stage are all released") func cancel() async throws {
         let server = try Self.makeServer()
         let (full, silent) = (try StuckListener(.full), try StuckListener(.silent))
         let resolver = try await SlowResolver()
@@ -73,7 +73,7 @@ import Testing
         try await Self.expectNothingLeft(report, server)
     }
 
-    @Test("transfers that are stopped and resumed at random arrive whole") func pause() async throws {
+    @Test("transfers suspended and resumed at random complete") func pause() async throws {
         let server = try Self.makeServer()
         let report = try await Probe.run("pause", server.url(""), "\(Scale.pauses)")
         print("\(Scale.pauses) transfers, stopped \(report["stops"] ?? -1) times")

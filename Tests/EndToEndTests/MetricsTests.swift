@@ -12,7 +12,7 @@ import Testing
         server = try LoopbackServer.standard()
     }
 
-    @Test("a new connection, and the same one used again") func aNewConnectionAndTheSameOneUsedAgain() async throws {
+    @Test("a new connection, and its reuse") func reuse() async throws {
         let first = try #require(await manager.request(server.url("/bytes/1000")).serializingData().response.metrics.last)
         #expect(!first.reusedConnection)
         #expect(first.remoteAddress == "127.0.0.1")
@@ -33,7 +33,7 @@ import Testing
         #expect(server.connectionCount == 1)
     }
 
-    @Test("bytes are counted both ways") func bytesAreCountedBothWays() async throws {
+    @Test("bytes are counted in both directions") func bytes() async throws {
         let metrics = try #require(
             await manager.upload(Data(count: 12_345), to: server.url("/body")).serializingData().response.metrics.last)
         #expect(metrics.requestBodyBytes == 12_345)
@@ -42,13 +42,13 @@ import Testing
         #expect(metrics.responseHeaderBytes > 50)
     }
 
-    @Test("each hop of a redirect has its metrics") func eachHopOfARedirectHasItsMetrics() async throws {
+    @Test("each exchange of a redirect has metrics") func redirect() async throws {
         let response = await manager.request(server.url("/redirect/2")).serializingData().response
         #expect(response.metrics.redirectCount == 2)
         #expect(response.metrics.transactionMetrics.map(\.reusedConnection) == [false, true, true])
     }
 
-    @Test("the timeline is in order") func theTimelineIsInOrder() async throws {
+    @Test("the timeline is in order") func timeline() async throws {
         let timeline = await manager.request(server.url("/delay/100")).serializingData().response.timeline
         let times = [
             timeline.requestStartTime, timeline.initialResponseTime, timeline.requestCompletedTime, timeline.serializationCompletedTime,
@@ -59,11 +59,11 @@ import Testing
         #expect(abs(timeline.requestStartTime - Date().timeIntervalSinceReferenceDate) < 60)
     }
 
-    @Test("the first byte and the last have their times in the timeline", arguments: [false, true])
-    func theFirstByteAndTheLast(isUpload: Bool) async throws {
+    @Test("the timeline has the times of the first and the last byte", arguments: [false, true])
+    func firstAndLastByte(isUpload: Bool) async throws {
         let gate = Gate()
         let server = try LoopbackServer { _, connection in
-            // Of an upload the first byte is one that was sent.
+            // For an upload the first byte is one that was sent.
             let pieces = ["HTTP/1.1 200 OK\r\nContent-Length: 8\r\n\r\nhalf", "half"]
             if !isUpload { try connection.send(raw: pieces[0]) }
             connection.wait(until: gate)
@@ -73,7 +73,7 @@ import Testing
             return nil
         }
         let request = isUpload ? manager.upload(Data(count: 1_000), to: server.url("/")) : manager.request(server.url("/"))
-        // That the server has sent a byte does not mean that it is here.
+        // A byte sent by the server may not have arrived yet.
         if !isUpload { request.downloadProgress(queue: .global()) { _ in gate.arrive() } }
         let response = Task { await request.serializingData().response }
         #expect(await gate.arrivals(isUpload ? 1 : 2))
@@ -87,7 +87,7 @@ import Testing
         #expect(timeline.serializationCompletedTime >= timeline.requestCompletedTime)
     }
 
-    @Test("a refused connection") func aRefusedConnection() async throws {
+    @Test("a refused connection") func refusedConnection() async throws {
         let listener = try StuckListener(.refusing)
         let response = await manager.request("http://127.0.0.1:\(listener.port)/").serializingData().response
         let failure = try #require(response.error?.transferFailure)
@@ -103,7 +103,7 @@ import Testing
         #expect(response.request?.url?.port == listener.port)
     }
 
-    @Test("a name that does not resolve") func aNameThatDoesNotResolve() async throws {
+    @Test("a name that does not resolve") func unresolvedName() async throws {
         let response = await manager.request("http://curlew.invalid/").serializingData().response
         let failure = try #require(response.error?.transferFailure)
         #expect(failure.kind == .nameResolution)
@@ -114,8 +114,8 @@ import Testing
     }
 
     @Test(
-        "a connection that breaks", arguments: ["/cut-head", "/cut-body", "/reset", "/reset?send=1000", "/cut-body?announce=1000&send=0"])
-    func aConnectionThatBreaks(_ path: String) async throws {
+        "a lost connection", arguments: ["/cut-head", "/cut-body", "/reset", "/reset?send=1000", "/cut-body?announce=1000&send=0"])
+    func lostConnection(_ path: String) async throws {
         let response = await manager.request(server.url(path)).serializingData().response
         let failure = try #require(response.error?.transferFailure)
         #expect(failure.kind == .connectionLost)
@@ -124,7 +124,7 @@ import Testing
         #expect(response.metrics.last?.remotePort == server.port)
     }
 
-    @Test("a body cut short says how much came") func aBodyCutShortSaysHowMuchCame() async throws {
+    @Test("a truncated body reports the bytes received") func truncatedBody() async throws {
         let response = await manager.request(server.url("/cut-body?announce=100000&send=70000")).serializingData().response
         let failure = try #require(response.error?.transferFailure)
         #expect(failure.phase == .receivingBody)
@@ -135,7 +135,7 @@ import Testing
     @Test(
         "a peer that does not speak HTTP",
         arguments: ["SMTP ready\r\n", "HTTP/1.1 abc\r\n\r\n", "HTTP/1.1 200 OK\r\nContent-Length: -5\r\n\r\n"])
-    func aPeerThatDoesNotSpeakHTTP(_ text: String) async throws {
+    func notHTTP(_ text: String) async throws {
         let server = try LoopbackServer { _, connection in
             try connection.send(raw: text)
             connection.close()
@@ -145,7 +145,7 @@ import Testing
         #expect(response.error?.transferFailure?.kind == .protocolViolation)
     }
 
-    @Test("HTTP/2 and TLS are named", .needsNginx) func hTTP2AndTLSAreNamed() async throws {
+    @Test("the versions of HTTP and TLS are reported", .needsNginx) func versions() async throws {
         let nginx = try Servers.nginx()
         let manager = makeManager { $0.tls.certificateAuthorityFile = nginx.authorities }
         let first = try #require(await manager.request(nginx.tls + "/1k.bin").validate().serializingData().response.metrics.last)
@@ -163,7 +163,7 @@ import Testing
         #expect(other.tlsVersion == "TLSv1.3")
     }
 
-    @Test("the version of HTTP can be chosen", .needsNginx) func theVersionOfHTTPCanBeChosen() async throws {
+    @Test("the version of HTTP can be chosen", .needsNginx) func chosenVersion() async throws {
         let nginx = try Servers.nginx()
         let manager = makeManager {
             $0.tls.certificateAuthorityFile = nginx.authorities
@@ -173,7 +173,7 @@ import Testing
         #expect(metrics.httpVersion == .http1_1)
     }
 
-    @Test("many requests over HTTP/2", .needsNginx) func manyRequestsOverHTTP2() async throws {
+    @Test("many requests over HTTP/2", .needsNginx) func http2() async throws {
         let nginx = try Servers.nginx()
         let manager = makeManager { $0.tls.certificateAuthorityFile = nginx.authorities }
         let sizes = await withTaskGroup(of: Int?.self) { group in

@@ -9,7 +9,7 @@ import Testing
 
     private let server: LoopbackServer
     private let received: Log<(request: ServerRequest, form: MultipartBody)>
-    /// Where forms are written; nothing else is in there.
+    /// The directory for forms; it contains nothing else.
     private let temporary: TemporaryDirectory
     private let manager: SessionManager
 
@@ -50,10 +50,10 @@ import Testing
         }
     }
 
-    // MARK: What arrives
+    // MARK: Content
 
-    @Test("data, a file and a stream arrive, out of memory and from the disk", arguments: [0, 1_000_000] as [UInt64])
-    func allKindsArrive(_ threshold: UInt64) async throws {
+    @Test("data, a file and a stream are uploaded from memory and from disk", arguments: [0, 1_000_000] as [UInt64])
+    func allKinds(_ threshold: UInt64) async throws {
         let directory = try TemporaryDirectory()
         let bytes = GeneratedBody().data(count: 300_000)
         let file = try directory.write(bytes, to: "Große Brachvögel.png")
@@ -83,7 +83,7 @@ import Testing
         #expect(try contents(of: temporary).isEmpty)
     }
 
-    @Test("a large form goes by the disk, with its exact length, and its progress ends with the whole")
+    @Test("a large form is uploaded from disk with its exact length, and its progress reaches the total")
     func largeForm() async throws {
         let bytes = GeneratedBody().data(count: 12_000_000)
         let result = await encode { $0.append(bytes, withName: "large", fileName: "large", mimeType: "a/b") }
@@ -106,7 +106,7 @@ import Testing
     }
 
     @Test(
-        "no name, file name or type makes a header or a part of its own",
+        "no name, file name or type can inject a header or a part",
         arguments: [
             "\"", "a\r\nX-Injected: 1", "a\"\r\nX-Injected: 1\r\n\r\ninjected", "\r\n--BOUNDARY--\r\n", "a\"; name=\"admin", "\n\n",
             "é\"\r",
@@ -129,7 +129,7 @@ import Testing
         #expect(form.parts.first?.header("Content-Disposition") == "form-data; name=\"\(value)\"; filename=\"\(value)\"")
     }
 
-    @Test("a form without parts, and one with empty parts only") func emptyForms() async throws {
+    @Test("a form without parts, and one with only empty parts") func emptyForms() async throws {
         for threshold in [0, 1] as [UInt64] {
             let none = try await upload(threshold: threshold) { _ in }
             #expect(try await none.validate().serializingString().value == "taken")
@@ -142,7 +142,7 @@ import Testing
         #expect(received.elements.map { $0.form.parts.map(\.text) } == [[], ["", ""], [], ["", ""]])
     }
 
-    @Test("a request of one's own carries the form, by a queue of one's own") func ownRequest() async throws {
+    @Test("a custom request carries the form, encoded on a custom queue") func ownRequest() async throws {
         var urlRequest = URLRequest(url: try server.url("/form").asURL())
         urlRequest.httpMethod = "PUT"
         urlRequest.setValue("1", forHTTPHeaderField: "X-One")
@@ -161,23 +161,24 @@ import Testing
         #expect(server.header("X-One") == "1")
     }
 
-    @Test("the functions of the umbrella") func globalFunctions() async throws {
+    @Test("the global functions") func globalFunctions() async throws {
         let urlRequest = try URLRequest(url: server.url("/form"), method: .patch)
         let results = Log<Encoding>()
         Curlew.upload(multipartFormData: { $0.append(Data("a".utf8), withName: "a") }, to: server.url("/form"), headers: ["X-One": "1"]) {
             results.append($0)
         }
         Curlew.upload(multipartFormData: { $0.append(Data("b".utf8), withName: "b") }, with: urlRequest, encodingCompletion: nil)
-        // The completion of `SessionManager.default` runs on the main queue, which belongs to the test runner; the requests run anyway.
+        // The completion of `SessionManager.default` runs on the main queue, which belongs to the test runner; the requests are sent
+        // regardless.
         await received.wait(for: 2)
         #expect(Set(received.elements.map(\.request.method)) == ["POST", "PATCH"])
         #expect(Set(received.elements.map { $0.form.parts.map(\.text) }) == [["a"], ["b"]])
     }
 
-    // MARK: The file's end
+    // MARK: Removal of the file
 
-    @Test("the file is gone when the connection breaks, and when the request is cancelled", arguments: ["cut", "cancel"])
-    func fileGoneAfterFailure(_ kind: String) async throws {
+    @Test("the file is removed when the connection is lost and when the request is cancelled", arguments: ["cut", "cancel"])
+    func fileRemovedAfterFailure(_ kind: String) async throws {
         let gate = Gate()
         let server = try LoopbackServer(bodies: { _ in .unread }) { _, connection in
             connection.wait(until: gate)
@@ -202,7 +203,7 @@ import Testing
         gate.open()
     }
 
-    @Test("a retry sends the same again, and the file lasts until then", arguments: [0, 1_000_000] as [UInt64])
+    @Test("a retry sends the same form, and the file is kept until then", arguments: [0, 1_000_000] as [UInt64])
     func retry(_ threshold: UInt64) async throws {
         let files = Log<Int>()
         let directory = temporary
@@ -223,7 +224,7 @@ import Testing
         #expect(try contents(of: temporary).isEmpty)
     }
 
-    @Test("a redirect that asks for the body again gets it", arguments: [0, 1_000_000] as [UInt64])
+    @Test("a redirect that preserves the method sends the body again", arguments: [0, 1_000_000] as [UInt64])
     func redirect(_ threshold: UInt64) async throws {
         let request = try await upload("/redirect-to?url=/form&status=307", threshold: threshold) {
             $0.append(Data("again".utf8), withName: "a")
@@ -233,7 +234,7 @@ import Testing
         #expect(try contents(of: temporary).isEmpty)
     }
 
-    @Test("nothing is left when the manager goes in the middle of many uploads") func managerGone() async throws {
+    @Test("nothing is left when the manager is released during many uploads") func releasedManager() async throws {
         let server = try LoopbackServer(bodies: { _ in .unread }) { _, connection in
             connection.waitUntilClosed()
             return nil
@@ -254,7 +255,7 @@ import Testing
         #expect(try contents(of: directory).isEmpty)
     }
 
-    @Test("many forms at once arrive whole, and leave nothing behind") func manyForms() async throws {
+    @Test("many concurrent forms are uploaded completely and leave nothing behind") func manyForms() async throws {
         let (suite, failures) = (self, Log<String>())
         await withTaskGroup(of: Void.self) { group in
             for index in 0..<60 {
@@ -276,7 +277,7 @@ import Testing
         #expect(try contents(of: temporary).isEmpty)
     }
 
-    @Test("nginx gets the whole over TLS and HTTP/2", .needsNginx, arguments: [0, 10_000_000] as [UInt64])
+    @Test("nginx receives the whole form over TLS and HTTP/2", .needsNginx, arguments: [0, 10_000_000] as [UInt64])
     func nginx(_ threshold: UInt64) async throws {
         let nginx = try Servers.nginx()
         let manager = makeManager { [temporary] in

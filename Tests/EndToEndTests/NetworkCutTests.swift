@@ -3,7 +3,7 @@ import Curlew
 import CurlewTestSupport
 import Testing
 
-/// A network of a process's own, which it cuts and restores.
+/// Takes the network of a separate process down and up again.
 @Suite(.timeLimit(.minutes(1))) struct NetworkCutTests {
     private static func mayMakeNetworks() async -> Bool {
         let script = "PATH=$PATH:/usr/sbin:/sbin; ip link set lo up"
@@ -11,7 +11,7 @@ import Testing
     }
 
     @Test(
-        "a transfer outlives a short cut, and goes on where it was after a long one",
+        "a transfer survives a short network outage and resumes after a long one",
         .enabled("needs namespaces") { await mayMakeNetworks() })
     func cut() async throws {
         let report = await Probe.Report(try ChildProcess("unshare", ["-rn", try Probe.path(), "cut"]))

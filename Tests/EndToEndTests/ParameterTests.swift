@@ -3,7 +3,7 @@ import Curlew
 import CurlewTestSupport
 import Testing
 
-/// What methods, queries and bodies look like to the server.
+/// Methods, queries and bodies as received by the server.
 @Suite(.timeLimit(.minutes(2))) struct ParameterTests {
     private let server: LoopbackServer
     private let manager = makeManager()
@@ -12,14 +12,14 @@ import Testing
         server = try LoopbackServer.standard()
     }
 
-    @Test("the method goes out as it is", arguments: [HTTPMethod.get, .post, .put, .patch, .delete, .options])
-    func theMethodGoesOutAsItIs(_ method: HTTPMethod) async throws {
+    @Test("the method is sent unchanged", arguments: [HTTPMethod.get, .post, .put, .patch, .delete, .options])
+    func method(_ method: HTTPMethod) async throws {
         let reply = try await manager.echo(server.url("/echo"), method: method)
         #expect(reply.method == method.rawValue)
         #expect(reply.bodyLength == 0)
     }
 
-    @Test("HEAD brings a head and no body") func hEADBringsAHeadAndNoBody() async throws {
+    @Test("HEAD receives a head and no body") func head() async throws {
         let response = await manager.request(server.url("/bytes/1000"), method: .head).validate().serializingData().response
         #expect(response.error == nil)
         #expect(response.response?.value(forHTTPHeaderField: "Content-Length") == "1000")
@@ -27,8 +27,8 @@ import Testing
         #expect(server.requests.map(\.method) == ["HEAD"])
     }
 
-    @Test("parameters of these methods go into the query", arguments: [HTTPMethod.get, .head, .delete])
-    func parametersOfTheseMethodsGoIntoTheQuery(_ method: HTTPMethod) async throws {
+    @Test("parameters of these methods are encoded in the query", arguments: [HTTPMethod.get, .head, .delete])
+    func query(_ method: HTTPMethod) async throws {
         let parameters: Parameters = ["a": 1, "b c": "d&e=ü", "list": [1, 2], "nested": ["yes": true]]
         let response = await manager.request(server.url("/echo?first=0"), method: method, parameters: parameters).serializingData().response
         #expect(response.error == nil)
@@ -38,8 +38,8 @@ import Testing
         #expect(request.bodyLength == 0)
     }
 
-    @Test("parameters of these methods go into a form", arguments: [HTTPMethod.post, .put, .patch])
-    func parametersOfTheseMethodsGoIntoAForm(_ method: HTTPMethod) async throws {
+    @Test("parameters of these methods are encoded as a form", arguments: [HTTPMethod.post, .put, .patch])
+    func form(_ method: HTTPMethod) async throws {
         let reply = try await manager.echo(server.url("/echo"), method: method, parameters: ["a": 1, "b c": "d&e", "list": [1, 2]])
         #expect(String(decoding: reply.body, as: UTF8.self) == "a=1&b%20c=d%26e&list%5B%5D=1&list%5B%5D=2")
         #expect(reply.header("Content-Type")?.hasPrefix("application/x-www-form-urlencoded") == true)
@@ -47,7 +47,7 @@ import Testing
         #expect(reply.query.isEmpty)
     }
 
-    @Test("the destination can be chosen") func theDestinationCanBeChosen() async throws {
+    @Test("the destination can be chosen") func destination() async throws {
         let query = try await manager.echo(server.url("/echo"), method: .post, parameters: ["a": 1], encoding: URLEncoding.queryString)
         #expect(query.target == "/echo?a=1")
         #expect(query.bodyLength == 0)
@@ -57,7 +57,7 @@ import Testing
     }
 
     @Test("parameters as JSON", arguments: [HTTPMethod.post, .put, .patch, .delete])
-    func parametersAsJSON(_ method: HTTPMethod) async throws {
+    func json(_ method: HTTPMethod) async throws {
         let reply = try await manager.echo(
             server.url("/echo"), method: method, parameters: ["name": "curlew", "list": [1, 2], "deep": ["on": true]],
             encoding: JSONEncoding.default)
@@ -69,7 +69,7 @@ import Testing
     }
 
     @Test("parameters as a property list", arguments: [PropertyListEncoding.xml, .binary])
-    func parametersAsAPropertyList(_ encoding: PropertyListEncoding) async throws {
+    func propertyList(_ encoding: PropertyListEncoding) async throws {
         let reply = try await manager.echo(
             server.url("/echo"), method: .post, parameters: ["data": Data([0, 1]), "n": 7], encoding: encoding)
         let object = try #require(PropertyListSerialization.propertyList(from: reply.body, format: nil) as? [String: Any])
@@ -78,7 +78,7 @@ import Testing
         #expect(object["n"] as? Int == 7)
     }
 
-    @Test("a request of one's own goes out with its body") func aRequestOfOneSOwnGoesOutWithItsBody() async throws {
+    @Test("a custom request is sent with its body") func customRequest() async throws {
         var request = URLRequest(url: try server.url("/echo").asURL())
         request.httpMethod = "REPORT"
         request.httpBody = Data("body".utf8)
@@ -89,7 +89,7 @@ import Testing
         #expect(reply.header("Content-Type") == "text/x-own")
     }
 
-    @Test("a request of one's own streams its body") func aRequestOfOneSOwnStreamsItsBody() async throws {
+    @Test("a custom request streams its body") func customRequestStream() async throws {
         var request = URLRequest(url: try server.url("/echo").asURL())
         request.httpMethod = "POST"
         request.httpBodyStream = InputStream(data: Data("streamed".utf8))
@@ -97,7 +97,7 @@ import Testing
         #expect(reply.body == Data("streamed".utf8))
     }
 
-    @Test("a bad URL fails without a byte on the wire") func aBadURLFailsWithoutAByteOnTheWire() async throws {
+    @Test("an invalid URL fails before anything is sent") func invalidURL() async throws {
         let bad = ["http://exa mple.org/", "ftp://127.0.0.1:\(server.port)/", "http:///path", "/relative"]
         for url in bad {
             let response = await manager.request(url).serializingData().response

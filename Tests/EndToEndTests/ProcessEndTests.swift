@@ -4,9 +4,9 @@ import CurlewTestSupport
 import Testing
 
 @Suite(.timeLimit(.minutes(5))) struct ProcessEndTests {
-    /// The program ends while the thread of its session's event loop does: that must not meet the libraries' own end.
-    @Test("a program may end right behind its last request")
-    func endBehindLastRequest() async throws {
+    /// The program exits while its session's event loop thread ends: the thread must not run into the libraries' own cleanup at exit.
+    @Test("a program may exit right after its last request")
+    func exitAfterLastRequest() async throws {
         let server = try LoopbackServer.standard(recording: false)
         let directory = try TemporaryDirectory()
         var statuses: [Int32] = []

@@ -6,7 +6,7 @@ import Testing
 
 // Through squid, dante and microsocks to nginx.
 @Suite(.timeLimit(.minutes(1)), .needsProxies, .needsNginx) struct ProxyTests {
-    enum Way: String, CaseIterable, Sendable {
+    enum Kind: String, CaseIterable, Sendable {
         case http, httpWithPassword, https, socks4, socks5, socks5h, socks5WithPassword, socks5hWithPassword
 
         func url() throws -> String {
@@ -21,7 +21,7 @@ import Testing
             }
         }
 
-        /// Whether it reads requests, other than those in a tunnel.
+        /// Whether the proxy interprets requests outside tunnels.
         var isHTTP: Bool { [.http, .httpWithPassword, .https].contains(self) }
     }
 
@@ -37,17 +37,17 @@ import Testing
         if case .transferFailed(let failure)? = error as? CurlewError { failure } else { nil }
     }
 
-    @Test("requests go through a proxy", arguments: Way.allCases)
-    func plain(way: Way) async throws {
-        let manager = try manager(.url(way.url()))
+    @Test("requests go through a proxy", arguments: Kind.allCases)
+    func plain(kind: Kind) async throws {
+        let manager = try manager(.url(kind.url()))
         let response = await manager.request(try Servers.nginx().http + "/").validate().serializingString().response
         #expect(response.value == "curlew\n")
-        #expect((response.response?.value(forHTTPHeaderField: "Via")?.contains("squid") == true) == way.isHTTP)
+        #expect((response.response?.value(forHTTPHeaderField: "Via")?.contains("squid") == true) == kind.isHTTP)
     }
 
-    @Test("TLS goes through a tunnel, which sees nothing of the request", arguments: Way.allCases)
-    func secure(way: Way) async throws {
-        let manager = try manager(.url(way.url()))
+    @Test("TLS is tunnelled, and the proxy sees nothing of the request", arguments: Kind.allCases)
+    func secure(kind: Kind) async throws {
+        let manager = try manager(.url(kind.url()))
         let nginx = try Servers.nginx()
         for base in [nginx.tls, nginx.tlsHTTP1] {
             let response = await manager.request(base + "/").validate().serializingString().response
@@ -56,9 +56,9 @@ import Testing
         }
     }
 
-    @Test("a large body passes whole, both ways", arguments: [Way.http, .https, .socks5h])
-    func large(way: Way) async throws {
-        let manager = try manager(.url(way.url()))
+    @Test("a large body is transferred completely in both directions", arguments: [Kind.http, .https, .socks5h])
+    func large(kind: Kind) async throws {
+        let manager = try manager(.url(kind.url()))
         let body = GeneratedBody().data(count: 5_000_000)
         for base in [try Servers.nginx().http, try Servers.nginx().tlsHTTP1] {
             let sent = try await manager.upload(body, to: base + "/upload").validate().serializingString().value
@@ -68,8 +68,8 @@ import Testing
         }
     }
 
-    @Test("an HTTP proxy that wants another password answers plain requests with 407, and tunnels fail", arguments: ["", "user:wrong@"])
-    func refused(user: String) async throws {
+    @Test("an HTTP proxy that requires another password responds with 407 and rejects tunnels", arguments: ["", "user:wrong@"])
+    func rejected(user: String) async throws {
         let manager = try manager(.url("http://\(user)\(Servers.proxies().authenticated)"))
         let nginx = try Servers.nginx()
         let plain = await manager.request(nginx.http + "/").validate().serializingData().response
@@ -82,15 +82,15 @@ import Testing
         #expect(!String(describing: tunnel.error).contains("wrong"))
     }
 
-    @Test("a SOCKS proxy that wants another password is an error")
-    func refusedSocks() async throws {
+    @Test("a SOCKS proxy that requires another password is an error")
+    func rejectedSocks() async throws {
         let manager = try manager(.url("socks5h://user:wrong@\(Servers.proxies().authenticatedSocks)"))
         let response = await manager.request(try Servers.nginx().http + "/").serializingData().response
         #expect(Self.failure(response.error)?.kind == .proxy)
         #expect(!String(describing: response.error).contains("wrong"))
     }
 
-    @Test("an HTTPS proxy with the wrong name is refused before anything is sent")
+    @Test("an HTTPS proxy with the wrong name is rejected before anything is sent")
     func wrongName() async throws {
         let port = try #require(Servers.proxies().secure.split(separator: ":").last)
         let manager = try manager(.url("https://127.0.0.1:\(port)"))
@@ -99,7 +99,7 @@ import Testing
         #expect(response.error != nil)
     }
 
-    @Test("exceptions go directly, and what lies behind a proxy may be unreachable", arguments: ["127.0.0.1", "*", "127.0.0.0/8"])
+    @Test("exceptions connect directly, so the proxy may be unreachable", arguments: ["127.0.0.1", "*", "127.0.0.0/8"])
     func exceptions(except: String) async throws {
         let manager = try manager(.url("http://\(Servers.proxies().authenticated)", except: [except]))
         let response = await manager.request(try Servers.nginx().http + "/").validate().serializingString().response

@@ -18,10 +18,10 @@ import Testing
         return data
     }
 
-    @Test("cancelling the task that waits for a write ends the wait")
+    @Test("cancelling the task that awaits a write ends the wait")
     func cancelledWrite() async {
         let manager = makeManager()
-        // Never started, so that no byte can leave.
+        // Never started, so that no byte can be sent.
         manager.startRequestsImmediately = false
         let stream = manager.stream(withHostName: "127.0.0.1", port: server.port)
         let writing = Task { try await stream.write(Data("x".utf8)) }
@@ -31,7 +31,7 @@ import Testing
         stream.cancel()
     }
 
-    @Test("what is written comes back") func whatIsWrittenComesBack() async throws {
+    @Test("written bytes are echoed") func echo() async throws {
         let stream = manager.stream(withHostName: "127.0.0.1", port: server.port)
         var iterator = stream.bytes().makeAsyncIterator()
         for text in ["one", "two", "three"] {
@@ -45,7 +45,7 @@ import Testing
         try await stream.end()
     }
 
-    @Test("many bytes go both ways at once") func manyBytesGoBothWaysAtOnce() async throws {
+    @Test("many bytes are transferred in both directions at the same time") func bothDirections() async throws {
         let body = GeneratedBody().data(count: 20_000_000)
         let stream = manager.stream(withHostName: "localhost", port: server.port)
         async let writing: Void = {
@@ -59,7 +59,7 @@ import Testing
         #expect(await server.waitForConnectionsToClose())
     }
 
-    @Test("writes from many tasks arrive whole") func writesFromManyTasksArriveWhole() async throws {
+    @Test("writes from many tasks stay intact") func concurrentWrites() async throws {
         let stream = manager.stream(withHostName: "127.0.0.1", port: server.port)
         try await withThrowingTaskGroup(of: Void.self) { group in
             for index in 0..<100 { group.addTask { try await stream.write(Data(repeating: UInt8(index), count: 1000)) } }
@@ -73,7 +73,7 @@ import Testing
         #expect(Set(runs).count == 100)
     }
 
-    @Test("nothing is written behind the end") func nothingIsWrittenBehindTheEnd() async throws {
+    @Test("a write after the end of the stream fails") func writeAfterEnd() async throws {
         let stream = manager.stream(withHostName: "127.0.0.1", port: server.port)
         stream.closeWrite()
         stream.closeWrite()
@@ -82,7 +82,7 @@ import Testing
         try await stream.end()
     }
 
-    @Test("a stream is cancelled") func aStreamIsCancelled() async throws {
+    @Test("a stream is cancelled") func cancel() async throws {
         let stream = manager.stream(withHostName: "127.0.0.1", port: server.port)
         try await stream.write(Data([1]))
         stream.cancel()
@@ -91,7 +91,7 @@ import Testing
         #expect(await server.waitForConnectionsToClose())
     }
 
-    @Test("the peer's end of a connection is an end, its breaking an error") func thePeerSEndOfAConnectionIsAnEndItsBreakingAnError()
+    @Test("a close by the peer is an end, a reset an error") func peerClose()
         async throws
     {
         let server = try LoopbackServer { request, connection in
@@ -108,7 +108,7 @@ import Testing
         }
     }
 
-    @Test("a port that refuses, a host that is none, a port that is none") func aPortThatRefusesAHostThatIsNoneAPortThatIsNone()
+    @Test("a refused port, an invalid host, an invalid port") func invalidTargets()
         async throws
     {
         let listener = try StuckListener(.refusing)
@@ -126,7 +126,7 @@ import Testing
         }
     }
 
-    @Test("a connection that does not come about ends by the connect timeout") func aConnectionThatDoesNotComeAboutEndsByTheConnectTimeout()
+    @Test("a connection that is not established fails with the connect timeout") func connectTimeout()
         async throws
     {
         let listener = try StuckListener(.full)
@@ -140,7 +140,7 @@ import Testing
         }
     }
 
-    @Test("letting go of the manager ends its streams") func lettingGoOfTheManagerEndsItsStreams() async throws {
+    @Test("releasing the manager ends its streams") func releasedManager() async throws {
         var manager: SessionManager? = makeManager()
         let stream = try #require(manager?.stream(withHostName: "127.0.0.1", port: server.port))
         try await stream.write(Data([1]))
@@ -154,7 +154,7 @@ import Testing
         #expect(await server.waitForConnectionsToClose())
     }
 
-    @Test("Foundation's streams read and write") func foundationSStreamsReadAndWrite() async throws {
+    @Test("Foundation's streams read and write") func foundationStreams() async throws {
         let (manager, port) = (manager, server.port)
         let body = GeneratedBody().data(count: 1_000_000)
         let stream = manager.stream(withHostName: "127.0.0.1", port: port)
@@ -194,7 +194,7 @@ import Testing
 
     // MARK: TLS
 
-    @Test("HTTP by hand over TLS", .needsNginx) func hTTPByHandOverTLS() async throws {
+    @Test("hand-written HTTP over TLS", .needsNginx) func tls() async throws {
         let nginx = try Servers.nginx()
         let manager = makeManager { $0.tls.certificateAuthorityFile = nginx.authorities }
         let port = try #require(URL(string: nginx.tlsHTTP1)?.port)
@@ -208,7 +208,7 @@ import Testing
         try await stream.end()
     }
 
-    @Test("many bytes over TLS", .needsNginx) func manyBytesOverTLS() async throws {
+    @Test("many bytes over TLS", .needsNginx) func manyBytesTLS() async throws {
         let nginx = try Servers.nginx()
         let manager = makeManager { $0.tls.certificateAuthorityFile = nginx.authorities }
         let port = try #require(URL(string: nginx.tlsHTTP1)?.port)
@@ -220,7 +220,7 @@ import Testing
         #expect(text.hasSuffix("10000000\n"))
     }
 
-    @Test("an untrusted peer is an error", .needsNginx) func anUntrustedPeerIsAnError() async throws {
+    @Test("an untrusted peer is an error", .needsNginx) func untrustedPeer() async throws {
         let port = try #require(URL(string: Servers.nginx().tlsHTTP1)?.port)
         let stream = manager.stream(withSecureHostName: "localhost", port: port)
         do {
@@ -233,7 +233,7 @@ import Testing
     }
 }
 
-/// Foundation's streams go from the thread that made them to the one that uses them.
+/// Passes Foundation's streams from the thread that creates them to the one that uses them.
 private struct Unsafely<Value>: @unchecked Sendable {
     let value: Value
 }

@@ -4,7 +4,7 @@ import CurlewHTTP
 import CurlewTestSupport
 import Testing
 
-/// The program that changes networks, and whether it may.
+/// The program that changes networks, and whether it is permitted to.
 private enum IPTool {
     static let path =
         ChildProcess.path(of: "ip") ?? ["/usr/sbin/ip", "/sbin/ip"].first { FileManager.default.isExecutableFile(atPath: $0) } ?? "ip"
@@ -16,10 +16,10 @@ private enum IPTool {
     }
 }
 
-/// The real thing, in a network of its own with a cable that the test plugs in and pulls out.
+/// Real changes, in a network namespace with a cable that the test connects and disconnects.
 @Suite(.timeLimit(.minutes(1)), .enabled("needs unshare, ip and namespaces without privileges") { await IPTool.canMakeNetworks() })
 struct ReachabilityTests {
-    /// A network of its own, with `curlew-probe` in it, and a shell that does what the test writes to it.
+    /// A network namespace running `curlew-probe`, and a shell that executes the test's commands.
     private struct Network {
         private let shell: ChildProcess
 
@@ -30,7 +30,7 @@ struct ReachabilityTests {
 
         func ip(_ command: String) { shell.writeLine("\(IPTool.path) \(command)") }
 
-        /// Waits until the probe has told these values, whatever it told on the way there.
+        /// Waits until the probe has reported these values, ignoring intermediate ones.
         func waitFor(network: Int, host: Int) async -> Bool {
             var last = (network: -1, host: -1)
             while last != (network, host), let line = await shell.readLine() {
@@ -41,7 +41,7 @@ struct ReachabilityTests {
             return last == (network, host)
         }
 
-        /// Waits until the probe has told these changes, each a line, in order, among others.
+        /// Waits until the probe has printed these lines in order, ignoring others.
         func waitFor(_ lines: String...) async -> Bool {
             var rest = lines[...]
             while let next = rest.first, let line = await shell.readLine() { if line == next { rest.removeFirst() } }
@@ -49,7 +49,7 @@ struct ReachabilityTests {
         }
     }
 
-    @Test("addresses, routes, carriers and modems are seen as they come and go") func comingsAndGoings() async throws {
+    @Test("changes of addresses, routes, carriers and modems are detected") func changes() async throws {
         let network = try Network(watching: "10.1.2.3")
         #expect(await network.waitFor(network: 0, host: 0))
         network.ip("link add name eth0 type veth peer name other")
@@ -71,7 +71,7 @@ struct ReachabilityTests {
         #expect(await network.waitFor(network: 2, host: 2))
     }
 
-    @Test("the loopback interface leads to this machine alone") func loopback() async throws {
+    @Test("the loopback interface reaches only this machine") func loopback() async throws {
         let network = try Network(watching: "127.0.0.1")
         #expect(await network.waitFor(network: 0, host: 0))
         network.ip("link set lo up")

@@ -12,12 +12,12 @@ import Testing
     }
 
     @Test(
-        "method and body change as the status says",
+        "method and body change according to the status",
         arguments: [
             (301, HTTPMethod.post, "GET"), (302, .post, "GET"), (303, .post, "GET"), (303, .put, "GET"), (303, .delete, "GET"),
             (301, .put, "PUT"), (302, .patch, "PATCH"), (307, .post, "POST"), (308, .put, "PUT"), (308, .post, "POST"),
         ])
-    func methodAndBodyChangeAsTheStatusSays(_ status: Int, _ method: HTTPMethod, _ expected: String) async throws {
+    func methods(_ status: Int, _ method: HTTPMethod, _ expected: String) async throws {
         let reply = try await manager.echo(
             server.url("/redirect-to?url=/echo&status=\(status)"), method: method, parameters: ["a": 1], encoding: JSONEncoding.default)
         #expect(reply.method == expected)
@@ -25,20 +25,20 @@ import Testing
         #expect((reply.header("Content-Type") != nil) == (expected != "GET"))
     }
 
-    @Test("HEAD stays HEAD", arguments: [301, 302, 303, 307, 308]) func hEADStaysHEAD(_ status: Int) async throws {
+    @Test("HEAD stays HEAD", arguments: [301, 302, 303, 307, 308]) func head(_ status: Int) async throws {
         let response = await manager.request(server.url("/redirect-to?url=/json&status=\(status)"), method: .head).serializingData()
             .response
         #expect(response.error == nil)
         #expect(server.requests.map(\.method) == ["HEAD", "HEAD"])
     }
 
-    @Test("other statuses lead nowhere", arguments: [300, 304, 305]) func otherStatusesLeadNowhere(_ status: Int) async throws {
+    @Test("other 3xx statuses are not followed", arguments: [300, 304, 305]) func otherStatuses(_ status: Int) async throws {
         let response = await manager.request(server.url("/redirect-to?url=/json&status=\(status)")).serializingData().response
         #expect(response.response?.statusCode == status)
         #expect(server.requestCount == 1)
     }
 
-    @Test("a body out of data or a file is sent again") func aBodyOutOfDataOrAFileIsSentAgain() async throws {
+    @Test("a body from data or a file is sent again") func repeatableBody() async throws {
         let directory = try TemporaryDirectory()
         let body = GeneratedBody().data(count: 1_000_000)
         let url = server.url("/redirect-to?url=/upload&status=307")
@@ -49,15 +49,15 @@ import Testing
         }
     }
 
-    @Test("a stream that was sent is not sent again") func aStreamThatWasSentIsNotSentAgain() async throws {
+    @Test("a stream that was sent is not sent again") func sentStream() async throws {
         let url = server.url("/redirect-to?url=/upload&status=308")
         let response = await manager.upload(InputStream(data: Data(count: 100_000)), to: url).serializingData().response
         #expect(response.error?.redirectFailure == .bodyNotRepeatable)
         #expect(server.requestCount == 1)
     }
 
-    @Test("no credentials of a Location go out", arguments: ["eve:pw@", "eve@", "@", ":@"], [301, 303, 307])
-    func noCredentialsOfALocationGoOut(_ userInfo: String, _ status: Int) async throws {
+    @Test("credentials in a Location are not sent", arguments: ["eve:pw@", "eve@", "@", ":@"], [301, 303, 307])
+    func locationCredentials(_ userInfo: String, _ status: Int) async throws {
         let other = try LoopbackServer.standard()
         for target in [other, server] {
             let location = target.url("/echo").replacing("http://", with: "http://\(userInfo)")
@@ -68,13 +68,13 @@ import Testing
         }
     }
 
-    @Test("credentials go along within the origin") func credentialsGoAlongWithinTheOrigin() async throws {
+    @Test("credentials are sent within the origin") func sameOrigin() async throws {
         let headers: HTTPHeaders = ["Authorization": "Bearer a", "Cookie": "b=1", "X-Other": "c"]
         let reply = try await manager.echo(server.url("/redirect-to?url=/echo"), headers: headers)
         #expect(headers.allSatisfy { reply.header($0.name) == $0.value })
     }
 
-    @Test("credentials stay behind when port or host change") func credentialsStayBehindWhenPortOrHostChange() async throws {
+    @Test("credentials are dropped when port or host change") func otherOrigin() async throws {
         let other = try LoopbackServer.standard()
         let manager = makeManager { $0.redirects.sensitiveHeaders = ["X-Token"] }
         let headers: HTTPHeaders = [
@@ -90,7 +90,7 @@ import Testing
         }
     }
 
-    @Test("credentials that were left behind don't come back") func credentialsThatWereLeftBehindDonTComeBack() async throws {
+    @Test("dropped credentials are not sent again") func droppedCredentials() async throws {
         let other = try LoopbackServer.standard()
         let back = "http://127.0.0.1:\(server.port)/echo"
         let away = other.url("/redirect-to?url=\(back)")
@@ -98,7 +98,7 @@ import Testing
         #expect(reply.header("Authorization") == nil)
     }
 
-    @Test("redirects end at the limit") func redirectsEndAtTheLimit() async throws {
+    @Test("redirects end at the limit") func limit() async throws {
         let response = await manager.request(server.url("/redirect/21")).serializingData().response
         #expect(response.error?.redirectFailure == .tooMany(limit: 20))
         #expect(response.metrics.redirectCount == 20)
@@ -108,7 +108,7 @@ import Testing
         #expect(last.error == nil)
     }
 
-    @Test("no redirect is followed when none is wanted") func noRedirectIsFollowedWhenNoneIsWanted() async throws {
+    @Test("no redirect is followed if the policy does not allow it") func noRedirects() async throws {
         let manager = makeManager { $0.redirects.limit = 0 }
         let response = await manager.request(server.url("/redirect/1")).serializingData().response
         #expect(response.error == nil)
@@ -116,8 +116,8 @@ import Testing
         #expect(response.response?.value(forHTTPHeaderField: "Location") == "/json")
     }
 
-    @Test("a location of another kind is refused", arguments: ["ftp://127.0.0.1/", "file:///etc/passwd", "http://"])
-    func aLocationOfAnotherKindIsRefused(_ location: String)
+    @Test("a Location with another scheme is rejected", arguments: ["ftp://127.0.0.1/", "file:///etc/passwd", "http://"])
+    func otherSchemes(_ location: String)
         async throws
     {
         let redirecting = try LoopbackServer { _, _ in .redirect(to: location) }
@@ -125,7 +125,7 @@ import Testing
         #expect(response.error?.redirectFailure == .invalidLocation(location))
     }
 
-    @Test("relative and unclean locations are understood") func relativeAndUncleanLocationsAreUnderstood() async throws {
+    @Test("relative and non-normalized locations are resolved") func relativeLocations() async throws {
         let locations = ["echo": "/a/echo", "../echo": "/echo", "?q=1": "/a/b", "/echo with space": "/echo with space"]
         let location = Log<String>()
         let redirecting = try LoopbackServer { request, _ in
@@ -139,7 +139,7 @@ import Testing
         }
     }
 
-    @Test("a download follows redirects and keeps the last body alone") func aDownloadFollowsRedirectsAndKeepsTheLastBodyAlone()
+    @Test("a download follows redirects and keeps only the last body") func download()
         async throws
     {
         let directory = try TemporaryDirectory()
@@ -149,7 +149,7 @@ import Testing
         #expect(response.response?.url?.path == "/bytes/1000")
     }
 
-    @Test("the body of a redirect is not the response's, however long it is") func theBodyOfARedirectIsNotTheResponseSHoweverLongItIs()
+    @Test("the body of a redirect is discarded, however long it is") func redirectBody()
         async throws
     {
         let redirecting = try LoopbackServer { request, _ in
@@ -166,7 +166,7 @@ import Testing
 
     // MARK: From https to http
 
-    @Test("from https to http is refused", .enabled(if: TLSRedirector.isAvailable)) func fromHttpsToHttpIsRefused() async throws {
+    @Test("a redirect from https to http is rejected", .enabled(if: TLSRedirector.isAvailable)) func downgrade() async throws {
         let redirector = try await TLSRedirector(to: server.url("/json"))
         let manager = makeManager { $0.tls.certificateAuthorityFile = redirector.certificate.path }
         let response = await manager.request(redirector.url).serializingData().response
@@ -174,8 +174,8 @@ import Testing
         #expect(server.connectionCount == 0)
     }
 
-    @Test("from https to http is followed where it is allowed", .enabled(if: TLSRedirector.isAvailable))
-    func fromHttpsToHttpIsFollowedWhereItIsAllowed() async throws {
+    @Test("a redirect from https to http is followed if allowed", .enabled(if: TLSRedirector.isAvailable))
+    func allowedDowngrade() async throws {
         let redirector = try await TLSRedirector(to: server.url("/echo"))
         let manager = makeManager {
             $0.tls.certificateAuthorityFile = redirector.certificate.path
@@ -185,7 +185,7 @@ import Testing
         #expect(reply.header("Authorization") == nil)
     }
 
-    @Test("from http to https is followed", .needsNginx) func fromHttpToHttpsIsFollowed() async throws {
+    @Test("a redirect from http to https is followed", .needsNginx) func upgrade() async throws {
         let nginx = try Servers.nginx()
         let manager = makeManager { $0.tls.certificateAuthorityFile = nginx.authorities }
         let response = await manager.request(server.url("/redirect-to?url=\(nginx.tls)/1k.bin")).validate().serializingData().response

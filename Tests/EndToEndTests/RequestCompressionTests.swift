@@ -9,7 +9,7 @@ import Testing
     private let text = ServerRoutes.text(count: 100_000)
 
     init() throws {
-        // Gives the body back in its coding, which the session undoes: what comes is what was compressed.
+        // Returns the body with its coding, which the session decodes: the response is what was compressed.
         server = try LoopbackServer { request, _ in
             let coding = request.header("Content-Encoding").map { [ServerField("Content-Encoding", $0)] } ?? []
             return ServerResponse(status: 200, headers: coding, body: .data(request.body))
@@ -37,7 +37,7 @@ import Testing
         #expect(server.requestCount == 2)
     }
 
-    @Test("a form in memory is compressed, one from the disk, a file and a stream go out as they are") func kinds() async throws {
+    @Test("a form in memory is compressed; a form on disk, a file and a stream are sent unchanged") func kinds() async throws {
         manager.adapter = RequestCompression.gzip
         let (url, text) = (server.url("/"), text)
         for (threshold, isCompressed) in [(UInt64(1_000_000), true), (0, false)] {
@@ -56,7 +56,7 @@ import Testing
         #expect(last?.header("Content-Encoding") == nil)
     }
 
-    @Test("empty and small bodies, and those that a closure refuses, go out as they are") func refused() async throws {
+    @Test("empty and small bodies and those that a closure excludes are sent unchanged") func uncompressed() async throws {
         let url = server.url("/")
         manager.adapter = RequestCompression(.gzip, minimumSize: 100) { $0.first != UInt8(ascii: "x") }
         for (body, isCompressed) in [
@@ -70,7 +70,7 @@ import Testing
         #expect(last?.header("Content-Length") == nil)
     }
 
-    @Test("a body that is encoded already fails, is encoded again, or goes out as it is, as one wishes") func duplicates() async throws {
+    @Test("an already encoded body fails, is encoded again or is sent unchanged") func duplicates() async throws {
         let url = server.url("/")
         func upload(_ behavior: RequestCompression.DuplicateHeaderBehavior) -> UploadRequest {
             manager.adapter = RequestCompression(.gzip, duplicateHeaderBehavior: behavior)
@@ -89,7 +89,7 @@ import Testing
         #expect(last?.bodyLength == 100_000)
     }
 
-    @Test("a retry compresses once, not twice") func retry() async throws {
+    @Test("a retry does not compress again") func retry() async throws {
         let flaky = try LoopbackServer.standard()
         manager.adapter = RequestCompression.deflate
         manager.retrier = Retrier.attempts(2)
@@ -99,7 +99,7 @@ import Testing
         #expect(flaky.requests.map { $0.headers(named: "Content-Encoding") } == Array(repeating: ["deflate"], count: 3))
     }
 
-    @Test("an adapter sees an upload's bytes, and one that removes them has none sent") func adapterSeesBody() async throws {
+    @Test("an adapter sees an upload's bytes and may remove them") func adapterSeesBody() async throws {
         let seen = Log<Data?>()
         manager.adapter = Adapter { request in
             seen.append(request.httpBody)

@@ -18,22 +18,22 @@ import Testing
 
     private var target: URL { directory.file("file") }
 
-    /// The resume data of a download whose connection ended.
+    /// Returns the resume data of a download whose connection was lost.
     private func resumeData(_ server: RangeServer) async throws -> Data {
         let response = await manager.download(server.url).validate().serializingURL().response
         #expect(response.error?.transferFailure?.kind == .connectionLost)
         return try #require(response.resumeData)
     }
 
-    private func expectWhole(_ response: DownloadResponse<Data>, seed: UInt64 = 0, _ location: SourceLocation = #_sourceLocation) {
+    private func expectComplete(_ response: DownloadResponse<Data>, seed: UInt64 = 0, _ location: SourceLocation = #_sourceLocation) {
         #expect(response.error == nil, sourceLocation: location)
-        // Not the values themselves, of a megabyte each.
+        // Compared here, because the values of a megabyte each must not be printed.
         #expect((response.value == RangeServer.body(seed: seed)) == true, sourceLocation: location)
     }
 
-    // MARK: Where resume data comes from
+    // MARK: Obtaining resume data
 
-    @Test("a cancelled download goes on where it was") func aCancelledDownloadGoesOn() async throws {
+    @Test("a cancelled download is resumed") func cancelledDownload() async throws {
         let server = try RangeServer(.stalled(after: RangeServer.half))
         let come = Log<Int64>()
         let request = manager.download(server.url)
@@ -45,7 +45,7 @@ import Testing
         let data = try #require(cancelled.resumeData)
         #expect(request.resumeData == data && request.delegate.data == data)
         let response = await manager.download(resumingWith: data, to: target).validate().serializingData().response
-        expectWhole(response)
+        expectComplete(response)
         #expect(response.response?.statusCode == 206)
         #expect(server.ranges == [nil, "bytes=400000-"])
         #expect(server.requests[1].header("If-Range") == "\"1000000-0\"")
@@ -53,7 +53,7 @@ import Testing
         #expect(try contents(of: temporary).isEmpty)
     }
 
-    @Test("cancelling without resume data leaves nothing") func cancellingWithoutResumeDataLeavesNothing() async throws {
+    @Test("cancelling without resume data leaves no file behind") func cancelWithoutResumeData() async throws {
         let server = try RangeServer(.stalled(after: RangeServer.half))
         let come = Log<Void>()
         let request = manager.download(server.url).downloadProgress { if $0.completedUnitCount == RangeServer.half { come.append(()) } }
@@ -63,8 +63,8 @@ import Testing
         #expect(try contents(of: temporary).isEmpty)
     }
 
-    @Test("a lost connection, a timeout and the session's end leave resume data", arguments: ["lost", "timeout", "session"])
-    func aFailedDownloadHasResumeData(_ failure: String) async throws {
+    @Test("a lost connection, a timeout and the session's end yield resume data", arguments: ["lost", "timeout", "session"])
+    func failedDownload(_ failure: String) async throws {
         let server = try RangeServer(failure == "lost" ? .cut(after: RangeServer.half) : .stalled(after: RangeServer.half))
         let url = temporary.url
         let manager = makeManager {
@@ -79,12 +79,12 @@ import Testing
         request.response { ended.append($0) }
         await ended.wait(for: 1)
         let data = try #require(ended.elements.first?.resumeData)
-        expectWhole(await self.manager.download(resumingWith: data).serializingData().response)
+        expectComplete(await self.manager.download(resumingWith: data).serializingData().response)
         #expect(server.ranges == [nil, "bytes=400000-"])
     }
 
-    @Test("what is coded, or has no validator, begins anew", arguments: ["gzip", "weak", "none", "date"])
-    func whatCannotBeResumedBeginsAnew(_ kind: String) async throws {
+    @Test("a coded download, or one without a validator, starts over", arguments: ["gzip", "weak", "none", "date"])
+    func notResumable(_ kind: String) async throws {
         let fields: [String: [ServerField]] = [
             "gzip": [ServerField("ETag", "\"v1\""), ServerField("Content-Encoding", "gzip")], "weak": [ServerField("ETag", "W/\"v1\"")],
             "none": [ServerField("Content-Type", "text/plain")],
@@ -94,41 +94,41 @@ import Testing
         ]
         let server = try RangeServer(.cut(after: RangeServer.half, headers: fields[kind] ?? []))
         manager.retrier = Retrier.attempts(1)
-        expectWhole(await manager.download(server.url).serializingData().response)
+        expectComplete(await manager.download(server.url).serializingData().response)
         #expect(server.ranges == [nil, nil])
     }
 
-    @Test("the date of the last change validates where there is no tag") func theDateOfTheLastChangeValidates() async throws {
+    @Test("Last-Modified is the validator if there is no ETag") func lastModified() async throws {
         let fields = [
             ServerField("Last-Modified", "Sun, 06 Nov 1994 08:49:37 GMT"), ServerField("Date", "Mon, 07 Nov 1994 08:49:37 GMT"),
         ]
         let server = try RangeServer(.cut(after: RangeServer.half, headers: fields))
         manager.retrier = Retrier.attempts(1)
-        expectWhole(await manager.download(server.url).serializingData().response)
+        expectComplete(await manager.download(server.url).serializingData().response)
         #expect(server.requests.last?.header("If-Range") == "Sun, 06 Nov 1994 08:49:37 GMT")
     }
 
-    // MARK: Answers
+    // MARK: Responses
 
-    @Test("a server that ignores ranges sends the whole, which is taken") func aServerThatIgnoresRanges() async throws {
+    @Test("a full response from a server that ignores ranges is accepted") func ignoredRange() async throws {
         let server = try RangeServer(
             .cut(after: RangeServer.half), .bytes(status: 200, from: 0, [ServerField("ETag", "\"1000000-0\"")]))
         let data = try await resumeData(server)
-        expectWhole(await manager.download(resumingWith: data, to: target).validate().serializingData().response)
+        expectComplete(await manager.download(resumingWith: data, to: target).validate().serializingData().response)
         #expect(server.requests.count == 2)
         #expect(try contents(of: temporary).isEmpty)
     }
 
-    @Test("a changed file begins anew") func aChangedFileBeginsAnew() async throws {
+    @Test("a changed file starts over") func changedFile() async throws {
         let server = try RangeServer(.cut(after: RangeServer.half), .version(7))
         let data = try await resumeData(server)
-        expectWhole(await manager.download(resumingWith: data, to: target).validate().serializingData().response, seed: 7)
+        expectComplete(await manager.download(resumingWith: data, to: target).validate().serializingData().response, seed: 7)
     }
 
     private static let range = "bytes 400000-999999/1000000"
 
     @Test(
-        "an answer that does not fit is asked for anew, never mixed in",
+        "a mismatched response starts over and is never appended",
         arguments: [
             .bytes(status: 206, from: 300_000, [ServerField("Content-Range", "bytes 300000-999999/1000000")]),
             .bytes(status: 206, from: 0, [ServerField("Content-Range", "bytes 0-999999/1000000")]),
@@ -139,102 +139,102 @@ import Testing
             .bytes(status: 206, from: half, [ServerField("Content-Type", "multipart/byteranges; boundary=b")]),
             .response(.status(416, headers: [ServerField("Content-Range", "bytes */1000000")])),
             .response(.status(416, headers: [ServerField("Content-Range", "bytes */300000")])), .response(.status(416)),
-        ] as [RangeServer.Answer])
-    func anAnswerThatDoesNotFit(_ answer: RangeServer.Answer) async throws {
+        ] as [RangeServer.Response])
+    func mismatchedResponse(_ answer: RangeServer.Response) async throws {
         let server = try RangeServer(.cut(after: half), answer)
         let data = try await resumeData(server)
-        expectWhole(await manager.download(resumingWith: data, to: target).validate().serializingData().response)
+        expectComplete(await manager.download(resumingWith: data, to: target).validate().serializingData().response)
         #expect(server.ranges == [nil, "bytes=400000-", nil])
         #expect(try contents(of: directory) == ["file"])
         #expect(try contents(of: temporary).isEmpty)
     }
 
-    @Test("a whole file needs no more than to be asked about") func aWholeFile() async throws {
+    @Test("a complete file is only validated with the server") func completeFile() async throws {
         let server = try RangeServer(.unended)
         let data = try await resumeData(server)
         let response = await manager.download(resumingWith: data, to: target).validate().serializingData().response
-        expectWhole(response)
+        expectComplete(response)
         #expect(server.ranges == [nil, "bytes=1000000-"])
     }
 
-    @Test("an error in between leaves what has come") func anErrorInBetween() async throws {
+    @Test("an error response in between keeps the partial data") func intermediateError() async throws {
         let server = try RangeServer(.cut(after: RangeServer.half), .response(.status(503)))
         manager.retrier = Retrier.attempts(2)
-        expectWhole(await manager.download(server.url, to: target).validate().serializingData().response)
+        expectComplete(await manager.download(server.url, to: target).validate().serializingData().response)
         #expect(server.ranges == [nil, "bytes=400000-", "bytes=400000-"])
         #expect(try contents(of: directory) == ["file"])
     }
 
-    @Test("a download that is cut again and again arrives in the end") func aDownloadThatIsCutAgain() async throws {
+    @Test("a repeatedly interrupted download completes") func repeatedlyCut() async throws {
         let server = try RangeServer(.cut(after: 100_000), .cut(after: 1), .cut(after: 250_000), .cut(after: 0), .cut(after: 300_000))
         manager.retrier = Retrier.attempts(9)
         let progress = Log<Int64>()
         let request = manager.download(server.url, to: target).downloadProgress { progress.append($0.completedUnitCount) }
-        expectWhole(await request.serializingData().response)
+        expectComplete(await request.serializingData().response)
         #expect(server.ranges == [nil, 100_000, 100_001, 350_001, 350_001, 650_001].map { $0.map { "bytes=\($0)-" } })
-        // Who awaits does not wait for that queue.
+        // The awaited response does not wait for the progress callbacks on that queue.
         callbackQueue.sync {}
         #expect(progress.elements == progress.elements.sorted())
         #expect(progress.elements.last == RangeServer.length)
     }
 
-    @Test("a redirect keeps the range") func aRedirectKeepsTheRange() async throws {
+    @Test("a redirect keeps the range") func redirect() async throws {
         let server = try RangeServer(.cut(after: RangeServer.half), .response(.redirect(to: "/elsewhere", status: 307)))
         let data = try await resumeData(server)
-        expectWhole(await manager.download(resumingWith: data).validate().serializingData().response)
+        expectComplete(await manager.download(resumingWith: data).validate().serializingData().response)
         #expect(server.ranges == [nil, "bytes=400000-", "bytes=400000-"])
     }
 
-    @Test("the adapter takes part") func theAdapterTakesPart() async throws {
+    @Test("the adapter is applied") func adapter() async throws {
         let server = try RangeServer(.cut(after: RangeServer.half))
         manager.adapter = Adapter { $0.setValue("Bearer token", forHTTPHeaderField: "Authorization") }
         let data = try await resumeData(server)
         #expect(!String(decoding: data, as: UTF8.self).contains("token"))
-        expectWhole(await manager.download(resumingWith: data).validate().serializingData().response)
+        expectComplete(await manager.download(resumingWith: data).validate().serializingData().response)
         #expect(server.requests.map { $0.header("Authorization") } == ["Bearer token", "Bearer token"])
     }
 
-    @Test("a closure says where a resumed file goes, and its offset is told") func aClosureSaysWhere() async throws {
+    @Test("a closure chooses a resumed file's destination, and the offset is reported") func destination() async throws {
         let server = try RangeServer(.cut(after: RangeServer.half))
         let data = try await resumeData(server)
         let told = Log<[Int64]>()
         manager.delegate.downloadTaskDidResumeAtOffset = { _, _, offset, total in told.append([offset, total]) }
         let target = target
         let response = await manager.download(resumingWith: data) { _, _ in (target, []) }.serializingData().response
-        expectWhole(response)
+        expectComplete(response)
         #expect(response.destinationURL == target)
         #expect(told.elements == [[400_000, 1_000_000]])
     }
 
-    @Test("the same data twice at once gives two whole files") func theSameDataTwiceAtOnce() async throws {
+    @Test("the same resume data used twice concurrently yields two complete files") func concurrentResumption() async throws {
         let server = try RangeServer(.cut(after: RangeServer.half))
         let data = try await resumeData(server)
         let requests = (0..<4).map { manager.download(resumingWith: data, to: directory.file("file\($0)")) }
-        for request in requests { expectWhole(await request.serializingData().response) }
+        for request in requests { expectComplete(await request.serializingData().response) }
         #expect(try contents(of: directory).count == 4)
     }
 
-    // MARK: By the destination
+    // MARK: Resuming by destination
 
-    @Test("a download goes on with what the last one left at its place") func aDownloadGoesOnWithWhatTheLastOneLeft() async throws {
+    @Test("a download resumes from the partial file at its destination") func partialFile() async throws {
         let server = try RangeServer(.cut(after: RangeServer.half))
         let failed = await manager.download(server.url, to: target, options: .resumePreviousDownload).serializingURL().response
         #expect(failed.error != nil)
         #expect(try contents(of: directory) == [".file.part", ".file.part.json"])
         let another = makeManager()
-        expectWhole(await another.download(server.url, to: target, options: .resumePreviousDownload).serializingData().response)
+        expectComplete(await another.download(server.url, to: target, options: .resumePreviousDownload).serializingData().response)
         #expect(server.ranges == [nil, "bytes=400000-"])
         #expect(try contents(of: directory) == ["file"])
     }
 
-    @Test("many downloads to the same place at once do not mix") func manyToTheSamePlace() async throws {
+    @Test("many concurrent downloads to the same destination do not mix") func concurrentDownloads() async throws {
         let server = try RangeServer(.cut(after: RangeServer.half))
         _ = await manager.download(server.url, to: target, options: .resumePreviousDownload).serializingURL().response
         let managers = (0..<8).map { _ in makeManager() }
         let requests = managers.map { $0.download(server.url, to: target, options: [.resumePreviousDownload, .removePreviousFile]) }
-        for request in requests { expectWhole(await request.serializingData().response) }
+        for request in requests { expectComplete(await request.serializingData().response) }
         #expect(try contents(of: directory) == ["file"])
-        // One of them has gone on, the others had files of their own.
+        // One of them resumed, the others wrote to separate files.
         #expect(server.ranges.compactMap { $0 } == ["bytes=400000-"])
     }
 }

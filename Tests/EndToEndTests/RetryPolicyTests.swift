@@ -7,7 +7,7 @@ import Testing
 @Suite(.timeLimit(.minutes(1))) struct RetryPolicyTests {
     private let manager = makeManager()
 
-    /// Answers 503 with these fields the first time, then 200.
+    /// Responds with 503 and these fields the first time, then with 200.
     private static func server(_ headers: [ServerField]) throws -> LoopbackServer {
         let isFirst = Lock(true)
         return try LoopbackServer { _, _ in
@@ -19,7 +19,7 @@ import Testing
         }
     }
 
-    @Test("a busy server is asked again when it said") func retryAfter() async throws {
+    @Test("Retry-After determines the delay") func retryAfter() async throws {
         let server = try Self.server([ServerField("Retry-After", "1")])
         manager.retrier = RetryPolicy()
         let start = ContinuousClock.now
@@ -28,7 +28,7 @@ import Testing
         #expect(start.duration(to: .now) >= .seconds(1))
     }
 
-    @Test("a server that wants to be left alone for long is") func longRetryAfter() async throws {
+    @Test("a Retry-After beyond the limit prevents a retry") func longRetryAfter() async throws {
         let server = try Self.server([ServerField("Retry-After", "3600")])
         manager.retrier = RetryPolicy()
         let response = await manager.request(server.url("/")).validate().serializingString().response
@@ -36,14 +36,14 @@ import Testing
         #expect(server.requestCount == 1)
     }
 
-    @Test("a date that has passed is now") func pastDate() async throws {
+    @Test("a Retry-After date in the past means no delay") func pastDate() async throws {
         let server = try Self.server([ServerField("Retry-After", "Sun, 06 Nov 1994 08:49:37 GMT")])
         let policy = RetryPolicy(exponentialBackoffScale: 3600, maximumDelay: 3600) { 1 }
         let response = await manager.request(server.url("/"), interceptor: policy).validate().serializingString().response
         #expect(response.value == "in")
     }
 
-    @Test("a connection that breaks is tried again, a POST on it is not") func brokenConnection() async throws {
+    @Test("a request on a lost connection is retried, a POST is not") func lostConnection() async throws {
         let server = try LoopbackServer { request, connection in
             guard request.sequence == 1, connection.number == 1 else { return .ok("in") }
             connection.close()

@@ -12,7 +12,7 @@ import Testing
         server = try LoopbackServer.standard()
     }
 
-    @Test("a failed request is tried again after a delay") func aFailedRequestIsTriedAgainAfterADelay() async throws {
+    @Test("a failed request is retried after a delay") func delay() async throws {
         manager.retrier = Retrier.attempts(5, delay: 0.1)
         let start = ContinuousClock.now
         let request = manager.request(server.url("/flaky?fail=2")).validate()
@@ -24,14 +24,14 @@ import Testing
         #expect(server.requestCount == 3)
     }
 
-    @Test("the last failure counts when the retrier has had enough") func theLastFailureCountsWhenTheRetrierHasHadEnough() async throws {
+    @Test("the last failure is reported when the retrier gives up") func lastFailure() async throws {
         manager.retrier = Retrier.attempts(2)
         let response = await manager.request(server.url("/flaky?fail=9")).validate().serializingString().response
         #expect(response.error?.unacceptableStatus == 503)
         #expect(server.requestCount == 3)
     }
 
-    @Test("handlers run once, at the very end") func handlersRunOnceAtTheVeryEnd() async throws {
+    @Test("handlers run once, after the last attempt") func handlersOnce() async throws {
         manager.retrier = Retrier.attempts(3)
         let handled = Log<Int?>()
         manager.request(server.url("/flaky?fail=3")).validate().response { handled.append($0.response?.statusCode) }
@@ -40,7 +40,7 @@ import Testing
         #expect(handled.elements == [200, "Attempt 4".utf8.count])
     }
 
-    @Test("validations run for each attempt") func validationsRunForEachAttempt() async throws {
+    @Test("validations run for each attempt") func validations() async throws {
         manager.retrier = Retrier.attempts(3)
         let statuses = Log<Int>()
         let response = await manager.request(server.url("/flaky?fail=2")).validate { _, response, _ in
@@ -51,7 +51,7 @@ import Testing
         #expect(statuses.elements == [503, 503, 200])
     }
 
-    @Test("a broken connection is tried again") func aBrokenConnectionIsTriedAgain() async throws {
+    @Test("a lost connection is retried") func lostConnection() async throws {
         let attempts = Lock(0)
         let unreliable = try LoopbackServer { _, connection in
             let attempt = attempts.withLock { attempts in
@@ -68,7 +68,7 @@ import Testing
         #expect(attempts.withLock { $0 } == 3)
     }
 
-    @Test("the body is sent again from data and from a file") func theBodyIsSentAgainFromDataAndFromAFile() async throws {
+    @Test("a body from data or a file is sent again") func repeatableBody() async throws {
         let directory = try TemporaryDirectory()
         let body = GeneratedBody().data(count: 300_000)
         let file = try directory.write(body, to: "body")
@@ -83,7 +83,7 @@ import Testing
         #expect(server.requests.map(\.bodyChecksum) == [UInt32](repeating: CRC32.checksum(of: body), count: 4))
     }
 
-    @Test("a stream is not sent twice") func aStreamIsNotSentTwice() async throws {
+    @Test("a stream is not sent twice") func stream() async throws {
         manager.retrier = Retrier.attempts(1)
         let response = await manager.upload(InputStream(data: Data(count: 1000)), to: server.url("/flaky")).validate()
             .serializingString().response
@@ -91,8 +91,8 @@ import Testing
         #expect(server.requestCount == 1)
     }
 
-    @Test("a download that is tried again holds the last attempt's bytes alone")
-    func aDownloadThatIsTriedAgainHoldsTheLastAttemptSBytesAlone() async throws {
+    @Test("a retried download contains only the last attempt's bytes")
+    func download() async throws {
         let directory = try TemporaryDirectory()
         manager.retrier = Retrier.attempts(1)
         let response = await manager.download(server.url("/flaky?fail=1"), to: directory.file("file")).validate().serializingString()
@@ -101,7 +101,7 @@ import Testing
         #expect(try contents(of: directory) == ["file"])
     }
 
-    @Test("a retrier that answers twice is heard once") func aRetrierThatAnswersTwiceIsHeardOnce() async throws {
+    @Test("a retrier's second decision is ignored") func secondDecision() async throws {
         manager.retrier = Retrier { request, _, completion in
             completion(request.retryCount == 0, 0)
             completion(true, 0)
@@ -112,7 +112,7 @@ import Testing
         #expect(server.requestCount == 2)
     }
 
-    @Test("a request is cancelled while its retry is due") func aRequestIsCancelledWhileItsRetryIsDue() async throws {
+    @Test("a request is cancelled while its retry is pending") func cancelledBeforeRetry() async throws {
         let asked = Log<Void>()
         manager.retrier = Retrier { _, _, completion in
             completion(true, 3600)
@@ -128,8 +128,7 @@ import Testing
         #expect(server.requestCount == 1)
     }
 
-    @Test("a retrier that never answers does not outlive the session") func aRetrierThatNeverAnswersDoesNotOutliveTheSession() async throws
-    {
+    @Test("a retrier that never decides does not outlive the session") func neverDecides() async throws {
         let asked = Log<Void>()
         var manager: SessionManager? = makeManager()
         manager?.retrier = Retrier { _, _, _ in asked.append(()) }
@@ -141,7 +140,7 @@ import Testing
         #expect(handled.elements == [true])
     }
 
-    @Test("a failing adapter is asked about, a failing encoding is not") func aFailingAdapterIsAskedAboutAFailingEncodingIsNot()
+    @Test("an adapter's error is passed to the retrier, an encoding error is not") func adapterAndEncoding()
         async throws
     {
         let asked = Log<Bool>()

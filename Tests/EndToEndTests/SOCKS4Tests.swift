@@ -3,10 +3,10 @@ import Curlew
 import CurlewTestSupport
 import Testing
 
-/// SOCKS4a, which none of the proxies of `scripts/servers` speaks.
+/// SOCKS4a, which none of the proxies of `scripts/servers` supports.
 @Suite(.timeLimit(.minutes(1))) struct SOCKS4Tests {
     @Test(
-        "names go to a SOCKS4a proxy as they are, and to a SOCKS4 one resolved",
+        "names are sent to a SOCKS4a proxy unresolved, and to a SOCKS4 proxy resolved",
         arguments: [("socks4a", "localhost"), ("socks4", "127.0.0.1")])
     func names(scheme: String, asked: String) async throws {
         let (server, proxy) = (try LoopbackServer.standard(), try SOCKS4Server())
@@ -16,10 +16,10 @@ import Testing
         #expect(proxy.hosts == [asked])
     }
 
-    @Test("what the proxy can't reach is the proxy's error, and nothing was sent") func unreachable() async throws {
-        let (nobody, proxy) = (try StuckListener(.refusing), try SOCKS4Server())
+    @Test("a host the proxy cannot reach is reported as the proxy's error, and nothing was sent") func unreachable() async throws {
+        let (refusing, proxy) = (try StuckListener(.refusing), try SOCKS4Server())
         let manager = makeManager { $0.proxy = .url("socks4a://127.0.0.1:\(proxy.port)") }
-        let failure = await manager.request("http://nowhere.test:\(nobody.port)/").serializingData().response.error?.transferFailure
+        let failure = await manager.request("http://nowhere.test:\(refusing.port)/").serializingData().response.error?.transferFailure
         #expect(failure?.kind == .proxy)
         #expect(failure?.requestWasSent == false)
         #expect(proxy.hosts == ["nowhere.test"])

@@ -5,10 +5,10 @@ import CurlewTestSupport
 import CurlewTransport
 import Testing
 
-/// Passwords, tokens, cookies and what users mark stay out of texts: descriptions, errors, logs, reflection, cURL commands.
+/// Passwords, tokens, cookies and fields marked as secret are absent from descriptions, errors, logs, reflection and cURL commands.
 @Suite(.timeLimit(.minutes(1))) struct SecretsTests {
     private static let secret = "hunter2"
-    /// The secret, as Basic credentials have it, and as a sequence of bytes shows it.
+    /// The secret in plain text, as Basic credentials, and as a list of its bytes.
     private static let forms: [String] = {
         let bytes = secret.utf8.map { "\($0)" }.joined(separator: ", ")
         return [secret, Data("user:\(secret)".utf8).base64EncodedString(), bytes]
@@ -29,7 +29,7 @@ import Testing
         }
     }
 
-    @Test("what is configured does not show them") func values() {
+    @Test("configuration values do not show secrets") func values() {
         let proxy = "http://user:\(Self.secret)@proxy.test:3128"
         let url = "https://user:\(Self.secret)@host.test/"
         var configuration = SessionConfiguration()
@@ -56,7 +56,7 @@ import Testing
         #expect(Self.leaks(values) == [])
     }
 
-    @Test("a .netrc is not read, whatever the server asks for", arguments: ["", "user@"]) func netrc(user: String) async throws {
+    @Test(".netrc is never read", arguments: ["", "user@"]) func netrc(user: String) async throws {
         let server = try LoopbackServer.standard()
         let home = try TemporaryDirectory()
         try Data("default login user password \(Self.secret)\n".utf8).write(to: home.file(".netrc"))
@@ -68,7 +68,7 @@ import Testing
         #expect(server.requests.allSatisfy { !($0.header("Authorization") ?? "").contains(Self.forms[1]) })
     }
 
-    /// What a request may carry that is secret.
+    /// Where a request may carry a secret.
     enum Secret: String, CaseIterable, Sendable {
         case authorization, proxyAuthorization, cookie, storedCookie, sessionHeader, markedHeader, sensitiveHeader, userInfo, credential
         case accessToken, markedItem, fragment, formItem
@@ -89,7 +89,7 @@ import Testing
         }
     }
 
-    /// What goes into a request that carries a secret.
+    /// Builds a request that carries a secret.
     private struct Carrier {
         var url: String
         var headers: HTTPHeaders = [:]
@@ -126,13 +126,13 @@ import Testing
             $0.redirects.sensitiveHeaders = ["X-Secrets-Sensitive"]
             if secret == .sessionHeader { $0.headers = Self.headers }
             if secret == .storedCookie { $0.cookieStorage = cookies }
-            // Nothing listens there.
+            // No server listens there.
             if ending == .tunnel { $0.proxy = .url("http://user:\(Self.secret)@127.0.0.1:1") }
             $0.eventMonitors = [monitor]
         }
     }
 
-    /// All that a program may write down of a request.
+    /// Everything a program may log about a request.
     private static func values(of request: Request, _ manager: SessionManager) -> [(name: String, value: Any)] {
         var values: [(name: String, value: Any)] = [
             ("request", request), ("debug description", request.debugDescription), ("command", request.cURLDescription()),
@@ -149,7 +149,7 @@ import Testing
         return [("error", error)] + ((error as? CurlewError)?.urlError.map { [("URLError", $0)] } ?? [])
     }
 
-    @Test("what comes of a request does not show them, whatever comes of it", arguments: Secret.allCases, Ending.allCases)
+    @Test("a request's texts do not show secrets, however it ends", arguments: Secret.allCases, Ending.allCases)
     func requests(secret: Secret, ending: Ending) async throws {
         let server = try Self.makeServer()
         let monitor = SpokenMonitor()
@@ -166,11 +166,11 @@ import Testing
                 ("response", response), ("timeline", response.timeline), ("metrics", response.metrics), ("monitor", monitor.texts.elements),
             ]
         #expect(Self.leaks(values) == [])
-        // They are in the way out, so that it is no accident that they are nowhere else.
+        // The unredacted command contains them: the absence elsewhere is not for lack of a secret.
         #expect(!Self.leaks([("command", request.cURLDescription(redacting: false))]).isEmpty)
     }
 
-    @Test("what comes of a download does not show them", arguments: Secret.allCases.filter { $0 != .formItem })
+    @Test("a download's texts do not show secrets", arguments: Secret.allCases.filter { $0 != .formItem })
     func downloads(secret: Secret) async throws {
         let server = try Self.makeServer()
         let manager = try makeManager(for: secret, .success, SpokenMonitor())
@@ -184,7 +184,7 @@ import Testing
     }
 
     @Test(
-        "a proxy that libcurl can't parse is named without its password",
+        "an invalid proxy URL is reported without its password",
         arguments: ["user:\(secret)@proxy.test:port", "http://user:\(secret)@proxy.test:999999", "odd://user:\(secret)@proxy.test"])
     func unusableProxy(proxy: String) async throws {
         let manager = EndToEndTests.makeManager { $0.proxy = .url(proxy) }
@@ -193,18 +193,18 @@ import Testing
         #expect(Self.leaks(Self.values(of: response.error) + [("response", response)]) == [])
     }
 
-    // MARK: What peers send
+    // MARK: Texts from peers
 
-    /// A peer's bytes that break lines, steer terminals or turn text around: C0, C1, a separator, bidirectional controls.
+    /// A peer's bytes that break lines, control terminals or reorder text: C0, C1, a separator, bidirectional controls.
     private static let odd = "x\u{1B}[2J\u{7F}\u{9B}\u{85}\u{2028}\u{202E}\u{2066}y"
 
     private static func steers(_ text: String) -> Bool {
-        // The texts have line breaks and tabs of their own; "forged" is where the peer's would be.
+        // The texts contain line breaks and tabs of their own; "forged" marks where the peer's would be.
         text.contains("\nforged") || text.contains("\r") || text.unicodeScalars.contains { $0.isControlInText && $0 != "\n" && $0 != "\t" }
     }
 
     @Test(
-        "control characters of a peer come into no text",
+        "a peer's control characters appear in no text",
         arguments: [
             "200 \(odd)\r\nContent-Length: 1\r\nX-Odd: \(odd)\r\n\r\nx", "404 \(odd)\r\nContent-Length: 1\r\nSet-Cookie: \(odd)\r\n\r\nx",
             "200 OK\r\nContent-Type: \(odd)\r\nContent-Length: 1\r\n\r\nx",
@@ -238,7 +238,7 @@ import Testing
     }
 }
 
-/// Writes down what a program's log could say of each event.
+/// Records the descriptions that a program could log for each event.
 private final class SpokenMonitor: EventMonitor {
     let texts = Log<String>()
 

@@ -4,7 +4,7 @@ import CurlewTestSupport
 import CurlewWebSocket
 import Testing
 
-/// WebSockets take TLS settings, trust policies and proxies of the session.
+/// WebSockets use the session's TLS settings, trust policies and proxies.
 @Suite(.timeLimit(.minutes(1)), .enabled(if: TLSAuthority.isAvailable)) struct SecureWebSocketTests {
     private let authority: TLSAuthority
     private let server: WebSocketServer
@@ -37,7 +37,7 @@ import Testing
         return nil
     }
 
-    @Test("messages go over TLS, to a host with the pinned key") func secure() async throws {
+    @Test("messages are sent over TLS to a host with the pinned key") func secure() async throws {
         let text = String(repeating: "curlew ", count: 100_000)
         let manager = try manager("good")
         let socket = manager.webSocket(url)
@@ -45,7 +45,7 @@ import Testing
         #expect(try await socket.close().code == .normalClosure)
     }
 
-    @Test("a host without the pinned key gets no handshake") func refused() async throws {
+    @Test("a host without the pinned key gets no handshake") func rejected() async throws {
         let manager = try manager("second")
         do {
             try await manager.webSocket(url).open()
@@ -56,7 +56,7 @@ import Testing
         #expect(server.requests.isEmpty)
     }
 
-    @Test("WebSockets go through a tunnel of the proxy, with TLS and without") func proxy() async throws {
+    @Test("WebSockets are tunnelled through the proxy, with and without TLS") func proxy() async throws {
         let proxy = try await TLSServer.proxy()
         let manager = try manager("good") { $0.proxy = .url("http://127.0.0.1:\(proxy.port)") }
         for url in [url, server.url()] {

@@ -3,7 +3,7 @@ import Curlew
 import CurlewTestSupport
 import Testing
 
-/// `sessionDidReceiveChallenge` about the trust of servers.
+/// `sessionDidReceiveChallenge` for server trust.
 @Suite(.timeLimit(.minutes(2)), .enabled(if: TLSAuthority.isAvailable)) struct ServerTrustChallengeTests {
     private let authority: TLSAuthority
 
@@ -27,7 +27,7 @@ import Testing
         return manager
     }
 
-    /// The same, whose closure decides nothing.
+    /// The same, with a closure that performs the default handling.
     private func undecided(_ policy: ServerTrustPolicy? = nil, _ change: (inout SessionConfiguration) -> Void) -> SessionManager {
         manager(policy, change) { _ in (.performDefaultHandling, nil) }
     }
@@ -40,7 +40,7 @@ import Testing
         (.useCredential, challenge.serverTrust.map { URLCredential(trust: $0) })
     }
 
-    @Test("a server that nothing else trusts is accepted by the closure, which is asked once and before a byte is sent")
+    @Test("an otherwise untrusted server is accepted by the closure, which is called once, before a byte is sent")
     func accepts() async throws {
         let server = try await TLSServer(authority, "self")
         let asked = Log<ServerTrust?>()
@@ -62,7 +62,7 @@ import Testing
         #expect(await server.nextConnection() == TLSServer.Connection(bytes: 0, requests: 0))
     }
 
-    @Test("a server that the closure refuses gets not a byte", arguments: [true, false]) func refuses(cancels: Bool) async throws {
+    @Test("a server rejected by the closure receives no bytes", arguments: [true, false]) func rejects(cancels: Bool) async throws {
         let server = try await TLSServer(authority, "good")
         let manager = manager(.disableEvaluation) { _ in (cancels ? .cancelAuthenticationChallenge : .rejectProtectionSpace, nil) }
         let response = await manager.upload(Data(count: 1000), to: server.url, headers: ["Authorization": "Bearer secret"])
@@ -73,7 +73,7 @@ import Testing
         #expect(await server.nextConnection() == TLSServer.Connection(bytes: 0, requests: 0))
     }
 
-    @Test("everything else leaves it to policy and TLS options", arguments: ["default", "password", "nothing"])
+    @Test("any other disposition leaves the decision to policy and TLS options", arguments: ["default", "password", "nothing"])
     func defaultHandling(_ answer: String) async throws {
         let (good, own, elsewhere) = (
             try await TLSServer(authority, "good"), try await TLSServer(authority, "self"), try await TLSServer(authority, "elsewhere")
@@ -108,7 +108,7 @@ import Testing
         #expect(await get(revoked.url, lists).value == nil)
     }
 
-    @Test("an answer may come later, once; without one the request's own time runs") func later() async throws {
+    @Test("the closure may complete later and once; until it does, the request's timeout runs") func later() async throws {
         let server = try await TLSServer(authority, "self")
         let manager = manager { _ in (.cancelAuthenticationChallenge, nil) }
         let count = Lock(0)
@@ -119,14 +119,14 @@ import Testing
             }
             DispatchQueue.global().async {
                 let (disposition, credential) = Self.accept(challenge)
-                // The first answer counts.
+                // Only the first call counts.
                 if number == 1 { completion(.cancelAuthenticationChallenge, nil) }
                 completion(disposition, credential)
                 completion(.cancelAuthenticationChallenge, nil)
             }
         }
         #expect(await get(server.url, manager).error?.transferFailure?.kind == .serverCertificate)
-        // Asked again, as it was refused before.
+        // Called again, because the server was rejected before.
         #expect(await get(server.url, manager).value != nil)
         #expect(count.withLock { $0 } == 2)
 
@@ -135,7 +135,7 @@ import Testing
         #expect(await get(server.url, silent).error?.transferFailure?.kind == .totalTimeout)
     }
 
-    @Test("raw streams ask, too, and hosts behind redirects") func otherWays() async throws {
+    @Test("raw streams and redirect targets are evaluated as well") func otherWays() async throws {
         let (server, next) = (try await TLSServer(authority, "self"), try await TLSServer(authority, "self"))
         let ports = Log<Int>()
         let manager = manager { challenge in
@@ -152,7 +152,7 @@ import Testing
         #expect(ports.elements == [server.port, next.port])
     }
 
-    @Test("revocation by any method: the lists where there are some, else the staple, and nobody else") func anyMethod() async throws {
+    @Test("any method means the revocation lists, otherwise the stapled response") func anyMethod() async throws {
         let policy = ServerTrustPolicy.performRevokedEvaluation(validateHost: true, revocationFlags: .anyAvailableMethod)
         let (good, revoked) = (try await TLSServer(authority, "good"), try await TLSServer(authority, "revoked"))
         let stapling = try await StaplingServer(authority, "good", response: "good.ocsp")

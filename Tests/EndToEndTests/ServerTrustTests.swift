@@ -46,12 +46,12 @@ import Testing
         let server = try await TLSServer(authority, "good")
         let manager = manager(try pins(name, keys: keys))
         for _ in 0..<2 { #expect(await get(server.url, manager).value == "1 new") }
-        // The pins are the anchors: the session's own are not asked.
+        // The pins are the anchors: the session's own anchors are not used.
         let untrusting = self.manager(try pins(name, keys: keys)) { $0.tls.certificateAuthorityFile = authority.path("other-root.pem") }
         #expect((await get(server.url, untrusting).value != nil) == !keys)
     }
 
-    @Test("without validation of the chain a pin of what was sent is enough", arguments: ["expired", "self", "other"], [true, false])
+    @Test("without chain validation a pin of any sent certificate is enough", arguments: ["expired", "self", "other"], [true, false])
     func pinnedWithoutChain(_ name: String, keys: Bool) async throws {
         let server = try await TLSServer(authority, name)
         #expect(await get(server.url, manager(try pins(name, validateChain: false, keys: keys))).value == "1 new")
@@ -60,7 +60,7 @@ import Testing
     }
 
     @Test(
-        "a host without a pin gets not a byte of the request",
+        "a host without a pin receives no byte of the request",
         arguments: ["second", "other-root"], [(true, true), (true, false), (false, true), (false, false)])
     func notPinned(_ name: String, _ policy: (keys: Bool, validateChain: Bool)) async throws {
         let server = try await TLSServer(authority, "good")
@@ -77,7 +77,7 @@ import Testing
         #expect(await server.nextConnection() == TLSServer.Connection(bytes: 0, requests: 0))
     }
 
-    @Test("who sends the certificate of another along does not pass for it", arguments: [true, false], [true, false])
+    @Test("another host's certificate appended to the chain does not satisfy a pin", arguments: [true, false], [true, false])
     func appended(keys: Bool, validateChain: Bool) async throws {
         let server = try await TLSServer(authority, "appended")
         for name in ["other", "other-root"] {
@@ -87,7 +87,7 @@ import Testing
         #expect(await get(server.url, manager(try pins("intermediate", validateChain: validateChain, keys: keys))).value != nil)
     }
 
-    @Test("no pins accept nobody", arguments: [true, false]) func noPins(_ validateChain: Bool) async throws {
+    @Test("an empty list of pins rejects every host", arguments: [true, false]) func noPins(_ validateChain: Bool) async throws {
         let server = try await TLSServer(authority, "good")
         for policy in [
             ServerTrustPolicy.pinCertificates(certificates: [], validateCertificateChain: validateChain, validateHost: true),
@@ -99,7 +99,7 @@ import Testing
         }
     }
 
-    @Test("the name of the host counts if it is to be validated") func hostName() async throws {
+    @Test("the host name is checked if the policy validates it") func hostName() async throws {
         let server = try await TLSServer(authority, "elsewhere")
         let root = try authority.certificate("root")
         func policies(_ validateHost: Bool) -> [ServerTrustPolicy] {
@@ -113,7 +113,7 @@ import Testing
         for policy in policies(false) { #expect(await get(server.url, manager(policy)).value != nil) }
     }
 
-    @Test("hosts that are not in order are refused by default, and accepted where evaluation is disabled")
+    @Test("invalid hosts are rejected by default and accepted if evaluation is disabled")
     func disabled() async throws {
         for name in ["expired", "self", "other", "elsewhere"] {
             let server = try await TLSServer(authority, name)
@@ -127,7 +127,7 @@ import Testing
 
     // MARK: Custom evaluation
 
-    @Test("a closure decides before a byte is sent, and what it accepted is not asked again") func custom() async throws {
+    @Test("a closure decides before a byte is sent, and an accepted chain is not evaluated again") func custom() async throws {
         let server = try await TLSServer(authority, "good")
         let asked = Log<ServerTrust>()
         let manager = manager(
@@ -146,7 +146,7 @@ import Testing
         #expect(await server.nextConnection() == TLSServer.Connection(bytes: 0, requests: 0))
     }
 
-    @Test("what a closure refuses gets not a byte, and is asked about again") func customRefusal() async throws {
+    @Test("a chain rejected by a closure receives no bytes and is evaluated again") func customRejection() async throws {
         let server = try await TLSServer(authority, "good")
         let asked = Log<String>()
         let manager = manager(
@@ -168,7 +168,7 @@ import Testing
         #expect(asked.elements == ["localhost", "localhost", "localhost"])
     }
 
-    @Test("a hundred requests at once ask once", arguments: [true, false]) func customOnce(_ accepts: Bool) async throws {
+    @Test("a hundred concurrent requests are evaluated once", arguments: [true, false]) func customOnce(_ accepts: Bool) async throws {
         let server = try await TLSServer(authority, "good")
         let gate = Gate()
         let asked = Log<Void>()
@@ -189,7 +189,7 @@ import Testing
         #expect(await get(server.url, manager).value == nil || accepts)
     }
 
-    @Test("a download, an upload and a retry go on after the closure's answer") func customKinds() async throws {
+    @Test("a download, an upload and a retry continue after the closure's decision") func customKinds() async throws {
         let server = try await TLSServer(authority, "good")
         let directory = try TemporaryDirectory()
         for kind in 0..<3 {
@@ -211,7 +211,7 @@ import Testing
         }
     }
 
-    @Test("a request that is cancelled while the closure thinks ends at once; so does one whose session ends", arguments: [true, false])
+    @Test("a request that is cancelled, or whose session ends, during evaluation ends at once", arguments: [true, false])
     func customCancelled(_ endsSession: Bool) async throws {
         let server = try await TLSServer(authority, "good")
         let (asked, gate) = (Log<Void>(), Gate())
@@ -230,7 +230,7 @@ import Testing
         if !endsSession { #expect(await get(server.url, manager).value != nil) }
     }
 
-    @Test("the time for the whole runs while the closure thinks") func customTimeout() async throws {
+    @Test("the total timeout runs during evaluation") func customTimeout() async throws {
         let server = try await TLSServer(authority, "good")
         let gate = Gate()
         let manager = manager(
@@ -247,7 +247,7 @@ import Testing
 
     // MARK: Connections
 
-    /// Has a list of policies for localhost, one for each request.
+    /// Returns a sequence of policies for localhost, one per request.
     private final class Changing: ServerTrustPolicyManager, @unchecked Sendable {  // the state is behind a lock
         private let rest: Lock<[ServerTrustPolicy?]>
 
@@ -261,7 +261,7 @@ import Testing
         }
     }
 
-    @Test("a kept connection is judged anew under another policy, or not used") func kept() async throws {
+    @Test("an idle connection is evaluated again for another policy, or not used") func idleConnection() async throws {
         let server = try await TLSServer(authority, "good")
         let wrong = try pins("second", keys: true)
         let right = try pins("good", keys: true)
@@ -278,7 +278,7 @@ import Testing
         }
     }
 
-    @Test("connections whose chain is looked at resume no session, which would show none") func resumption() async throws {
+    @Test("connections whose chain is evaluated resume no TLS session, which has no chain") func sessionResumption() async throws {
         let server = try await TLSServer(authority, "good") { $0.closes = true }
         let pinned = try pins("good", keys: true)
         let manager = manager(Changing([nil, nil, pinned, pinned, nil]))
@@ -289,7 +289,7 @@ import Testing
         #expect(values.map { $0?.dropFirst(2) } == ["new", "resumed", "new", "new", "resumed"])
     }
 
-    @Test("each host of a redirect is held to its own policy, however it is spelled", arguments: ["127.0.0.1", "LOCALHOST", "localhost."])
+    @Test("each host of a redirect is evaluated by its own policy, in any spelling", arguments: ["127.0.0.1", "LOCALHOST", "localhost."])
     func redirects(_ host: String) async throws {
         let server = try await TLSServer(authority, "good")
         let target = try await TLSServer(authority, "good")
@@ -297,7 +297,7 @@ import Testing
         let isName = host != "127.0.0.1"
         let first = ServerTrustPolicy.pinPublicKeys(
             publicKeys: [try authority.certificate("good").publicKey], validateCertificateChain: true, validateHost: false)
-        // The first server is reached under the name that the second one is not.
+        // The first server is reached by a name with another policy than that of the second one.
         let policies = isName ? ["127.0.0.1": first, "localhost": wrong] : ["localhost": first, "127.0.0.1": wrong]
         let from = isName ? "https://127.0.0.1:\(server.port)" : server.url
         let url = "\(from)/to/https%3A%2F%2F\(host)%3A\(target.port)%2F"
@@ -305,7 +305,7 @@ import Testing
         let failure = try #require(response.error?.transferFailure)
         #expect(failure.url.contains(":\(target.port)"))
         #expect(response.metrics.redirectCount == 1)
-        // A name with a dot at its end is looked up only by libcurl that knows it as its own.
+        // Only a libcurl that treats a name with a trailing dot as a name in its own right resolves it.
         guard failure.kind != .nameResolution else { return }
         #expect(failure.kind == .serverCertificate)
         #expect(await target.nextConnection() == TLSServer.Connection(bytes: 0, requests: 0))
@@ -313,7 +313,7 @@ import Testing
         #expect(await get(url, accepted).value == "2 new")
     }
 
-    @Test("policies hold for what goes through a proxy") func proxy() async throws {
+    @Test("policies apply to connections through a proxy") func proxy() async throws {
         let (server, proxy) = (try await TLSServer(authority, "good"), try await TLSServer.proxy())
         func response(_ policy: ServerTrustPolicy) async -> DataResponse<String> {
             await get(server.url, manager(policy) { $0.proxy = .url("http://127.0.0.1:\(proxy.port)") })
@@ -325,7 +325,7 @@ import Testing
         #expect(refused.error?.transferFailure?.requestWasSent == false)
     }
 
-    @Test("over HTTP/2 a hundred requests share what one was judged for", .needsNginx) func http2() async throws {
+    @Test("over HTTP/2 a hundred requests share one evaluation", .needsNginx) func http2() async throws {
         let nginx = try Servers.nginx()
         let asked = Log<Int>()
         let manager = manager(
@@ -343,7 +343,7 @@ import Testing
 
     // MARK: Revocation
 
-    @Test("a stapled response has to be there and good") func stapled() async throws {
+    @Test("a stapled response must be present and good") func stapled() async throws {
         let policy = ServerTrustPolicy.performRevokedEvaluation(validateHost: true, revocationFlags: .stapledResponse)
         let servers = [
             try await StaplingServer(authority, "good", response: "good.ocsp"),
@@ -357,12 +357,12 @@ import Testing
             #expect(failure?.kind == .serverCertificate)
             #expect(failure?.requestWasSent == false)
         }
-        // Without asking nobody finds out.
+        // Without a revocation check the revoked certificate is accepted.
         #expect(await get(servers[1].url, manager(.performDefaultEvaluation(validateHost: true))).value != nil)
         #expect(await get(servers[1].url, manager(nil) { $0.tls.requiresStapledResponse = true }).value == nil)
     }
 
-    @Test("nobody may be on the revocation lists") func revocationLists() async throws {
+    @Test("a revoked certificate is rejected by the revocation lists") func revocationLists() async throws {
         let policy = ServerTrustPolicy.performRevokedEvaluation(validateHost: true, revocationFlags: .revocationLists)
         let (good, revoked) = (try await TLSServer(authority, "good"), try await TLSServer(authority, "revoked"))
         let withLists = manager(policy) { $0.tls.revocationListFile = authority.path("all.crl") }
@@ -373,12 +373,12 @@ import Testing
         let without = try #require(await get(good.url, manager(policy)).error?.transferFailure)
         #expect(without.kind == .serverCertificate)
         #expect(without.message.contains("lists"))
-        // A list that does not cover all of the chain, or can't be read.
+        // A list that does not cover the whole chain, or cannot be read.
         for list in ["root.crl", "intermediate.crl", "good.pem", "nothing"] {
             let manager = manager(policy) { $0.tls.revocationListFile = authority.path(list) }
             #expect(await get(good.url, manager).error?.transferFailure?.requestWasSent == false)
         }
-        // The same by `evaluate`.
+        // The same through `evaluate`.
         let answers = Log<Bool>()
         for server in [good, revoked] {
             let manager = manager(
@@ -394,7 +394,7 @@ import Testing
 
     // MARK: Raw streams
 
-    @Test("raw streams are held to the policy of their host") func streams() async throws {
+    @Test("raw streams are evaluated by their host's policy") func streams() async throws {
         let server = try await TLSServer(authority, "good")
         func answer(_ policy: ServerTrustPolicy) async throws -> String {
             let manager = manager(policy)

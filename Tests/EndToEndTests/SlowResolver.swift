@@ -2,9 +2,9 @@
 import Curlew
 import CurlewTestSupport
 
-/// What a process has to load before the system's library, so that names below `slow.test` take two seconds to be found unknown.
+/// A library that a process preloads so that names below `slow.test` take two seconds to fail to resolve.
 ///
-/// Compiled when it is made, as no product of the package may define functions of the system.
+/// Compiled at run time, because no product of the package may define system functions.
 struct SlowResolver {
     private static let source = """
         #define _GNU_SOURCE
@@ -36,6 +36,6 @@ struct SlowResolver {
         guard status == 0 else { throw TestError("\(compiler): \(status)") }
     }
 
-    /// What a process needs in its environment.
+    /// The environment variables that preload the library.
     var environment: [String: String] { ["LD_PRELOAD": directory.file("resolver.so").path] }
 }

@@ -4,11 +4,11 @@ import CurlewHTTP
 import CurlewTestSupport
 import Testing
 
-/// One after the other, as each takes what the machine has.
+/// Serialized, because each test uses the whole machine.
 @Suite(.serialized, .timeLimit(.minutes(10))) struct StressTests {
     private static let inFlight = 256
 
-    @Test("many requests that are awaited, 256 in flight") func manyRequestsThatAreAwaited256InFlight() async throws {
+    @Test("many awaited requests, 256 in flight") func awaited() async throws {
         let server = try LoopbackServer.standard(recording: false)
         let manager = makeManager { $0.maximumConnectionsPerHost = Self.inFlight }
         let url = server.url("/bytes/1024")
@@ -34,7 +34,7 @@ import Testing
         #expect(server.connectionCount <= Self.inFlight)
     }
 
-    @Test("many requests with closures, 256 in flight") func manyRequestsWithClosures256InFlight() async throws {
+    @Test("many requests with closures, 256 in flight") func closures() async throws {
         let server = try LoopbackServer.standard(recording: false)
         let manager = makeManager { $0.maximumConnectionsPerHost = Self.inFlight }
         let round = ClosureRound(manager: manager, url: server.url("/bytes/1024"), count: Scale.requests)
@@ -46,7 +46,7 @@ import Testing
         #expect(server.requestCount == Scale.requests)
     }
 
-    @Test("more at once than there may be connections") func moreAtOnceThanThereMayBeConnections() async throws {
+    @Test("more concurrent requests than connections are allowed") func moreThanConnections() async throws {
         let server = try LoopbackServer.standard(recording: false)
         let manager = makeManager { $0.maximumConnectionsPerHost = 4 }
         let succeeded = Log<Bool>()
@@ -56,8 +56,8 @@ import Testing
         #expect(server.connectionCount <= 4)
     }
 
-    /// The server answers at once, so that an answer may come at any moment of the chain.
-    @Test("nothing that is chained is lost") func nothingThatIsChainedIsLost() async throws {
+    /// The server responds immediately, so that the response may arrive at any point of the chain.
+    @Test("no chained call is lost") func chained() async throws {
         let server = try LoopbackServer.standard(recording: false)
         let manager = makeManager()
         let url = server.url("/bytes/100")
@@ -65,7 +65,7 @@ import Testing
         let start = ContinuousClock.now
         var done = 0
         while done < Scale.requests {
-            // A few at a time: the next is often made while the last is answered.
+            // A few at a time: the next request is often created while the last one is being answered.
             let batch = min(8, Scale.requests - done)
             let ended = Log<Void>()
             for index in done..<done + batch {
@@ -94,7 +94,7 @@ import Testing
         #expect(progressed.withLock { $0.count } == Scale.requests)
     }
 
-    @Test("sessions are made, used and dropped in 8 threads") func sessionsAreMadeUsedAndDroppedIn8Threads() async throws {
+    @Test("sessions are created, used and released in 8 threads") func sessions() async throws {
         let server = try LoopbackServer.standard(recording: false)
         let start = ContinuousClock.now
         let report = try await Probe.run("sessions", server.url(""), "\(Scale.sessions)")
@@ -115,7 +115,7 @@ import Testing
     }
 }
 
-/// Requests of which each makes the next in its handler.
+/// Requests each of which creates the next one in its handler.
 private final class ClosureRound: Sendable {
     let succeeded = Lock(0)
     let ended = Log<Void>()

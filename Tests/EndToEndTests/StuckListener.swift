@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 import CurlewHTTP
 
-/// A port on 127.0.0.1 that never answers.
+/// A port on 127.0.0.1 that never responds.
 final class StuckListener: Sendable {
     enum Kind {
-        /// The kernel completes connections; nobody ever reads.
+        /// The kernel completes connections, which are never accepted or read.
         case silent
-        /// Connections don't complete, as those that wait to be accepted are as many as may.
+        /// Connections do not complete, because the accept queue is full.
         case full
-        /// There is nobody: connections are refused.
+        /// Connections are refused.
         case refusing
     }
 
@@ -26,7 +26,7 @@ final class StuckListener: Sendable {
         }
         guard isBound else { throw TestError("bind: \(errno)") }
         port = Int(UInt16(bigEndian: address.sin_port))
-        // A bound socket that does not listen refuses, and nobody else gets its port.
+        // A bound socket that does not listen refuses connections and keeps its port from being reused.
         if kind != .refusing { listen(listener, kind == .full ? 0 : 4_096) }
         descriptors = [listener] + (kind == .full ? try Self.fill(port: port) : [])
     }

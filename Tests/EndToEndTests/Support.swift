@@ -5,10 +5,10 @@ import CurlewTestSupport
 import Dispatch
 import Testing
 
-/// Where the tests' handlers run: the main queue belongs to the test runner.
+/// The queue of the tests' handlers: the main queue belongs to the test runner.
 let callbackQueue = DispatchQueue(label: "end-to-end.callbacks")
 
-/// A manager that hands its results to ``callbackQueue`` and knows no proxy.
+/// A manager that delivers results on ``callbackQueue`` and uses no proxy.
 func makeManager(_ change: (inout SessionConfiguration) -> Void = { _ in }) -> SessionManager {
     var configuration = SessionConfiguration()
     configuration.callbackQueue = callbackQueue
@@ -19,7 +19,7 @@ func makeManager(_ change: (inout SessionConfiguration) -> Void = { _ in }) -> S
 
 // MARK: - Environment
 
-/// The servers that `scripts/servers` runs, as its environment names them.
+/// The servers started by `scripts/servers`, as named in its environment.
 enum Servers {
     struct Nginx {
         /// Without TLS.
@@ -28,11 +28,11 @@ enum Servers {
         let tls: String
         /// TLS with HTTP/1.1 only.
         let tlsHTTP1: String
-        /// The file of the authority that signed for localhost.
+        /// The file of the authority that issued localhost's certificate.
         let authorities: String
     }
 
-    /// Whether a missing server is a failure rather than a test to be skipped.
+    /// Whether a missing server is a failure rather than a reason to skip the test.
     static let areRequired = variable("CURLEW_TEST_REQUIRED") == "1"
 
     static var hasNginx: Bool { areRequired || (try? nginx()) != nil }
@@ -48,14 +48,14 @@ enum Servers {
         try #require(variable("CURLEW_TEST_HTTPBIN"))
     }
 
-    /// The proxies, by their addresses as `host:port`.
+    /// The proxies' addresses, as `host:port`.
     struct Proxies {
         let open: String
-        /// For user "user" with password "passwd".
+        /// Requires user "user" with password "passwd".
         let authenticated: String
         let secure: String
         let socks: String
-        /// For that user.
+        /// Requires the same user.
         let authenticatedSocks: String
     }
 
@@ -79,8 +79,8 @@ extension Trait where Self == ConditionTrait {
     static var needsHttpbin: Self { .enabled(if: Servers.hasHttpbin, "needs the httpbin of scripts/servers") }
 }
 
-/// How much the stress tests do. `CURLEW_TEST_SHORT=1` is for runs under a sanitizer, which are ten times slower, `CURLEW_TEST_LONG=1` for
-/// those who have an hour.
+/// The scale of the stress tests. `CURLEW_TEST_SHORT=1` is for runs under a sanitizer, which are ten times slower, `CURLEW_TEST_LONG=1` for
+/// runs of about an hour.
 enum Scale {
     private static let isShort = ProcessInfo.processInfo.environment["CURLEW_TEST_SHORT"] == "1"
     static let isLong = ProcessInfo.processInfo.environment["CURLEW_TEST_LONG"] == "1"
@@ -93,13 +93,13 @@ enum Scale {
     static let soak = isShort ? 2_000 : isLong ? 1_000_000 : 20_000
     static let cancels = isShort ? 200 : isLong ? 4_000 : 1_000
     static let pauses = isShort ? 24 : isLong ? 2_000 : 96
-    /// Whether figures of memory mean anything: a sanitizer's shadow would be counted too.
+    /// Whether memory figures are meaningful: a sanitizer's shadow memory would be counted too.
     static let limitsMemory = !isShort
 }
 
-// MARK: - What happened
+// MARK: - Recording events
 
-/// A list that closures on any thread add to.
+/// A thread-safe list of recorded elements.
 final class Log<Element: Sendable>: Sendable {
     private struct Waiter {
         let id: Int
@@ -128,7 +128,7 @@ final class Log<Element: Sendable>: Sendable {
         for waiter in ready { waiter.continuation.resume() }
     }
 
-    /// Waits until there are that many, or the test's time is up.
+    /// Waits until there are `count` elements, or the test's time limit is reached.
     func wait(for count: Int) async {
         let id = state.withLock { state in
             state.lastWaiter += 1
@@ -153,7 +153,7 @@ final class Log<Element: Sendable>: Sendable {
 }
 
 extension Error {
-    /// The failed transfer, if it is that.
+    /// The transfer failure, if the error is one.
     var transferFailure: TransferFailure? {
         if case .transferFailed(let failure) = self as? CurlewError { failure } else { nil }
     }
@@ -183,7 +183,7 @@ extension Error {
     }
 }
 
-/// An error of the tests' own.
+/// An error thrown by the tests themselves.
 struct TestError: Error, Equatable {
     let name: String
 
@@ -192,7 +192,7 @@ struct TestError: Error, Equatable {
     }
 }
 
-/// An adapter out of a closure.
+/// An adapter made from a closure.
 struct Adapter: RequestAdapter {
     let change: @Sendable (inout URLRequest) throws -> Void
 
@@ -203,7 +203,7 @@ struct Adapter: RequestAdapter {
     }
 }
 
-/// A retrier out of a closure.
+/// A retrier made from a closure.
 struct Retrier: RequestRetrier {
     let decide: @Sendable (Request, any Error, RequestRetryCompletion) -> Void
 
@@ -211,19 +211,19 @@ struct Retrier: RequestRetrier {
         decide(request, error, completion)
     }
 
-    /// Tries again, so many times, each time after a delay.
+    /// Retries up to `count` times, each time after a delay.
     static func attempts(_ count: UInt, delay: TimeInterval = 0) -> Retrier {
         Retrier { request, _, completion in completion(request.retryCount < count, delay) }
     }
 }
 
-/// The names in a directory, hidden ones too.
+/// Returns the names in a directory, including hidden ones.
 func contents(of directory: TemporaryDirectory) throws -> [String] {
     try FileManager.default.contentsOfDirectory(atPath: directory.url.path).sorted()
 }
 
 extension SessionManager {
-    /// What `/echo` says of a request, and the request's response.
+    /// Returns what `/echo` reports about a request, and the request's response.
     func echo(
         _ url: String, method: HTTPMethod = .get, parameters: Parameters? = nil, encoding: any ParameterEncoding = URLEncoding.default,
         headers: HTTPHeaders? = nil

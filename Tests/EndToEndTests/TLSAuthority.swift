@@ -2,10 +2,10 @@
 import Curlew
 import CurlewTestSupport
 
-/// Authorities of the tests' own, with what they have signed for `localhost`, made by `openssl` in a second; one set for all tests.
+/// The tests' own certificate authorities and certificates for `localhost`, created by `openssl` within a second; one set for all tests.
 ///
-/// A root signs an intermediate, which signs the others; `other-root` signs `other`. Keys are `NAME.key`, certificates `NAME.pem`, those to
-/// be sent `NAME.chain`.
+/// A root signs an intermediate, which signs the others; `other-root` signs `other`. Keys are in `NAME.key`, certificates in `NAME.pem`,
+/// chains to send in `NAME.chain`.
 final class TLSAuthority: Sendable {
     private static let directory = Result { try TemporaryDirectory() }
     private let directory: TemporaryDirectory
@@ -20,10 +20,10 @@ final class TLSAuthority: Sendable {
 
     private init() async throws {
         directory = try Self.directory.get()
-        // What lives as long as the process is never released.
+        // Static objects are never released, so the directory is removed at exit.
         atexit { try? FileManager.default.removeItem(at: TLSAuthority.directory.get().url) }
         let (status, output) = try await ChildProcess("sh", "-c", Self.script, "sh", directory.url.path).finish()
-        guard status == 0 else { throw TestError("openssl made no certificates: \(output.suffix(5))") }
+        guard status == 0 else { throw TestError("openssl failed to create the certificates: \(output.suffix(5))") }
     }
 
     func path(_ name: String) -> String { directory.file(name).path }
@@ -95,7 +95,7 @@ final class TLSAuthority: Sendable {
         sign client other-root client
         sign stranger root client
         sign signer intermediate signer
-        # What somebody would send who has a valid certificate and wants to pass for the owner of another.
+        # The chain of an impostor: its own valid certificate with another host's certificate appended.
         cat good.chain other.pem other-root.pem >appended.chain
         cp good.key appended.key
 

@@ -2,9 +2,9 @@
 import Curlew
 import CurlewTestSupport
 
-/// An HTTPS server on localhost that answers every path with a redirect to one URL: nginx as `scripts/servers` runs it redirects nowhere.
+/// An HTTPS server on localhost that redirects every path to one URL, which the nginx of `scripts/servers` does not do.
 ///
-/// `openssl s_server` with a certificate that it signed itself. It ends with the redirector, after a minute at the latest.
+/// Runs `openssl s_server` with a self-signed certificate. It ends with the redirector, or after a minute at the latest.
 final class TLSRedirector: Sendable {
     let port: Int
     let certificate: URL

@@ -3,7 +3,7 @@ import Curlew
 import CurlewTestSupport
 import Testing
 
-/// What Curlew asks of TLS where libcurl asks for less.
+/// TLS requirements of Curlew beyond those of libcurl.
 @Suite(.timeLimit(.minutes(1)), .enabled(if: TLSAuthority.isAvailable)) struct TLSRulesTests {
     private let authority: TLSAuthority
 
@@ -18,8 +18,8 @@ import Testing
         }
     }
 
-    @Test("a body that only the connection's end frames is whole only with the closing alert", arguments: ["1.2", "1.3"])
-    func closingAlert(version: String) async throws {
+    @Test("a body delimited by close is complete only with close_notify", arguments: ["1.2", "1.3"])
+    func closeNotify(version: String) async throws {
         let server = try await TLSServer(authority, "good") { $0.maximumVersion = version }
         let manager = manager()
         let whole = await manager.request(server.url + "/unframed").serializingString().response
@@ -29,7 +29,7 @@ import Testing
         #expect(cut.error?.transferFailure?.message.contains("closing alert") == true)
     }
 
-    @Test("a download that is cut so has no file under its name") func cutDownload() async throws {
+    @Test("a download truncated this way is not moved to its destination") func truncatedDownload() async throws {
         let server = try await TLSServer(authority, "good")
         let directory = try TemporaryDirectory()
         let manager = manager()
@@ -38,19 +38,19 @@ import Testing
         #expect(!FileManager.default.fileExists(atPath: directory.file("file").path))
     }
 
-    @Test("hosts that never send the alert can be let off") func closingAlertNotRequired() async throws {
+    @Test("hosts that never send close_notify can be exempted") func closeNotifyNotRequired() async throws {
         let server = try await TLSServer(authority, "good")
         let manager = manager { $0.requiresClosingAlert = false }
         #expect(await manager.request(server.url + "/unframed/cut").serializingString().response.value == "body")
     }
 
-    @Test("a certificate that has only a common name is not the host's") func commonName() async throws {
+    @Test("a certificate with only a common name does not match the host") func commonName() async throws {
         let server = try await TLSServer(authority, "localhost")
         let strict = manager()
         let response = await strict.request(server.url).serializingString().response
         #expect(response.error?.transferFailure?.kind == .serverCertificate)
         #expect(await server.nextConnection()?.bytes == 0)
-        // With names or chains that don't matter, it is as good as any other.
+        // Accepted if host names or chains are not verified.
         let lenient = manager { $0.verifiesHostName = false }
         #expect(await lenient.request(server.url).serializingString().response.value != nil)
     }

@@ -2,13 +2,12 @@
 import Curlew
 import CurlewTestSupport
 
-/// An HTTPS server on 127.0.0.1 that tells how much of a request has reached it. Ends with its last reference.
+/// An HTTPS server on 127.0.0.1 that reports how much of a request has reached it. Ends with its last reference.
 ///
-/// `/to/URL` redirects to the URL; `/unframed` sends a body without a length and ends the connection, with TLS's closing alert or, for
-/// `/unframed/cut`, without it; everything else is answered by the number of the connection and whether its TLS session was resumed, as
-/// `2 new`.
+/// `/to/URL` redirects to the URL; `/unframed` sends a body delimited by close, with close_notify or, for `/unframed/cut`, without it;
+/// everything else responds with the number of the connection and whether its TLS session was resumed, as `2 new`.
 final class TLSServer: Sendable {
-    /// What has come over a connection, once it is closed.
+    /// What was received over a connection, reported once it is closed.
     struct Connection: Equatable {
         let bytes: Int
         let requests: Int
@@ -17,14 +16,14 @@ final class TLSServer: Sendable {
     struct Options: Encodable {
         var chain: String
         var key: String
-        /// The authority of those that may come; `nil` for anybody.
+        /// The authority required of client certificates; `nil` for no client authentication.
         var clientAuthority: String?
         var maximumVersion: String?
         /// Whether each connection is closed after its first response.
         var closes = false
-        /// Where what comes over TLS is handed on to, without it; `nil` for nowhere.
+        /// The port to which decrypted data is forwarded; `nil` for none.
         var relayPort: Int?
-        /// A proxy without TLS that makes tunnels.
+        /// Whether the server is a tunnelling proxy without TLS.
         var isProxy = false
     }
 
@@ -33,7 +32,7 @@ final class TLSServer: Sendable {
 
     var url: String { "https://localhost:\(port)" }
 
-    /// Sends the chain of that name.
+    /// Starts a server that sends the chain with this name.
     convenience init(_ authority: TLSAuthority, _ name: String, _ change: (inout Options) -> Void = { _ in }) async throws {
         let key = name == "appended" ? "good" : name
         var options = Options(chain: authority.path("\(name).chain"), key: authority.path("\(key).key"))
@@ -51,12 +50,12 @@ final class TLSServer: Sendable {
         process.terminate()
     }
 
-    /// A proxy that makes tunnels, and counts the bytes that come through.
+    /// Starts a tunnelling proxy that counts the bytes passing through.
     static func proxy() async throws -> TLSServer {
         try await TLSServer(Options(chain: "", key: "", isProxy: true))
     }
 
-    /// What has come over the next connection that is closed.
+    /// Returns what was received over the next connection to be closed.
     func nextConnection() async -> Connection? {
         let numbers = await process.readLine()?.split(separator: " ").compactMap { Int($0) } ?? []
         return numbers.count == 2 ? Connection(bytes: numbers[0], requests: numbers[1]) : nil
@@ -160,7 +159,7 @@ final class TLSServer: Sendable {
         """
 }
 
-/// `openssl s_server`, which can staple; answers everything with a page about its connection.
+/// `openssl s_server`, which can staple; responds to every request with a page about its connection.
 final class StaplingServer: Sendable {
     let port: Int
     private let process: ChildProcess

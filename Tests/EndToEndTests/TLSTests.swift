@@ -11,26 +11,26 @@ import Testing
         nginx = try Servers.nginx()
     }
 
-    @Test("an authority out of a file") func anAuthorityOutOfAFile() async throws {
+    @Test("an authority from a file") func authorityFile() async throws {
         let manager = makeManager { $0.tls.certificateAuthorityFile = nginx.authorities }
         let response = await manager.request(nginx.tls + "/1k.bin").validate().serializingData().response
         #expect(response.value?.count == 1024)
     }
 
-    @Test("an authority out of memory") func anAuthorityOutOfMemory() async throws {
+    @Test("an authority from memory") func authorityData() async throws {
         let authorities = try Data(contentsOf: URL(fileURLWithPath: nginx.authorities))
         let manager = makeManager { $0.tls.certificateAuthorities = authorities }
         for _ in 0..<2 {
             let response = await manager.request(nginx.tlsHTTP1 + "/1k.bin").validate().serializingData().response
             #expect(response.value?.count == 1024)
         }
-        // The certificate is for the name only.
+        // The certificate is valid only for the name.
         let byAddress = nginx.tls.replacing("localhost", with: "127.0.0.1")
         let response = await manager.request(byAddress + "/1k.bin").validate().serializingData().response
         #expect(response.error?.transferFailure?.kind == .serverCertificate)
     }
 
-    @Test("an untrusted server gets nothing of the request") func anUntrustedServerGetsNothingOfTheRequest() async throws {
+    @Test("an untrusted server receives nothing of the request") func untrusted() async throws {
         let manager = makeManager()
         let response = await manager.upload(Data(count: 1000), to: nginx.tls + "/upload", headers: ["Authorization": "Bearer secret"])
             .serializingData().response
@@ -44,8 +44,8 @@ import Testing
         #expect(metrics.requestBodyBytes == 0)
     }
 
-    @Test("a server that another authority signed for is not trusted", .enabled(if: TLSRedirector.isAvailable))
-    func aServerThatAnotherAuthoritySignedForIsNotTrusted() async throws {
+    @Test("a server certified by another authority is not trusted", .enabled(if: TLSRedirector.isAvailable))
+    func otherAuthority() async throws {
         let other = try await TLSRedirector(to: "/")
         let manager = makeManager { $0.tls.certificateAuthorityFile = nginx.authorities }
         let response = await manager.request(other.url).serializingData().response
@@ -53,7 +53,7 @@ import Testing
     }
 
     @Test("a certificate for another name is not trusted", .enabled(if: TLSRedirector.isAvailable))
-    func aCertificateForAnotherNameIsNotTrusted() async throws {
+    func otherName() async throws {
         let other = try await TLSRedirector(to: "/")
         let manager = makeManager { $0.tls.certificateAuthorityFile = other.certificate.path }
         let response = await manager.request("https://127.0.0.1:\(other.port)/redirect").serializingData().response
@@ -61,14 +61,14 @@ import Testing
         #expect(response.error?.transferFailure?.requestWasSent == false)
     }
 
-    @Test("verification can be turned off") func verificationCanBeTurnedOff() async throws {
+    @Test("verification can be turned off") func verificationOff() async throws {
         let manager = makeManager { $0.tls.verifiesServer = false }
         let response = await manager.request(nginx.tls + "/1k.bin").validate().serializingData().response
         #expect(response.value?.count == 1024)
         #expect(response.metrics.last?.tlsVersion != nil)
     }
 
-    @Test("a file of authorities that is not there is an error") func aFileOfAuthoritiesThatIsNotThereIsAnError() async throws {
+    @Test("a missing authority file is an error") func missingAuthorityFile() async throws {
         let manager = makeManager { $0.tls.certificateAuthorityFile = "/nonexistent/authorities.pem" }
         let response = await manager.request(nginx.tls + "/1k.bin").serializingData().response
         #expect(response.error?.transferFailure?.kind == .configuration)
@@ -76,7 +76,7 @@ import Testing
         #expect(response.response == nil)
     }
 
-    @Test("the version of TLS can be pinned", arguments: [TLSOptions.Version.v1_2, .v1_3]) func theVersionOfTLSCanBePinned(
+    @Test("the version of TLS can be pinned", arguments: [TLSOptions.Version.v1_2, .v1_3]) func version(
         _ version: TLSOptions.Version
     ) async throws {
         let manager = makeManager {
@@ -88,7 +88,7 @@ import Testing
         #expect(metrics.tlsVersion == (version == .v1_2 ? "TLSv1.2" : "TLSv1.3"))
     }
 
-    @Test("a TLS request to a server without it fails") func aTLSRequestToAServerWithoutItFails() async throws {
+    @Test("a TLS request to a plain server fails") func plainServer() async throws {
         let server = try LoopbackServer.standard()
         let manager = makeManager()
         let response = await manager.request("https://127.0.0.1:\(server.port)/").serializingData().response
@@ -96,7 +96,7 @@ import Testing
         #expect(response.error?.transferFailure?.requestWasSent == false)
     }
 
-    @Test("Basic credentials are accepted over TLS") func basicCredentialsAreAcceptedOverTLS() async throws {
+    @Test("Basic credentials are accepted over TLS") func basicCredentials() async throws {
         let manager = makeManager { $0.tls.certificateAuthorityFile = nginx.authorities }
         let without = await manager.request(nginx.tls + "/auth").validate().serializingString().response
         #expect(without.error?.unacceptableStatus == 401)

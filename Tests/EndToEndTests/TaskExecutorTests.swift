@@ -4,7 +4,7 @@ import CurlewTestSupport
 import Testing
 
 @Suite(.timeLimit(.minutes(1))) struct TaskExecutorTests {
-    @Test("a task that prefers the loop awaits requests on one thread")
+    @Test("a task that prefers the event loop's executor awaits requests on one thread")
     func oneThread() async throws {
         let server = try LoopbackServer.standard()
         let manager = makeManager()
@@ -22,7 +22,7 @@ import Testing
         #expect(threads.count == 1)
     }
 
-    @Test("after the session's end tasks run elsewhere")
+    @Test("after the session's end tasks run on another executor")
     func afterTheEnd() async throws {
         let manager = makeManager()
         let executor = try #require(manager.taskExecutor)
@@ -33,7 +33,7 @@ import Testing
         #expect(isInvalidated(error))
     }
 
-    @Test("a task that awaits while the session ends goes on")
+    @Test("a task that awaits while the session ends continues")
     func duringTheEnd() async throws {
         let manager = makeManager()
         let executor = try #require(manager.taskExecutor)
@@ -46,7 +46,7 @@ import Testing
     }
 }
 
-/// A number for the thread that runs this.
+/// Identifies the current thread.
 private func currentThread() -> UInt { UInt(bitPattern: pthread_self().hashValue) }
 
 private func isInvalidated(_ error: (any Error)?) -> Bool {

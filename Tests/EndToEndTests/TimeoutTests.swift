@@ -20,14 +20,14 @@ import Testing
         return failure
     }
 
-    @Test("nothing hangs by default") func nothingHangsByDefault() {
+    @Test("nothing hangs by default") func defaults() {
         let configuration = SessionConfiguration()
         #expect(configuration.connectTimeout != nil)
         #expect(configuration.idleTimeout != nil)
         #expect(configuration.queueTimeout != nil)
     }
 
-    @Test("a silent server ends with the idle timeout, all else as by default") func aSilentServerEndsWithTheIdleTimeoutAllElseAsByDefault()
+    @Test("a silent server causes the idle timeout, with all else as by default") func silentServer()
         async throws
     {
         let failure = try await failure(of: server.url("/silent")) { $0.idleTimeout = .milliseconds(200) }
@@ -37,13 +37,13 @@ import Testing
         #expect(await server.waitForConnectionsToClose())
     }
 
-    @Test("a server that falls silent within the body") func aServerThatFallsSilentWithinTheBody() async throws {
+    @Test("a server that falls silent during the body") func silentBody() async throws {
         let failure = try await failure(of: server.url("/head-only")) { $0.idleTimeout = .milliseconds(200) }
         #expect(failure.kind == .idleTimeout)
         #expect(failure.phase == .receivingBody)
     }
 
-    @Test("a request's own timeout interval is its idle timeout") func aRequestSOwnTimeoutIntervalIsItsIdleTimeout() async throws {
+    @Test("a request's timeoutInterval is its idle timeout") func timeoutInterval() async throws {
         var request = URLRequest(url: try server.url("/silent").asURL())
         request.timeoutInterval = 0.2
         let manager = makeManager()
@@ -51,7 +51,7 @@ import Testing
         #expect(response.error?.transferFailure?.kind == .idleTimeout)
     }
 
-    @Test("the first byte is waited for as long as said") func theFirstByteIsWaitedForAsLongAsSaid() async throws {
+    @Test("the first-byte timeout applies") func firstByte() async throws {
         let failure = try await failure(of: server.url("/silent")) {
             $0.firstByteTimeout = .milliseconds(200)
             $0.idleTimeout = nil
@@ -60,24 +60,24 @@ import Testing
         #expect(failure.phase == .waiting)
     }
 
-    @Test("a slow body is no matter of the first byte") func aSlowBodyIsNoMatterOfTheFirstByte() async throws {
+    @Test("the first-byte timeout does not apply to a slow body") func slowBody() async throws {
         let manager = makeManager { $0.firstByteTimeout = .seconds(1) }
         let text = try await manager.request(server.url("/drip?n=15&ms=100")).serializingString().value
         #expect(text.count == 15)
     }
 
-    @Test("the whole takes no longer than said") func theWholeTakesNoLongerThanSaid() async throws {
+    @Test("the total timeout applies") func total() async throws {
         let failure = try await failure(of: server.url("/drip?n=1000&ms=20")) { $0.totalTimeout = .milliseconds(400) }
         #expect(failure.kind == .totalTimeout)
     }
 
-    @Test("a slow but steady body does not end by the idle timeout") func aSlowButSteadyBodyDoesNotEndByTheIdleTimeout() async throws {
+    @Test("a slow but steady body does not cause the idle timeout") func steadyBody() async throws {
         let manager = makeManager { $0.idleTimeout = .seconds(1) }
         let text = try await manager.request(server.url("/drip?n=15&ms=100")).serializingString().value
         #expect(text.count == 15)
     }
 
-    @Test("a connection that does not come about") func aConnectionThatDoesNotComeAbout() async throws {
+    @Test("a connection that is not established") func connection() async throws {
         let listener = try StuckListener(.full)
         let failure = try await failure(of: "http://127.0.0.1:\(listener.port)/") { $0.connectTimeout = .milliseconds(300) }
         #expect(failure.kind == .connectTimeout)
@@ -85,7 +85,7 @@ import Testing
         #expect(!failure.requestWasSent)
     }
 
-    @Test("a TLS handshake that gets no answer") func aTLSHandshakeThatGetsNoAnswer() async throws {
+    @Test("a TLS handshake without a response") func handshake() async throws {
         let listener = try StuckListener(.silent)
         let failure = try await failure(of: "https://127.0.0.1:\(listener.port)/") { $0.connectTimeout = .milliseconds(300) }
         #expect(failure.kind == .connectTimeout)
@@ -93,13 +93,13 @@ import Testing
         #expect(!failure.requestWasSent)
     }
 
-    @Test("a connection that stands, to nobody") func aConnectionThatStandsToNobody() async throws {
+    @Test("a connection that is never accepted") func unreadConnection() async throws {
         let listener = try StuckListener(.silent)
         let failure = try await failure(of: "http://127.0.0.1:\(listener.port)/") { $0.idleTimeout = .milliseconds(200) }
         #expect(failure.kind == .idleTimeout)
     }
 
-    @Test("a connection to the host that does not become free") func aConnectionToTheHostThatDoesNotBecomeFree() async throws {
+    @Test("no connection to the host becomes available") func queue() async throws {
         let manager = makeManager {
             $0.maximumConnectionsPerHost = 1
             $0.queueTimeout = .milliseconds(200)
@@ -114,7 +114,7 @@ import Testing
         #expect(later.error == nil)
     }
 
-    @Test("an upload that nobody reads") func anUploadThatNobodyReads() async throws {
+    @Test("an upload that the server does not read") func unreadUpload() async throws {
         let server = try LoopbackServer(bodies: { _ in .unread }) { _, connection in
             connection.wait(until: Gate())
             return nil
@@ -125,7 +125,7 @@ import Testing
         #expect(response.error?.transferFailure?.phase == .sending)
     }
 
-    @Test("the time that a reader takes does not count") func theTimeThatAReaderTakesDoesNotCount() async throws {
+    @Test("a reader's time does not count") func slowReader() async throws {
         let manager = makeManager { $0.idleTimeout = .milliseconds(300) }
         let other = makeManager()
         var count = 0
@@ -137,7 +137,7 @@ import Testing
         #expect(count == 20_000_000)
     }
 
-    @Test("a download that stalls leaves nothing") func aDownloadThatStallsLeavesNothing() async throws {
+    @Test("a stalled download leaves no file behind") func stalledDownload() async throws {
         let directory = try TemporaryDirectory()
         let manager = makeManager { $0.idleTimeout = .milliseconds(200) }
         let response = await manager.download(server.url("/drip?n=3&ms=5000"), to: directory.file("file")).serializingURL().response

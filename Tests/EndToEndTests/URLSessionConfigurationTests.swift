@@ -18,14 +18,14 @@ import Testing
         return SessionManager(configuration: configuration)
     }
 
-    @Test("additional header fields are sent, unless the request has its own") func headers() async throws {
+    @Test("additional header fields are sent unless the request has its own") func headers() async throws {
         let manager = manager { $0.httpAdditionalHeaders = ["X-Session": 1, "X-Both": "session"] }
         let reply = try await manager.echo(server.url("/echo"), headers: ["x-both": "request"])
         #expect(reply.header("X-Session") == "1")
         #expect(reply.header("X-Both") == "request")
     }
 
-    @Test("the request's timeout is one between bytes") func requestTimeout() async {
+    @Test("the request timeout applies between bytes") func requestTimeout() async {
         let manager = manager { $0.timeoutIntervalForRequest = 0.3 }
         let error = await manager.request(server.url("/silent")).serializingData().response.error
         #expect(error?.transferFailure?.kind == .idleTimeout)
@@ -33,13 +33,13 @@ import Testing
         #expect(await manager.request(server.url("/drip?n=8&ms=50")).serializingData().response.error == nil)
     }
 
-    @Test("the resource's timeout is one for the whole") func resourceTimeout() async {
+    @Test("the resource timeout applies to the whole transfer") func resourceTimeout() async {
         let manager = manager { $0.timeoutIntervalForResource = 0.4 }
         let error = await manager.request(server.url("/drip?n=1000&ms=20")).serializingData().response.error
         #expect(error?.transferFailure?.kind == .totalTimeout)
     }
 
-    @Test("cookies go into the configuration's storage and out of it") func cookies() async throws {
+    @Test("cookies are stored in the configuration's storage and read from it") func cookies() async throws {
         let storage = try #require(URLSessionConfiguration.ephemeral.httpCookieStorage)
         let manager = manager { $0.httpCookieStorage = storage }
         _ = await manager.request(server.url("/cookies/set?a=1")).serializingData().response
@@ -58,7 +58,7 @@ import Testing
         #expect(storage.cookies?.map(\.name) == ["a"])
     }
 
-    @Test("the configuration's cache is used as its policy says") func cache() async {
+    @Test("the configuration's cache is used according to its policy") func cache() async {
         let url = server.url("/headers?Cache-Control=max-age%3D60")
         let caching = manager()
         for _ in 0..<2 { _ = await caching.request(url).serializingData().response }
@@ -74,7 +74,7 @@ import Testing
         #expect(server.requestCount == 4)
     }
 
-    @Test("so many connections go to a host, and no more") func connections() async throws {
+    @Test("the number of connections per host is limited") func connections() async throws {
         let busy = Lock((now: 0, most: 0))
         let server = try LoopbackServer { _, connection in
             busy.withLock { busy in
@@ -94,7 +94,7 @@ import Testing
         #expect(server.connectionCount <= 2)
     }
 
-    @Test("requests go through the proxy of the dictionary, those to its exceptions past it") func proxy() async throws {
+    @Test("requests use the proxy dictionary, except for its exceptions") func proxy() async throws {
         let proxy = try LoopbackServer { request, _ in .ok(request.target) }
         let manager = manager {
             $0.connectionProxyDictionary = [
@@ -110,7 +110,7 @@ import Testing
         #expect(proxy.requestCount == 1)
     }
 
-    @Test("the interface is the one that is named, and has to be there") func interface() async {
+    @Test("the named interface is used and must exist") func interface() async {
         for (name, kind) in [
             ("lo", nil), ("nosuchinterface0", TransferFailure.Kind.connect), ("a\0b", .configuration), ("", .configuration),
         ] {

@@ -17,7 +17,7 @@ import Testing
         try await request.validate().serializingDecodable(EchoReply.self).value
     }
 
-    @Test("data arrive whole", arguments: [0, 1, 65_536, 5_000_000]) func dataArriveWhole(_ count: Int) async throws {
+    @Test("data is uploaded completely", arguments: [0, 1, 65_536, 5_000_000]) func data(_ count: Int) async throws {
         let body = GeneratedBody().data(count: count)
         let reply = try await reply(manager.upload(body, to: server.url("/upload")))
         #expect(reply.method == "POST")
@@ -27,7 +27,7 @@ import Testing
         #expect(reply.header("Transfer-Encoding") == nil)
     }
 
-    @Test("a file arrives whole", arguments: [0, 1, 5_000_000]) func aFileArrivesWhole(_ count: Int) async throws {
+    @Test("a file is uploaded completely", arguments: [0, 1, 5_000_000]) func completeFile(_ count: Int) async throws {
         let body = GeneratedBody().data(count: count)
         let reply = try await reply(manager.upload(try directory.write(body, to: "body"), to: server.url("/upload"), method: .put))
         #expect(reply.method == "PUT")
@@ -36,7 +36,7 @@ import Testing
         #expect(reply.header("Content-Length") == "\(count)")
     }
 
-    @Test("a stream arrives whole, in chunks", arguments: [0, 1, 5_000_000]) func aStreamArrivesWholeInChunks(_ count: Int) async throws {
+    @Test("a stream is uploaded completely, chunked", arguments: [0, 1, 5_000_000]) func stream(_ count: Int) async throws {
         let body = GeneratedBody().data(count: count)
         let reply = try await reply(manager.upload(InputStream(data: body), to: server.url("/upload")))
         #expect(reply.bodyLength == count)
@@ -45,7 +45,7 @@ import Testing
         #expect(reply.header("Content-Length") == nil)
     }
 
-    @Test("a stream of known length goes without chunks") func aStreamOfKnownLengthGoesWithoutChunks() async throws {
+    @Test("a stream of known length is not chunked") func streamWithLength() async throws {
         let body = GeneratedBody().data(count: 1_000_000)
         let reply = try await reply(
             manager.upload(InputStream(data: body), to: server.url("/upload"), headers: ["Content-Length": "1000000"]))
@@ -55,21 +55,21 @@ import Testing
         #expect(reply.header("Transfer-Encoding") == nil)
     }
 
-    @Test("a stream shorter than it said is an error") func aStreamShorterThanItSaidIsAnError() async throws {
+    @Test("a stream shorter than its announced length is an error") func shortStream() async throws {
         let response = await manager.upload(
             InputStream(data: Data(count: 1000)), to: server.url("/upload"), headers: ["Content-Length": "2000"]
         ).serializingData().response
         #expect(response.error?.transferFailure?.kind == .requestBody)
     }
 
-    @Test("a file of a stream") func aFileOfAStream() async throws {
+    @Test("a file as a stream") func fileStream() async throws {
         let body = GeneratedBody().data(count: 3_000_000)
         let stream = try #require(InputStream(url: directory.write(body, to: "body")))
         let reply = try await reply(manager.upload(stream, to: server.url("/upload")))
         #expect(reply.bodyChecksum == CRC32.checksum(of: body))
     }
 
-    @Test("a file that is missing is an error") func aFileThatIsMissingIsAnError() async throws {
+    @Test("a missing file is an error") func nonexistentFile() async throws {
         let request = manager.upload(directory.file("missing"), to: server.url("/upload"), method: .put)
         #expect(request.task?.originalRequest?.httpMethod == "PUT")
         let response = await request.serializingData().response
@@ -80,14 +80,13 @@ import Testing
         #expect(streamed.error != nil)
     }
 
-    @Test("a directory is no file") func aDirectoryIsNoFile() async throws {
+    @Test("a directory is not a file") func directory() async throws {
         let response = await manager.upload(directory.url, to: server.url("/upload")).serializingData().response
         #expect(response.error != nil)
         #expect(server.requestCount == 0)
     }
 
-    @Test("progress ends with the whole", arguments: ["data", "file", "stream"]) func progressEndsWithTheWhole(_ kind: String) async throws
-    {
+    @Test("progress reaches the total", arguments: ["data", "file", "stream"]) func progress(_ kind: String) async throws {
         let body = Data(count: 10_000_000)
         let url = server.url("/upload")
         let request: UploadRequest =
@@ -109,13 +108,13 @@ import Testing
         #expect(request.uploadProgress.fractionCompleted == 1)
     }
 
-    @Test("an answer may come before the body was sent") func anAnswerMayComeBeforeTheBodyWasSent() async throws {
+    @Test("a response may precede the end of the body") func earlyResponse() async throws {
         let server = try LoopbackServer(bodies: { _ in .refused(.status(413)) }) { _, _ in nil }
         let response = await manager.upload(Data(count: 20_000_000), to: server.url("/")).validate().serializingData().response
         #expect(response.error?.unacceptableStatus == 413 || response.error?.transferFailure?.kind == .connectionLost)
     }
 
-    @Test("a request of one's own carries the upload") func aRequestOfOneSOwnCarriesTheUpload() async throws {
+    @Test("a custom request carries the upload") func customRequest() async throws {
         var request = URLRequest(url: try server.url("/upload").asURL())
         request.httpMethod = "PATCH"
         request.setValue("image/png", forHTTPHeaderField: "Content-Type")
@@ -125,7 +124,7 @@ import Testing
         #expect(reply.bodyLength == 3)
     }
 
-    @Test("many uploads at once") func manyUploadsAtOnce() async throws {
+    @Test("many concurrent uploads") func concurrent() async throws {
         let (manager, server) = (manager, server)
         let failures = await withTaskGroup(of: Bool.self) { group in
             for index in 0..<100 {
@@ -144,7 +143,7 @@ import Testing
         #expect(failures == 0)
     }
 
-    @Test("nginx gets the whole over TLS and HTTP/2", .needsNginx, arguments: [0, 1000, 5_000_000]) func nginxGetsTheWholeOverTLSAndHTTP2(
+    @Test("nginx receives the whole body over TLS and HTTP/2", .needsNginx, arguments: [0, 1000, 5_000_000]) func nginx(
         _ count: Int
     ) async throws {
         let nginx = try Servers.nginx()

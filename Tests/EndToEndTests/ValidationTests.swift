@@ -11,27 +11,27 @@ import Testing
         server = try LoopbackServer.standard()
     }
 
-    @Test("a status outside 200 to 299 fails, with the body at hand", arguments: [400, 404, 500, 599])
-    func aStatusOutside200To299FailsWithTheBodyAtHand(_ status: Int) async throws {
+    @Test("a status outside 200 to 299 fails, with the body available", arguments: [400, 404, 500, 599])
+    func status(_ status: Int) async throws {
         let response = await manager.request(server.url("/status/\(status)")).validate().serializingData().response
         #expect(response.error?.unacceptableStatus == status)
         #expect(response.data == Data("\(status)".utf8))
         #expect(response.response?.statusCode == status)
     }
 
-    @Test("without validation every status is a success") func withoutValidationEveryStatusIsASuccess() async throws {
+    @Test("without validation every status is a success") func noValidation() async throws {
         let response = await manager.request(server.url("/status/404")).serializingString().response
         #expect(response.value == "404")
     }
 
-    @Test("the statuses can be chosen") func theStatusesCanBeChosen() async throws {
+    @Test("the accepted statuses can be chosen") func acceptedStatuses() async throws {
         let accepted = await manager.request(server.url("/status/418")).validate(statusCode: [418]).serializingData().response
         #expect(accepted.error == nil)
         let refused = await manager.request(server.url("/status/200")).validate(statusCode: 400...499).serializingData().response
         #expect(refused.error?.unacceptableStatus == 200)
     }
 
-    @Test("the content type is compared") func theContentTypeIsCompared() async throws {
+    @Test("the content type is compared") func contentType() async throws {
         let url = server.url("/json")
         for accepted in [["application/json"], ["*/json"], ["application/*"], ["text/html", "APPLICATION/JSON"], ["*/*"]] {
             let response = await manager.request(url).validate(contentType: accepted).serializingData().response
@@ -46,7 +46,7 @@ import Testing
         #expect(actual == "application/json")
     }
 
-    @Test("the request's Accept decides by default") func theRequestSAcceptDecidesByDefault() async throws {
+    @Test("the request's Accept header decides by default") func acceptHeader() async throws {
         let url = server.url("/json")
         let accepted = await manager.request(url, headers: ["Accept": "application/json;q=0.5"]).validate().serializingData().response
         #expect(accepted.error == nil)
@@ -54,7 +54,7 @@ import Testing
         #expect(refused.error?.validationFailure != nil)
     }
 
-    @Test("a validation of one's own sees request, response and body") func aValidationOfOneSOwnSeesRequestResponseAndBody() async throws {
+    @Test("a custom validation sees request, response and body") func custom() async throws {
         let seen = Log<String>()
         let response = await manager.request(server.url("/bytes/10")).validate { request, response, data in
             seen.append("\(request?.url?.path ?? "") \(response.statusCode) \(data?.count ?? -1)")
@@ -64,7 +64,7 @@ import Testing
         #expect(seen.elements == ["/bytes/10 200 10"])
     }
 
-    @Test("validations run in order and the first failure counts") func validationsRunInOrderAndTheFirstFailureCounts() async throws {
+    @Test("validations run in order, and the first failure counts") func order() async throws {
         let order = Log<Int>()
         let response = await manager.request(server.url("/status/200"))
             .validate { _, _, _ in
@@ -85,7 +85,7 @@ import Testing
         #expect(order.elements == [1, 2])
     }
 
-    @Test("a failed transfer is not validated") func aFailedTransferIsNotValidated() async throws {
+    @Test("a failed transfer is not validated") func transferFailure() async throws {
         let asked = Log<Void>()
         let response = await manager.request(server.url("/cut-body")).validate { _, _, _ in
             asked.append(())
@@ -95,14 +95,14 @@ import Testing
         #expect(asked.count == 0)
     }
 
-    @Test("a refused download does not get its final name") func aRefusedDownloadDoesNotGetItsFinalName() async throws {
+    @Test("a rejected download is not moved to its destination") func rejectedDownload() async throws {
         let directory = try TemporaryDirectory()
         let response = await manager.download(server.url("/status/404"), to: directory.file("page")).validate().serializingURL().response
         #expect(response.error?.unacceptableStatus == 404)
         #expect(try contents(of: directory) == [])
     }
 
-    @Test("a validation of a download reads the file") func aValidationOfADownloadReadsTheFile() async throws {
+    @Test("a download's validation reads the file") func downloadFile() async throws {
         let directory = try TemporaryDirectory()
         let sizes = Log<Int>()
         let response = await manager.download(server.url("/bytes/100000"), to: directory.file("file"))

@@ -5,7 +5,7 @@ import CurlewWebSocket
 import Testing
 
 @Suite(.timeLimit(.minutes(5))) struct WebSocketMemoryTests {
-    @Test("a hundred thousand messages take no more memory than the first ten thousand") func longEcho() async throws {
+    @Test("a hundred thousand messages use no more memory than the first ten thousand") func longEcho() async throws {
         let server = try WebSocketServer(accept: { WebSocketHandshake.accept(for: $0) }) { try $0.echo() }
         let count = Scale.limitsMemory ? 100_000 : 10_000
         let report = try await Probe.run("websocket", server.url(), "\(count)")
