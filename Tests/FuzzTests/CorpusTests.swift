@@ -5,7 +5,7 @@ import Testing
 @Suite(.timeLimit(.minutes(1))) struct CorpusTests {
     static let corpus = URL(fileURLWithPath: #filePath).deletingLastPathComponent().appendingPathComponent("Corpus")
 
-    @Test("what a fuzzer has found worth keeping is read as it must be", arguments: FuzzTarget.all.map(\.name))
+    @Test("the corpus of each fuzz target passes", arguments: FuzzTarget.all.map(\.name))
     func replay(name: String) throws {
         let target = try #require(FuzzTarget.named(name))
         let folder = Self.corpus.appendingPathComponent(name)
@@ -17,7 +17,7 @@ import Testing
         }
     }
 
-    @Test("small changes to it do no harm either", arguments: FuzzTarget.all.map(\.name))
+    @Test("small mutations of the corpus pass as well", arguments: FuzzTarget.all.map(\.name))
     func mutations(name: String) throws {
         let target = try #require(FuzzTarget.named(name))
         let folder = Self.corpus.appendingPathComponent(name)

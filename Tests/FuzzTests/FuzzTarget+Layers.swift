@@ -10,7 +10,7 @@ import Foundation
 @testable import CurlewServices
 @testable import CurlewWebSocket
 
-// The readers of the layers above: WebSockets, streams of events, JSON, links, caches and archives on the disk.
+// Parsers of the upper layers: WebSockets, event streams, JSON, links, caches and archives on disk.
 
 extension FuzzTarget {
     static let layers = [
@@ -20,7 +20,7 @@ extension FuzzTarget {
         FuzzTarget(name: "image-header", check: imageHeader), FuzzTarget(name: "web-link", check: webLink),
     ]
 
-    /// The input in pieces of a size that its first byte tells, and the rest of that byte.
+    /// Returns the input's first byte as `choice`, and the rest whole and in pieces of a size that this byte determines.
     private static func pieces(_ input: [UInt8]) -> (choice: Int, whole: Data, pieces: [Data]) {
         let choice = Int(input.first ?? 0)
         let (rest, size) = (input.dropFirst(), choice / 8 % 8 + 1)
@@ -37,7 +37,7 @@ extension FuzzTarget {
                 let isName = !parameter.name.isEmpty && !parameter.name.unicodeScalars.contains { " \t=;,".unicodeScalars.contains($0) }
                 try require(isName, "a name with separators: \(parameter.name.debugDescription)")
             }
-            // Values with a charset are kept decoded, and can't be written again without one.
+            // Values with a charset are stored decoded, and cannot be written again without one.
             guard !link.parameters.contains(where: { $0.name.hasSuffix("*") }) else { continue }
             let written = "<\(link.target)>" + link.parameters.map { "; \($0.name)=\(quoted($0.value))" }.joined()
             try require(WebLink.parse([written]) == [link], "written again as \(written.debugDescription), another link")
@@ -62,7 +62,7 @@ extension FuzzTarget {
         try require(once == bitwise, "in pieces \(bitwise), in one \(once)")
     }
 
-    /// The events as text, the error that ended them last.
+    /// Returns the events as text, followed by the error that ended them.
     private static func events(of pieces: [Data], compressed: Bool) throws -> [String] {
         let limits = MessageReader.Limits(frame: 2048, message: 4096)
         var reader = MessageReader(limits: limits, inflater: compressed ? MessageInflater(DeflateAgreement()) : nil)
@@ -134,14 +134,14 @@ extension FuzzTarget {
         for event in events {
             try require(!event.type.isEmpty && !hasControls(event.type.filter { $0 != "\0" }), "type \(event.type.debugDescription)")
             try require(!hasControls(event.id), "id \(event.id.debugDescription)")
-            // What is no UTF-8 becomes U+FFFD, of three bytes.
+            // Invalid UTF-8 becomes U+FFFD, of three bytes.
             try require(event.data.utf8.count <= 3 * limit, "\(event.data.utf8.count) bytes")
         }
         try require(parser.retry.map { $0 >= .zero } ?? true, "negative retry")
         return events
     }
 
-    /// Any JSON, so that every branch is taken.
+    /// Arbitrary JSON, so that every branch is covered.
     private enum AnyJSON: Decodable, Equatable {
         case null, bool(Bool), number(Double), text(String)
         case list([AnyJSON]), object([String: AnyJSON])
@@ -165,7 +165,7 @@ extension FuzzTarget {
     }
 
     private static func json(_ input: [UInt8]) throws {
-        // Each level of what is nested is decoded more than once by what tries types in turn.
+        // Decoders that try several types in turn decode each nested level more than once.
         var (depth, deepest) = (0, 0)
         for byte in input {
             if byte == UInt8(ascii: "[") || byte == UInt8(ascii: "{") { depth += 1 }
@@ -174,7 +174,7 @@ extension FuzzTarget {
         }
         if deepest < 12 {
             guard let value = try? FastJSONDecoder().decode(AnyJSON.self, from: Data(input)) else { return }
-            // In UTF-16 and UTF-32 a space has more bytes than one, and a mark of UTF-8 counts at the beginning only.
+            // In UTF-16 and UTF-32 a space has more than one byte, and a UTF-8 byte order mark counts only at the beginning.
             guard !input.contains(0), !(0xFE...0xFF).contains(input.first ?? 0), !input.starts(with: [0xEF, 0xBB, 0xBF]) else { return }
             let again = try? FastJSONDecoder().decode(AnyJSON.self, from: Data([32] + input + [10]))
             try require(again == value, "another value between spaces")

@@ -7,16 +7,16 @@ import Foundation
 @testable import CurlewCore
 @testable import CurlewTransport
 
-/// A reader of what strangers send, and what must hold whatever they send.
+/// A parser of untrusted input, with the properties that must hold for any input.
 struct FuzzTarget: Sendable {
-    /// What did not hold.
+    /// The property that was violated.
     struct Failure: Error, CustomStringConvertible {
         let description: String
     }
 
-    /// Also of the folder with the inputs that are tried in each test run.
+    /// The target's name, and that of the folder with the inputs run by the tests.
     let name: String
-    /// Throws a ``Failure`` when something does not hold.
+    /// Throws a ``Failure`` if a property is violated.
     let check: @Sendable (_ input: [UInt8]) throws -> Void
 
     static func named(_ name: String) -> FuzzTarget? { all.first { $0.name == name } }
@@ -42,7 +42,7 @@ struct FuzzTarget: Sendable {
 
     static func hasControls(_ text: String) -> Bool { text.utf8.contains { $0 == 13 || $0 == 10 || $0 == 0 } }
 
-    /// A head with one field, whose value has no line break.
+    /// Makes a response head with one field, whose value has no line break.
     private static func head(_ name: String, _ input: [UInt8]) -> ResponseHead? {
         let value = input.filter { $0 != 13 && $0 != 10 }
         return ResponseHead(bytes: Array("HTTP/1.1 200 OK\r\n\(name): ".utf8) + value + Array("\r\n".utf8))
@@ -170,7 +170,7 @@ struct FuzzTarget: Sendable {
         let name = text(Array(parts[0]))
         form.append(Data(), withName: name, fileName: text(Array(parts[1])), mimeType: text(Array(parts[2])))
         guard let body = try? form.encode() else { return }
-        // A delimiter, two fields, a blank line, an empty body, the end: nothing that was given adds a line.
+        // A delimiter, two fields, a blank line, an empty body, the end: the input must not add a line.
         let lines = text([UInt8](body)).replacingOccurrences(of: "\r\n", with: "\n").utf8.split(
             separator: 10, omittingEmptySubsequences: false)
         try require(lines.count == 7, "\(lines.count) lines in \(text([UInt8](body)).debugDescription)")

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import Foundation
 
-/// The target to try, as CURLEW_FUZZ_TARGET names it. Only scripts/fuzz builds this, with libFuzzer's `main`.
+/// The target to fuzz, named by CURLEW_FUZZ_TARGET. Built only by scripts/fuzz, with libFuzzer's `main`.
 private let target: FuzzTarget = {
     let name = ProcessInfo.processInfo.environment["CURLEW_FUZZ_TARGET"] ?? ""
     guard let target = FuzzTarget.named(name) else {
@@ -11,13 +11,13 @@ private let target: FuzzTarget = {
     return target
 }()
 
-/// Tries one input, as libFuzzer wants it.
+/// Runs one input, in the form required by libFuzzer.
 @_cdecl("LLVMFuzzerTestOneInput")
 public func testOneInput(_ bytes: UnsafePointer<UInt8>?, _ count: Int) -> CInt {
     do {
         try target.check([UInt8](UnsafeBufferPointer(start: bytes, count: count)))
     } catch {
-        // libFuzzer keeps the input of a process that ends like this.
+        // libFuzzer saves the input of a process that aborts.
         FileHandle.standardError.write(Data("\(target.name): \(error)\n".utf8))
         abort()
     }
@@ -32,7 +32,7 @@ private func runDriver(
     _ test: @convention(c) (UnsafePointer<UInt8>?, Int) -> CInt
 ) -> CInt
 
-/// The name under which the package manager expects a program's entry.
+/// The name under which the package manager expects a program's entry point.
 @_cdecl("curlew_fuzz_main")
 public func fuzzMain(_ count: CInt, _ arguments: UnsafeMutablePointer<UnsafeMutablePointer<CChar>?>) -> CInt {
     var count = count
