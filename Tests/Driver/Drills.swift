@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 import Curlew
 
-/// What the drills of a kit have done while they break the world around it.
+/// The client side of a kit's drills, during which the kit disrupts network and disk.
 enum Drills {
     struct Failure: Error, CustomStringConvertible {
         let description: String
     }
 
-    /// Fetches into a file, going on from what an earlier process left.
+    /// Downloads to a file, resuming from an earlier process's partial data.
     static func download(_ url: String, to file: URL) async throws {
         let options: DownloadRequest.DownloadOptions = [.resumePreviousDownload, .removePreviousFile]
         let manager = makeManager()
@@ -15,14 +15,14 @@ enum Drills {
         _ = try await manager.download(url, to: file, options: options).validate().serializingURL().value
     }
 
-    /// Sends a file.
+    /// Uploads a file.
     static func upload(_ file: URL, to url: String) async throws {
         let manager = makeManager()
         defer { manager.invalidateAndCancel() }
         _ = try await manager.upload(file, to: url).validate().serializingData().value
     }
 
-    /// Makes many requests, some at a time; each has to bring what was asked for.
+    /// Sends many requests, up to `width` at a time; each response must match its request.
     static func many(_ count: Int, _ width: Int, base: String) async throws {
         let manager = makeManager()
         defer { manager.invalidateAndCancel() }
@@ -40,7 +40,7 @@ enum Drills {
 
     private static func makeManager() -> SessionManager {
         var configuration = Driver.makeConfiguration()
-        // A drill that breaks the network is not to wait for long.
+        // A drill that disrupts the network must not wait long.
         configuration.idleTimeout = .seconds(6)
         configuration.connectTimeout = .seconds(4)
         return SessionManager(configuration: configuration)

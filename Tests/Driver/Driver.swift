@@ -3,15 +3,15 @@ import Curlew
 import CurlewWebSocket
 import Dispatch
 
-/// Does what a test kit that is no part of this project asks for, on public API, and answers in JSON.
+/// Executes the commands of an external test kit with public API, and responds in JSON.
 ///
-///     curlew-kit hostile  reads the requests of one case, and what is special about them; answers what came of each
-///     curlew-kit download URL FILE    fetches into a file, going on from what an earlier process left
-///     curlew-kit upload URL FILE      sends a file
-///     curlew-kit many COUNT WIDTH BASE    makes requests to BASE/n1 and so on, so many at a time
-///     curlew-kit version  the version of libcurl that runs
-///     curlew-kit tls     reads one case from standard input: a URL, or a sequence of such, with TLS settings; answers whether it went well
-///     curlew-kit autobahn URL AGENT     puts the WebSocket client through the cases of a fuzzing server
+///     curlew-kit hostile  reads the requests of one case with their options; reports each one's outcome
+///     curlew-kit download URL FILE    downloads to a file, resuming from an earlier process's partial data
+///     curlew-kit upload URL FILE      uploads a file
+///     curlew-kit many COUNT WIDTH BASE    sends requests to BASE/n1 and so on, up to WIDTH at a time
+///     curlew-kit version  prints the version of libcurl in use
+///     curlew-kit tls     reads one case from standard input: a URL, or a sequence of such, with TLS settings; reports whether it succeeded
+///     curlew-kit autobahn URL AGENT     runs the WebSocket client through the cases of a fuzzing server
 ///     curlew-kit websocket-echo URL COUNT SIZE WINDOW [deflate]     measures a server's echo
 @main
 enum Driver {
@@ -65,7 +65,7 @@ enum Driver {
     }
 }
 
-/// What came of a case.
+/// The outcome of a case.
 struct Answer: Encodable {
     let ok: Bool
     let error: String?

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import Curlew
 
-/// Requests to a server that misbehaves, made by one session in order.
+/// Requests to a misbehaving server, sent in order by one session.
 struct HostileCase: Decodable {
     let steps: [HostileStep]
     /// A directory for files.
@@ -16,8 +16,8 @@ struct HostileCase: Decodable {
         var steps: [HostileStep.Outcome] = []
     }
 
-    /// Makes the requests; beside them, in the same session, others to a healthy URL if CURLEW_KIT_HEALTHY has one, or
-    /// CURLEW_KIT_HEALTHY_HTTP2 where HTTP/2 is spoken. Those must not notice.
+    /// Sends the requests. Meanwhile the same session sends others to a healthy URL, if CURLEW_KIT_HEALTHY names one, or
+    /// CURLEW_KIT_HEALTHY_HTTP2 for HTTP/2. Those must not be affected.
     func run() async throws -> Answer {
         guard let first = steps.first else { return Answer() }
         let manager = SessionManager(configuration: makeConfiguration(first))
@@ -31,7 +31,7 @@ struct HostileCase: Decodable {
         return Answer(steps: [HostileStep.Outcome(ok: false, error: "a healthy transfer noticed: \(error)", kind: "company")])
     }
 
-    /// Makes twenty requests at a time until cancelled.
+    /// Sends requests, twenty at a time, until cancelled.
     private static func request(_ url: String, _ manager: SessionManager) async throws {
         try await withThrowingTaskGroup(of: Void.self) { group in
             for _ in 0..<20 {
@@ -57,12 +57,12 @@ struct HostileCase: Decodable {
         return answer
     }
 
-    /// What a step says of the client as a whole, all steps of a case say.
+    /// Makes the configuration from the client settings, which are the same in all steps of a case.
     private func makeConfiguration(_ first: HostileStep) -> SessionConfiguration {
         var configuration = Driver.makeConfiguration()
         if let proxy = first.proxy { configuration.proxy = .url(proxy) }
         if first.http2 == true { configuration.httpVersion = .http2PriorKnowledge }
-        // A case that names no limit is one without: an announced length of 8 EiB is then that of a body which is cut.
+        // A case without a limit has none: an announced length of 8 EiB is then treated as a truncated body.
         configuration.maximumBodySize = steps.compactMap(\.maxBody).min() ?? .max
         if steps.contains(where: { $0.cookies == true }) {
             configuration.cookieStorage = URLSessionConfiguration.ephemeral.httpCookieStorage
@@ -74,7 +74,7 @@ struct HostileCase: Decodable {
     }
 }
 
-/// One of those requests.
+/// One of the requests of a case.
 struct HostileStep: Decodable {
     let method: String
     let url: String
@@ -110,13 +110,13 @@ struct HostileStep: Decodable {
         if download == true { return await runDownload(manager, file: file) }
         let request = makeRequest(manager)
         if let user, user.count == 2 { authenticate(request, user[0], user[1], manager) }
-        // A status is a failure to a retrier only where it is validated.
+        // A status is a failure for a retrier only if it is validated.
         if retries != nil { request.validate() }
         let response = await request.serializingData().response
         return outcome(response.error, response.response?.statusCode, response.data)
     }
 
-    /// Gives the credential to the scheme that the case names, and to no other; to any that the server asks for where it names none.
+    /// Provides the credential for the scheme named by the case only; for any scheme of the server's challenge if it names none.
     private func authenticate(_ request: DataRequest, _ user: String, _ password: String, _ manager: SessionManager) {
         guard let authScheme else {
             request.authenticate(user: user, password: password)
@@ -173,7 +173,7 @@ struct HostileStep: Decodable {
         return (attributes?[.size] as? NSNumber)?.intValue ?? 0
     }
 
-    /// Makes it look as if a process had been killed after so many bytes.
+    /// Simulates a process that was killed after so many bytes.
     private func place(_ count: Int, of havePath: String, for file: URL) throws {
         let part = partFile(of: file)
         try FileManager.default.copyItem(at: URL(fileURLWithPath: havePath), to: part)
@@ -217,7 +217,7 @@ extension TransferFailure.Kind {
     fileprivate var hostileName: String {
         switch self {
         case .connectionLost: "lost"
-        // The kit has no word of its own for TLS: who answers with something else breaks its protocol.
+        // The kit has no name for TLS failures: a response that is not TLS is a protocol violation.
         case .protocolViolation, .secureConnection: "protocol"
         case .connectTimeout, .firstByteTimeout, .idleTimeout, .totalTimeout, .queueTimeout: "timeout"
         case .decoding: "decode"

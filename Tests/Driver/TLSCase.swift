@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import Curlew
 
-/// A server to be accepted or refused.
+/// A server to be accepted or rejected.
 struct TLSCase: Decodable {
     struct Client: Decodable {
         let cacert: String
@@ -27,7 +27,7 @@ struct TLSCase: Decodable {
 
     func run() async -> Answer {
         guard let sequence else { return await run(client, over: nil) }
-        // One pool of connections for all of them.
+        // One connection pool for all steps.
         let transport = EventLoop()
         var answer = Answer(ok: false, error: "no steps")
         for step in sequence {
@@ -92,7 +92,7 @@ extension Error {
     }
 }
 
-/// Lets several sessions use one transport, which the end of the first of them must not end.
+/// A borrowed transport, shared by several sessions: the end of the first one must not shut it down.
 private struct Borrowed: Transport {
     let transport: EventLoop
 

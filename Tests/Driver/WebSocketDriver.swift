@@ -2,7 +2,7 @@
 import Curlew
 import CurlewWebSocket
 
-/// What a fuzzing server of the Autobahn suite asks of a client: for each case a connection on which every message is sent back.
+/// The client of the Autobahn suite's fuzzing server: for each case it opens a connection and echoes every message.
 struct AutobahnClient {
     let manager: SessionManager
     let url: String
@@ -33,19 +33,19 @@ struct AutobahnClient {
         do {
             for try await message in socket.messages { try await socket.send(message) }
         } catch is WebSocketError {
-            // A case may end in any way; the server judges.
+            // A case may end in any way; the server validates it.
         }
         _ = try? await socket.waitUntilClosed()
     }
 }
 
-/// Sends messages to a server that sends them back, and says how long that took and what memory it needed.
+/// Sends messages to an echo server, and measures time and memory.
 struct EchoBenchmark {
     let manager: SessionManager
     let url: String
     let count: Int
     let size: Int
-    /// How many messages are on their way at a time.
+    /// The number of messages in flight.
     let window: Int
     let compresses: Bool
 
