@@ -2,7 +2,7 @@
 import CurlewCaching
 import CurlewHTTP
 
-/// Uses a cache in a directory that other processes use too.
+/// Uses a cache in a directory shared with other processes.
 struct CacheProbe {
     let storage: DiskCacheStorage
 
@@ -10,18 +10,18 @@ struct CacheProbe {
         storage = DiskCacheStorage(directory: URL(fileURLWithPath: directory, isDirectory: true), capacity: capacity)
     }
 
-    /// An entry that tells what it is, of a size that its number gives.
+    /// Makes an entry that identifies its number and writer, of a size derived from the number.
     static func entry(_ number: Int, _ writer: String) -> CacheEntry {
         CacheEntry(metadata: Data("\(number) \(writer)".utf8), body: Data(repeating: UInt8(number % 251), count: 100 + 37 * number % 3000))
     }
 
-    /// Whether an entry is whole and was written for the number, by whomever.
-    static func isWhole(_ entry: CacheEntry, _ number: Int) -> Bool {
+    /// Whether an entry is intact and was written for the number, by any process.
+    static func isIntact(_ entry: CacheEntry, _ number: Int) -> Bool {
         guard let writer = String(decoding: entry.metadata, as: UTF8.self).split(separator: " ").last else { return false }
         return entry == Self.entry(number, String(writer))
     }
 
-    /// Writes, reads and removes; the number of entries that were found and not whole.
+    /// Writes, reads and removes entries; returns the number of entries that were found but not intact.
     func churn(rounds: Int, name: String) throws -> Int {
         var wrong = 0
         for round in 0..<rounds {
@@ -30,7 +30,7 @@ struct CacheProbe {
             if round % 23 == 22 {
                 try storage.removeEntry(for: key)
             } else if round % 3 == 0 {
-                if let entry = try storage.entry(for: key), !Self.isWhole(entry, number) { wrong += 1 }
+                if let entry = try storage.entry(for: key), !Self.isIntact(entry, number) { wrong += 1 }
             } else {
                 try storage.store(Self.entry(number, name), for: key)
             }
@@ -38,7 +38,7 @@ struct CacheProbe {
         return wrong
     }
 
-    /// Stores entries for ever.
+    /// Stores entries until it fails or is killed.
     func fill(name: String) throws {
         for number in 0... { try storage.store(Self.entry(number % 40, name), for: CacheKey("number", "\(number)")) }
     }

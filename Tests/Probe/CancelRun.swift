@@ -4,10 +4,10 @@ import CurlewHTTP
 import CurlewTestSupport
 import Dispatch
 
-/// Cancels many requests at each stage of a request's life, a hundred at a time, and counts what is left of them.
+/// Cancels many requests at each stage of a request's life, a hundred at a time, and counts what remains of them.
 ///
-/// Each batch is known to have come to its stage before it is cancelled: by an event of each request, or by that of another one that was made
-/// behind them.
+/// Each batch is known to have reached its stage before it is cancelled: by an event of each request, or by the completion of another
+/// request made after them.
 final class CancelRun: Sendable {
     enum Stage: String, CaseIterable {
         case unstarted, queued, resolving, connecting, securing, head, body, retry, handler
@@ -22,9 +22,9 @@ final class CancelRun: Sendable {
     private let ledger = Ledger()
     private let cancelled = Lock(0)
 
-    /// - Parameter url: of a server that answers `/bytes/1`, `/status/503`, says nothing at `/silent`, and not all at `/partial`. The
-    ///   environment names ports where connections don't complete, and where nobody ever reads; names below `slow.test` take long to be
-    ///   looked up.
+    /// - Parameter url: of a server that responds to `/bytes/1` and `/status/503`, never responds to `/silent`, and only partly to
+    ///   `/partial`. The environment names ports on which connections do not complete or are never read; names below `slow.test` take long
+    ///   to resolve.
     init(url: String, count: Int, environment: [String: String]) {
         self.url = url
         self.count = count
@@ -33,7 +33,7 @@ final class CancelRun: Sendable {
     }
 
     func run() async throws {
-        // What the process makes once and keeps is there before anything is counted.
+        // A warm-up, so that objects the process creates once and keeps exist before anything is counted.
         for stage in Stage.allCases { try await run(stage, count: Self.batch) }
         ledger.begin()
         for stage in Stage.allCases {
@@ -77,7 +77,7 @@ final class CancelRun: Sendable {
                     request?.cancel()
                     gate.arrive()
                 }
-                // A response that is there stays.
+                // A response that has already been received is kept.
                 let isExpected = stage == .handler ? response.error == nil : (response.error as? CurlewError).isCancelled
                 if isExpected { cancelled.withLock { $0 += 1 } }
                 handler()
@@ -100,12 +100,12 @@ final class CancelRun: Sendable {
         }
     }
 
-    /// Waits until all have come to the stage.
+    /// Waits until all requests have reached the stage.
     private func arrive(at stage: Stage, _ size: Int, _ manager: SessionManager, _ gate: Gate) async throws {
         switch stage {
         case .unstarted: break
         case .queued, .resolving, .connecting, .securing:
-            // The loop takes what it is given in turn, and a request of another host needs more turns than to come to these stages.
+            // The event loop works in order, and a request to another host takes more turns than reaching these stages.
             _ = try await manager.request(url.replacingOccurrences(of: "127.0.0.1", with: "localhost") + "/bytes/1").serializingData().value
         case .head, .body, .retry, .handler:
             guard await gate.arrivals(size) else { throw Late(stage: stage) }
@@ -123,7 +123,7 @@ extension CurlewError? {
     }
 }
 
-/// Wants to try again, but not in this life, and tells when it was asked.
+/// Requests a retry after longer than the process lives, and reports when it was called.
 private struct GatedRetrier: RequestRetrier {
     let gate: Gate
 

@@ -4,26 +4,26 @@ import CurlewHTTP
 import CurlewTestSupport
 import Dispatch
 
-/// Counts what a run makes, and what is left of it when it is over: handlers, objects, threads, descriptors.
+/// Counts what a run creates and what remains afterwards: handlers, objects, threads, descriptors.
 final class Ledger: Sendable {
     private struct Weak: @unchecked Sendable {  // weak references are read and cleared atomically
         weak var object: AnyObject?
     }
 
     private struct Counts {
-        /// How often each handler was called, by its number.
+        /// The number of calls of each handler.
         var calls: [Int: Int] = [:]
         var expected = 0
         var objects: [Weak] = []
     }
 
-    /// Where handlers run.
+    /// The queue on which handlers run.
     let queue = DispatchQueue(label: "probe.handlers")
     private let counts = Lock(Counts())
     private let handlers = DispatchGroup()
     private let before = Lock((threads: 0, descriptors: 0))
 
-    /// What the process has now is there already when the run begins: it is to be made after a warm-up.
+    /// Records the threads and descriptors that exist before the run; call it after a warm-up.
     func begin() {
         before.withLock { $0 = (ProcessProbe.threadCount ?? 0, ProcessProbe.openDescriptorCount ?? 0) }
     }
@@ -32,7 +32,7 @@ final class Ledger: Sendable {
         counts.withLock { $0.objects += objects.map { Weak(object: $0) } }
     }
 
-    /// What a handler calls, once.
+    /// Returns a closure that a handler must call exactly once.
     func expectHandler() -> @Sendable () -> Void {
         handlers.enter()
         let number = counts.withLock { counts in
@@ -54,7 +54,7 @@ final class Ledger: Sendable {
         }
     }
 
-    /// Prints what there was and what is left, when that has settled.
+    /// Prints the counts of what existed and what remains, once these have settled.
     func report() {
         let (threads, descriptors) = before.withLock { $0 }
         _ = ProcessProbe.settles { counts.withLock { $0.objects.allSatisfy { $0.object == nil } } }

@@ -3,10 +3,10 @@ import Curlew
 import CurlewHTTP
 import CurlewTestSupport
 
-/// Makes very many requests, and counts what is left of them.
+/// Sends very many requests, and counts what remains of them.
 struct LoadRun {
     private static let width = 64
-    /// A warm-up's.
+    /// The number of requests of a warm-up.
     private static let few = 1_000
 
     let url: String
@@ -18,14 +18,14 @@ struct LoadRun {
         self.count = count
     }
 
-    /// Has all requests under way at the same moment, if the server answers none before all have come.
+    /// Has all requests in flight at the same moment, provided that the server responds to none before all have arrived.
     func together() async throws {
         Probe.report("limit", ProcessProbe.raiseDescriptorLimit())
         _ = try await request(Self.few, "/bytes/10", configuration(width: Self.width))
         ledger.begin()
         let start = ContinuousClock.now
         var configuration = configuration(width: nil)
-        // The machine may have other things to do while so many connections are made.
+        // Opening so many connections may take long on a loaded machine.
         configuration.connectTimeout = .seconds(120)
         configuration.idleTimeout = .seconds(120)
         Probe.report("right", try await request(count, "/together", configuration))
@@ -49,9 +49,9 @@ struct LoadRun {
         }
     }
 
-    /// Makes the requests one behind the other, a few at a time.
+    /// Sends the requests in sequence, a few at a time.
     func soak() async throws {
-        // In another session, which is gone then: how many connections one has at a given moment is up to the machine.
+        // The warm-up uses a separate session, which is released: the number of its connections at a given moment varies.
         _ = try await request(Self.few, "/bytes/10", configuration(width: Self.width))
         ledger.begin()
         await soakSession()

@@ -3,7 +3,7 @@ import Curlew
 import CurlewHTTP
 import CurlewTestSupport
 
-/// Cuts the network while bytes come, and restores it. To be run where the loopback interface is this process's own.
+/// Takes the network down during a transfer and up again. Must run in a network namespace of its own.
 struct NetworkCut {
     private static let size: Int64 = 2 << 20
 
@@ -17,7 +17,7 @@ struct NetworkCut {
         try await long()
     }
 
-    /// What was on its way when the network went comes when it is back; what is begun meanwhile can't connect.
+    /// A short outage: a transfer in flight completes afterwards, a request started meanwhile cannot connect.
     private func short() async throws {
         let gate = Gate()
         let server = try Self.makeServer(gate)
@@ -37,7 +37,7 @@ struct NetworkCut {
         server.stop()
     }
 
-    /// A cut that takes longer than a transfer waits ends it; the next goes on where it was.
+    /// An outage longer than the idle timeout ends the transfer; the next one resumes.
     private func long() async throws {
         let gate = Gate()
         let server = try Self.makeServer(gate)
@@ -50,7 +50,7 @@ struct NetworkCut {
         let request = manager.download(server.url("/file"), to: file, options: .resumePreviousDownload)
         request.resume()
         guard await gate.arrivals() else { throw Failure(step: "half of the file") }
-        // Something of it is on the disk before the network goes.
+        // Wait until a part of the file is on disk before the network goes down.
         let part = directory.file(".file.part").path
         let hasBegun = ProcessProbe.settles {
             let size = try? FileManager.default.attributesOfItem(atPath: part)[.size] as? Int
@@ -69,7 +69,7 @@ struct NetworkCut {
         server.stop()
     }
 
-    /// Sends half of a file, the rest when the gate is open.
+    /// Sends half of a file, and the rest when the gate is open.
     private static func makeServer(_ gate: Gate) throws -> LoopbackServer {
         try LoopbackServer { request, connection in
             let response = ServerResponse.generated(length: size, for: request)
@@ -87,7 +87,7 @@ struct NetworkCut {
         if case .transferFailed(let failure)? = error as? CurlewError { failure.kind } else { nil }
     }
 
-    /// Not by Foundation's `Process`, which itself waits over the network.
+    /// Does not use Foundation's `Process`, which itself waits over the network.
     private static func setLoopback(_ state: String) throws {
         let words = ["/bin/sh", "-c", "PATH=/usr/sbin:/sbin:/usr/bin:/bin; ip link set lo \(state)"]
         let arguments = words.map { strdup($0) } + [nil]

@@ -4,8 +4,8 @@ import CurlewTestSupport
 import Dispatch
 
 extension Probe {
-    /// Runs an operation that wants time to end, and waits to be ended. Prints "started", "expired" and "ended" when it is so. Its period of
-    /// grace, in seconds, is that of CURLEW_PROBE_GRACE.
+    /// Runs an operation that requests time to end, and waits for termination. Prints "started", "expired" and "ended" at these events. Its
+    /// grace period, in seconds, is CURLEW_PROBE_GRACE.
     static func operate(_ url: String) async throws {
         guard let target = URL(string: url) else { throw URLError(.badURL) }
         let grace = ProcessInfo.processInfo.environment["CURLEW_PROBE_GRACE"].flatMap { Double($0) } ?? 10

@@ -3,7 +3,7 @@ import Curlew
 import CurlewHTTP
 import CurlewTestSupport
 
-/// Stops transfers and lets them go on, at random and from several threads, until all are over; counts those that came whole.
+/// Suspends and resumes transfers at random and from several threads, until all are complete; counts the intact ones.
 final class PauseRun: Sendable {
     private static let size: Int64 = 2 << 20
     private static let width = 8
@@ -47,7 +47,7 @@ final class PauseRun: Sendable {
         for meddler in meddlers { await meddler.value }
     }
 
-    /// Data, a file or a body in turn.
+    /// Starts a data, file or body-stream transfer in turn.
     private func begin(_ number: Int, _ manager: SessionManager, _ directory: TemporaryDirectory) {
         let handler = ledger.expectHandler()
         let over = { @Sendable [self] (isRight: Bool) in
@@ -58,12 +58,12 @@ final class PauseRun: Sendable {
         switch number % 3 {
         case 0:
             enter(manager.request("\(url)/bytes/\(Self.size)"), number).responseData { response in
-                over(response.value.map(Self.isWhole) ?? false)
+                over(response.value.map(Self.isIntact) ?? false)
             }
         case 1:
             let file = directory.file("\(number)")
             enter(manager.download("\(url)/bytes/\(Self.size)", to: file), number).response { response in
-                over(response.error == nil && (try? Data(contentsOf: file)).map(Self.isWhole) ?? false)
+                over(response.error == nil && (try? Data(contentsOf: file)).map(Self.isIntact) ?? false)
             }
         default:
             let body = GeneratedBody().data(count: Int(Self.size))
@@ -75,7 +75,7 @@ final class PauseRun: Sendable {
 
     private static let checksum = GeneratedBody().checksum(count: size)
 
-    private static func isWhole(_ data: Data) -> Bool { data.count == size && GeneratedBody().matches(data) }
+    private static func isIntact(_ data: Data) -> Bool { data.count == size && GeneratedBody().matches(data) }
 
     private func enter<Kind: Request>(_ request: Kind, _ number: Int) -> Kind {
         ledger.watch(request)
@@ -83,7 +83,7 @@ final class PauseRun: Sendable {
         return request
     }
 
-    /// Resumes twice as often as it stops: whatever is stopped goes on before long.
+    /// Resumes twice as often as it suspends, so that a suspended transfer is resumed before long.
     private func meddle() async {
         while !isOver.withLock({ $0 }) {
             if let request = active.withLock({ $0.randomElement()?.value }) {

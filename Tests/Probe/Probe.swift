@@ -3,25 +3,25 @@ import Curlew
 import CurlewTestSupport
 import Dispatch
 
-/// Does one thing in a process of its own and prints what it took, as lines of `name=number`. Trusts the authority of CURLEW_TEST_CA.
+/// Performs one task in a separate process and prints measurements as lines of `name=number`. Trusts the authority of CURLEW_TEST_CA.
 ///
-///     curlew-probe download URL FILE     to a file, the range of CURLEW_PROBE_RANGE if that is set
-///     curlew-probe resume URL FILE       to a file, going on with what an earlier run left; prints the "offset" it goes on from
-///     curlew-probe upload URL FILE       from a file; the response's text, if it is a number, is "answer"
-///     curlew-probe stream URL            reads a body, waiting for a line of input each 16 MiB
-///     curlew-probe sessions URL COUNT    makes, uses and drops sessions in 8 threads
-///     curlew-probe together URL COUNT    makes so many requests at once; prints how many were "right"
-///     curlew-probe soak URL COUNT        makes so many requests, 64 at a time; prints the memory after a tenth, and at the end
-///     curlew-probe cancel URL COUNT      cancels so many requests at each stage of their lives
-///     curlew-probe pause URL COUNT       makes so many transfers, and stops and resumes them at random
-///     curlew-probe cut                   cuts its network and restores it; for a namespace of its own
-///     curlew-probe cache DIRECTORY NAME  stores, reads and removes many entries, as others do in the same directory; prints how many were "wrong"
-///     curlew-probe fill DIRECTORY NAME [LIMIT]   stores entries until it is killed, or fails, as no file may be larger than that
-///     curlew-probe request URL FILE      downloads by a request of CurlewRequests, to be killed and gone on with
-///     curlew-probe cookies URL           asks three times by requests of CurlewRequests, the last time without cookies
-///     curlew-probe operate URL           runs an operation that wants time to end when the process is asked to
-///     curlew-probe websocket URL COUNT   sends messages to a WebSocket that sends them back
-///     curlew-probe reachability HOST     tells of "network" and "host" until it is killed: 0 not reachable, 1 by Ethernet, 2 by modem
+///     curlew-probe download URL FILE     downloads to a file, with the range of CURLEW_PROBE_RANGE if that is set
+///     curlew-probe resume URL FILE       downloads to a file, resuming from an earlier run's partial data; prints its "offset"
+///     curlew-probe upload URL FILE       uploads a file; the response's text, if it is a number, is "answer"
+///     curlew-probe stream URL            reads a body, waiting for a line of input every 16 MiB
+///     curlew-probe sessions URL COUNT    creates, uses and releases sessions in 8 threads
+///     curlew-probe together URL COUNT    sends COUNT concurrent requests; prints how many were "right"
+///     curlew-probe soak URL COUNT        sends COUNT requests, 64 at a time; prints the memory after a tenth, and at the end
+///     curlew-probe cancel URL COUNT      cancels COUNT requests at each stage of their lives
+///     curlew-probe pause URL COUNT       makes COUNT transfers, and suspends and resumes them at random
+///     curlew-probe cut                   takes its network down and up again; for a network namespace of its own
+///     curlew-probe cache DIRECTORY NAME  stores, reads and removes entries in a shared directory; prints how many were "wrong"
+///     curlew-probe fill DIRECTORY NAME [LIMIT]   stores entries until it is killed, or fails on the file size limit
+///     curlew-probe request URL FILE      downloads with a request of CurlewRequests, to be killed and resumed
+///     curlew-probe cookies URL           sends three requests of CurlewRequests, the last one without cookies
+///     curlew-probe operate URL           runs an operation that requests time to end when the process is terminated
+///     curlew-probe websocket URL COUNT   sends messages to an echo WebSocket
+///     curlew-probe reachability HOST     reports "network" and "host" until it is killed: 0 not reachable, 1 by Ethernet, 2 by modem
 @main
 enum Probe {
     static func main() async {
@@ -87,7 +87,7 @@ enum Probe {
 
     private static func resume(_ url: String, to file: URL) async throws {
         var configuration = makeConfiguration()
-        // A drill that breaks the network is not to wait for long.
+        // A drill that disrupts the network must not wait long.
         configuration.idleTimeout = .seconds(6)
         let manager = SessionManager(configuration: configuration)
         manager.delegate.downloadTaskDidResumeAtOffset = { _, _, offset, _ in report("offset", Int(offset)) }
@@ -127,7 +127,7 @@ enum Probe {
 
     private static func stream(_ url: String) async throws {
         let manager = SessionManager(configuration: makeConfiguration())
-        // What every first request brings with it is not the stream's.
+        // A first request, so that one-time allocations are not attributed to the stream.
         _ = try await manager.request(url, method: .head).serializingData().value
         report("before", ProcessProbe.residentBytes)
         var count = 0

@@ -2,7 +2,7 @@
 import CurlewRequests
 import Dispatch
 
-/// A download that is an object, in a process that a test kills; without a path, an ordinary request.
+/// A download with CurlewRequests, in a process that a test kills; without a path, an ordinary request.
 final class ProbeDownload: BaseRequest, @unchecked Sendable {  // immutable
     private let url: String
 

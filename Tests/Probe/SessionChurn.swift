@@ -4,7 +4,7 @@ import CurlewHTTP
 import CurlewTestSupport
 import Dispatch
 
-/// Makes, uses and drops sessions in 8 threads, and counts what is left of them.
+/// Creates, uses and releases sessions in 8 threads, and counts what remains of them.
 final class SessionChurn: Sendable {
     private static let threads = 8
 
@@ -18,7 +18,7 @@ final class SessionChurn: Sendable {
     }
 
     func run() async throws {
-        // What the process makes once and keeps is there before anything is counted.
+        // A warm-up, so that objects the process creates once and keeps exist before anything is counted.
         round(0..<Self.threads * 8)
         await ledger.handlersEnd()
         ledger.begin()
@@ -49,7 +49,7 @@ final class SessionChurn: Sendable {
         threads.wait()
     }
 
-    /// One session's life; what its requests come to differs from one to the next.
+    /// Uses one session; what becomes of its requests depends on the number.
     private func useSession(_ number: Int) {
         var configuration = Probe.makeConfiguration()
         configuration.callbackQueue = ledger.queue
@@ -57,7 +57,7 @@ final class SessionChurn: Sendable {
         ledger.watch(manager, manager.session)
         switch number % 8 {
         case 0: break  // never used
-        case 1:  // dropped with requests in flight
+        case 1:  // released with requests in flight
             for _ in 0..<3 { add(manager.request(url + "/silent"), to: manager) }
         case 2:  // cancelled
             let request = add(manager.request(url + "/silent"), to: manager)
@@ -66,17 +66,17 @@ final class SessionChurn: Sendable {
             manager.startRequestsImmediately = false
             add(manager.request(url + "/bytes/10"), to: manager)
             addDownload(manager)
-        case 4:  // done
+        case 4:  // finished
             let done = DispatchSemaphore(value: 0)
             add(manager.request(url + "/bytes/1000"), to: manager).response(queue: DispatchQueue.global()) { _ in done.signal() }
             done.wait()
-        case 5:  // dropped while a retry is due
+        case 5:  // released while a retry is pending
             manager.retrier = PatientRetrier()
             add(manager.request(url + "/status/503").validate(), to: manager)
-        case 6:  // dropped while bytes come
+        case 6:  // released while bytes are received
             add(manager.request(url + "/bytes/100000000"), to: manager)
             addDownload(manager)
-        default:  // a raw connection, an upload, and a body that nobody reads
+        default:  // a raw connection, an upload, and a body without a reader
             add(manager.upload(InputStream(data: Data(count: 100_000)), to: url + "/upload"), to: manager)
             add(manager.streamRequest(url + "/bytes/10000000"), to: manager)
             let stream = manager.stream(withHostName: "127.0.0.1", port: URL(string: url)?.port ?? 0)
@@ -102,7 +102,7 @@ final class SessionChurn: Sendable {
     }
 }
 
-/// Wants to try again, but not in this life.
+/// Requests a retry after longer than the process lives.
 private struct PatientRetrier: RequestRetrier {
     func should(_ manager: SessionManager, retry request: Request, with error: any Error, completion: @escaping RequestRetryCompletion) {
         completion(true, 600)

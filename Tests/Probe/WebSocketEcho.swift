@@ -3,12 +3,12 @@ import Curlew
 import CurlewTestSupport
 import CurlewWebSocket
 
-/// Sends messages to a server that sends them back, compressed where it agrees, and reports the memory after a tenth and at the end.
+/// Sends messages to an echo server, compressed if it agrees, and reports the memory after a tenth and at the end.
 struct WebSocketEcho {
     let url: String
     let count: Int
 
-    /// So many messages are on their way at a time.
+    /// The number of messages in flight.
     private static let window = 100
 
     func run() async throws {
