@@ -149,8 +149,8 @@ import Testing
 
     // MARK: Cancellation
 
-    @Test("a request that is cancelled while a challenge is decided is cancelled, and not refused")
-    func cancelledWhileChallenged() async {
+    @Test("a request that is cancelled, or whose session ends, while a challenge is decided is not refused", arguments: [true, false])
+    func cancelledWhileChallenged(isInvalidated: Bool) async {
         let mock = MockTransport()
         let manager = manager(mock)
         let challenges = Inbox<@Sendable (URLSession.AuthChallengeDisposition, URLCredential?) -> Void>()
@@ -162,30 +162,32 @@ import Testing
         exchange.perform(.head(401, ["WWW-Authenticate": "Basic realm=\"r\""]))
         let answer = await challenges[0]
         mock.holdsCancellations.withLock { $0 = true }
-        request.cancel()
+        if isInvalidated { manager.invalidateAndCancel() } else { request.cancel() }
         answer(.performDefaultHandling, nil)
         manager.settle()
         mock.holdsCancellations.withLock { $0 = false }
         exchange.end(with: CurlewError.cancelled)
         exchange.pumpLater()
-        #expect(isCancelled(await ended[0].error))
+        let error = await ended[0].error
+        #expect(isInvalidated ? CoreTests.isInvalidated(error) : isCancelled(error))
     }
 
-    @Test("a streamed response that is cancelled at its head is cancelled, and not refused")
-    func cancelledAtHead() async {
+    @Test("a streamed response that is cancelled at its head, or whose session ends, is not refused", arguments: [true, false])
+    func cancelledAtHead(isInvalidated: Bool) async {
         let mock = MockTransport()
         let manager = manager(mock)
         let request = manager.streamRequest("http://mock/").validate()
         let exchange = await mock.started[0]
         exchange.perform(.head(500))
         mock.holdsCancellations.withLock { $0 = true }
-        request.cancel()
+        if isInvalidated { manager.invalidateAndCancel() } else { request.cancel() }
         let ended = Inbox<DataResponse<Data>>()
         request.responseData { ended.put($0) }
         mock.holdsCancellations.withLock { $0 = false }
         exchange.end(with: CurlewError.cancelled)
         exchange.pumpLater()
-        #expect(isCancelled(await ended[0].error))
+        let error = await ended[0].error
+        #expect(isInvalidated ? CoreTests.isInvalidated(error) : isCancelled(error))
     }
 
     /// Cancels its request while it puts back what the last attempt has brought.

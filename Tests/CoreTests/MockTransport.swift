@@ -107,7 +107,7 @@ final class MockTransport: Transport {
             state.isShutDown = true
             return (Array(state.exchanges.values), Array(state.streams.values))
         }
-        for exchange in exchanges {
+        for exchange in exchanges where !holdsCancellations.withLock({ $0 }) {
             exchange.end(with: CurlewError.sessionInvalidated)
             exchange.pumpLater()
         }

@@ -246,4 +246,26 @@ import Testing
         #expect(asked.all == [UserError()])
         #expect(isRetried ? response.value == "answer" : response.error as? UserError == UserError())
     }
+
+    @Test("a request whose retrier has refused ends once, also if it is cancelled at that moment")
+    func cancelledAfterRefusal() async {
+        let manager = SessionManager(mock: .answering(inTurn: [.failure()]))
+        let asked = Inbox<RequestRetryCompletion>()
+        manager.retrier = Retrying { _, _, completion in asked.put(completion) }
+        let told = Inbox<Void>()
+        manager.delegate.taskDidComplete = { _, _, _ in told.put(()) }
+        let request = manager.request("http://mock/")
+        let ended = Inbox<DataResponse<Data>>()
+        request.responseData { ended.put($0) }
+        let answer = await asked[0]
+        let gate = DispatchSemaphore(value: 0)
+        manager.session.queue.async { gate.wait() }
+        answer(false, 0)
+        request.cancel()
+        gate.signal()
+        #expect(kindOf(await ended[0].error) == .connect)
+        manager.settle()
+        #expect(told.count == 1)
+        asked.empty()
+    }
 }

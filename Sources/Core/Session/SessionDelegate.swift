@@ -121,7 +121,11 @@ open class SessionDelegate: @unchecked Sendable {  // everything mutable is behi
     }
 
     private func retrierAnswered(_ shouldRetry: Bool, _ delay: TimeInterval, on request: Request, attempt: Int) {
-        guard request.delegate.state.withLock({ $0.lifecycle.retrierAnswered(attempt) }) else { return }
+        // A refusal ends the wait at once, so that who cancels at this moment does not end the request, too.
+        let isInTime = request.delegate.state.withLock { state in
+            state.lifecycle.retrierAnswered(attempt) && (shouldRetry || state.lifecycle.retryingEnded())
+        }
+        guard isInTime else { return }
         guard shouldRetry else { return finish(request) }
         if let error = request.delegate.error {
             request.session.tellMonitors { $0.request(request, willRetryAfter: delay, because: error) }
@@ -337,7 +341,7 @@ open class SessionDelegate: @unchecked Sendable {  // everything mutable is behi
                 if request.session.isMonitored { tellMonitors(request, continuesWith: next) }
                 return task.start(next)
             }
-            request.delegate.fail(request.session.isInvalidated ? CurlewError.sessionInvalidated : CurlewError.cancelled)
+            request.delegate.fail(request.delegate.cancellation)
         }
         guard request.delegate.isReadyToEnd else {
             return request.delegate.whenReadyToEnd { self.perform(request.delegate.taskEnded(outcome), on: request) }

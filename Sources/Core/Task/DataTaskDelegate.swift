@@ -146,7 +146,10 @@ class DataTaskDelegate: TaskDelegate, @unchecked Sendable {  // as its superclas
     /// that is refused are not handed on. Its content type counts as soon as there is a body.
     private func judge(_ head: ResponseHead, hasBody: Bool) -> ReceiveAction {
         // Whoever cancels gets no verdict about the response instead.
-        guard state.withLock({ $0.task })?.state != .canceling else { return .cancel }
+        guard state.withLock({ $0.task })?.state != .canceling else {
+            fail(cancellation)
+            return .cancel
+        }
         let error = state.withLock { state in
             state.validators.lazy.filter { hasBody || !$0.needsBody }.compactMap { $0.failure(of: head) }.first
         }

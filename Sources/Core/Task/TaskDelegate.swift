@@ -267,7 +267,7 @@ open class TaskDelegate: @unchecked Sendable {  // the state is behind a lock
         guard state.withLock({ $0.decision.decided(number) }) else { return }
         // Who cancels while somebody thinks gets no verdict about the response instead.
         let isCancelled = state.withLock { $0.task }?.state == .canceling
-        let action = apply(isCancelled ? .refuse(CurlewError.cancelled) : verdict, to: head)
+        let action = apply(isCancelled ? .refuse(cancellation) : verdict, to: head)
         let (consequence, task) = state.withLock { ($0.decision.applied(), $0.task) }
         guard let task else { return }
         switch (consequence, action) {
@@ -285,6 +285,9 @@ open class TaskDelegate: @unchecked Sendable {  // the state is behind a lock
         guard let outcome, let task else { return }
         sessionDelegate.proceed(task.taskIdentifier, after: TransferOutcome(error: error, metrics: outcome.metrics))
     }
+
+    /// Why a task is being cancelled: by its session, or else by the user.
+    var cancellation: CurlewError { session.isInvalidated ? .sessionInvalidated : .cancelled }
 
     private func receive(_ bytes: UnsafeRawBufferPointer) -> ReceiveAction {
         guard isDiscarding else { return accept(bytes) }
