@@ -78,8 +78,8 @@ curl_socket_t ccurlew_get_active_socket(CURL *easy) {
     return curl_easy_getinfo(easy, CURLINFO_ACTIVESOCKET, &value) == CURLE_OK ? value : CURL_SOCKET_BAD;
 }
 
-/* OpenSSL's functions are looked up in the process rather than linked: the object at hand belongs to the OpenSSL that libcurl was
-   linked to, and a second copy of the library would read it wrongly. */
+/* OpenSSL's functions are looked up in the process rather than linked: the objects belong to the OpenSSL that libcurl is linked to, and
+   another copy of the library would misinterpret them. */
 static pthread_once_t openssl_once = PTHREAD_ONCE_INIT;
 static const char *(*openssl_get_version)(const void *ssl);
 static const void *(*openssl_get_current_cipher)(const void *ssl);
@@ -206,7 +206,7 @@ int ccurlew_deflate_init(z_stream *stream, int level, int window_bits)
     return deflateInit2(stream, level, Z_DEFLATED, window_bits, 8, Z_DEFAULT_STRATEGY);
 }
 
-/* libpsl comes with Debian's libcurl, which needs it, but is no part of libcurl's own interface: it is looked for at run time. */
+/* libpsl is a dependency of Debian's libcurl, but not part of libcurl's interface: it is loaded at run time. */
 static pthread_once_t suffixes_once = PTHREAD_ONCE_INIT;
 static const void *suffixes;
 static int (*is_public_suffix)(const void *list, const char *domain);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Certificates of connections, and their paths to an anchor, by the OpenSSL that libcurl runs on. Looked up in the process as in
-   CCurlew.c, for the same reason; its opaque types are void here. */
+/* The certificates of connections, and their paths to an anchor, from the OpenSSL that libcurl uses. Its functions are looked up in the
+   process as in CCurlew.c, for the same reason; its opaque types are void here. */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE /* RTLD_DEFAULT */
 #endif
@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Every function by name and type. All of them are in OpenSSL 1.1.0 and later. */
+/* All functions by name and type, available in OpenSSL 1.1.0 and later. */
 #define FUNCTIONS(each)                                                                                                                     \
     each(SSL_get_peer_cert_chain, void *, (const void *ssl))                                                                                \
     each(SSL_get0_verified_chain, void *, (const void *ssl))                                                                                \
@@ -75,8 +75,7 @@ static bool hand_over(void *x509, ccurlew_certificate_callback callback, void *c
     return true;
 }
 
-/* Whoever builds a path goes by names. A host can send any certificate beside its own and name it as the issuer; only the signature shows
-   that it is. */
+/* Paths are built by names. A host may send certificates it does not own and name one as the issuer; only the signature proves that. */
 static bool was_signed_by(void *x509, void *issuer) {
     void *key = openssl_X509_get0_pubkey(issuer);
     return key && openssl_X509_verify(x509, key) == 1;
@@ -114,7 +113,7 @@ bool ccurlew_tls_sent_certificates(CURL *easy, ccurlew_certificate_callback call
 }
 
 bool ccurlew_tls_asked_for_certificate(CURL *easy) {
-    /* What the host verifies comes with its request for a certificate only (RFC 8446, section 4.3.2; RFC 5246, section 7.4.4). */
+    /* The host sends its signature algorithms only with a certificate request (RFC 8446, section 4.3.2; RFC 5246, section 7.4.4). */
     const void *ssl = session(easy);
     return ssl && openssl_SSL_get_sigalgs((void *)ssl, -1, NULL, NULL, NULL, NULL, NULL) > 0;
 }
@@ -129,7 +128,7 @@ static void *parse(const struct ccurlew_bytes *certificate) {
     return openssl_d2i_X509(NULL, &bytes, (long)certificate->length);
 }
 
-/* Why the anchors can't be used; NULL if they can. */
+/* Adds the anchors to a store. Returns the reason if one can't be used, otherwise NULL. */
 static const char *fill(void *store, const struct ccurlew_anchors *anchors) {
     enum { crl_check = 0x4, crl_check_all = 0x8, partial_chain = 0x80000, pem = 1 };
     for(size_t index = 0; index < anchors->count; index++) {
@@ -137,11 +136,11 @@ static const char *fill(void *store, const struct ccurlew_anchors *anchors) {
         bool added = x509 && openssl_X509_STORE_add_cert(store, x509) == 1;
         openssl_X509_free(x509);
         if(!added)
-            return "an anchor is no certificate";
+            return "a trust anchor is not a certificate";
     }
     if((anchors->file || anchors->directory) && openssl_X509_STORE_load_locations(store, anchors->file, anchors->directory) != 1)
-        return "the file of anchors can't be read";
-    /* As libcurl does: an anchor need not be a root, unless there are revocation lists, which would end at it. */
+        return "the file of trust anchors can't be read";
+    /* As in libcurl: an anchor need not be a root, unless there are revocation lists, whose checks would end at it. */
     if(!anchors->crl_file)
         return openssl_X509_STORE_set_flags(store, partial_chain) == 1 ? NULL : "out of memory";
     void *lookup = openssl_X509_STORE_add_lookup(store, openssl_X509_LOOKUP_file());
@@ -203,7 +202,7 @@ const char *ccurlew_default_ca_directory(void) {
 
 static CURLcode add_directory(CURL *easy, void *context, void *directory) {
     (void)easy;
-    /* A store that has the directory already does not get it again. What can't be read is no anchor, as with libcurl. */
+    /* Adding the directory a second time has no effect. Unreadable files are ignored, as by libcurl. */
     openssl_X509_STORE_load_locations(openssl_SSL_CTX_get_cert_store(context), NULL, directory);
     openssl_ERR_clear_error();
     return CURLE_OK;

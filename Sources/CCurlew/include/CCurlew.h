@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* libcurl for Swift: its variadic functions, one wrapper for each kind of argument, and whatever depends on its version.
-   Nothing else in the project includes <curl/curl.h>. */
+/* libcurl for Swift: wrappers of its variadic functions, one for each type of argument, and everything that depends on its version.
+   The only file of the project that includes <curl/curl.h>. */
 #ifndef CCURLEW_H
 #define CCURLEW_H
 
@@ -8,7 +8,7 @@
 #include <stdbool.h>
 #include <zlib.h>
 
-#ifdef __linux__ /* not part of Swift's own module of the C library */
+#ifdef __linux__ /* not in Swift's C library module */
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 #endif
@@ -17,20 +17,20 @@
 #error "Curlew needs libcurl 7.85.0 or newer"
 #endif
 
-/* Initialises libcurl once for the process, whatever the thread. */
+/* Initializes libcurl once per process. Thread-safe. */
 CURLcode ccurlew_global_init(void);
 
-/* Lets go of what OpenSSL keeps for the calling thread, which otherwise happens when the thread is gone already for everybody else. */
+/* Frees OpenSSL's data for the calling thread, which otherwise happens only after the thread appears to have ended. */
 void ccurlew_thread_stop(void);
 
-/* A pointer of the calling thread's own, NULL at first. */
+/* A thread-local pointer, initially NULL. */
 void *ccurlew_thread_pointer(void);
 void ccurlew_set_thread_pointer(void *pointer);
 
-/* What the libcurl of this process is and can do. */
+/* The version and features of the libcurl loaded into this process. */
 const curl_version_info_data *ccurlew_version_info(void);
 
-/* curl_easy_setopt, by kind of argument. */
+/* curl_easy_setopt, by type of argument. */
 CURLcode ccurlew_set_long(CURL *easy, CURLoption option, long value);
 CURLcode ccurlew_set_offset(CURL *easy, CURLoption option, curl_off_t value);
 CURLcode ccurlew_set_string(CURL *easy, CURLoption option, const char *value);
@@ -50,7 +50,7 @@ CURLcode ccurlew_set_prereq_callback(CURL *easy, ccurlew_prereq_callback callbac
 CURLcode ccurlew_set_opensocket_callback(CURL *easy, ccurlew_opensocket_callback callback);
 CURLcode ccurlew_set_closesocket_callback(CURL *easy, ccurlew_closesocket_callback callback);
 
-/* curl_easy_getinfo, by kind of result; 0 or NULL when libcurl has no answer. */
+/* curl_easy_getinfo, by type of result; 0 or NULL on failure. */
 long ccurlew_get_long(CURL *easy, CURLINFO info);
 curl_off_t ccurlew_get_offset(CURL *easy, CURLINFO info);
 const char *ccurlew_get_string(CURL *easy, CURLINFO info);
@@ -58,26 +58,26 @@ const char *ccurlew_get_string(CURL *easy, CURLINFO info);
 void *ccurlew_get_private(CURL *easy);
 curl_socket_t ccurlew_get_active_socket(CURL *easy);
 
-/* The TLS version ("TLSv1.3") and cipher of the connection in use; NULL without TLS, or when libcurl's TLS library is not OpenSSL.
-   Valid as long as the connection; to be asked while the transfer has one. */
+/* The TLS version ("TLSv1.3") and cipher of the connection in use; NULL without TLS, or if libcurl's TLS library is not OpenSSL.
+   Valid as long as the connection; only to be called while the transfer has one. */
 const char *ccurlew_tls_version(CURL *easy);
 const char *ccurlew_tls_cipher(CURL *easy);
 
-/* Whether TLS has negotiated HTTP/2 for the connection in use (ALPN, RFC 7301); false where that can't be found out. */
+/* Whether TLS has negotiated HTTP/2 for the connection in use (ALPN, RFC 7301); false if that is unknown. */
 bool ccurlew_tls_is_http2(CURL *easy);
 
-/* Tells the peer that no more bytes will come ("close_notify", RFC 8446, section 6.1); the other direction stays open.
-   False when the network does not take that now: to be called again when the socket is writable. */
+/* Sends close_notify (RFC 8446, section 6.1), after which no more bytes can be sent; the other direction stays open.
+   False if the socket does not accept it now: call again when the socket is writable. */
 bool ccurlew_tls_end_sending(CURL *easy);
 
 /* OpenSSL's object for the connection that a transfer uses; NULL without TLS, or with another library. */
 const void *ccurlew_tls_session(CURL *easy);
 
-/* Whether the host's certificate has alternative names (RFC 5280, section 4.2.1.6); true where that can't be found out. */
+/* Whether the host's certificate has alternative names (RFC 5280, section 4.2.1.6); true if that is unknown. */
 bool ccurlew_tls_has_names(CURL *easy);
 
-/* Has messages of TLS on a connection shown to a callback, as OpenSSL does: written or received, version, kind, bytes, session, context.
-   False where that can't be had. */
+/* Sets OpenSSL's message callback on a connection: written or received, version, content type, bytes, session, context.
+   False if that is not possible. */
 typedef void (*ccurlew_tls_message_callback)(
     int is_written, int version, int kind, const void *bytes, size_t count, void *session, void *context);
 bool ccurlew_tls_watch(CURL *easy, ccurlew_tls_message_callback callback, void *context);
@@ -85,45 +85,46 @@ bool ccurlew_tls_watch(CURL *easy, ccurlew_tls_message_callback callback, void *
 /* A certificate in DER; valid during the call only. */
 typedef void (*ccurlew_certificate_callback)(void *context, const unsigned char *bytes, size_t length);
 
-/* Hands over the certificates of the connection in use, the host's own first: those that the host sent, as it sent them, or the path from
-   the host's own upwards, as TLS has built it, as long as each was signed by the next. False when they can't be had: without TLS, on a
-   resumed session, or when libcurl's TLS library is not OpenSSL. */
+/* Passes the certificates of the connection in use to the callback, the leaf first: those that the host sent, in the order sent, or the
+   path from the leaf that TLS has built, as far as each was signed by the next. False if they are not available: without TLS, on a resumed
+   session, or if libcurl's TLS library is not OpenSSL. */
 bool ccurlew_tls_sent_certificates(CURL *easy, ccurlew_certificate_callback callback, void *context);
 bool ccurlew_tls_path(CURL *easy, ccurlew_certificate_callback callback, void *context);
 
-/* Whether the host of the connection in use has asked for a client certificate. */
+/* Whether the host of the connection in use has requested a client certificate. */
 bool ccurlew_tls_asked_for_certificate(CURL *easy);
 
-/* Bytes somewhere. */
+/* Borrowed bytes. */
 struct ccurlew_bytes {
     const unsigned char *bytes;
     size_t length;
 };
 
-/* What certificates are checked against; NULL for what is not there. */
+/* Trust anchors; NULL for absent ones. */
 struct ccurlew_anchors {
     const struct ccurlew_bytes *certificates; /* in DER */
     size_t count;
     const char *file;      /* of certificates in PEM */
     const char *directory; /* of certificates in PEM, named by hash */
-    const char *crl_file;  /* of revocation lists in PEM, to which every certificate of the path is then held */
+    const char *crl_file;  /* of revocation lists in PEM; if set, every certificate of the path is checked */
 };
 
-/* Checks a chain of certificates, the host's own first, for TLS servers and the time now (RFC 5280, section 6), and hands over the path, as
-   far as it could be built and each was signed by the next. NULL if it is valid, else why not. Reads the files: may block. */
+/* Verifies a chain of certificates, the leaf first, for TLS servers and the current time (RFC 5280, section 6), and passes the path to the
+   callback, as far as it could be built and each was signed by the next. Returns NULL if it is valid, otherwise the reason. Reads the
+   files, and so may block. */
 const char *ccurlew_verify(const struct ccurlew_bytes *chain, size_t count, const struct ccurlew_anchors *anchors,
                            ccurlew_certificate_callback callback, void *context);
 
-/* Where the libcurl of this process looks for certificates unless it is told; NULL for nowhere. */
+/* libcurl's default locations of certificates in this process; NULL if there is none. */
 const char *ccurlew_default_ca_file(void);
 const char *ccurlew_default_ca_directory(void);
 
-/* Has the default authorities read once, not for each connection. libcurl keeps the certificates of a file for later connections (from 7.87
-   on), but not if there is a directory too, as on Debian: each connection then takes 20 ms of the event loop. The directory is added to what
-   it keeps. */
+/* Makes libcurl read the default authorities once, rather than for each connection. libcurl (from 7.87 on) caches the certificates of a
+   file, but not if there is a directory as well, as on Debian: each connection then takes 20 ms of the event loop. The directory is added
+   to libcurl's cached store. */
 CURLcode ccurlew_keep_default_authorities(CURL *easy);
 
-/* curl_multi_setopt and curl_share_setopt, by kind of argument. */
+/* curl_multi_setopt and curl_share_setopt, by type of argument. */
 typedef int (*ccurlew_socket_callback)(CURL *easy, curl_socket_t socket, int what, void *context, void *socket_context);
 typedef int (*ccurlew_timer_callback)(CURLM *multi, long milliseconds, void *context);
 CURLMcode ccurlew_multi_set_long(CURLM *multi, CURLMoption option, long value);
@@ -132,14 +133,14 @@ CURLMcode ccurlew_multi_set_socket_callback(CURLM *multi, ccurlew_socket_callbac
 CURLMcode ccurlew_multi_set_timer_callback(CURLM *multi, ccurlew_timer_callback callback);
 CURLSHcode ccurlew_share_tls_sessions(CURLSH *share);
 
-/* The address that a socket is wanted for; libcurl reserves as much as it takes behind its own declaration. */
+/* The address for which a socket is to be opened; libcurl allocates as much memory as it needs beyond the declared type. */
 const struct sockaddr *ccurlew_address(const struct curl_sockaddr *address);
 
-/* inflateInit2 and deflateInit2, which zlib has as macros only. */
+/* inflateInit2 and deflateInit2, which are macros in zlib. */
 int ccurlew_inflate_init(z_stream *stream, int window_bits);
 int ccurlew_deflate_init(z_stream *stream, int level, int window_bits);
 
-/* Whether a domain, in lower case, is a public suffix by libpsl's list: 1 or 0; -1 where there is no libpsl. Any thread. */
+/* Whether a domain, in lower case, is a public suffix according to libpsl: 1 or 0; -1 without libpsl. Thread-safe. */
 int ccurlew_is_public_suffix(const char *domain);
 
 #endif
