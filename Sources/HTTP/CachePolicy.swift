@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// How a cache takes part in a request: the cases and meanings of `NSURLRequest.CachePolicy`.
+/// The cache policy of a request: the cases and meanings of `NSURLRequest.CachePolicy`.
 public enum CachePolicy: Sendable, Hashable, CaseIterable {
-    /// As HTTP has it: fresh answers come from the cache, stale ones are confirmed by the host first (RFC 9111).
+    /// HTTP's rules: fresh responses come from the cache, stale ones are validated with the host first (RFC 9111).
     case useProtocolCachePolicy
-    /// The host is asked, whatever the cache has; its answer may be stored.
+    /// Sends the request to the host, even if there is a cached response; the response may be stored.
     case reloadIgnoringLocalCacheData
-    /// What the cache has, however old, else from the host.
+    /// Uses a cached response of any age, otherwise sends the request to the host.
     case returnCacheDataElseLoad
-    /// What the cache has, however old, else ``TransferFailure/Kind/notInCache``.
+    /// Uses a cached response of any age, otherwise fails with ``TransferFailure/Kind/notInCache``.
     case returnCacheDataDontLoad
-    /// As ``reloadIgnoringLocalCacheData``, and caches on the way are told to ask the host, too.
+    /// The same as ``reloadIgnoringLocalCacheData``, and tells caches between client and host to forward the request as well.
     case reloadIgnoringLocalAndRemoteCacheData
-    /// What the cache has, if the host confirms it, however fresh it is.
+    /// Uses a cached response only after validating it with the host, even if it is fresh.
     case reloadRevalidatingCacheData
 }

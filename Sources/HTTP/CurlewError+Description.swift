@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// These texts land in logs: URLs are shown as by `Redaction`, and what peers and causes say with its control characters escaped.
+// These texts are logged: URLs are redacted (`Redaction`), and control characters in texts of peers and of underlying errors are escaped.
 
 // MARK: - LocalizedError
 
 extension CurlewError: LocalizedError {
-    /// What went wrong, where and why, in a sentence.
+    /// The failed stage, the affected value and the reason, in a sentence.
     public var errorDescription: String? { description }
 }
 
 // MARK: - CustomStringConvertible
 
 extension CurlewError: CustomStringConvertible {
-    /// What went wrong, where and why, in a sentence.
+    /// The failed stage, the affected value and the reason, in a sentence.
     public var description: String { Redaction.escaped(sentence) }
 
     private var sentence: String {
@@ -45,7 +45,7 @@ extension CurlewError.URLRequestValidationFailureReason: CustomStringConvertible
         case .invalidHeader(let name): "The header \(name.debugDescription) has an invalid name or value."
         case .bodyNotAllowed(let method): "A \(method) request has no body."
         case .invalidPort(let port): "The port is not between 1 and 65535: \(port)"
-        case .bodyAlreadyEncoded(let coding): "The body can't be compressed: its Content-Encoding is \(coding.debugDescription) already."
+        case .bodyAlreadyEncoded(let coding): "The body can't be compressed: its Content-Encoding is already \(coding.debugDescription)."
         }
     }
 }
@@ -70,22 +70,22 @@ extension CurlewError.MultipartEncodingFailureReason: CustomStringConvertible {
 
     private var sentence: String {
         switch self {
-        case .bodyPartURLInvalid(let url): "The part's URL is not that of a file: \(url.redactedDescription)"
-        case .bodyPartFilenameInvalid(let url): "The URL gives no file name with an extension: \(url.redactedDescription)"
-        case .bodyPartFileNotReachable(let url): "The part's file can't be reached: \(url.path)"
-        case .bodyPartFileNotReachableWithError(let url, let error): "The part's file can't be reached: \(url.path): \(error)"
+        case .bodyPartURLInvalid(let url): "The part's URL is not a file URL: \(url.redactedDescription)"
+        case .bodyPartFilenameInvalid(let url): "The URL has no file name with an extension: \(url.redactedDescription)"
+        case .bodyPartFileNotReachable(let url): "The part's file is not reachable: \(url.path)"
+        case .bodyPartFileNotReachableWithError(let url, let error): "The part's file is not reachable: \(url.path): \(error)"
         case .bodyPartFileIsDirectory(let url): "The part's file is a directory: \(url.path)"
-        case .bodyPartFileSizeNotAvailable(let url): "The part's file has no size: \(url.path)"
-        case .bodyPartFileSizeQueryFailedWithError(let url, let error): "The part's file does not tell its size: \(url.path): \(error)"
+        case .bodyPartFileSizeNotAvailable(let url): "The part's file is not a regular file, so it has no size: \(url.path)"
+        case .bodyPartFileSizeQueryFailedWithError(let url, let error): "The size of the part's file is unknown: \(url.path): \(error)"
         case .bodyPartInputStreamCreationFailed(let url): "The part's file can't be opened: \(url.path)"
-        case .outputStreamCreationFailed(let url): "The file can't be made: \(url.path)"
-        case .outputStreamFileAlreadyExists(let url): "The file is there already: \(url.path)"
-        case .outputStreamURLInvalid(let url): "The URL to write to is not that of a file: \(url.redactedDescription)"
+        case .outputStreamCreationFailed(let url): "The file can't be created: \(url.path)"
+        case .outputStreamFileAlreadyExists(let url): "The file already exists: \(url.path)"
+        case .outputStreamURLInvalid(let url): "The output URL is not a file URL: \(url.redactedDescription)"
         case .outputStreamWriteFailed(let error): "The multipart body could not be written: \(error)"
         case .inputStreamReadFailed(let error): "A part could not be read: \(error)"
         case .bodyPartLengthMismatch(let announced, let actual):
-            "A part has not the length that was announced: \(actual) bytes were read, \(announced) announced."
-        case .bodyPartStreamConsumed: "A part's stream was read before, and can be read once."
+            "A part does not have its announced length: \(actual) bytes were read, \(announced) announced."
+        case .bodyPartStreamConsumed: "A part's stream was read before, and can be read only once."
         case .bodyPartHeaderInvalid(let name): "A part's header \(name.debugDescription) has an invalid name or value."
         case .boundaryInvalid(let boundary): "The boundary is not valid: \(boundary.debugDescription)"
         }
@@ -101,8 +101,8 @@ extension CurlewError.RedirectFailureReason: CustomStringConvertible {
         case .tooMany(let limit): "More than \(limit) redirects."
         case .insecureDowngrade(let url): "The redirect leads from https to http: \(url.redactedDescription)"
         case .invalidLocation(let location):
-            "The redirect's Location is no http or https URL: \(Redaction.current.url(location).debugDescription)"
-        case .bodyNotRepeatable: "The redirect asks for the body again, and the body can be sent only once."
+            "The redirect's Location is not an http or https URL: \(Redaction.current.url(location).debugDescription)"
+        case .bodyNotRepeatable: "The redirect requires sending the body again, but the body can be sent only once."
         }
     }
 }
@@ -113,7 +113,7 @@ extension CurlewError.ResumeDataFailureReason: CustomStringConvertible {
 
     private var sentence: String {
         switch self {
-        case .notResumeData: "The data is no resume data."
+        case .notResumeData: "The data is not resume data."
         case .unsupportedVersion(let version): "The resume data has an unknown version: \(version)."
         case .invalidField(let name): "The resume data is damaged: \(name) is not valid."
         }
@@ -147,19 +147,19 @@ extension CurlewError.ResponseSerializationFailureReason: CustomStringConvertibl
         case .inputDataNilOrZeroLength: "The response could not be serialized: its body is missing or empty."
         case .inputFileNil: "The response could not be serialized: there is no file."
         case .inputFileReadFailed(let url): "The response could not be serialized: the file can't be read: \(url.path)"
-        case .stringSerializationFailed(let encoding): "The response is no text in the encoding \(encoding)."
-        case .jsonSerializationFailed(let error): "The response is no JSON: \(error)"
-        case .propertyListSerializationFailed(let error): "The response is no property list: \(error)"
+        case .stringSerializationFailed(let encoding): "The response is not text in the encoding \(encoding)."
+        case .jsonSerializationFailed(let error): "The response is not JSON: \(error)"
+        case .propertyListSerializationFailed(let error): "The response is not a property list: \(error)"
         case .decodingFailed(let error): "The response could not be decoded: \(error)"
         }
     }
 }
 
 extension URLConvertible {
-    /// The value's description, without secrets.
+    /// The value's description, redacted.
     fileprivate var redactedDescription: String {
         guard var components = self as? URLComponents else { return "\(self)".redactedURL }
-        // Components that give no URL describe themselves part by part.
+        // Components that don't form a URL are described by their parts.
         components.user = nil
         components.password = nil
         components.queryItems = components.queryItems?.map { item in

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Payloads hold URLs, whose secrets reflection must not show, and words of peers. The name of the case stays the label, by which programs
-// tell cases apart; the other reasons have nothing to hide.
+// Payloads contain URLs, whose secrets reflection must not reveal, and texts of peers. The case's name is kept as the label, because
+// programs distinguish cases by it; the other reasons have nothing to redact.
 
 extension Mirror {
-    /// What may be seen of an enum whose payload may be secret: its description, under the case's name as in Swift's own mirror.
+    /// The mirror of an enum whose payload may be secret: its description, labeled with the case's name as in Swift's own mirror.
     package static func redacted<Subject>(_ subject: Subject, caseName: String?) -> Mirror {
         let children = caseName.map { [(label: $0, value: "\(subject)" as Any)] } ?? []
         return Mirror(subject, children: children, displayStyle: .enum)
@@ -12,10 +12,10 @@ extension Mirror {
 }
 
 extension CurlewError: CustomReflectable {
-    /// The description, under the name of the case.
+    /// The description, labeled with the case's name.
     public var customMirror: Mirror { .redacted(self, caseName: caseName) }
 
-    /// `nil` for a case without a payload.
+    /// The name of the case; `nil` for a case without a payload.
     package var caseName: String? {
         switch self {
         case .invalidURL: "invalidURL"
@@ -33,10 +33,10 @@ extension CurlewError: CustomReflectable {
 }
 
 extension CurlewError.URLRequestValidationFailureReason: CustomReflectable {
-    /// The description, under the name of the case.
+    /// The description, labeled with the case's name.
     public var customMirror: Mirror { .redacted(self, caseName: caseName) }
 
-    /// `nil` for a case without a payload.
+    /// The name of the case; `nil` for a case without a payload.
     package var caseName: String? {
         switch self {
         case .missingHost: "missingHost"
@@ -52,10 +52,10 @@ extension CurlewError.URLRequestValidationFailureReason: CustomReflectable {
 }
 
 extension CurlewError.MultipartEncodingFailureReason: CustomReflectable {
-    /// The description, under the name of the case.
+    /// The description, labeled with the case's name.
     public var customMirror: Mirror { .redacted(self, caseName: caseName) }
 
-    /// `nil` for a case without a payload.
+    /// The name of the case; `nil` for a case without a payload.
     package var caseName: String? {
         switch self {
         case .bodyPartURLInvalid: "bodyPartURLInvalid"
@@ -80,10 +80,10 @@ extension CurlewError.MultipartEncodingFailureReason: CustomReflectable {
 }
 
 extension CurlewError.RedirectFailureReason: CustomReflectable {
-    /// The description, under the name of the case.
+    /// The description, labeled with the case's name.
     public var customMirror: Mirror { .redacted(self, caseName: caseName) }
 
-    /// `nil` for a case without a payload.
+    /// The name of the case; `nil` for a case without a payload.
     package var caseName: String? {
         switch self {
         case .tooMany: "tooMany"
@@ -95,10 +95,10 @@ extension CurlewError.RedirectFailureReason: CustomReflectable {
 }
 
 extension CurlewError.ResponseValidationFailureReason: CustomReflectable {
-    /// The description, under the name of the case.
+    /// The description, labeled with the case's name.
     public var customMirror: Mirror { .redacted(self, caseName: caseName) }
 
-    /// `nil` for a case without a payload.
+    /// The name of the case; `nil` for a case without a payload.
     package var caseName: String? {
         switch self {
         case .dataFileReadFailed: "dataFileReadFailed"

@@ -1,34 +1,34 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// What went wrong, by the stage of a request at which it did.
+/// A failure, by the stage of the request at which it occurred.
 ///
-/// What user code threw (an adapter, a validator, a serializer, a parameter encoding) arrives as it was thrown, and files that can't
-/// be opened, written or moved give the `CocoaError` that Foundation's users know; everything else is one of these.
+/// Errors thrown by users' code (an adapter, a validator, a serializer, a parameter encoding) are passed on unchanged, and files that can't
+/// be opened, written or moved fail with Foundation's `CocoaError`; everything else is one of these cases.
 public enum CurlewError: Error, Sendable {
-    /// A ``URLConvertible`` stands for no URL.
+    /// A ``URLConvertible`` could not be converted to a URL.
     case invalidURL(url: any URLConvertible)
-    /// A request can't be sent as it is: nothing left the process.
+    /// A request is invalid: nothing was sent.
     case urlRequestValidationFailed(reason: URLRequestValidationFailureReason)
     /// Parameters could not be encoded into the request.
     case parameterEncodingFailed(reason: ParameterEncodingFailureReason)
-    /// A multipart body could not be put together.
+    /// A multipart body could not be encoded.
     case multipartEncodingFailed(reason: MultipartEncodingFailureReason)
-    /// The bytes did not make it there, or not back.
+    /// The request could not be sent, or its response not be received.
     case transferFailed(TransferFailure)
-    /// A redirect was not followed to its end.
+    /// A redirect was not followed.
     case redirectFailed(reason: RedirectFailureReason)
-    /// The response came, but is not acceptable to a built-in validation.
+    /// A built-in validation rejected the response.
     case responseValidationFailed(reason: ResponseValidationFailureReason)
-    /// The response came, but a built-in serializer made nothing of it.
+    /// A built-in serializer could not convert the response.
     case responseSerializationFailed(reason: ResponseSerializationFailureReason)
-    /// A download can't go on from data that it was given.
+    /// A download can't be resumed from the given data.
     case resumeDataInvalid(reason: ResumeDataFailureReason)
     /// The request was cancelled.
     case cancelled
-    /// The session ended while the request was on its way, or before it was made.
+    /// The session was invalidated while the request was in flight, or before it was created.
     case sessionInvalidated
 
-    /// Why a request can't be sent as it is.
+    /// The reason why a request is invalid.
     public enum URLRequestValidationFailureReason: Sendable, Hashable {
         /// The request has no URL.
         case missingURL
@@ -38,103 +38,103 @@ public enum CurlewError: Error, Sendable {
         case unsupportedScheme(url: URL)
         /// The method is not a token (RFC 9110, section 9.1).
         case invalidMethod(String)
-        /// The header's name is not a token, or its value holds a line break or another control character (RFC 9110, section 5).
+        /// The field's name is not a token, or its value contains a line break or another control character (RFC 9110, section 5).
         case invalidHeader(name: String)
         /// The method does not allow a body (RFC 9110, sections 9.3.2 and 9.3.8).
         case bodyNotAllowed(HTTPMethod)
         /// A port outside 1 to 65,535.
         case invalidPort(Int)
-        /// The body was to be compressed, and its `Content-Encoding` says that something was done to it before.
+        /// The body was to be compressed, but its `Content-Encoding` says that it is encoded already.
         case bodyAlreadyEncoded(contentEncoding: String)
     }
 
-    /// Why parameters could not be encoded.
+    /// The reason why parameters could not be encoded.
     public enum ParameterEncodingFailureReason: Sendable {
-        /// The parameters belong in the query, but the request has no URL.
+        /// The parameters are to be encoded into the query, but the request has no URL.
         case missingURL
-        /// `JSONSerialization` or `JSONEncoder` refused the parameters.
+        /// `JSONSerialization` or `JSONEncoder` failed to encode the parameters.
         case jsonEncodingFailed(error: any Error)
-        /// `PropertyListSerialization` refused the parameters.
+        /// `PropertyListSerialization` failed to encode the parameters.
         case propertyListEncodingFailed(error: any Error)
-        /// The parameters are none that a form can hold, or refused to be encoded.
+        /// The parameters can't be represented as a form, or their own encoding failed.
         case formEncodingFailed(error: any Error)
     }
 
-    /// Why a multipart body could not be put together.
+    /// The reason why a multipart body could not be encoded.
     public enum MultipartEncodingFailureReason: Sendable {
-        /// A part's URL is not that of a file.
+        /// A part's URL is not a file URL.
         case bodyPartURLInvalid(url: URL)
-        /// The URL gives no file name, or one without an extension, from which the MIME type would follow.
+        /// The URL has no file name, or one without an extension, from which the MIME type would be derived.
         case bodyPartFilenameInvalid(in: URL)
-        /// A part's file can't be reached.
+        /// A part's file is not reachable.
         case bodyPartFileNotReachable(at: URL)
-        /// A part's file can't be reached: mostly because there is none.
+        /// A part's file is not reachable: usually, it doesn't exist.
         case bodyPartFileNotReachableWithError(atURL: URL, error: any Error)
         /// A part's file is a directory.
         case bodyPartFileIsDirectory(at: URL)
-        /// A part's file is none that has a size: a pipe, a device.
+        /// A part's file is not a regular file and so has no size, such as a pipe or a device.
         case bodyPartFileSizeNotAvailable(at: URL)
-        /// The system does not tell the size of a part's file.
+        /// The system failed to report the size of a part's file.
         case bodyPartFileSizeQueryFailedWithError(forURL: URL, error: any Error)
         /// A part's file can't be opened for reading.
         case bodyPartInputStreamCreationFailed(for: URL)
-        /// The file to write to can't be made.
+        /// The output file can't be created.
         case outputStreamCreationFailed(for: URL)
-        /// The file to write to is there already.
+        /// The output file already exists.
         case outputStreamFileAlreadyExists(at: URL)
-        /// The URL to write to is not that of a file.
+        /// The output URL is not a file URL.
         case outputStreamURLInvalid(url: URL)
-        /// The file could not be written to its end.
+        /// The output file could not be written completely.
         case outputStreamWriteFailed(error: any Error)
-        /// A part's stream or file could not be read to its end.
+        /// A part's stream or file could not be read completely.
         case inputStreamReadFailed(error: any Error)
-        /// A part gave fewer or more bytes than announced: `actual` counts those that were read before that was clear.
+        /// A part has fewer or more bytes than announced; `actual` is the number of bytes read when that was detected.
         case bodyPartLengthMismatch(announced: UInt64, actual: UInt64)
-        /// A part's stream was read by an earlier encoding, and can be read once.
+        /// A part's stream can only be read once, and was read by an earlier encoding.
         case bodyPartStreamConsumed
-        /// A part's header has a name that is no token, or a value with a line break or another control character.
+        /// A part's header field has a name that is not a token, or a value with a line break or another control character.
         case bodyPartHeaderInvalid(name: String)
-        /// The boundary has not 1 to 70 of the characters that it may have, or ends in a space (RFC 2046, section 5.1.1).
+        /// The boundary doesn't consist of 1 to 70 allowed characters, or ends in a space (RFC 2046, section 5.1.1).
         case boundaryInvalid(String)
     }
 
-    /// Why a redirect was not followed.
+    /// The reason why a redirect was not followed.
     public enum RedirectFailureReason: Sendable, Hashable {
-        /// More redirects than allowed.
+        /// The response redirects beyond the limit.
         case tooMany(limit: Int)
-        /// From `https` to `http`, which is refused unless allowed.
+        /// The redirect leads from `https` to `http`, which is refused unless allowed.
         case insecureDowngrade(to: URL)
-        /// The `Location` is no URL, or none with the scheme `http` or `https`.
+        /// The `Location` is not a URL, or not one with the scheme `http` or `https`.
         case invalidLocation(String)
-        /// The redirect asks for the body again, and the body can be sent only once.
+        /// The redirect requires sending the body again, but the body can be sent only once.
         case bodyNotRepeatable
     }
 
-    /// Why a download can't go on from data that it was given.
+    /// The reason why a download can't be resumed from the given data.
     public enum ResumeDataFailureReason: Sendable, Hashable {
-        /// The data was not made by this library.
+        /// The data is not resume data of this library.
         case notResumeData
-        /// The data was made by a later version of this library, in this version of the form.
+        /// The data was created by a later version of this library, in this version of the format.
         case unsupportedVersion(Int)
-        /// The part of that name is nothing that this library writes.
+        /// The field of that name is invalid.
         case invalidField(String)
     }
 
-    /// Why a built-in validation refused a response.
+    /// The reason why a built-in validation rejected a response.
     public enum ResponseValidationFailureReason: Sendable, Hashable {
-        /// A download's content type was to be validated, and there is no file.
+        /// The content type of a download can't be validated without a file.
         case dataFileNil
-        /// A download's content type was to be validated, and the file can't be read.
+        /// The content type of a download can't be validated because the file can't be read.
         case dataFileReadFailed(at: URL)
-        /// A body without a content type, and `*/*` is not acceptable.
+        /// The response has a body but no content type, and `*/*` is not acceptable.
         case missingContentType(acceptableContentTypes: [String])
-        /// The content type is none of the acceptable ones.
+        /// The content type is not acceptable.
         case unacceptableContentType(acceptableContentTypes: [String], responseContentType: String)
-        /// The status is none of the acceptable ones.
+        /// The status code is not acceptable.
         case unacceptableStatusCode(code: Int)
     }
 
-    /// Why a built-in serializer made nothing of a response.
+    /// The reason why a built-in serializer could not convert a response.
     public enum ResponseSerializationFailureReason: Sendable {
         /// There is no body.
         case inputDataNil
@@ -144,13 +144,13 @@ public enum CurlewError: Error, Sendable {
         case inputFileNil
         /// The file can't be read.
         case inputFileReadFailed(at: URL)
-        /// The bytes are no text in this encoding.
+        /// The bytes are not valid text in this encoding.
         case stringSerializationFailed(encoding: String.Encoding)
-        /// `JSONSerialization` refused the bytes.
+        /// `JSONSerialization` failed to parse the bytes.
         case jsonSerializationFailed(error: any Error)
-        /// `PropertyListSerialization` refused the bytes.
+        /// `PropertyListSerialization` failed to parse the bytes.
         case propertyListSerializationFailed(error: any Error)
-        /// The decoder refused the bytes.
+        /// The decoder failed to decode the bytes.
         case decodingFailed(error: any Error)
     }
 }

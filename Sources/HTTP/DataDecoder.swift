@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// Makes values of bytes. `JSONDecoder` and `PropertyListDecoder` are such decoders, and so is the `FastJSONDecoder` of `CurlewJSON`.
+/// Decodes values from bytes. `JSONDecoder` and `PropertyListDecoder` conform, and so does `FastJSONDecoder` of `CurlewJSON`.
 @preconcurrency public protocol DataDecoder: Sendable {
-    /// Makes a value of bytes. What it throws is the underlying error of a failed serialization's `decodingFailed(error:)`.
+    /// Decodes a value from bytes. A thrown error becomes the underlying error of `decodingFailed(error:)`.
     func decode<Value: Decodable & Sendable>(_ type: Value.Type, from data: Data) throws -> Value
 }
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// Makes the errors that Foundation's users know of what the C library says about a file.
+/// Converts the C library's error numbers for files to Foundation's errors.
 package enum FileError {
-    /// The error for a file that could not be opened for reading, or not be read to its end.
+    /// Returns the error for a file that could not be opened for reading, or not be read completely.
     package static func reading(_ path: String, _ code: Int32) -> CocoaError {
         let kind: CocoaError.Code =
             switch code {
@@ -14,7 +14,7 @@ package enum FileError {
         return make(kind, path, code)
     }
 
-    /// The error for a file that could not be made, written or moved.
+    /// Returns the error for a file that could not be created, written or moved.
     package static func writing(_ path: String, _ code: Int32) -> CocoaError {
         let kind: CocoaError.Code =
             switch code {

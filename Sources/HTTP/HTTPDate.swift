@@ -4,10 +4,9 @@
 package enum HTTPDate {
     private static let months = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"]
 
-    /// The date that a text stands for, in one of the three forms that recipients have to know; `nil` for any other text. The name of
-    /// the day does not count.
+    /// Parses a date in one of the three forms that recipients must accept; `nil` for any other text. The day name is ignored.
     ///
-    /// - Parameter now: decides the century of a year with two digits: the last one that is not over 50 years ahead.
+    /// - Parameter now: determines the century of a two-digit year: the latest one that is at most 50 years ahead.
     package static func date(from text: String, now: Date = Date()) -> Date? {
         let parts = text.split { $0 == " " || $0 == "," }.map(String.init)
         switch parts.count {
@@ -43,7 +42,7 @@ package enum HTTPDate {
 
     private static func shortYear(_ text: String, now: Date) -> Int? {
         guard let short = number(text, digits: 2...2) else { return nil }
-        // Good enough to tell centuries apart.
+        // Precise enough to determine the century.
         let thisYear = 1970 + Int(now.timeIntervalSince1970 / 31_556_952)
         let year = thisYear / 100 * 100 + short
         return year > thisYear + 50 ? year - 100 : year
@@ -54,11 +53,11 @@ package enum HTTPDate {
         return [31, isLeap ? 29 : 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31][month]
     }
 
-    /// Days in the Gregorian calendar; years begin in March, so that the leap day is their last.
+    /// Counts days in the Gregorian calendar; years start in March, so that the leap day is their last.
     private static func daysSince1970(year: Int, month: Int, day: Int) -> Int {
         let shifted = month > 2 ? year : year - 1
         let dayOfYear = (153 * ((month + 9) % 12) + 2) / 5 + day - 1
-        // Day 719,468 of this count is the first of 1970.
+        // January 1, 1970 is day 719,468 of this count.
         return shifted * 365 + shifted / 4 - shifted / 100 + shifted / 400 + dayOfYear - 719_468
     }
 }

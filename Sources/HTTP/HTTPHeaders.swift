@@ -2,21 +2,21 @@
 
 /// One header field (RFC 9110, section 5).
 public struct HTTPHeader: Hashable, Sendable {
-    /// The field's name as given; names compare without regard to case.
+    /// The field's name as given; names are compared case-insensitively.
     public let name: String
     /// The field's value as given.
     public let value: String
 
-    /// Makes a header of a name and a value. Neither is checked here: a request with an invalid one fails when it is made.
+    /// Creates a field from a name and a value. Neither is validated here: a request with an invalid field fails when it is created.
     public init(name: String, value: String) {
         self.name = name
         self.value = value
     }
 
-    /// Whether the name is a token and the value free of control characters but the tab (RFC 9110, sections 5.1 and 5.5).
+    /// Whether the name is a token, and the value has no control characters except tabs (RFC 9110, sections 5.1 and 5.5).
     package var isValid: Bool {
         guard HTTPToken.isToken(name) else { return false }
-        // Bytes in one piece are looked through several times as fast.
+        // Scanning contiguous bytes is several times as fast.
         return value.utf8.withContiguousStorageIfAvailable { !Self.hasControl($0) } ?? !Self.hasControl(value.utf8)
     }
 
@@ -25,47 +25,47 @@ public struct HTTPHeader: Hashable, Sendable {
         return false
     }
 
-    /// Whether `other` names the same field, without regard to case.
+    /// Whether `other` is the name of the same field, compared case-insensitively.
     package func isNamed(_ other: String) -> Bool {
         name.equalsIgnoringASCIICase(other)
     }
 }
 
-/// The header fields of a request or a response: ordered, names without regard to case, repeated fields kept.
+/// The header fields of a request or a response: ordered, with case-insensitive names and repeated fields.
 public struct HTTPHeaders: Hashable, Sendable {
     @usableFromInline var fields: [HTTPHeader] = []
 
-    /// Makes an empty list.
+    /// Creates an empty list.
     public init() {}
 
-    /// Makes a list of the given headers, in their order, repeated names kept.
+    /// Creates a list of the given fields, in their order, with repeated names.
     public init(_ headers: [HTTPHeader]) {
         fields = headers
     }
 
-    /// Makes a list of a dictionary's entries, sorted by name.
+    /// Creates a list of a dictionary's entries, sorted by name.
     public init(_ dictionary: [String: String]) {
         fields = dictionary.sorted { $0.key < $1.key }.map { HTTPHeader(name: $0.key, value: $0.value) }
     }
 
-    /// Adds a field behind the others; fields of the same name stay.
+    /// Appends a field; existing fields of the same name are kept.
     public mutating func append(_ header: HTTPHeader) {
         fields.append(header)
     }
 
-    /// Adds a field behind the others; fields of the same name stay.
+    /// Appends a field; existing fields of the same name are kept.
     public mutating func append(name: String, value: String) {
         append(HTTPHeader(name: name, value: value))
     }
 
-    /// Sets a field: replaces the first one of that name where it stands, removes further ones, or adds it at the end.
+    /// Sets a field: replaces the first one of that name in place and removes further ones, or appends it.
     public mutating func update(_ header: HTTPHeader) {
         guard let first = fields.firstIndex(where: { $0.isNamed(header.name) }) else { return append(header) }
         fields[first] = header
         fields[(first + 1)...].removeAll { $0.isNamed(header.name) }
     }
 
-    /// Sets a field: replaces the first one of that name where it stands, removes further ones, or adds it at the end.
+    /// Sets a field: replaces the first one of that name in place and removes further ones, or appends it.
     public mutating func update(name: String, value: String) {
         update(HTTPHeader(name: name, value: value))
     }
@@ -75,20 +75,20 @@ public struct HTTPHeaders: Hashable, Sendable {
         fields.removeAll { $0.isNamed(name) }
     }
 
-    /// The value of the field, repeated ones joined with `", "` (RFC 9110, section 5.3); `nil` when there is none.
+    /// Returns the value of the field, repeated ones joined with `", "` (RFC 9110, section 5.3); `nil` if there is none.
     ///
-    /// Not for `Set-Cookie`, whose values hold commas: take ``values(for:)``.
+    /// Not for `Set-Cookie`, whose values contain commas: use ``values(for:)``.
     public func value(for name: String) -> String? {
         let all = values(for: name)
         return all.count > 1 ? all.joined(separator: ", ") : all.first
     }
 
-    /// The values of all fields of that name, in order.
+    /// Returns the values of all fields of that name, in order.
     public func values(for name: String) -> [String] {
         fields.filter { $0.isNamed(name) }.map(\.value)
     }
 
-    /// The value of the field as by ``value(for:)``; setting replaces all of that name, `nil` removes them.
+    /// The value of the field, as returned by ``value(for:)``; setting it replaces all fields of that name, `nil` removes them.
     public subscript(name: String) -> String? {
         get { value(for: name) }
         set {
@@ -96,7 +96,7 @@ public struct HTTPHeaders: Hashable, Sendable {
         }
     }
 
-    /// The fields as a dictionary; repeated ones are joined as by ``value(for:)``, under the first one's spelling.
+    /// The fields as a dictionary; repeated ones are joined as by ``value(for:)``, with the first one's spelling.
     public var dictionary: [String: String] {
         var result: [String: String] = [:]
         var spelling: [String: String] = [:]
@@ -108,7 +108,7 @@ public struct HTTPHeaders: Hashable, Sendable {
         return result
     }
 
-    /// Adds `other`'s fields, each replacing those of the same name here.
+    /// Adds the fields of `other`, which replace those of the same name.
     public mutating func merge(_ other: HTTPHeaders) {
         for name in Set(other.fields.map { $0.name.lowercased() }) { remove(name: name) }
         fields.append(contentsOf: other.fields)
@@ -120,23 +120,23 @@ public struct HTTPHeaders: Hashable, Sendable {
 extension HTTPHeaders: RandomAccessCollection {
     /// The position of the first field.
     @inlinable public var startIndex: Int { fields.startIndex }
-    /// The position behind the last field.
+    /// The position after the last field.
     @inlinable public var endIndex: Int { fields.endIndex }
-    /// The field at a position, in the order they were added.
+    /// The field at a position, in the order in which they were added.
     @inlinable public subscript(position: Int) -> HTTPHeader { fields[position] }
 }
 
 // MARK: - Literals
 
 extension HTTPHeaders: ExpressibleByDictionaryLiteral {
-    /// Makes a list of a literal's entries in their order, repeated names kept.
+    /// Creates a list of a literal's entries in their order, with repeated names.
     public init(dictionaryLiteral elements: (String, String)...) {
         fields = elements.map { HTTPHeader(name: $0.0, value: $0.1) }
     }
 }
 
 extension HTTPHeaders: ExpressibleByArrayLiteral {
-    /// Makes a list of the given headers, in their order, repeated names kept.
+    /// Creates a list of the given fields, in their order, with repeated names.
     public init(arrayLiteral elements: HTTPHeader...) {
         fields = elements
     }
@@ -145,19 +145,19 @@ extension HTTPHeaders: ExpressibleByArrayLiteral {
 // MARK: - Descriptions
 
 extension HTTPHeaders: CustomStringConvertible, CustomReflectable {
-    /// The fields, one a line, as on the wire; each as its own description, so without secrets.
+    /// The fields, one per line, in HTTP/1.1's format; each redacted as in its own description.
     public var description: String {
         let redaction = Redaction.current
         return fields.map(redaction.line).joined(separator: "\n")
     }
 
-    /// The fields, without secrets.
+    /// The fields, redacted.
     public var customMirror: Mirror { Mirror(self, unlabeledChildren: fields, displayStyle: .collection) }
 }
 
 extension HTTPHeader: CustomStringConvertible, CustomReflectable {
-    /// The field as on the wire, redacted (``Redaction``): credentials, cookies and marked fields without the value, URLs in others without
-    /// user name and password. Control characters are escaped.
+    /// The field in HTTP/1.1's format, redacted (``Redaction``): credentials, cookies and marked fields without their values, URLs in other
+    /// values without user name and password. Control characters are escaped.
     public var description: String { Redaction.current.line(self) }
 
     /// Name and value, as in the description.
@@ -171,7 +171,7 @@ extension HTTPHeader: CustomStringConvertible, CustomReflectable {
 extension HTTPHeader {
     /// `Accept` (RFC 9110, section 12.5.1).
     public static func accept(_ value: String) -> HTTPHeader { HTTPHeader(name: "Accept", value: value) }
-    /// `Accept-Encoding` (RFC 9110, section 12.5.3). A coding that Curlew can't undo is then delivered as it came.
+    /// `Accept-Encoding` (RFC 9110, section 12.5.3). Bodies in a coding that Curlew doesn't support are delivered undecoded.
     public static func acceptEncoding(_ value: String) -> HTTPHeader { HTTPHeader(name: "Accept-Encoding", value: value) }
     /// `Accept-Language` (RFC 9110, section 12.5.4).
     public static func acceptLanguage(_ value: String) -> HTTPHeader { HTTPHeader(name: "Accept-Language", value: value) }
@@ -179,7 +179,7 @@ extension HTTPHeader {
     public static func authorization(_ value: String) -> HTTPHeader { HTTPHeader(name: "Authorization", value: value) }
     /// `Authorization` with a bearer token (RFC 6750, section 2.1).
     public static func authorization(bearerToken: String) -> HTTPHeader { authorization("Bearer \(bearerToken)") }
-    /// `Authorization` with a user's name and password, Base64 of their UTF-8 (RFC 7617, section 2).
+    /// `Authorization` with a user name and password, in Base64 of UTF-8 (RFC 7617, section 2).
     public static func authorization(username: String, password: String) -> HTTPHeader {
         authorization("Basic \(Data("\(username):\(password)".utf8).base64EncodedString())")
     }
@@ -192,7 +192,7 @@ extension HTTPHeader {
 // MARK: - ASCII
 
 extension StringProtocol {
-    /// Whether the two are equal when the letters A to Z count as a to z; all other bytes count as they are.
+    /// Whether both are equal, ignoring the case of the ASCII letters only.
     @inlinable
     package func equalsIgnoringASCIICase(_ other: some StringProtocol) -> Bool {
         utf8.count == other.utf8.count && zip(utf8, other.utf8).allSatisfy { $0.asciiLowercased == $1.asciiLowercased }
@@ -200,7 +200,7 @@ extension StringProtocol {
 }
 
 extension UInt8 {
-    /// The byte, A to Z made a to z.
+    /// The byte, with A to Z mapped to a to z.
     @inlinable @inline(__always)
     package var asciiLowercased: UInt8 { self &- 0x41 < 26 ? self | 0x20 : self }
 }

@@ -2,13 +2,12 @@
 
 /// A request method (RFC 9110, section 9).
 ///
-/// An open set: the methods of the standard are static members, any other token can be made with ``init(rawValue:)``.
-/// Methods are case-sensitive.
+/// An open set: standard methods are static members, any other token can be used with ``init(rawValue:)``. Methods are case-sensitive.
 public struct HTTPMethod: RawRepresentable, Hashable, Sendable {
-    /// The method as it stands in the request line.
+    /// The method as in the request line.
     public let rawValue: String
 
-    /// Makes a method of any token (RFC 9110, section 5.6.2); `nil` for a string that is not one.
+    /// Creates a method from a token (RFC 9110, section 5.6.2); `nil` if the string is not one.
     public init?(rawValue: String) {
         guard HTTPToken.isToken(rawValue) else { return nil }
         self.rawValue = rawValue
@@ -41,7 +40,7 @@ public struct HTTPMethod: RawRepresentable, Hashable, Sendable {
 
     /// Whether a repeated request has the same effect as a single one (RFC 9110, section 9.2.2).
     ///
-    /// Only such requests may be sent again when nobody knows whether the first one arrived.
+    /// Only such requests may be repeated when it is unknown whether the first one was received.
     public var isIdempotent: Bool {
         switch self {
         case .get, .head, .options, .trace, .put, .delete, .query: true
@@ -53,7 +52,7 @@ public struct HTTPMethod: RawRepresentable, Hashable, Sendable {
 // MARK: - CustomStringConvertible
 
 extension HTTPMethod: CustomStringConvertible {
-    /// The method as it stands in the request line.
+    /// The method as in the request line.
     public var description: String { rawValue }
 }
 
@@ -63,7 +62,7 @@ extension HTTPMethod: CustomStringConvertible {
 package enum HTTPToken {
     /// Whether `string` is a token of RFC 9110, section 5.6.2.
     package static func isToken(_ string: String) -> Bool {
-        // Bytes in one piece are looked through several times as fast.
+        // Scanning contiguous bytes is several times as fast.
         !string.isEmpty
             && string.utf8.withContiguousStorageIfAvailable { $0.allSatisfy(isTokenCharacter) } ?? string.utf8.allSatisfy(isTokenCharacter)
     }

@@ -2,22 +2,22 @@
 
 package typealias Lock = _Lock
 
-/// A value behind a lock. Not part of the interface: public because generic code is specialised across modules only if it is, and costs ten
-/// times as much if it is not.
+/// A value protected by a lock. Not part of the interface: it is public because generic code is specialized across modules only if it is,
+/// and costs ten times as much otherwise.
 ///
-/// A plain `pthread_mutex_t` in one allocation with the value: as fast as `Synchronization.Mutex` when nobody waits, and, unlike that one on
-/// Linux, understood by the thread sanitizer. Copies share the value.
+/// A plain `pthread_mutex_t` in one allocation with the value: as fast as `Synchronization.Mutex` without contention, and, unlike that one
+/// on Linux, understood by the thread sanitizer. Copies share the value.
 public struct _Lock<State>: @unchecked Sendable {  // every access to the state is inside the mutex
     /// The state with its mutex.
     public let storage: _LockStorage<State>
 
-    /// Puts a value behind a lock.
+    /// Creates a lock with an initial value.
     @inlinable
     public init(_ state: State) {
         storage = _LockStorage(state)
     }
 
-    /// Runs `body` with the state, alone. Not recursive; never call user code from inside.
+    /// Runs `body` with exclusive access to the state. Not recursive; never call users' code from `body`.
     @inlinable @inline(__always)
     public func withLock<R, E: Error>(_ body: (inout State) throws(E) -> R) throws(E) -> R {
         pthread_mutex_lock(&storage.mutex)
@@ -29,26 +29,26 @@ public struct _Lock<State>: @unchecked Sendable {  // every access to the state 
 // MARK: - CustomReflectable
 
 extension _Lock: CustomReflectable {
-    /// Nothing to look into: reflection would read the state without the lock, and secrets out of it.
+    /// Empty: reflection would read the state without the lock, and reveal secrets in it.
     public var customMirror: Mirror { .redacted(self) }
 }
 
 /// State and mutex in one allocation.
 ///
-/// Stored properties of classes are checked for exclusive access at each use, which the mutex makes sure of; so they are exempt.
+/// Swift checks each access to a class's stored properties for exclusivity, which the mutex ensures already; so the checks are disabled.
 public final class _LockStorage<State> {
     /// Guards the state.
     @exclusivity(unchecked) public var mutex: pthread_mutex_t
-    /// Touched with the mutex locked only.
+    /// Accessed only with the mutex locked.
     @exclusivity(unchecked) public var state: State
 
-    /// Makes both.
+    /// Creates the state and the mutex.
     @inlinable
     public init(_ state: State) {
         mutex = pthread_mutex_t()
         self.state = state
         let status = pthread_mutex_init(&mutex, nil)
-        // Fails only for want of memory or of other resources at process level; nothing could go on from there.
+        // Fails only for lack of memory or other system resources, from which the process can't recover.
         precondition(status == 0, "pthread_mutex_init failed with \(status)")
     }
 

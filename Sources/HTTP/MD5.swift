@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// The MD5 message digest (RFC 1321), which Digest authentication still asks for. No security may rest on it.
+/// The MD5 message digest (RFC 1321), which Digest authentication still requires. Broken: not for any other security purpose.
 package enum MD5 {
     private static let shifts: [UInt32] = [
         7, 12, 17, 22, 7, 12, 17, 22, 7, 12, 17, 22, 7, 12, 17, 22, 5, 9, 14, 20, 5, 9, 14, 20, 5, 9, 14, 20, 5, 9, 14, 20,
@@ -19,7 +19,7 @@ package enum MD5 {
         0x6fa8_7e4f, 0xfe2c_e6e0, 0xa301_4314, 0x4e08_11a1, 0xf753_7e82, 0xbd3a_f235, 0x2ad7_d2bb, 0xeb86_d391,
     ]
 
-    /// The 16 bytes of the digest.
+    /// Returns the 16 bytes of the digest.
     package static func digest(of message: some Sequence<UInt8>) -> [UInt8] {
         var state: [UInt32] = [0x6745_2301, 0xefcd_ab89, 0x98ba_dcfe, 0x1032_5476]
         let bytes = MessageBlocks.padded(message, lengthIsBigEndian: false)
@@ -48,9 +48,9 @@ package enum MD5 {
     }
 }
 
-/// What the message digests have in common: messages are padded to whole blocks, with their length in bits at the end.
+/// The padding that the message digests share: messages are padded to whole blocks, with their length in bits at the end.
 enum MessageBlocks {
-    /// In bytes.
+    /// The size of a block in bytes.
     static let size = 64
 
     static func padded(_ message: some Sequence<UInt8>, lengthIsBigEndian: Bool) -> [UInt8] {
@@ -62,7 +62,7 @@ enum MessageBlocks {
         return bytes + (lengthIsBigEndian ? length.reversed() : length)
     }
 
-    /// The big-endian words of a block.
+    /// Splits a block into big-endian words.
     static func words(of block: ArraySlice<UInt8>) -> [UInt32] {
         stride(from: block.startIndex, to: block.endIndex, by: 4).map { start in
             block[start..<(start + 4)].reduce(0) { $0 << 8 | UInt32($1) }
@@ -71,7 +71,7 @@ enum MessageBlocks {
 }
 
 extension Sequence<UInt8> {
-    /// The bytes in hexadecimal digits, lower case.
+    /// The bytes as hexadecimal digits in lower case.
     package var hexDigits: String {
         String(decoding: flatMap { [Self.hexDigit($0 >> 4), Self.hexDigit($0 & 15)] }, as: UTF8.self)
     }

@@ -2,10 +2,11 @@
 
 package typealias NumberMap = _NumberMap
 
-/// Values by numbers that no stranger chooses, such as those of tasks. Not part of the interface: public for the reason for which `_Lock` is.
+/// A dictionary for numbers that an attacker can't choose, such as those of tasks. Not part of the interface: public for the same reason as
+/// `_Lock`.
 ///
-/// Most of what `Dictionary` costs is a hash that strangers can't foresee, and a request is looked up a handful of times. Open addressing
-/// with linear probing, at most half full; what stands behind a value that is removed moves up.
+/// Most of `Dictionary`'s cost is its hash, which is unpredictable for attackers, and each request is looked up several times. Open
+/// addressing with linear probing, at most half full; removing a value moves the following ones up.
 public struct _NumberMap<Value> {
     @usableFromInline
     struct Entry {
@@ -21,10 +22,10 @@ public struct _NumberMap<Value> {
 
     @usableFromInline var entries: [Entry?]
     @usableFromInline var taken = 0
-    /// 64 less the binary logarithm of the number of entries.
+    /// 64 minus the binary logarithm of the capacity.
     @usableFromInline var shift: UInt64
 
-    /// Makes a map without values.
+    /// Creates an empty map.
     @inlinable
     public init() {
         entries = Array(repeating: nil, count: 16)
@@ -34,7 +35,7 @@ public struct _NumberMap<Value> {
     /// The number of values.
     @inlinable public var count: Int { taken }
 
-    /// The value for a number; `nil` removes it.
+    /// The value for a number; setting `nil` removes it.
     @inlinable
     public subscript(number: Int) -> Value? {
         get { entries[place(of: number)]?.value }
@@ -47,11 +48,11 @@ public struct _NumberMap<Value> {
         }
     }
 
-    /// All values, in no order.
+    /// All values, in no particular order.
     @inlinable
     public var values: [Value] { entries.compactMap { $0?.value } }
 
-    /// Where a number is, or would be.
+    /// The index of a number, or the index at which it would be inserted.
     @inlinable
     func place(of number: Int) -> Int {
         var place = home(of: number)
@@ -59,7 +60,7 @@ public struct _NumberMap<Value> {
         return place
     }
 
-    /// Where a number would be if there were no others. The multiplication spreads numbers that follow each other.
+    /// The preferred index of a number. The multiplication distributes consecutive numbers.
     @inlinable
     func home(of number: Int) -> Int {
         Int(truncatingIfNeeded: (UInt64(truncatingIfNeeded: number) &* 0x9E37_79B9_7F4A_7C15) >> shift)
@@ -75,7 +76,7 @@ public struct _NumberMap<Value> {
         while true {
             next = (next + 1) & mask
             guard let entry = entries[next] else { break }
-            // Those that are behind the hole on the way from their home would not be found across it.
+            // An entry whose probe sequence includes the hole would no longer be found.
             guard (next - home(of: entry.number)) & mask >= (next - hole) & mask else { continue }
             entries[hole] = entry
             hole = next

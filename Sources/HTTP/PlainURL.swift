@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// Tells URLs that are beyond doubt, by their bytes: most are, and Foundation's parser costs more than all the rest of making a request.
+/// Recognizes URLs that need no parsing: most are plain, and Foundation's parser costs more than the rest of creating a request.
 package enum PlainURL {
-    /// Whether a string is an absolute URL with the scheme `http` or `https` in lower case, a host of letters, digits, dots and hyphens, a
-    /// port from 1 to 65,535 if any, and a path and query of characters that need no second look (RFC 3986, appendix A).
+    /// Whether a string is an absolute URL with the scheme `http` or `https` in lower case, a host of letters, digits, dots and hyphens, an
+    /// optional port from 1 to 65,535, and a path and query of characters without special treatment (RFC 3986, appendix A).
     ///
-    /// `false` says nothing: that URL has to be parsed.
+    /// `false` means only that the URL has to be parsed.
     package static func isPlain(_ string: String) -> Bool {
         var string = string
         return string.withUTF8 { isPlain($0) }
@@ -23,7 +23,7 @@ package enum PlainURL {
             index += 1
         }
         guard skipHost(bytes, &index), skipPort(bytes, &index) else { return false }
-        // A path, or the end: what has a query without a path is left to the parser.
+        // A path, or the end: a query without a path is left to the parser.
         return index == bytes.count || (bytes[index] == UInt8(ascii: "/") && isPathAndQuery(bytes, from: index))
     }
 

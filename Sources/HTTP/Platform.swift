@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// What differs between platforms is imported here, once. The layers below Core get by with FoundationEssentials and the C
-// library: FoundationNetworking, which costs a process 18 MiB, enters in Sources/Encoding/Platform.swift.
+// Platform-specific imports, in one place. The layers below Core need only FoundationEssentials and the C library: FoundationNetworking,
+// which costs a process 18 MiB, is first imported in Sources/Encoding/Platform.swift.
 #if canImport(FoundationEssentials)
 @_exported import FoundationEssentials
 #else
@@ -16,7 +16,7 @@
 @_exported import Darwin
 #endif
 
-/// The operating system's name as it stands in a `User-Agent`.
+/// The operating system's name for `User-Agent`.
 package var systemName: String {
     #if os(Linux)
     "Linux"

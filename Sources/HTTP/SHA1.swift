@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// The SHA-1 message digest (FIPS 180-4); for protocols that ask for it, and for nothing that has to be safe.
+/// The SHA-1 message digest (FIPS 180-4); for protocols that require it. Broken: not for security purposes.
 package enum SHA1 {
-    /// The 20 bytes of the digest.
+    /// Returns the 20 bytes of the digest.
     package static func digest(of message: some Sequence<UInt8>) -> [UInt8] {
         var state: [UInt32] = [0x6745_2301, 0xefcd_ab89, 0x98ba_dcfe, 0x1032_5476, 0xc3d2_e1f0]
         let bytes = MessageBlocks.padded(message, lengthIsBigEndian: true)

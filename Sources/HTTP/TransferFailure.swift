@@ -1,32 +1,32 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// Why a transfer failed, how far it had come, and what libcurl said.
+/// A transfer's failure: its kind, the phase reached, and libcurl's message.
 public struct TransferFailure: Error, Sendable, Hashable {
-    /// The class of a failure.
+    /// The kind of a failure.
     ///
     /// An open set: later versions may add kinds, so a `switch` needs a `default`.
     public struct Kind: RawRepresentable, Hashable, Sendable {
         /// The kind's name.
         public let rawValue: String
 
-        /// Makes a kind of a name.
+        /// Creates a kind from a name.
         public init(rawValue: String) { self.rawValue = rawValue }
 
-        /// The URL is malformed, or libcurl does not take it.
+        /// The URL is malformed, or libcurl does not accept it.
         public static let invalidURL = Kind(rawValue: "invalidURL")
-        /// The URL's scheme is not one of those allowed.
+        /// The URL's scheme is not allowed.
         public static let unsupportedScheme = Kind(rawValue: "unsupportedScheme")
-        /// The host's name was not resolved.
+        /// The host's name could not be resolved.
         public static let nameResolution = Kind(rawValue: "nameResolution")
-        /// The proxy's name was not resolved, or the proxy refused.
+        /// The proxy's name could not be resolved, or the proxy refused the request.
         public static let proxy = Kind(rawValue: "proxy")
-        /// No connection to the host.
+        /// No connection to the host could be made.
         public static let connect = Kind(rawValue: "connect")
-        /// No TLS session with the host.
+        /// TLS with the host could not be set up.
         public static let secureConnection = Kind(rawValue: "secureConnection")
-        /// The host's certificate is not trusted: it is not in order, or the session's policy for the host refused it.
+        /// The host's certificate is invalid or untrusted, or the session's policy for the host refused it.
         public static let serverCertificate = Kind(rawValue: "serverCertificate")
-        /// The host wants a client certificate, or ours can't be used.
+        /// The host requires a client certificate, or the one given can't be used.
         public static let clientCertificate = Kind(rawValue: "clientCertificate")
         /// No connection within the connect timeout.
         public static let connectTimeout = Kind(rawValue: "connectTimeout")
@@ -34,33 +34,33 @@ public struct TransferFailure: Error, Sendable, Hashable {
         public static let firstByteTimeout = Kind(rawValue: "firstByteTimeout")
         /// No byte in either direction within the idle timeout.
         public static let idleTimeout = Kind(rawValue: "idleTimeout")
-        /// Not done within the total timeout.
+        /// The transfer did not complete within the total timeout.
         public static let totalTimeout = Kind(rawValue: "totalTimeout")
         /// No free connection to the host within the queue timeout.
         public static let queueTimeout = Kind(rawValue: "queueTimeout")
-        /// The connection, or the request's stream of HTTP/2, ended before the response was whole.
+        /// The connection, or the request's HTTP/2 stream, ended before the response was complete.
         public static let connectionLost = Kind(rawValue: "connectionLost")
-        /// The peer broke the rules of HTTP.
+        /// The peer violated HTTP.
         public static let protocolViolation = Kind(rawValue: "protocolViolation")
-        /// The body's content coding is corrupt or cut short, or there are too many of them.
+        /// The body's content coding is corrupt or truncated, or there are too many codings.
         public static let decoding = Kind(rawValue: "decoding")
         /// The response's head or body exceeds a limit of the session.
         public static let tooLarge = Kind(rawValue: "tooLarge")
         /// The request's body could not be read, or ended before its announced length.
         public static let requestBody = Kind(rawValue: "requestBody")
-        /// The cache has no answer, and the network was not to be asked.
+        /// There is no cached response, and the cache policy forbids using the network.
         public static let notInCache = Kind(rawValue: "notInCache")
         /// The host has no address that the session may connect to.
         public static let addressNotAllowed = Kind(rawValue: "addressNotAllowed")
-        /// Only a cellular interface leads to the host, and those were not to be used.
+        /// The host can only be reached over a cellular interface, which is not allowed.
         public static let cellularNotAllowed = Kind(rawValue: "cellularNotAllowed")
-        /// libcurl refused an option, has not the feature, or ran out of memory.
+        /// libcurl rejected an option, lacks the feature, or ran out of memory.
         public static let configuration = Kind(rawValue: "configuration")
-        /// Anything else.
+        /// Any other failure.
         public static let other = Kind(rawValue: "other")
     }
 
-    /// How far a transfer had come.
+    /// The phase of a transfer.
     public enum Phase: Int, Sendable, Hashable, Comparable {
         /// Waiting for a free connection to the host.
         case queued
@@ -79,29 +79,29 @@ public struct TransferFailure: Error, Sendable, Hashable {
         /// Receiving the response's body.
         case receivingBody
 
-        /// Whether `lhs` comes before `rhs` in a transfer's life.
+        /// Whether `lhs` is an earlier phase than `rhs`.
         public static func < (lhs: Phase, rhs: Phase) -> Bool { lhs.rawValue < rhs.rawValue }
     }
 
-    /// The class of the failure.
+    /// The kind of the failure.
     public let kind: Kind
-    /// The URL of the hop that failed, without user name and password, secret query items redacted (``Redaction``).
+    /// The URL of the failed transfer, without user name and password, and with secret query items redacted (``Redaction``).
     public let url: String
-    /// How far the transfer had come.
+    /// The phase that the transfer had reached.
     public let phase: Phase
-    /// libcurl's error code; 0 when the failure was found by Curlew.
+    /// libcurl's error code; 0 if the failure was detected by Curlew.
     public let code: Int
-    /// What went wrong, in a sentence; libcurl may have put words of the peer into it, whose control characters are escaped.
+    /// The reason, in a sentence; libcurl may have included text of the peer, whose control characters are escaped.
     public let message: String
     /// Whether a byte of the request may have reached the host.
     public let requestWasSent: Bool
     /// The number of body bytes received before the failure.
     public let bytesReceived: Int64
 
-    /// Whether a policy for the host, or a closure that was asked, refused it: Alamofire 4 cancels such requests.
+    /// Whether a policy for the host, or a closure that decides for it, refused the host: Alamofire 4 cancels such requests.
     package var isRefusedByPolicy = false
 
-    /// Makes a failure.
+    /// Creates a failure.
     public init(
         kind: Kind, url: String, phase: Phase, code: Int = 0, message: String, requestWasSent: Bool = false, bytesReceived: Int64 = 0
     ) {
@@ -114,7 +114,7 @@ public struct TransferFailure: Error, Sendable, Hashable {
         self.bytesReceived = bytesReceived
     }
 
-    /// Whether time ran out, whichever of the timeouts it was.
+    /// Whether the kind is one of the timeouts.
     public var isTimeout: Bool {
         [.connectTimeout, .firstByteTimeout, .idleTimeout, .totalTimeout, .queueTimeout].contains(kind)
     }

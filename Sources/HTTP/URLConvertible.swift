@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// A value that stands for a URL.
+/// A value that can be converted to a URL.
 @preconcurrency public protocol URLConvertible: Sendable {
-    /// The URL.
+    /// Converts the value to a URL.
     ///
-    /// - Throws: ``CurlewError/invalidURL(url:)`` when the value stands for none.
+    /// - Throws: ``CurlewError/invalidURL(url:)`` if it can't be converted.
     func asURL() throws -> URL
 }
 
 extension String: URLConvertible {
-    /// The string as a URL.
+    /// Parses the string as a URL.
     ///
-    /// Strict (RFC 3986): a string with characters that a URL can't hold is refused, not repaired. Percent-encode them first.
+    /// Strict (RFC 3986): a string with characters that a URL can't contain is rejected, not repaired. Percent-encode them first.
     ///
     /// - Throws: ``CurlewError/invalidURL(url:)``.
     public func asURL() throws -> URL {
@@ -21,14 +21,14 @@ extension String: URLConvertible {
 }
 
 extension URL: URLConvertible {
-    /// The URL itself.
+    /// Returns the URL itself.
     public func asURL() throws -> URL { self }
 }
 
 extension URLComponents: URLConvertible {
-    /// The URL of these components.
+    /// Returns the URL of these components.
     ///
-    /// - Throws: ``CurlewError/invalidURL(url:)`` when they give none.
+    /// - Throws: ``CurlewError/invalidURL(url:)`` if they don't form a URL.
     public func asURL() throws -> URL {
         guard let url else { throw CurlewError.invalidURL(url: self) }
         return url

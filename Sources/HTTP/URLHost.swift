@@ -1,26 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// Decides which hosts of URLs may be connected to, and how their names are written: in requests of our users and in redirects.
+/// Validates and normalizes the hosts of URLs, in users' requests and in redirects.
 package enum URLHost {
-    /// Why a host is refused.
+    /// The reason why a host is rejected.
     package enum Defect: Error {
-        /// It holds a character that no host has, or is no name that IDNA allows.
+        /// It contains a character not allowed in hosts, or is a name not allowed by IDNA.
         case invalid
-        /// It is an internationalized name, and the system's Foundation has no IDNA.
+        /// It is an internationalized name, and the system's Foundation lacks IDNA.
         case notConvertible
 
         /// The reason in a sentence.
         package var message: String {
             switch self {
             case .invalid:
-                "The URL's host has a character that hosts can't have, or is no valid internationalized name"
+                "The URL's host contains a character not allowed in hosts, or is not a valid internationalized name"
             case .notConvertible:
                 "The URL's host is an internationalized name, which can't be converted without FoundationInternationalization"
             }
         }
     }
 
-    /// The host in ASCII, as it is looked up and stands in `Host`: unescaped, and an internationalized name converted by IDNA
+    /// Returns the host in ASCII, as it is resolved and sent in `Host`: percent-decoded, and an internationalized name converted by IDNA
     /// (RFC 5891; UTS 46).
     ///
     /// - Parameter host: a name or an IPv4 address, with or without percent-encoded UTF-8 (RFC 3986, section 3.2.2), or an IPv6 address in
@@ -37,14 +37,15 @@ package enum URLHost {
         return bytes.allSatisfy { $0 < 0x80 } ? name : try converted(name)
     }
 
-    /// The same for a host that stands in no URL: an IPv6 address needs no brackets there.
+    /// The same for a host outside a URL, where an IPv6 address needs no brackets.
     package static func normalized(ofStream host: String) throws(Defect) -> String {
         guard host.contains(":"), !host.hasPrefix("[") else { return try normalized(host[...]) }
         _ = try normalized("[\(host.replacing("%25", with: "%").replacing("%", with: "%25"))]")
         return host
     }
 
-    /// Foundation knows IDNA: its URLs have no other hosts. Where it lacks the tables it escapes the name instead.
+    /// Converts a name with Foundation, which applies IDNA to the hosts of its URLs. Where it lacks the tables, it percent-encodes the name
+    /// instead.
     private static func converted(_ name: String) throws(Defect) -> String {
         let url = URL(string: "http://\(name)/")
         guard let text = url?.absoluteString, text.hasPrefix("http://"), text.hasSuffix("/") else { throw .invalid }
@@ -55,12 +56,13 @@ package enum URLHost {
     }
 
     /// The characters that the URL standard forbids in domains (https://url.spec.whatwg.org/#forbidden-domain-code-point), and those that
-    /// no URL holds (RFC 3986, appendix A). An escape that is left is one of something else.
+    /// are not allowed in URLs (RFC 3986, appendix A). A percent sign remains only of an invalid escape.
     private static func isForbidden(_ byte: UInt8) -> Bool {
         byte <= 0x20 || byte == 0x7F || "\"#%/:<>?@[\\]^`{|}".utf8.contains(byte)
     }
 
-    /// Whether the bytes are an IPv6 address, perhaps with a zone (RFC 6874), and the bracket that ends it. libcurl judges the address.
+    /// Whether the bytes are an IPv6 address, optionally with a zone (RFC 6874), and its closing bracket. libcurl validates the address
+    /// itself.
     private static func isAddressLiteral(_ bytes: Substring.UTF8View) -> Bool {
         guard bytes.last == UInt8(ascii: "]") else { return false }
         let address = bytes.dropLast().prefix { $0 != UInt8(ascii: "%") }

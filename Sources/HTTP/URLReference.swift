@@ -3,27 +3,27 @@
 extension String {
     /// The URL or reference without the user name and password of its authority (RFC 3986, sections 3.2.1 and 4.1).
     ///
-    /// For URLs that a peer has given, and for those whose credentials go out another way. In contrast to ``withoutUserInfo``, which is for
-    /// messages, nothing is changed behind the authority.
+    /// For URLs given by a peer, and for those whose credentials are sent in another way. In contrast to ``withoutUserInfo``, which is for
+    /// messages, nothing after the authority is changed.
     package var droppingUserInfo: String {
         guard let authority, let at = authority.lastIndex(of: "@") else { return self }
         return String(self[..<authority.startIndex] + self[index(after: at)...])
     }
 
-    /// The absolute URL with its host normalized (``URLHost``); the URL itself where it has no authority.
+    /// The absolute URL with its host normalized (``URLHost``); unchanged if it has no authority.
     package func normalizingHost() throws(URLHost.Defect) -> String {
         guard let host else { return self }
         let normalized = try URLHost.normalized(host)
         return normalized == host ? self : String(self[..<host.startIndex]) + normalized + self[host.endIndex...]
     }
 
-    /// The reference that a peer has given, resolved against a URL (RFC 3986, section 5.2.2), without user name and password; `nil` where
-    /// that gives no URL.
+    /// Resolves a reference given by a peer against a URL (RFC 3986, section 5.2.2), without user name and password; `nil` if the result is
+    /// not a URL.
     ///
-    /// Dot segments are removed from absolute references too, which Foundation leaves as they are.
+    /// Dot segments are also removed from absolute references, which Foundation leaves unchanged.
     package func resolved(against base: URL) -> URL? {
         guard let url = URL(string: droppingUserInfo, relativeTo: base)?.absoluteURL else { return nil }
-        // Without a path of its own the reference has that of the base, which may be wanted so.
+        // Without a path of its own the reference has that of the base, whose dot segments may be intended.
         guard let first = utf8.first, first != UInt8(ascii: "?"), first != UInt8(ascii: "#") else { return url }
         let text = url.absoluteString
         guard let authority = text.authority else { return url }
@@ -32,13 +32,13 @@ extension String {
         return clean == path ? url : URL(string: text[..<path.startIndex] + clean + text[path.endIndex...])
     }
 
-    /// The authority (RFC 3986, section 3.2); `nil` where there is none.
+    /// The authority (RFC 3986, section 3.2); `nil` if there is none.
     private var authority: Substring? {
         guard let start = authorityStart else { return nil }
         return self[start...].prefix { $0 != "/" && $0 != "?" && $0 != "#" }
     }
 
-    /// The host within the authority, with its brackets if it has them.
+    /// The host within the authority, with any brackets.
     private var host: Substring? {
         guard let authority else { return nil }
         let start = authority.lastIndex(of: "@").map { index(after: $0) } ?? authority.startIndex
@@ -47,7 +47,7 @@ extension String {
         return rest.firstIndex(of: "]").map { rest[...$0] } ?? rest
     }
 
-    /// Where the authority begins: behind the two slashes at the start of the reference, or behind its scheme.
+    /// The start of the authority: after the two slashes at the start of the reference, or after its scheme.
     private var authorityStart: Index? {
         let scheme = prefix { $0 != ":" && $0 != "/" && $0 != "?" && $0 != "#" }
         var rest = self[scheme.endIndex...]
@@ -61,7 +61,7 @@ extension String {
 }
 
 extension Substring {
-    /// The path of an absolute URL without its segments `.` and `..` (RFC 3986, section 5.2.4).
+    /// The absolute URL with the segments `.` and `..` removed from its path (RFC 3986, section 5.2.4).
     fileprivate var removingDotSegments: String {
         guard contains("/.") else { return String(self) }
         let segments = split(separator: "/", omittingEmptySubsequences: false).dropFirst()
@@ -72,7 +72,7 @@ extension Substring {
                 continue
             }
             if segment == "..", !kept.isEmpty { kept.removeLast() }
-            // What a dot segment at the end leaves is a directory.
+            // A dot segment at the end leaves a trailing slash.
             if index == segments.endIndex - 1 { kept.append("") }
         }
         return "/" + kept.joined(separator: "/")

@@ -40,7 +40,7 @@ import Testing
         .multipartEncodingFailed(reason: .outputStreamURLInvalid(url: url())),
     ]
 
-    @Test("user name and password are never shown, the host is", arguments: withUserInfo)
+    @Test("user name and password are redacted, the host is not", arguments: withUserInfo)
     func hidesUserInfo(_ error: CurlewError) {
         for text in ["\(error)", String(reflecting: error), error.errorDescription ?? ""] {
             #expect(!text.contains("s3cret"))
@@ -49,7 +49,7 @@ import Testing
         }
     }
 
-    @Test("the reasons hide user name and password on their own, too")
+    @Test("the reasons' own descriptions redact user name and password")
     func reasonsHideUserInfo() {
         let host = CurlewError.URLRequestValidationFailureReason.missingHost(url: Self.url())
         let redirect = CurlewError.RedirectFailureReason.invalidLocation("//user:s3cret@example.org/")
@@ -62,34 +62,34 @@ import Testing
     private static var multipartRows: [(CurlewError, String)] {
         let file = URL(filePath: "/tmp/a b")
         let rows: [(CurlewError.MultipartEncodingFailureReason, String)] = [
-            (.bodyPartURLInvalid(url: url()), "The part's URL is not that of a file: ftp://example.org/path"),
-            (.bodyPartFilenameInvalid(in: file), "The URL gives no file name with an extension: file:///tmp/a%20b"),
-            (.bodyPartFileNotReachable(at: file), "The part's file can't be reached: /tmp/a b"),
-            (.bodyPartFileNotReachableWithError(atURL: file, error: Cause()), "The part's file can't be reached: /tmp/a b: the cause"),
+            (.bodyPartURLInvalid(url: url()), "The part's URL is not a file URL: ftp://example.org/path"),
+            (.bodyPartFilenameInvalid(in: file), "The URL has no file name with an extension: file:///tmp/a%20b"),
+            (.bodyPartFileNotReachable(at: file), "The part's file is not reachable: /tmp/a b"),
+            (.bodyPartFileNotReachableWithError(atURL: file, error: Cause()), "The part's file is not reachable: /tmp/a b: the cause"),
             (.bodyPartFileIsDirectory(at: file), "The part's file is a directory: /tmp/a b"),
-            (.bodyPartFileSizeNotAvailable(at: file), "The part's file has no size: /tmp/a b"),
+            (.bodyPartFileSizeNotAvailable(at: file), "The part's file is not a regular file, so it has no size: /tmp/a b"),
             (
                 .bodyPartFileSizeQueryFailedWithError(forURL: file, error: Cause()),
-                "The part's file does not tell its size: /tmp/a b: the cause"
+                "The size of the part's file is unknown: /tmp/a b: the cause"
             ),
             (.bodyPartInputStreamCreationFailed(for: file), "The part's file can't be opened: /tmp/a b"),
-            (.outputStreamCreationFailed(for: file), "The file can't be made: /tmp/a b"),
-            (.outputStreamFileAlreadyExists(at: file), "The file is there already: /tmp/a b"),
-            (.outputStreamURLInvalid(url: url()), "The URL to write to is not that of a file: ftp://example.org/path"),
+            (.outputStreamCreationFailed(for: file), "The file can't be created: /tmp/a b"),
+            (.outputStreamFileAlreadyExists(at: file), "The file already exists: /tmp/a b"),
+            (.outputStreamURLInvalid(url: url()), "The output URL is not a file URL: ftp://example.org/path"),
             (.outputStreamWriteFailed(error: Cause()), "The multipart body could not be written: the cause"),
             (.inputStreamReadFailed(error: Cause()), "A part could not be read: the cause"),
             (
                 .bodyPartLengthMismatch(announced: 3, actual: 2),
-                "A part has not the length that was announced: 2 bytes were read, 3 announced."
+                "A part does not have its announced length: 2 bytes were read, 3 announced."
             ),
-            (.bodyPartStreamConsumed, "A part's stream was read before, and can be read once."),
+            (.bodyPartStreamConsumed, "A part's stream was read before, and can be read only once."),
             (.bodyPartHeaderInvalid(name: "A\n"), "A part's header \"A\\n\" has an invalid name or value."),
             (.boundaryInvalid(" "), "The boundary is not valid: \" \""),
         ]
         return rows.map { (.multipartEncodingFailed(reason: $0), $1) }
     }
 
-    @Test("the description says the stage, the reason and the cause")
+    @Test("the description has the stage, the reason and the underlying error")
     func descriptions() {
         let rows: [(CurlewError, String)] = [
             (.invalidURL(url: "a b"), "URL is not valid: a b"),
@@ -100,13 +100,13 @@ import Testing
             (.parameterEncodingFailed(reason: .formEncodingFailed(error: Cause())), "Parameters could not be encoded as a form: the cause"),
             (
                 .urlRequestValidationFailed(reason: .bodyAlreadyEncoded(contentEncoding: "br")),
-                "The body can't be compressed: its Content-Encoding is \"br\" already."
+                "The body can't be compressed: its Content-Encoding is already \"br\"."
             ),
             (.redirectFailed(reason: .tooMany(limit: 3)), "More than 3 redirects."),
             (.responseValidationFailed(reason: .unacceptableStatusCode(code: 404)), "The response's status is not acceptable: 404."),
             (.responseSerializationFailed(reason: .decodingFailed(error: Cause())), "The response could not be decoded: the cause"),
             (.cancelled, "The request was cancelled."),
-            (.resumeDataInvalid(reason: .notResumeData), "The data is no resume data."),
+            (.resumeDataInvalid(reason: .notResumeData), "The data is not resume data."),
             (.resumeDataInvalid(reason: .unsupportedVersion(7)), "The resume data has an unknown version: 7."),
             (.resumeDataInvalid(reason: .invalidField("url")), "The resume data is damaged: url is not valid."),
             (.sessionInvalidated, "The session was invalidated."),

@@ -4,7 +4,7 @@ import Testing
 
 @Suite struct HTTPDateTests {
     @Test(
-        "all three forms are read",
+        "all three forms are parsed",
         arguments: ["Sun, 06 Nov 1994 08:49:37 GMT", "Sunday, 06-Nov-94 08:49:37 GMT", "Sun Nov  6 08:49:37 1994"])
     func forms(_ text: String) {
         #expect(HTTPDate.date(from: text) == Date(timeIntervalSince1970: 784_111_777))
@@ -22,7 +22,7 @@ import Testing
     }
 
     @Test(
-        "a year of two digits is in the century that fits", arguments: [("26", 2026), ("70", 2070), ("77", 1977), ("99", 1999)])
+        "a two-digit year is in the nearest fitting century", arguments: [("26", 2026), ("70", 2070), ("77", 1977), ("99", 1999)])
     func shortYears(_ short: String, _ year: Int) {
         let now = Date(timeIntervalSince1970: 1_790_000_000)  // in 2026
         let date = HTTPDate.date(from: "Monday, 01-Jun-\(short) 00:00:00 GMT", now: now)
@@ -31,7 +31,7 @@ import Testing
     }
 
     @Test(
-        "what is no date is none",
+        "text that is not a date is rejected",
         arguments: [
             "", " ", "now", "GMT", "120", "Sun, 06 Nov 1994 08:49:37", "Sun, 06 Nov 1994 08:49:37 CET", "Sun, 31 Nov 1994 08:49:37 GMT",
             "Sun, 29 Feb 1900 00:00:00 GMT", "Sun, 06 Nox 1994 08:49:37 GMT", "Sun, 06 Nov 1994 24:00:00 GMT",

@@ -14,7 +14,7 @@ import Testing
         #expect(repeated[1] == HTTPHeader(name: "X-A", value: "1"))
     }
 
-    @Test("all ways to make a list give the same list")
+    @Test("all initializers create equal lists")
     func initializers() {
         let fields = [HTTPHeader(name: "A", value: "1"), HTTPHeader(name: "B", value: "2")]
         var appended = HTTPHeaders()
@@ -27,14 +27,14 @@ import Testing
         }
     }
 
-    @Test("a field is found without regard to case", arguments: ["accept", "ACCEPT", "Accept"])
+    @Test("a field is found case-insensitively", arguments: ["accept", "ACCEPT", "Accept"])
     func findsFields(_ name: String) {
         #expect(repeated.value(for: name) == "a, b")
         #expect(repeated[name] == "a, b")
         #expect(repeated.values(for: name) == ["a", "b"])
     }
 
-    @Test("only the letters of ASCII lose their case")
+    @Test("only ASCII letters are compared case-insensitively")
     func asciiCase() {
         let headers: HTTPHeaders = ["@": "1", "k": "2"]
         #expect(headers["`"] == nil)
@@ -42,7 +42,7 @@ import Testing
         #expect(headers["K"] == "2")
     }
 
-    @Test("a field that is not there has no value")
+    @Test("a missing field has no value")
     func missingField() {
         #expect(repeated["X-B"] == nil)
         #expect(repeated.values(for: "X-B").isEmpty)
@@ -67,7 +67,7 @@ import Testing
         #expect(headers == ["accept": "c"])
     }
 
-    @Test("removing takes all fields of the name")
+    @Test("removing removes all fields of the name")
     func removes() {
         var headers = repeated
         headers.remove(name: "aCCEPT")
@@ -89,7 +89,7 @@ import Testing
         #expect(HTTPHeaders().dictionary.isEmpty)
     }
 
-    @Test("the description hides credentials")
+    @Test("the description redacts credentials")
     func hidesSecrets() {
         let headers: HTTPHeaders = [
             .authorization(bearerToken: "s3cret"), HTTPHeader(name: "cookie", value: "s3cret"),
@@ -101,7 +101,7 @@ import Testing
         #expect(headers.description.hasPrefix("Authorization: <hidden>\n"))
     }
 
-    @Test("a name that is no token, or a value with a control character other than a tab, is invalid")
+    @Test("a name that is not a token, or a value with a control character other than a tab, is invalid")
     func validity() {
         for (name, value) in [("A", ""), ("A", "é\t"), ("x-1", "a b"), ("A", " a ")] {
             #expect(HTTPHeader(name: name, value: value).isValid)
@@ -114,7 +114,7 @@ import Testing
         }
     }
 
-    @Test("the well-known fields have their names and values")
+    @Test("well-known fields have their names and values")
     func wellKnownFields() {
         #expect(HTTPHeader.authorization(username: "Aladdin", password: "open sesame").value == "Basic QWxhZGRpbjpvcGVuIHNlc2FtZQ==")
         #expect(HTTPHeader.authorization(username: "é", password: "").value == "Basic w6k6")

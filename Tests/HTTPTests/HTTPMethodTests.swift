@@ -25,7 +25,7 @@ import Testing
     }
 
     @Test(
-        "what is no token is no method",
+        "text that is not a token is not a method",
         arguments: [
             "", " ", "GET ", "G ET", "GET\r\n", "GET\0", "G:T", "G/T", "GÉT", "\u{212A}", "(a)", "a,b", "\"a\"", "{", "\u{7F}", "@", "[",
             "=",

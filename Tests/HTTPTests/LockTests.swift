@@ -19,14 +19,14 @@ import Testing
         #expect(counter.withLock { $0 } == 160_000)
     }
 
-    @Test("the body's result comes back")
+    @Test("the body's result is returned")
     func returnsResult() {
         let lock = Lock(["a"])
         #expect(lock.withLock { $0.removeLast() } == "a")
         #expect(lock.withLock { $0.isEmpty })
     }
 
-    @Test("a body that throws leaves the lock open and the state as it made it")
+    @Test("a body that throws unlocks, and its changes to the state persist")
     func throwingBody() {
         let lock = Lock(0)
         #expect(throws: Failure()) {

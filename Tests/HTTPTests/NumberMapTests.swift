@@ -4,7 +4,7 @@ import CurlewTestSupport
 import Testing
 
 @Suite(.timeLimit(.minutes(1))) struct NumberMapTests {
-    @Test("behaves as a dictionary does under random operations", arguments: [4, 40, 4_000])
+    @Test("behaves like a dictionary under random operations", arguments: [4, 40, 4_000])
     func model(range: UInt64) {
         var random = SplitMix(state: range)
         var map = NumberMap<Int>()
@@ -24,7 +24,7 @@ import Testing
         #expect((0..<Int(range)).allSatisfy { map[$0] == model[$0] })
     }
 
-    @Test("any number will do", arguments: [Int.min, -1, 0, 1, .max])
+    @Test("all numbers are valid keys", arguments: [Int.min, -1, 0, 1, .max])
     func extremes(number: Int) {
         var map = NumberMap<String>()
         #expect(map[number] == nil)
@@ -39,7 +39,7 @@ import Testing
         #expect(map.values.isEmpty)
     }
 
-    @Test("numbers that come and go beside many that stay")
+    @Test("numbers are inserted and removed among many others")
     func window() {
         var map = NumberMap<Int>()
         for number in 0..<10_000 { map[number] = number }
@@ -51,7 +51,7 @@ import Testing
         #expect((0..<10_000).allSatisfy { map[$0] == $0 })
     }
 
-    @Test("a value that is removed is let go")
+    @Test("a removed value is released")
     func release() {
         final class Item {}
         var map = NumberMap<Item>()

@@ -4,25 +4,25 @@ import Testing
 
 @Suite(.timeLimit(.minutes(1))) struct PlainURLTests {
     @Test(
-        "ordinary URLs need no second look",
+        "ordinary URLs need no parsing",
         arguments: [
             "http://localhost", "https://example.org/", "http://127.0.0.1:8080/a/b-c_d~e.txt", "https://x.y/search?q=a+b&r=1,2",
             "http://h:1/", "http://h:65535/", "https://h/@me:x",
         ])
-    func ordinaryURLsNeedNoSecondLook(_ url: String) throws {
+    func plain(_ url: String) throws {
         #expect(PlainURL.isPlain(url))
         #expect(try url.asURL().absoluteString == url)
     }
 
     @Test(
-        "anything else is left to the parser",
+        "other URLs are left to the parser",
         arguments: [
             "", "h", "http", "http:", "http:/", "http://", "http:///path", "https", "HTTP://h/", "ftp://h/", "httpx://h/", "http://h:/",
             "http://h:0/", "http://h:65536/", "http://h:99999999999999999999/", "http://h:8a/", "http://user@h/", "http://[::1]/",
             "http://h?q", "http://h/#f", "http://h/?a?b", "http://h/ ", "http://h/%41", "http://h/\u{E9}", "http://h\u{E9}/", "http://h/\0",
             "http://h/\r\nX: y", "http://h/\"", "http://h/a;b", "http://h/[1]", "http://h/a\\b",
         ])
-    func anythingElseIsLeftToTheParser(_ url: String) {
+    func others(_ url: String) {
         #expect(!PlainURL.isPlain(url))
     }
 }

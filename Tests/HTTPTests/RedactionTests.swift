@@ -6,13 +6,13 @@ import Testing
 @Suite struct RedactionTests {
     private let redaction = Redaction(headers: ["X-Api-Key"], queryItems: ["key", "user[pin]", "two words"])
 
-    @Test("header fields that are secret, without regard to case", arguments: ["authorization", "COOKIE", "Set-Cookie", "x-api-KEY"])
+    @Test("secret header fields, compared case-insensitively", arguments: ["authorization", "COOKIE", "Set-Cookie", "x-api-KEY"])
     func secretHeaders(_ name: String) {
         #expect(redaction.hides(header: name))
         #expect(redaction.line(HTTPHeader(name: name, value: "s3cret")) == "\(name): <hidden>")
     }
 
-    @Test("other header fields keep their values, but for secrets in URLs")
+    @Test("other header fields keep their values, except for secrets in URLs")
     func otherHeaders() {
         #expect(redaction.line(HTTPHeader(name: "X-Api", value: "plain")) == "X-Api: plain")
         let location = HTTPHeader(name: "Location", value: "https://u:p@h/?key=s3cret&a=1#access_token=s3cret")
@@ -49,7 +49,7 @@ import Testing
         #expect("\(shown?["list"] ?? "")" == #"[["access_token": "<hidden>"], "y"]"#)
     }
 
-    @Test("control characters are escaped, all other text is left as it is")
+    @Test("control characters are escaped, other text is unchanged")
     func controlCharacters() {
         let ranges: [ClosedRange<UInt32>] = [0...0x1F, 0x7F...0x9F, 0x61C...0x61C, 0x200E...0x200F, 0x2028...0x202E, 0x2066...0x2069]
         for scalar in ranges.joined().compactMap(Unicode.Scalar.init) {
@@ -61,7 +61,7 @@ import Testing
         for text in ["", #"C:\path"#, "é 日本 😃", "a\u{200D}b", "\u{A0}"] { #expect(Redaction.escaped(text) == text) }
     }
 
-    @Test("what a session marks counts for texts that know no session")
+    @Test("a session's marks apply to texts without a session")
     func marks() {
         Redaction(headers: ["X-Marks-Test"], queryItems: ["marks_test"]).register()
         Redaction(headers: ["X-Marks-Test-2"]).register()
@@ -74,7 +74,7 @@ import Testing
         }
     }
 
-    @Test("reflection shows no secrets, and no state behind a lock")
+    @Test("reflection reveals no secrets, and no state protected by a lock")
     func reflection() {
         let values: [Any] = [
             HTTPHeader.authorization("s3cret"), [.authorization("s3cret")] as HTTPHeaders, Lock("s3cret"),
@@ -87,7 +87,7 @@ import Testing
         }
     }
 
-    @Test("control characters of peers and causes reach no message of an error")
+    @Test("control characters from peers and underlying errors are escaped in error messages")
     func errors() {
         let odd = "a\r\nb\u{1B}\u{9B}\u{2028}\u{202E}"
         let errors: [any Error] = [

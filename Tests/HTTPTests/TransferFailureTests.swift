@@ -5,7 +5,7 @@ import Testing
 
 @Suite struct TransferFailureTests {
     @Test(
-        "the URL loses user name and password and nothing else",
+        "only user name and password are removed from the URL",
         arguments: [
             ("http://u:p@example.org/a", "http://example.org/a"),
             ("http://u@example.org", "http://example.org"),
@@ -39,7 +39,7 @@ import Testing
         #expect(ours.description == "No connection (queueTimeout while queued, http://example.org/, 0 body bytes received)")
     }
 
-    @Test("the five timeouts are timeouts, nothing else is")
+    @Test("the five timeouts are timeouts, other kinds are not")
     func timeouts() {
         func isTimeout(_ kind: TransferFailure.Kind) -> Bool {
             TransferFailure(kind: kind, url: "", phase: .waiting, message: "").isTimeout
@@ -50,7 +50,7 @@ import Testing
         for kind in [TransferFailure.Kind.connect, .connectionLost, .other, .decoding] { #expect(!isTimeout(kind), "\(kind)") }
     }
 
-    @Test("phases compare in the order of a transfer's life")
+    @Test("phases compare in the order of a transfer")
     func phases() {
         let order: [TransferFailure.Phase] = [
             .queued, .resolving, .connecting, .securing, .sending, .waiting, .receivingHead, .receivingBody,

@@ -5,7 +5,7 @@ import Testing
 
 @Suite struct URLConvertibleTests {
     @Test(
-        "a string that is a URL stays as it is",
+        "a string that is a URL is unchanged",
         arguments: [
             "https://example.org", "https://u:p@example.org:8443/a%20b/../c?d=e&f=%C3%A9#g", "http://[::1]/",
             "http://xn--bcher-kva.example/",
@@ -16,7 +16,7 @@ import Testing
     }
 
     @Test(
-        "a string that is no URL is refused, not repaired",
+        "a string that is not a URL is rejected, not repaired",
         arguments: [
             "", " ", "http://example.org/a b", " http://example.org/", "http://example.org/\n", "http://bücher.example/",
             "http://example.org/é",
@@ -37,7 +37,7 @@ import Testing
         #expect(try url.asURL() == url)
     }
 
-    @Test("components give their URL, or an error")
+    @Test("components return their URL, or throw an error")
     func components() throws {
         var components = URLComponents()
         components.scheme = "http"

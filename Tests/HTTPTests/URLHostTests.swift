@@ -5,7 +5,7 @@ import Testing
 
 @Suite(.timeLimit(.minutes(1))) struct URLHostTests {
     @Test(
-        "a host is written as it is looked up",
+        "a host is normalized to the resolved form",
         arguments: [
             ("example.org", "example.org"), ("EXAMPLE.org.", "EXAMPLE.org."), ("a_b-c", "a_b-c"), ("127.0.0.1", "127.0.0.1"),
             ("[::1]", "[::1]"), ("[fe80::1%25eth0]", "[fe80::1%25eth0]"), ("ex%61mple.org", "example.org"),
@@ -17,7 +17,7 @@ import Testing
     }
 
     @Test(
-        "a host that no name can be is refused",
+        "an invalid host is rejected",
         arguments: [
             "", "a b", "a%20b", "a%00", "a%0d%0ab", "a\u{7F}", "a%7f", "a/b", "a%2fb", "a%5b", "a%5D", "a%40b", "a:b", "a%3Ab", "a#b",
             "a?b",
@@ -40,7 +40,7 @@ import Testing
         #expect(try url.normalizingHost() == normalized)
     }
 
-    @Test("a host of a stream is judged alike, and its IPv6 address needs no brackets")
+    @Test("a stream's host follows the same rules, but its IPv6 address needs no brackets")
     func ofStream() throws {
         #expect(try URLHost.normalized(ofStream: "::1") == "::1")
         #expect(try URLHost.normalized(ofStream: "fe80::1%eth0") == "fe80::1%eth0")
