@@ -4,7 +4,7 @@ import CurlewTestSupport
 
 @testable import CurlewTransport
 
-/// A body that gives what a test feeds it.
+/// A body that provides the steps that a test feeds it.
 final class FedBody: BodySource {
     enum Step: Sendable {
         case bytes(Data)
@@ -29,10 +29,10 @@ final class FedBody: BodySource {
 
     var isPrepared: Bool { state.withLock { $0.onReadable != nil } }
 
-    /// How often somebody has asked for bytes.
+    /// The number of reads so far.
     var reads: Int { state.withLock { $0.reads } }
 
-    /// Adds something to give, and says so if it is asked to.
+    /// Adds a step, and calls `onReadable` if `waking` is true.
     func feed(_ step: Step, waking: Bool = true) {
         let onReadable = state.withLock { state in
             state.steps.append(step)
@@ -65,13 +65,13 @@ final class FedBody: BodySource {
     func rewind() -> Bool { false }
 }
 
-/// A port on 127.0.0.1 where connections are made, by the system, and nobody says anything.
+/// A port on 127.0.0.1 on which the system accepts connections and nothing responds.
 final class SilentListener: Sendable {
     let port: Int
     private let descriptor: Int32
     private let clients: [Int32]
 
-    /// With `full` the system makes no further connections either.
+    /// If `full` is true, the system accepts no further connections either.
     init(backlog: Int32, full: Bool = false) throws {
         descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
         var address = sockaddr_in()
@@ -102,7 +102,7 @@ final class SilentListener: Sendable {
     }
 }
 
-/// The system's poller, counting.
+/// The system's poller with counters.
 final class CountingPoller: Poller {
     final class Counts: Sendable {
         private let counts = Lock((waits: 0, calls: 0))
@@ -136,7 +136,7 @@ final class CountingPoller: Poller {
     }
 }
 
-/// The system's poller, which refuses to watch sockets from some call on.
+/// The system's poller, which fails to watch sockets from a given call on.
 final class RefusingPoller: Poller {
     private let poller: SystemPoller
     private var left: Int
@@ -163,7 +163,7 @@ final class RefusingPoller: Poller {
     }
 }
 
-/// Keeps what a stream reports, and lets a test wait for it.
+/// Records the events of a stream, and lets a test wait for them.
 final class RecordingStreamObserver: StreamTransferObserver {
     struct Record: Sendable {
         var isOpen = false
@@ -189,7 +189,7 @@ final class RecordingStreamObserver: StreamTransferObserver {
         self.onBytes = onBytes
     }
 
-    /// The record when something has come that the condition wants to see, or the stream is over.
+    /// Returns the record once it meets the condition, or the stream has completed.
     func record(when isMet: @Sendable (Record) -> Bool) async -> Record {
         while true {
             let record = state.withLock { $0 }

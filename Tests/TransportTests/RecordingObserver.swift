@@ -4,7 +4,7 @@ import CurlewTestSupport
 
 @testable import CurlewTransport
 
-/// Keeps what a transfer reports, and lets a test wait for its end.
+/// Records the events of a transfer, and lets a test wait for its completion.
 final class RecordingObserver: TransferObserver {
     struct Record: Sendable {
         var head: ResponseHead?
@@ -48,7 +48,7 @@ final class RecordingObserver: TransferObserver {
 
     var record: Record { state.withLock { $0.record } }
 
-    /// The record once the transfer is over.
+    /// Returns the record once the transfer has completed.
     func end() async -> Record {
         await withTrackedContinuation { continuation in
             let record = state.withLock { state -> Record? in
@@ -60,7 +60,7 @@ final class RecordingObserver: TransferObserver {
         }
     }
 
-    /// The record at the moment when something has come that the condition wants to see.
+    /// Returns the record once it meets the condition, as of that moment.
     func record(when isMet: @escaping @Sendable (Record) -> Bool) async -> Record {
         while true {
             let record = state.withLock { $0.record }
@@ -98,7 +98,7 @@ final class RecordingObserver: TransferObserver {
 }
 
 extension EventLoop {
-    /// Runs one transfer to its end.
+    /// Runs one transfer to completion.
     func run(_ request: TransferRequest, id: Int = 1, observer: RecordingObserver = RecordingObserver()) async -> RecordingObserver.Record {
         start(request, id: id, observer: observer)
         return await observer.end()

@@ -2,22 +2,22 @@
 import CCurlew
 import CurlewHTTP
 
-/// Which libcurl runs, and what it can do: asked at run time, since another one than at build time may be loaded.
+/// The version and features of the libcurl in use, queried at run time, since a version other than the one compiled against may be loaded.
 public struct CurlInfo: Sendable, Hashable {
-    /// The version, as `7.88.1`.
+    /// The version, such as `7.88.1`.
     public let version: String
     /// The version as a number: `0x075801` is 7.88.1.
     public let versionNumber: Int
-    /// The TLS library and its version, as `OpenSSL/3.0.15`; `nil` without TLS.
+    /// The TLS library and its version, such as `OpenSSL/3.0.15`; `nil` without TLS.
     public let tlsLibrary: String?
-    /// Whether it speaks HTTP/2.
+    /// Whether libcurl supports HTTP/2.
     public let supportsHTTP2: Bool
-    /// Whether it authenticates connections by NTLM.
+    /// Whether libcurl supports NTLM authentication of connections.
     public let supportsNTLM: Bool
-    /// Whether it authenticates connections by Negotiate (RFC 4559).
+    /// Whether libcurl supports Negotiate authentication of connections (RFC 4559).
     public let supportsNegotiate: Bool
 
-    /// The libcurl of this process.
+    /// The libcurl loaded into this process.
     public static let current = CurlInfo()
 
     private init() {
@@ -31,9 +31,10 @@ public struct CurlInfo: Sendable, Hashable {
         supportsNegotiate = features & CURL_VERSION_SPNEGO != 0
     }
 
-    /// From 8.3 on HTTP/2 is sound: before, large uploads may spin or hang, and streams hang whose shared connection ends.
+    /// Whether HTTP/2 is reliable, as it is since 8.3: earlier versions may spin or hang on large uploads, and hang streams whose shared
+    /// connection ends.
     package var hasReliableHTTP2: Bool { versionNumber >= 0x080300 }
 
-    /// Before 8.0 a second transfer on an HTTP/2 connection without TLS fails.
+    /// Whether a prior-knowledge connection can be reused: before 8.0 the second transfer on an HTTP/2 connection without TLS fails.
     package var canReusePriorKnowledge: Bool { versionNumber >= 0x080000 }
 }

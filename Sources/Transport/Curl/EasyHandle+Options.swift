@@ -2,35 +2,35 @@
 import CCurlew
 import CurlewHTTP
 
-// The only place where libcurl's options are set. What an option is needed for that nobody would expect stands beside it.
+// The only place where libcurl's options are set. Options with a surprising purpose have a comment.
 
 extension EasyHandle {
-    /// The codings that Curlew asks for when the request doesn't say (RFC 9110, section 12.5.3).
+    /// The codings that Curlew requests unless the request has an `Accept-Encoding` of its own (RFC 9110, section 12.5.3).
     static let acceptedCodings = ContentDecoder.accepted
 
-    /// Bodies beyond this size, and those of unknown size, don't go over an HTTP/2 that can hang on them.
+    /// The largest body sent over HTTP/2 with a libcurl that may hang on HTTP/2 uploads; bodies of unknown size are not.
     private static let largestBodyForOldHTTP2 = 64 * 1024
 
-    /// Sets everything for a transfer.
+    /// Sets all options of a transfer.
     ///
-    /// What an ordinary request has set is kept for the next one like it: most follow each other with the same options.
+    /// The options of an ordinary request are kept for the next one like it, because most consecutive requests have the same options.
     func configure(for transfer: Transfer) throws(OptionError) {
         let isOrdinary = transfer.request.isOrdinary && !transfer.needsFreshConnection
-        if isOrdinary, let usual, usual.options === transfer.request.prepared, usual.isSecure == transfer.isSecure {
+        if isOrdinary, let ordinarySetup, ordinarySetup.options === transfer.request.prepared, ordinarySetup.isSecure == transfer.isSecure {
             forgetMessage()
             try setURL(transfer.request.url)
-            guard usual.headers != transfer.request.headers else { return }
+            guard ordinarySetup.headers != transfer.request.headers else { return }
         } else {
             reset()
-            try configureAnew(for: transfer)
+            try configureFully(for: transfer)
         }
-        usual = nil
+        ordinarySetup = nil
         let request = transfer.request
         try setHeaders(headerLines(for: request))
-        if isOrdinary { usual = Usual(options: request.prepared, isSecure: transfer.isSecure, headers: request.headers) }
+        if isOrdinary { ordinarySetup = OrdinarySetup(options: request.prepared, isSecure: transfer.isSecure, headers: request.headers) }
     }
 
-    private func configureAnew(for transfer: Transfer) throws(OptionError) {
+    private func configureFully(for transfer: Transfer) throws(OptionError) {
         let request = transfer.request
         try setConnection(for: transfer, isSecure: transfer.isSecure, options: request.prepared, proxy: transfer.proxy)
         try setURL(request.url)
@@ -45,13 +45,13 @@ extension EasyHandle {
         if transfer.needsFreshConnection { try set(CURLOPT_FRESH_CONNECT, true) }
     }
 
-    /// Sets everything for a raw stream.
+    /// Sets all options of a raw stream.
     func configure(for stream: StreamTransfer) throws(OptionError) {
         let request = stream.request
         try setConnection(for: stream, isSecure: request.isSecure, options: PreparedOptions(request.options), proxy: stream.proxy)
         try set(CURLOPT_URL, stream.request.url)
         try set(CURLOPT_CONNECT_ONLY, true)
-        // What the peer says next is for the user of the stream: no HTTP/2, and nothing that invites the peer to it.
+        // The bytes that follow belong to the stream's user: HTTP/2 must be neither spoken nor offered in ALPN.
         try set(CURLOPT_HTTP_VERSION, CURL_HTTP_VERSION_1_1)
         try set(CURLOPT_SSL_ENABLE_ALPN, false)
         if stream.proxy != nil { try set(CURLOPT_HTTPPROXYTUNNEL, true) }
@@ -61,14 +61,14 @@ extension EasyHandle {
         }
     }
 
-    /// Sets what concerns connections, of whichever kind.
+    /// Sets the options of the connection, for transfers and streams.
     private func setConnection(
         for member: MultiMember, isSecure: Bool, options: PreparedOptions, proxy: Proxy?
     ) throws(OptionError) {
         try setErrorBuffer()
         try set(CURLOPT_PRIVATE, pointer: Unmanaged.passUnretained(member).toOpaque())
         try set(CURLOPT_NOSIGNAL, true)
-        // Cancelling during name resolution blocks the whole loop without this.
+        // Without this, cancelling a transfer during name resolution blocks the event loop.
         try check(ccurlew_set_quick_exit(raw), CURLOPT_NOSIGNAL)
         try set(CURLOPT_PROTOCOLS_STR, "http,https")
         try set(CURLOPT_SUPPRESS_CONNECT_HEADERS, true)
@@ -79,19 +79,19 @@ extension EasyHandle {
         try set(CURLOPT_CLOSESOCKETDATA, pointer: Unmanaged.passUnretained(member.loop).toOpaque())
         let tls = options.options.tls
         if tls.trust?.needsCertificates == true {
-            // A resumed session shows no certificates.
+            // A resumed TLS session carries no certificates.
             try set(CURLOPT_SSL_SESSIONID_CACHE, false)
         } else if let share = member.loop.share {
             try set(CURLOPT_SHARE, pointer: share)
         }
         if let interface = options.options.interface {
-            // Without the prefix libcurl would take a name for a host's where there is no such interface, and resolve it.
+            // Without the prefix, libcurl resolves a name that is not an interface's as a host name.
             try set(CURLOPT_INTERFACE, "if!" + interface)
         }
         if isSecure {
             try setTLS(tls)
         } else {
-            // libcurl would copy their names for each transfer.
+            // libcurl would duplicate the default paths for each transfer.
             try set(CURLOPT_CAINFO, nil)
             try set(CURLOPT_CAPATH, nil)
         }
@@ -100,9 +100,9 @@ extension EasyHandle {
 
     private func setCallbacks(for transfer: Transfer) throws(OptionError) {
         let context = Unmanaged.passUnretained(transfer).toOpaque()
-        // Squashing "/../" would send another path than the one that was asked for.
+        // Removing "/../" would send a path other than the requested one.
         try set(CURLOPT_PATH_AS_IS, true)
-        // libcurl takes a truncated coding for success: decoding is ours.
+        // libcurl reports a truncated coding as success, so Curlew decodes.
         try set(CURLOPT_HTTP_CONTENT_DECODING, false)
         try set(CURLOPT_WRITEFUNCTION, Transfer.writeCallback)
         try set(CURLOPT_WRITEDATA, pointer: context)
@@ -150,15 +150,16 @@ extension EasyHandle {
             if header.isNamed("Accept-Encoding") { saysAcceptEncoding = true }
             if header.isNamed("Expect") { saysExpect = true }
             if header.isNamed("Content-Type") { saysContentType = true }
-            // libcurl takes "Name:" for "leave this field out"; "Name;" sends it empty.
+            // For libcurl, "Name:" removes a field; "Name;" sends it with an empty value.
             let isBlank = header.value.utf8.allSatisfy { $0 == UInt8(ascii: " ") || $0 == UInt8(ascii: "\t") }
             lines.append(isBlank ? "\(header.name);" : "\(header.name): \(header.value)")
         }
         if request.prepared.options.decodesContent, !saysAcceptEncoding { lines.append("Accept-Encoding: \(Self.acceptedCodings)") }
-        // libcurl adds "Expect: 100-continue" to large bodies and waits a second; many servers answer 417. An empty value removes it. In
-        // front of the user's own one it keeps libcurl, which looks at the first only, from sending the request again after a 417.
+        // For large bodies, libcurl adds "Expect: 100-continue" and waits for a second, and many servers reply with 417. An empty value
+        // removes the field. Placed before the user's own field it keeps libcurl, which only looks at the first, from repeating the request
+        // after a 417.
         if saysExpect { lines.insert("Expect:", at: 0) } else if request.body != nil { lines.append("Expect:") }
-        // It calls an empty body a form otherwise.
+        // Otherwise libcurl labels an empty body as a form.
         if request.body == nil, request.method.saysWhenEmpty, !saysContentType { lines.append("Content-Type:") }
         return lines
     }
@@ -175,30 +176,30 @@ extension EasyHandle {
             let isRisky = request.body.map { ($0.length ?? .max) > Self.largestBodyForOldHTTP2 } ?? false
             let speaksHTTP2 = curl.supportsHTTP2 && (curl.hasReliableHTTP2 || !isRisky)
             try set(CURLOPT_HTTP_VERSION, speaksHTTP2 ? CURL_HTTP_VERSION_2TLS : CURL_HTTP_VERSION_1_1)
-        // No CURLOPT_PIPEWAIT: if the host turns out to speak HTTP/1.1, those that wait do so until the first one's end, and their
-        // connect timeout runs meanwhile (seen with libcurl 8.23).
+        // CURLOPT_PIPEWAIT is not set: if the host turns out to speak HTTP/1.1, waiting transfers wait until the first one has completed,
+        // while their connect timeout runs (seen with libcurl 8.23).
         }
     }
 
     private func setAuthentication(_ authentication: ConnectionAuthentication) throws(OptionError) {
         switch authentication {
         case .ntlm(let user, let password):
-            // The macros of libcurl's schemes are unsigned longs behind a cast, which Swift does not see.
+            // libcurl's CURLAUTH_ macros are casts to unsigned long, which Swift doesn't import.
             try set(CURLOPT_HTTPAUTH, 1 << 3)
             try set(CURLOPT_USERNAME, user)
             try set(CURLOPT_PASSWORD, password)
         case .negotiate:
             try set(CURLOPT_HTTPAUTH, 1 << 2)
-            // Without a name libcurl does not begin; what it is does not count.
+            // libcurl authenticates only if a user name is set; its value is ignored.
             try set(CURLOPT_USERNAME, "")
             try set(CURLOPT_PASSWORD, "")
-            // Before 8.20 libcurl gives such a connection to requests of others (https://curl.se/docs/CVE-2026-5545.html). It stays open
-            // between the exchanges all the same.
+            // Before 8.20, libcurl may reuse such a connection for other users' requests (https://curl.se/docs/CVE-2026-5545.html). The
+            // connection still stays open between the exchanges of one transfer.
             try set(CURLOPT_FORBID_REUSE, true)
         }
     }
 
-    /// `CURLOPT_HTTP_VERSION` takes a long; its values are macros or an enumeration, by version of libcurl.
+    /// Sets `CURLOPT_HTTP_VERSION`, which takes a long; depending on libcurl's version, its values are macros or an enumeration.
     private func set(_ option: CURLoption, _ version: some BinaryInteger) throws(OptionError) {
         try set(option, Int(version))
     }
@@ -210,13 +211,13 @@ extension EasyHandle {
         if tls.requiresStapledResponse { try set(CURLOPT_SSL_VERIFYSTATUS, true) }
         if let file = tls.revocationListFile { try set(CURLOPT_CRLFILE, file) }
         if !tls.publicKeyHashes.isEmpty {
-            // In an order that stays, as connections are compared by it.
+            // Sorted, because libcurl compares this string when it looks for a connection to reuse.
             let pins = tls.publicKeyHashes.map { "sha256//" + $0.base64EncodedString() }.sorted()
             try set(CURLOPT_PINNEDPUBLICKEY, pins.joined(separator: ";"))
         }
         if let contents = tls.clientCertificate?.contents { try setClientCertificate(contents) }
         if tls.certificateAuthorities != nil || tls.certificateAuthorityFile != nil {
-            // The directory of the system's certificates counts beside them otherwise.
+            // Otherwise the system's certificate directory is trusted as well.
             try set(CURLOPT_CAPATH, nil)
         } else {
             try check(ccurlew_keep_default_authorities(raw), CURLOPT_SSL_CTX_FUNCTION)
@@ -229,7 +230,7 @@ extension EasyHandle {
         try set(CURLOPT_SSLCERTTYPE, contents.form == .pem ? "PEM" : "P12")
         try set(contents.certificate, blob: CURLOPT_SSLCERT_BLOB, file: CURLOPT_SSLCERT)
         if let key = contents.key { try set(key, blob: CURLOPT_SSLKEY_BLOB, file: CURLOPT_SSLKEY) }
-        // Without one OpenSSL asks for it on the terminal, and the loop would wait for the answer.
+        // Without a password OpenSSL prompts for it on the terminal, which blocks the event loop.
         try set(CURLOPT_KEYPASSWD, contents.password ?? "")
     }
 
@@ -240,7 +241,7 @@ extension EasyHandle {
         }
     }
 
-    /// Sets the proxy, or that there is none for any host, whatever the environment says: libcurl must not read it for each request.
+    /// Sets the proxy, or disables proxies for all hosts. Always set, so that libcurl doesn't read the environment for each request.
     private func setProxy(_ proxy: Proxy?, _ tls: TLSOptions) throws(OptionError) {
         try set(CURLOPT_PROXY, proxy?.url)
         try set(CURLOPT_NOPROXY, proxy?.exceptions ?? "*")
@@ -252,7 +253,7 @@ extension EasyHandle {
         }
     }
 
-    /// TLS to the proxy itself: the session's authorities and versions. It is always verified, whatever is accepted of hosts.
+    /// Sets up TLS to the proxy itself with the session's authorities and versions. The proxy is always verified, even if hosts are not.
     private func setProxyTLS(_ tls: TLSOptions) throws(OptionError) {
         try set(CURLOPT_PROXY_SSLVERSION, tls.minimumVersion.libcurlMinimum | (tls.maximumVersion?.libcurlMaximum ?? 0))
         if tls.certificateAuthorities != nil || tls.certificateAuthorityFile != nil { try set(CURLOPT_PROXY_CAPATH, nil) }
@@ -262,9 +263,9 @@ extension EasyHandle {
 
     // MARK: Results
 
-    /// Reads what libcurl has measured. Its times begin when it was given the transfer.
+    /// Reads libcurl's measurements. Their zero is the time at which the transfer was added to libcurl.
     ///
-    /// - Parameter connection: what is known of the connection already.
+    /// - Parameter connection: the connection's properties if they are known already.
     func readMetrics(into metrics: inout TransferMetrics, since start: Int64, connection: ConnectionInfo?) {
         func time(_ info: CURLINFO) -> Int64? {
             let microseconds = ccurlew_get_offset(raw, info)
@@ -284,7 +285,7 @@ extension EasyHandle {
         metrics.httpVersion = httpVersion
     }
 
-    /// The ends of the connection used last, as far as libcurl knows them.
+    /// The addresses of the connection used last, as far as libcurl knows them.
     private var connectionInfo: ConnectionInfo {
         ConnectionInfo(
             ConnectionInfo.Values(
@@ -292,13 +293,13 @@ extension EasyHandle {
                 localAddress: .address(ccurlew_get_string(raw, CURLINFO_LOCAL_IP)), localPort: port(CURLINFO_LOCAL_PORT)))
     }
 
-    /// The version of HTTP in which the last response came.
+    /// The HTTP version of the last response.
     var httpVersion: TransferMetrics.HTTPVersion? { .init(libcurl: ccurlew_get_long(raw, CURLINFO_HTTP_VERSION)) }
 
-    /// How far setting up the connection has come, by what libcurl has noted.
+    /// The phase that setting up the connection has reached, according to libcurl's timestamps.
     func setUpPhase(isSecure: Bool) -> TransferFailure.Phase {
         guard ccurlew_get_offset(raw, CURLINFO_NAMELOOKUP_TIME_T) > 0 else { return .resolving }
-        // The time of the connection is noted with TLS's own only, before libcurl 8.0; it is counted at once.
+        // Before 8.0, libcurl records the connect time only together with TLS's, but counts the connection immediately.
         return isSecure && ccurlew_get_long(raw, CURLINFO_NUM_CONNECTS) > 0 ? .securing : .connecting
     }
 
@@ -309,14 +310,14 @@ extension EasyHandle {
 }
 
 extension String? {
-    /// An address as libcurl has it; `nil` for one that it does not know.
+    /// Converts an address from libcurl; `nil` for an unknown one.
     static func address(_ bytes: UnsafePointer<CChar>?) -> String? {
         bytes.flatMap { $0.pointee == 0 ? nil : String(cString: $0) }
     }
 }
 
 extension HTTPMethod {
-    /// Whether requests say that they have no content when they have none (RFC 9110, section 8.6).
+    /// Whether requests without content send `Content-Length: 0` (RFC 9110, section 8.6).
     fileprivate var saysWhenEmpty: Bool { self == .post || self == .put || self == .patch }
 }
 
@@ -327,36 +328,36 @@ extension String {
 }
 
 extension TransferRequest {
-    /// Whether it is like most: nothing is set for it but URL and header fields, beside its options.
+    /// Whether only the URL and the header fields have to be set for the request, apart from its options.
     fileprivate var isOrdinary: Bool {
         body == nil && method == .get && authentication == nil && !mayPause && !expectsLargeBody
     }
 
-    /// Why the request can't be sent as it stands. Whoever can put a line break into a header field adds fields of their own, and libcurl
-    /// would take a zero byte for the end.
+    /// Why the request can't be sent. A line break in a header field would inject further fields, and libcurl would take a NUL for the end
+    /// of the string.
     var defect: CurlewError? {
         if let header = headers.first(where: { !$0.isValid }) {
             return .urlRequestValidationFailed(reason: .invalidHeader(name: header.name))
         }
         if let interface = options.interface, interface.isEmpty || interface.hasZeroByte {
-            let message = "The interface's name is empty, or has a zero byte"
+            let message = "The interface's name is empty or contains a NUL"
             return .transferFailed(TransferFailure(kind: .configuration, url: url, phase: .queued, message: message))
         }
         if case .ntlm(let user, let password) = authentication, user.hasZeroByte || password.hasZeroByte {
             return .urlRequestValidationFailed(reason: .invalidHeader(name: "Authorization"))
         }
         guard url.hasZeroByte else { return nil }
-        return .transferFailed(TransferFailure(kind: .invalidURL, url: url, phase: .queued, message: "The URL has a zero byte"))
+        return .transferFailed(TransferFailure(kind: .invalidURL, url: url, phase: .queued, message: "The URL contains a NUL"))
     }
 
-    /// What the header fields announce: a stream of unknown length whose sender knows it after all goes out with that length.
+    /// The body's length according to `Content-Length`: a stream of unknown length is sent with the length that its sender declares.
     var announcedLength: Int64? {
         guard let value = headers["Content-Length"], let length = Int64(value), length >= 0 else { return nil }
         return length
     }
 }
 
-/// Lives as long as the process, since libcurl does not copy `CURLOPT_POSTFIELDS`.
+/// Static, because libcurl doesn't copy `CURLOPT_POSTFIELDS`.
 private let emptyBody: StaticString = ""
 
 extension TransferMetrics.HTTPVersion {
@@ -381,6 +382,6 @@ extension TLSOptions.Version {
         }
     }
 
-    /// The highest version stands in the upper half of the same number.
+    /// The maximum version occupies the upper 16 bits of the same option.
     fileprivate var libcurlMaximum: Int { libcurlMinimum << 16 }
 }

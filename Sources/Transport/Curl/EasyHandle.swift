@@ -2,14 +2,15 @@
 import CCurlew
 import CurlewHTTP
 
-/// One of libcurl's easy handles with what it points to.
+/// A libcurl easy handle and the memory that it refers to.
 ///
-/// Event-loop thread only, and not Sendable on purpose.
+/// For the event loop's thread only, and deliberately not Sendable.
 final class EasyHandle {
-    /// What has to be the same for the next request to find everything set. An object, so that a look at it counts one reference.
-    final class Usual {
+    /// The properties that the next request has to share for the handle's options to be reused. A class, so that comparing retains one
+    /// reference.
+    final class OrdinarySetup {
         let options: PreparedOptions
-        /// The proxy depends on it.
+        /// Part of the key, because the proxy depends on it.
         let isSecure: Bool
         let headers: HTTPHeaders
 
@@ -23,16 +24,16 @@ final class EasyHandle {
     let pointer: OpaquePointer
     private let errorBuffer: UnsafeMutablePointer<CChar>
     private var headerList: UnsafeMutablePointer<curl_slist>?
-    /// The URL that the handle is set to, and how libcurl takes it apart: it would do so for each transfer, and put it together again
-    /// after that, which is a tenth of a small request.
+    /// The URL that the handle is set to, and libcurl's parsed form. Otherwise libcurl parses the URL and serializes it again for each
+    /// transfer, a tenth of the cost of a small request.
     private var url: String?
     private var urlParts: OpaquePointer?
-    /// What the handle is set up for, if that is an ordinary request.
-    var usual: Usual?
-    /// Whether a transfer has run on the handle, which may have left something in it.
+    /// What the handle's options are set for, if for an ordinary request.
+    var ordinarySetup: OrdinarySetup?
+    /// Whether a transfer has run on the handle, which may have left state in it.
     var wasUsed = false
 
-    /// `nil` when libcurl has no memory.
+    /// Creates a handle; `nil` if libcurl is out of memory.
     init?() {
         guard let pointer = curl_easy_init() else { return nil }
         self.pointer = OpaquePointer(pointer)
@@ -49,13 +50,13 @@ final class EasyHandle {
 
     var raw: UnsafeMutableRawPointer { UnsafeMutableRawPointer(pointer) }
 
-    /// Forgets all options, keeps connections and caches.
+    /// Resets all options; connections and caches are kept.
     func reset() {
         curl_easy_reset(raw)
         curl_slist_free_all(headerList)
         headerList = nil
         url = nil
-        usual = nil
+        ordinarySetup = nil
         forgetMessage()
     }
 
@@ -63,13 +64,13 @@ final class EasyHandle {
         errorBuffer[0] = 0
     }
 
-    /// What libcurl has to say about its last error.
+    /// libcurl's message about its last error.
     func message(for code: CURLcode) -> String {
         if errorBuffer[0] != 0 { return Self.withoutProxyUser(String(cString: errorBuffer)) }
         return String(cString: curl_easy_strerror(code))
     }
 
-    /// libcurl quotes a proxy that it can't parse, password included, and a proxy need not be a URL.
+    /// Removes the user from messages in which libcurl quotes an unparsable proxy, password included. The proxy need not be a URL.
     private static func withoutProxyUser(_ message: String) -> String {
         guard message.contains("proxy"), let quote = message.firstIndex(of: "'"), let at = message.lastIndex(of: "@"), quote < at else {
             return message
@@ -92,7 +93,7 @@ final class EasyHandle {
     }
 
     func set(_ option: CURLoption, _ value: String?) throws(OptionError) {
-        // Freed by libcurl's copy: CURLOPT strings are duplicated.
+        // The pointer need not outlive the call: libcurl copies CURLOPT strings.
         try check(ccurlew_set_string(raw, option, value), option)
     }
 
@@ -113,22 +114,22 @@ final class EasyHandle {
         try set(CURLOPT_ERRORBUFFER, pointer: errorBuffer)
     }
 
-    /// Sets the URL, whose path goes out as it is.
+    /// Sets the URL; its path is sent unchanged.
     func setURL(_ newURL: String) throws(OptionError) {
         guard newURL != url else { return }
         url = nil
-        // Without the parts libcurl takes it apart itself, and says at the transfer's start what is wrong with it.
+        // Without parsed parts, libcurl parses the URL itself and reports an error in it when the transfer starts.
         try set(CURLOPT_CURLU, pointer: parts(of: newURL).map { UnsafeMutableRawPointer($0) })
-        // It is still asked for where a connection is tried anew.
+        // Also needed with the parts: libcurl reads it when it retries on a new connection.
         try set(CURLOPT_URL, newURL)
         url = newURL
     }
 
     private func parts(of url: String) -> OpaquePointer? {
         if urlParts == nil { urlParts = curl_url() }
-        // libcurl would take one without a scheme for relative to the URL before it, and send the request there.
+        // libcurl would resolve a URL without a scheme against the previous one, and send the request there.
         guard let urlParts, url.hasHTTPScheme else { return nil }
-        // Those that libcurl itself takes for `CURLOPT_URL`.
+        // The flags that libcurl itself uses for `CURLOPT_URL`.
         let flags = UInt32(CURLU_PATH_AS_IS | CURLU_GUESS_SCHEME | CURLU_NON_SUPPORT_SCHEME)
         return curl_url_set(urlParts, CURLUPART_URL, url, flags) == CURLUE_OK ? urlParts : nil
     }
@@ -160,7 +161,7 @@ extension String {
     }
 }
 
-/// An option that libcurl refused.
+/// An option that libcurl rejected.
 struct OptionError: Error {
     let code: CURLcode
     let option: CURLoption
@@ -170,7 +171,7 @@ struct OptionError: Error {
         self.option = option
     }
 
-    /// What it is a failure of.
+    /// The kind of failure that the rejected option stands for.
     var kind: TransferFailure.Kind {
         switch option {
         case CURLOPT_SSLCERT, CURLOPT_SSLCERT_BLOB, CURLOPT_SSLKEY, CURLOPT_SSLKEY_BLOB: .clientCertificate
@@ -178,8 +179,8 @@ struct OptionError: Error {
         }
     }
 
-    /// The refused option by its number, and libcurl's reason.
+    /// The option's number and libcurl's reason.
     var message: String {
-        "libcurl refused option \(option.rawValue): \(String(cString: curl_easy_strerror(code)))"
+        "libcurl rejected option \(option.rawValue): \(String(cString: curl_easy_strerror(code)))"
     }
 }

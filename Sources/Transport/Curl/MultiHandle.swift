@@ -2,32 +2,32 @@
 import CCurlew
 import CurlewHTTP
 
-/// What libcurl runs in a multi handle: a transfer, or a raw stream while it connects. `CURLOPT_PRIVATE` points to it.
+/// A member of a multi handle: a transfer, or a raw stream while it connects. `CURLOPT_PRIVATE` points to it.
 class MultiMember {
     @exclusivity(unchecked) final private(set) var handle: EasyHandle
-    // The loop owns its members and outlives them; counting each look at it would cost more than the look.
+    // The loop owns its members and outlives them; reference counting would cost more than each access.
     unowned(unsafe) let loop: EventLoopThread
 
-    /// `nil` when libcurl has no memory.
+    /// Creates a member; `nil` if libcurl is out of memory.
     init?(loop: EventLoopThread) {
         guard let handle = EasyHandle() else { return nil }
         self.handle = handle
         self.loop = loop
     }
 
-    /// Replaces the handle by a new one, on which no earlier transfer has left anything; `false` when libcurl has no memory.
+    /// Replaces the easy handle with a new one, free of state from earlier transfers; `false` if libcurl is out of memory.
     final func renewHandle() -> Bool {
         guard let fresh = EasyHandle() else { return false }
         handle = fresh
         return true
     }
 
-    /// The addresses it may connect to.
+    /// The addresses that it may connect to.
     var addresses: AddressPolicy { .any }
-    /// The last address that it was not to connect to.
+    /// The last address that was refused.
     final var refusedAddress: NetworkAddress?
 
-    /// Whether a connection to an address may be made; a refused one is noted.
+    /// Whether connecting to an address is allowed; a refused address is recorded.
     final func mayConnect(to address: UnsafePointer<sockaddr>) -> Bool {
         let addresses = addresses
         guard addresses.isLimited, let address = NetworkAddress(address) else { return !addresses.isLimited }
@@ -36,44 +36,44 @@ class MultiMember {
         return false
     }
 
-    /// What to tell of an address that was refused.
-    static func refusal(of address: NetworkAddress) -> String { "The host's address \(address) is none that may be connected to" }
+    /// The message for a refused address.
+    static func refusal(of address: NetworkAddress) -> String { "Connecting to the host's address \(address) is not allowed" }
 
-    /// libcurl has made a socket for it.
+    /// libcurl has opened a socket for the member.
     func opened(_ socket: Int32) {
         loop.didOpen(socket)
     }
 
-    /// libcurl is done with it.
-    func ended(_ code: CURLcode) {}
+    /// libcurl has completed the member.
+    func completed(_ code: CURLcode) {}
 }
 
-/// One of libcurl's multi handles: a pool of connections and the transfers on it, driven by socket events and a timer.
+/// A libcurl multi handle: a connection pool and the transfers on it, driven by socket events and a timer.
 ///
-/// Event-loop thread only.
+/// For the event loop's thread only.
 final class MultiHandle: DeadlineHolder {
-    /// How many transfers it should get.
+    /// The number of transfers that a multi handle should have at most.
     static let capacity = 64
 
     private let pointer: UnsafeMutableRawPointer
-    // Owned by the loop, as the members are.
+    // The loop owns its multi handles, as it owns the members.
     private unowned(unsafe) let loop: EventLoopThread
-    // Owns this one.
+    // The owner of this multi handle.
     private unowned(unsafe) var pools: ConnectionPools?
-    /// Its place among the pools.
+    /// Its index among the pools.
     let place: Int
     @exclusivity(unchecked) var deadline: Nanoseconds = 0
     @exclusivity(unchecked) var heapIndex = -1
     @exclusivity(unchecked) private(set) var memberCount = 0
     @exclusivity(unchecked) private var connectionCacheSize = 0
-    /// When libcurl wants to be called though no socket has anything.
+    /// When libcurl's timer expires.
     @exclusivity(unchecked) private(set) var timerDeadline: Nanoseconds?
-    /// When it is to be closed, if nobody uses it until then.
+    /// When to close it if it is still unused by then.
     @exclusivity(unchecked) var closesAt: Nanoseconds?
-    /// Whether libcurl was called since the finished members were taken out.
+    /// Whether libcurl was called since completed members were last collected.
     @exclusivity(unchecked) var wasCalled = false
 
-    /// `nil` when libcurl has no memory.
+    /// Creates a multi handle; `nil` if libcurl is out of memory.
     init?(loop: EventLoopThread, place: Int) {
         guard let pointer = curl_multi_init() else { return nil }
         self.pointer = pointer
@@ -81,11 +81,11 @@ final class MultiHandle: DeadlineHolder {
         self.place = place
     }
 
-    /// Has libcurl report to it; `false` when libcurl refuses, and this is closed.
+    /// Sets callbacks and options; `false` if libcurl rejects one, in which case the multi handle is closed.
     ///
     /// - Parameters:
     ///   - multiplexes: whether transfers share HTTP/2 connections.
-    ///   - maximumConnectionsPerHost: left to libcurl where transfers share connections.
+    ///   - maximumConnectionsPerHost: enforced by libcurl where transfers share connections.
     func setUp(for pools: ConnectionPools, multiplexes: Bool = false, maximumConnectionsPerHost: Int? = nil) -> Bool {
         self.pools = pools
         let context = Unmanaged.passUnretained(self).toOpaque()
@@ -106,7 +106,7 @@ final class MultiHandle: DeadlineHolder {
         return true
     }
 
-    /// Closes all connections. Not left to `deinit`: libcurl calls back on the way.
+    /// Closes all connections. Not done in `deinit`, because libcurl calls back meanwhile.
     func close() {
         curl_multi_cleanup(pointer)
     }
@@ -123,26 +123,26 @@ final class MultiHandle: DeadlineHolder {
         return code
     }
 
-    /// Takes a member out.
+    /// Removes a member.
     ///
-    /// - Parameter host: a hash of the host to which it may have left a connection.
+    /// - Parameter host: a hash of the host to which the member may have left an idle connection.
     func remove(_ handle: EasyHandle, host: UInt64? = nil) {
         curl_multi_remove_handle(pointer, handle.raw)
         memberCount -= 1
         pools?.left(self, host: host)
     }
 
-    /// Sees to it that `count` connections fit into the cache.
+    /// Resizes the connection cache for `count` connections.
     ///
-    /// libcurl counts busy connections too: a cache smaller than the live transfers closes each connection after its first use. What a
-    /// burst took is given back, but not by every turn of the wind.
+    /// libcurl counts connections in use as well: with a cache smaller than the number of live transfers, each connection is closed after
+    /// its first use. The cache shrinks after a burst, with hysteresis.
     func reserveConnections(_ count: Int) {
         guard count > connectionCacheSize || count < connectionCacheSize / 2 else { return }
         connectionCacheSize = count + count / 4
         _ = ccurlew_multi_set_long(pointer, CURLMOPT_MAXCONNECTS, connectionCacheSize)
     }
 
-    /// Tells libcurl what was found on a socket.
+    /// Reports a socket's events to libcurl.
     func socketAction(_ socket: Int32, _ events: SocketEvents) {
         var mask: Int32 = 0
         if events.contains(.readable) { mask |= CURL_CSELECT_IN }
@@ -151,7 +151,7 @@ final class MultiHandle: DeadlineHolder {
         call(socket, mask)
     }
 
-    /// Calls libcurl if its timer has run out.
+    /// Calls libcurl if its timer has expired.
     func timerAction(at now: Nanoseconds) {
         guard let deadline = timerDeadline, deadline <= now else { return }
         timerDeadline = nil
@@ -167,8 +167,8 @@ final class MultiHandle: DeadlineHolder {
         curl_multi_socket_action(pointer, socket, mask, &running)
     }
 
-    /// The next member that libcurl is done with, and its result.
-    func nextFinished() -> (MultiMember, CURLcode)? {
+    /// The next member that libcurl has completed, and its result.
+    func nextCompleted() -> (MultiMember, CURLcode)? {
         var left: Int32 = 0
         while let message = curl_multi_info_read(pointer, &left) {
             guard message.pointee.msg == CURLMSG_DONE, let context = ccurlew_get_private(message.pointee.easy_handle) else { continue }

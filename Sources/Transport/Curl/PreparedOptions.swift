@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 import CurlewHTTP
 
-/// The options of transfers with what is worked out of them: shared by all transfers of a session, so that it is done once.
+/// The options of transfers together with the values derived from them; shared by a session's transfers, so that these are computed once.
 package final class PreparedOptions: Sendable {
     package let options: TransferOptions
     let limits: TimeLimits
-    /// As libcurl takes it.
+    /// The connect timeout in libcurl's unit.
     let connectTimeoutMilliseconds: Int
 
     package init(_ options: TransferOptions) {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 import CCurlew
 
-/// The list at publicsuffix.org, as the system's libpsl has it.
+/// The Public Suffix List (publicsuffix.org) in the version of the system's libpsl.
 package enum PublicSuffixList {
-    /// Whether a domain, in lower case, is on the list; `nil` where there is no libpsl.
+    /// Whether a domain, given in lower case, is a public suffix; `nil` without libpsl.
     package static func contains(_ domain: String) -> Bool? {
         switch ccurlew_is_public_suffix(domain) {
         case 0: false

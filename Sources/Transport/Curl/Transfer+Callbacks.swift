@@ -2,11 +2,11 @@
 import CCurlew
 import CurlewHTTP
 
-// libcurl's callbacks for a transfer. Each is told the transfer it belongs to, which the event loop owns for as long as libcurl may call.
-// None calls libcurl back, and none runs code of users.
+// libcurl's callbacks for a transfer. Each receives a borrowed pointer to its transfer, which the event loop owns for as long as libcurl
+// may call. No callback calls into libcurl or runs users' code.
 
 extension Transfer {
-    /// Takes body bytes. Fewer than given end the transfer.
+    /// Receives body bytes. Returning a smaller count than given ends the transfer.
     static let writeCallback: ccurlew_data_callback = { bytes, size, count, context in
         guard let context else { return 0 }
         return Unmanaged<Transfer>.fromOpaque(context)._withUnsafeGuaranteedRef {
@@ -14,7 +14,7 @@ extension Transfer {
         }
     }
 
-    /// Takes a line of a head or of trailers. Fewer bytes than given end the transfer.
+    /// Receives a line of the head or the trailers. Returning a smaller count than given ends the transfer.
     static let headerCallback: ccurlew_data_callback = { bytes, size, count, context in
         guard let context else { return 0 }
         return Unmanaged<Transfer>.fromOpaque(context)._withUnsafeGuaranteedRef {
@@ -22,7 +22,7 @@ extension Transfer {
         }
     }
 
-    /// Gives body bytes; 0 ends the body.
+    /// Provides body bytes; 0 ends the body.
     static let readCallback: ccurlew_data_callback = { bytes, size, count, context in
         guard let context else { return Int(CURL_READFUNC_ABORT) }
         return Unmanaged<Transfer>.fromOpaque(context)._withUnsafeGuaranteedRef {
@@ -30,13 +30,13 @@ extension Transfer {
         }
     }
 
-    /// Goes back to the start of the body; libcurl asks for nothing else.
+    /// Rewinds the body to its start, the only position that libcurl requests.
     static let seekCallback: ccurlew_seek_callback = { context, offset, origin in
         guard let context, offset == 0, origin == SEEK_SET else { return CURL_SEEKFUNC_FAIL }
         return Unmanaged<Transfer>.fromOpaque(context)._withUnsafeGuaranteedRef { $0.rewind() ? CURL_SEEKFUNC_OK : CURL_SEEKFUNC_FAIL }
     }
 
-    /// The connection stands and nothing of the request is sent: a last chance to refuse.
+    /// Called when the connection is set up and before the request is sent: the last opportunity to refuse.
     static let prereqCallback: ccurlew_prereq_callback = { context, remoteAddress, localAddress, remotePort, localPort in
         guard let context else { return CURL_PREREQFUNC_ABORT }
         return Unmanaged<Transfer>.fromOpaque(context)._withUnsafeGuaranteedRef {
@@ -46,7 +46,7 @@ extension Transfer {
         }
     }
 
-    /// Makes a socket that no child process inherits, unless its address is refused: libcurl then tries the host's next one.
+    /// Opens a close-on-exec socket, unless its address is refused: libcurl then tries the host's next address.
     static let openSocketCallback: ccurlew_opensocket_callback = { context, _, address in
         guard let context, let address else { return CURL_SOCKET_BAD }
         return Unmanaged<MultiMember>.fromOpaque(context)._withUnsafeGuaranteedRef { member in
@@ -58,7 +58,8 @@ extension Transfer {
         }
     }
 
-    /// Closes a socket, which the event loop forgets before its number is used again. Told the loop: connections outlive transfers.
+    /// Closes a socket after the event loop has forgotten it, because its number may be reused. The context is the loop, because
+    /// connections outlive transfers.
     static let closeSocketCallback: ccurlew_closesocket_callback = { context, descriptor in
         if let context {
             Unmanaged<EventLoopThread>.fromOpaque(context)._withUnsafeGuaranteedRef { $0.willClose(descriptor) }
@@ -68,6 +69,6 @@ extension Transfer {
 }
 
 extension Int {
-    /// The count as libcurl takes it: what is negative here is a count that can't be right there, which ends the transfer.
+    /// The count that libcurl receives: a negative number becomes an impossible count, which ends the transfer.
     fileprivate var magnitudeForLibcurl: Int { self < 0 ? 0 : self }
 }

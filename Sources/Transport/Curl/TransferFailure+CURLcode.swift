@@ -3,12 +3,12 @@ import CCurlew
 import CurlewHTTP
 
 extension TransferFailure.Kind {
-    /// The class of a libcurl error: the one place where its codes are told apart.
+    /// Classifies a libcurl error: the one place where its codes are interpreted.
     ///
     /// - Parameters:
     ///   - code: libcurl's result.
-    ///   - phase: how far the transfer had come.
-    ///   - message: libcurl's words, which tell more than a few of its codes do.
+    ///   - phase: the phase that the transfer had reached.
+    ///   - message: libcurl's error message, which is more specific than some of its codes.
     ///   - usesProxy: whether the transfer goes through a proxy.
     ///   - isHTTP2: whether the connection is known to speak HTTP/2.
     static func of(
@@ -17,7 +17,7 @@ extension TransferFailure.Kind {
         if message.isAboutClientCertificate(duringSetUp: phase < .sending) { return .clientCertificate }
         switch code {
         case CURLE_URL_MALFORMAT: return .invalidURL
-        // Behind a request the code stands for HTTP/0.9: a response without a status line.
+        // After the request was sent, the code means HTTP/0.9: a response without a status line.
         case CURLE_UNSUPPORTED_PROTOCOL: return phase < .sending ? .unsupportedScheme : .protocolViolation
         case CURLE_COULDNT_RESOLVE_HOST: return .nameResolution
         case CURLE_COULDNT_RESOLVE_PROXY, CURLE_PROXY: return .proxy
@@ -31,12 +31,13 @@ extension TransferFailure.Kind {
         case CURLE_SSL_CERTPROBLEM, CURLE_SSL_CLIENTCERT: return .clientCertificate
         case CURLE_HTTP2, CURLE_HTTP2_STREAM: return message.isAboutLostStream(code) ? .connectionLost : .protocolViolation
         case CURLE_WEIRD_SERVER_REPLY, CURLE_HTTP3, CURLE_TOO_MANY_REDIRECTS: return .protocolViolation
-        // Of the transfer: libcurl is not told to decode contents.
+        // A transfer coding: libcurl is not asked to decode content codings.
         case CURLE_BAD_CONTENT_ENCODING: return .protocolViolation
         case CURLE_FILESIZE_EXCEEDED, .tooLarge: return .tooLarge
-        // What libcurl before 8.6 says of a header line of 100 KiB.
+        // The code of libcurl before 8.6 for a header line of more than 100 KiB.
         case CURLE_OUT_OF_MEMORY where phase == .waiting || phase == .receivingHead: return .tooLarge
-        // Before 8.0 what is left when nghttp2 has ended a session because of what came in: it has words for a connection that the peer ended.
+        // Before 8.0, the code for a session that nghttp2 has ended because of invalid input; a connection closed by the peer has a
+        // message.
         case CURLE_GOT_NOTHING where isHTTP2: return .protocolViolation
         case CURLE_GOT_NOTHING, CURLE_PARTIAL_FILE: return .connectionLost
         case CURLE_SEND_ERROR, CURLE_RECV_ERROR, CURLE_SEND_FAIL_REWIND:
@@ -44,7 +45,7 @@ extension TransferFailure.Kind {
             if phase < .sending { return usesProxy ? .proxy : .connect }
             return .connectionLost
         case CURLE_READ_ERROR, CURLE_ABORTED_BY_CALLBACK: return .requestBody
-        // Behind the head of a response libcurl was given all its arguments: the peer's chunk or trailer is bad.
+        // After the head of a response libcurl's own arguments are valid, so the peer's chunk or trailer is malformed.
         case CURLE_BAD_FUNCTION_ARGUMENT where phase == .receivingBody: return .protocolViolation
         case CURLE_OUT_OF_MEMORY, CURLE_FAILED_INIT, CURLE_BAD_FUNCTION_ARGUMENT, CURLE_UNKNOWN_OPTION, CURLE_NOT_BUILT_IN,
             CURLE_SSL_CACERT_BADFILE, CURLE_SSL_ENGINE_NOTFOUND, CURLE_SSL_ENGINE_SETFAILED:
@@ -55,13 +56,13 @@ extension TransferFailure.Kind {
 }
 
 extension String {
-    /// The alerts (RFC 8446, section 6.2) by which a host refuses a client's certificate, as OpenSSL words them when they come in.
+    /// The alerts (RFC 8446, section 6.2) by which a host rejects a client's certificate, in OpenSSL's words for received alerts.
     private static let alerts = [
         "certificate required", "bad certificate", "unsupported certificate", "certificate revoked", "certificate expired",
         "certificate unknown", "unknown ca",
     ]
 
-    /// Whether libcurl's words are about a client certificate: ours can't be used, or the host refuses it. Its codes don't tell.
+    /// Whether libcurl's message is about the client certificate, unusable or rejected by the host: the code doesn't say.
     fileprivate func isAboutClientCertificate(duringSetUp: Bool) -> Bool {
         if contains("SSL routines"), let alert = firstRange(of: " alert ") {
             return Self.alerts.contains { self[alert.upperBound...].hasPrefix($0) }
@@ -71,20 +72,20 @@ extension String {
 }
 
 extension String {
-    /// The codes of HTTP/2 (RFC 9113, section 7) with which a peer gives up a stream without a broken rule: NO_ERROR, INTERNAL_ERROR,
-    /// SETTINGS_TIMEOUT, REFUSED_STREAM, CANCEL, ENHANCE_YOUR_CALM.
-    private static let codesOfLoss: Set<Int> = [0, 2, 4, 7, 8, 11]
+    /// The HTTP/2 error codes (RFC 9113, section 7) with which a peer abandons a stream without a protocol violation: NO_ERROR,
+    /// INTERNAL_ERROR, SETTINGS_TIMEOUT, REFUSED_STREAM, CANCEL, ENHANCE_YOUR_CALM.
+    private static let streamLossCodes: Set<Int> = [0, 2, 4, 7, 8, 11]
 
-    /// Whether libcurl's words for an error of HTTP/2 are about a stream or a connection that the peer has ended, which is what the end of a
-    /// connection is in HTTP/1.1. Where a rule was broken, they say which.
+    /// Whether libcurl's message for an HTTP/2 error is about a stream or connection that the peer has ended, the equivalent of a closed
+    /// connection in HTTP/1.1. For a protocol violation, the message names it.
     fileprivate func isAboutLostStream(_ code: CURLcode) -> Bool {
         if self == String(cString: curl_easy_strerror(code)) || contains("closed cleanly, but before") { return true }
         guard let number = firstRange(of: "(err ") else { return false }
-        return Int(self[number.upperBound...].prefix { $0 != ")" }).map(Self.codesOfLoss.contains) ?? false
+        return Int(self[number.upperBound...].prefix { $0 != ")" }).map(Self.streamLossCodes.contains) ?? false
     }
 }
 
 extension CURLcode {
-    /// `CURLE_TOO_LARGE`, which the headers of older versions do not have.
+    /// `CURLE_TOO_LARGE`, which older headers don't declare.
     fileprivate static let tooLarge = CURLcode(rawValue: 100)
 }

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// What a ``DeadlineHeap`` orders.
+/// An element of a ``DeadlineHeap``.
 package protocol DeadlineHolder: AnyObject {
-    /// When to look at it again. Only the heap writes it.
+    /// The deadline by which the heap orders it. Written by the heap only.
     var deadline: Nanoseconds { get set }
-    /// Its place in the heap; −1 outside. Only the heap writes it.
+    /// Its index in the heap; −1 outside. Written by the heap only.
     var heapIndex: Int { get set }
 }
 
-/// A binary heap of objects by deadline, each of which knows its place, so that any of them can be moved or removed in logarithmic time.
+/// A binary heap of objects by deadline. Each object has its index, so that moving or removing one takes logarithmic time.
 package struct DeadlineHeap<Element: DeadlineHolder> {
     private var elements: [Element] = []
 
@@ -19,7 +19,7 @@ package struct DeadlineHeap<Element: DeadlineHolder> {
 
     package var count: Int { elements.count }
 
-    /// Puts an element in, or moves it when it is in already.
+    /// Inserts an element, or moves it if it is in the heap.
     package mutating func set(_ element: Element, to deadline: Nanoseconds) {
         element.deadline = deadline
         if element.heapIndex < 0 {
@@ -30,7 +30,7 @@ package struct DeadlineHeap<Element: DeadlineHolder> {
         siftDown(siftUp(element.heapIndex))
     }
 
-    /// Takes an element out; does nothing when it is not in.
+    /// Removes an element; does nothing if it is not in the heap.
     package mutating func remove(_ element: Element) {
         let index = element.heapIndex
         guard index >= 0 else { return }
@@ -41,7 +41,7 @@ package struct DeadlineHeap<Element: DeadlineHolder> {
         siftDown(siftUp(index))
     }
 
-    /// Takes out the element with the earliest deadline if that is not after `now`.
+    /// Removes and returns the element with the earliest deadline if that is not after `now`.
     package mutating func popExpired(at now: Nanoseconds) -> Element? {
         guard let first = elements.first, first.deadline <= now else { return nil }
         remove(first)

@@ -3,15 +3,15 @@ import CCurlew
 import CurlewHTTP
 import Dispatch
 
-/// The transport over libcurl: a handle on one thread that runs its multi interface.
+/// The transport on libcurl: the handle of a thread that runs libcurl's multi interface.
 ///
-/// Sessions make one of their own. It is public for transports that stand between it and a session: that record, reroute or count.
+/// Each session makes its own. The type is public for transports that wrap it: to record, reroute or count.
 ///
-/// Requests go in as messages; with a message goes the ownership of what is in it, and nobody but the thread touches a transfer. The
-/// thread is made with the first request and ends with ``shutDown()``, which letting go of this object calls too. What the thread does
-/// stands in `EventLoopThread`: read that first.
+/// Requests are sent to the thread as messages, which transfer the ownership of their contents; only the thread accesses transfers. The
+/// thread starts with the first request and ends with ``shutDown()``, which `deinit` calls as well. Its implementation is in
+/// `EventLoopThread`: read that first.
 public final class EventLoop: Transport {
-    /// A request to be started. An object, since it goes from hand to hand.
+    /// A request to start. A class, because it is passed along several times.
     final class Start: Sendable {
         let request: TransferRequest
         let id: Int
@@ -26,33 +26,33 @@ public final class EventLoop: Transport {
         }
     }
 
-    /// What can be asked of the thread.
+    /// The thread's commands.
     enum Command: Sendable {
         case start(Start)
-        // Rare and large: it would make every command as large.
+        // Indirect, because it is rare and would increase the size of all commands.
         indirect case openStream(StreamTransferRequest, id: Int, observer: any StreamTransferObserver)
         case cancel(Int)
         case setSuspended(Bool, Int)
         case resumeReceiving(Int)
         case resumeSending(Int)
         case send(Data, endOfStream: Bool, Int)
-        /// Somebody has judged a host's certificates.
-        case judged(TrustQuestion, isTrusted: Bool)
-        /// A piece of a task that prefers this thread.
+        /// The decision on a host's certificates.
+        case decided(TrustQuestion, isTrusted: Bool)
+        /// A job of a task that prefers this thread.
         case run(UnownedJob)
         case stop
-        /// The process ends: touch nothing any more.
+        /// The process is exiting: stop touching shared state.
         case rest
     }
 
     let mailbox: Mailbox
 
-    /// Makes a loop, but not yet its thread.
+    /// Creates a loop; its thread starts with the first request.
     public convenience init(configuration: TransportConfiguration = TransportConfiguration()) {
         self.init(configuration: configuration, makePoller: { try SystemPoller() })
     }
 
-    /// Makes a loop that waits in another way.
+    /// Creates a loop with another poller.
     package init(
         configuration: TransportConfiguration = TransportConfiguration(), makePoller: @escaping @Sendable () throws -> any Poller
     ) {
@@ -73,34 +73,34 @@ public final class EventLoop: Transport {
         mailbox.post(.openStream(request, id: id, observer: observer))
     }
 
-    /// Ends a transfer or stream; see ``Transport/cancel(_:)``.
+    /// Cancels a transfer or stream; see ``Transport/cancel(_:)``.
     public func cancel(_ id: Int) {
         mailbox.post(.cancel(id))
     }
 
-    /// Stops a transfer or lets it go on; see ``Transport/setSuspended(_:of:)``.
+    /// Suspends or resumes a transfer; see ``Transport/setSuspended(_:of:)``.
     public func setSuspended(_ suspended: Bool, of id: Int) {
         mailbox.post(.setSuspended(suspended, id))
     }
 
-    /// Takes back an observer's pause; see ``Transport/resumeReceiving(_:)``.
+    /// Withdraws an observer's pause; see ``Transport/resumeReceiving(_:)``.
     public func resumeReceiving(_ id: Int) {
         mailbox.post(.resumeReceiving(id))
     }
 
-    /// Sends on a stream; see ``Transport/send(_:endOfStream:on:)``.
+    /// Sends bytes on a stream; see ``Transport/send(_:endOfStream:on:)``.
     public func send(_ bytes: Data, endOfStream: Bool, on id: Int) {
         mailbox.post(.send(bytes, endOfStream: endOfStream, id))
     }
 
-    /// Ends everything; see ``Transport/shutDown()``.
+    /// Ends all transfers and streams; see ``Transport/shutDown()``.
     public func shutDown() {
         mailbox.close()
     }
 }
 
 extension EventLoop.Command {
-    /// Completes what would have been started, and has somebody else run what has to run. The other commands need no answer.
+    /// Completes a start with an error, and runs a job on a global queue. The other commands have no effect to report.
     func refuse(_ error: CurlewError, by mailbox: Mailbox) {
         let outcome = TransferOutcome(error: error, metrics: TransferMetrics())
         switch self {
@@ -111,12 +111,12 @@ extension EventLoop.Command {
         }
     }
 
-    /// Whether it starts a transfer.
+    /// Whether the command starts a transfer.
     var isStart: Bool {
         if case .start = self { true } else { false }
     }
 
-    /// Whether it is worth a thread; the others are about what was started before.
+    /// Whether the command justifies creating the thread; the others refer to earlier ones.
     var startsSomething: Bool {
         switch self {
         case .start, .openStream, .run: true
@@ -124,7 +124,7 @@ extension EventLoop.Command {
         }
     }
 
-    /// The URL of what would have been started.
+    /// The URL of the transfer or stream to start.
     var url: String {
         switch self {
         case .start(let start): start.request.url
@@ -134,31 +134,31 @@ extension EventLoop.Command {
     }
 }
 
-/// What a new thread begins with.
+/// The parameters of a new thread.
 private struct ThreadStart: Sendable {
     let configuration: TransportConfiguration
     let mailbox: Mailbox
     let makePoller: @Sendable () throws -> any Poller
 
     func run() {
-        // libcurl writes to sockets whose peer may be gone; OpenSSL too. The process's own disposition is left alone.
+        // libcurl and OpenSSL may write to sockets closed by the peer. The process's own signal disposition is left unchanged.
         Thread.blockPipeSignal()
         do {
             let poller = try makePoller()
-            guard ccurlew_global_init() == CURLE_OK else { return mailbox.threadFailed("libcurl could not be initialised") }
+            guard ccurlew_global_init() == CURLE_OK else { return mailbox.threadFailed("libcurl could not be initialized") }
             LiveThreads.started(mailbox)
             runLoop(with: poller)
             ccurlew_thread_stop()
             LiveThreads.ended(mailbox)
         } catch {
-            mailbox.threadFailed("No descriptor for the event loop: \(error)")
+            mailbox.threadFailed("The event loop's poller could not be created: \(error)")
         }
     }
 
-    /// Makes the loop, runs it, and has let go of it when this returns.
+    /// Creates the loop and runs it; the loop is released when this returns.
     private func runLoop(with poller: any Poller) {
         guard let thread = EventLoopThread(configuration: configuration, mailbox: mailbox, poller: poller) else {
-            return mailbox.threadFailed("libcurl has no memory for a connection pool")
+            return mailbox.threadFailed("libcurl ran out of memory for a connection pool")
         }
         thread.run()
     }
@@ -166,11 +166,11 @@ private struct ThreadStart: Sendable {
 
 // MARK: - Mailbox
 
-/// Commands on their way to the thread, and the thread's sleep.
+/// The queue of commands for the thread, and the thread's sleep state.
 final class Mailbox: Sendable {
-    private enum Answer {
+    private enum PostResult {
         case accepted
-        /// The first command: somebody has to make the thread.
+        /// The first command: the caller has to start the thread.
         case needsThread
         case refused
     }
@@ -192,7 +192,7 @@ final class Mailbox: Sendable {
         self.makePoller = makePoller
     }
 
-    /// Puts a command in, and wakes the thread if it sleeps, or makes it. Refuses the command after the end.
+    /// Enqueues a command, then wakes the thread if it sleeps, or starts it. After the mailbox was closed, the command is refused.
     func post(_ command: EventLoop.Command) {
         switch put(command) {
         case .accepted: break
@@ -204,12 +204,12 @@ final class Mailbox: Sendable {
     private func startThread() {
         let start = ThreadStart(configuration: configuration, mailbox: self, makePoller: makePoller)
         if let code = Thread.start({ start.run() }) {
-            threadFailed("No thread for the event loop: \(String(cString: strerror(code)))")
+            threadFailed("The event loop's thread could not be started: \(String(cString: strerror(code)))")
         }
     }
 
-    private func put(_ command: EventLoop.Command) -> Answer {
-        let (answer, wakeUp) = state.withLock { state -> (Answer, WakeUp?) in
+    private func put(_ command: EventLoop.Command) -> PostResult {
+        let (result, wakeUp) = state.withLock { state -> (PostResult, WakeUp?) in
             guard !state.isClosed else { return (.refused, nil) }
             guard state.hasThread || command.startsSomething else { return (.accepted, nil) }
             state.commands.append(command)
@@ -220,10 +220,10 @@ final class Mailbox: Sendable {
             return (.accepted, state.takeWakeUp())
         }
         wakeUp?.signal()
-        return answer
+        return result
     }
 
-    /// Takes no more commands, and has the thread stop.
+    /// Refuses further commands, and stops the thread.
     func close() {
         let wakeUp = state.withLock { state -> WakeUp? in
             guard !state.isClosed else { return nil }
@@ -234,7 +234,7 @@ final class Mailbox: Sendable {
         wakeUp?.signal()
     }
 
-    /// Has the thread come to rest, as the process ends; one that stops comes to its own end.
+    /// Parks the thread because the process is exiting; a thread that is stopping ends by itself.
     func restAtExit() {
         let wakeUp = state.withLock { state -> WakeUp? in
             guard !state.isClosed else { return nil }
@@ -244,12 +244,12 @@ final class Mailbox: Sendable {
         wakeUp?.signal()
     }
 
-    /// The thread is there and can be woken.
+    /// The thread has started and can be woken.
     func threadStarted(_ wakeUp: WakeUp) {
         state.withLock { $0.wakeUp = wakeUp }
     }
 
-    /// There is no thread: whatever was asked of it fails. The next command tries again.
+    /// The thread could not start: all queued commands fail. The next command tries again.
     func threadFailed(_ reason: String) {
         let commands = state.withLock { state -> [EventLoop.Command] in
             state.hasThread = false
@@ -262,23 +262,23 @@ final class Mailbox: Sendable {
         }
     }
 
-    /// The thread is gone for good, and with it the descriptor that woke it: bodies may keep this mailbox for longer.
+    /// The thread has ended, and its wake-up descriptor is closed: request bodies may retain this mailbox longer.
     func threadEnded() {
         state.withLock { $0.wakeUp = nil }
     }
 
-    /// All commands so far, in order, in exchange for an empty array, whose storage is used on; `false` when there are none.
+    /// Swaps all commands, in order, for an empty array, whose storage is reused; `false` if there are none.
     func take(_ commands: inout [EventLoop.Command]) -> Bool {
         state.withLock { swap(&$0.commands, &commands) }
         return !commands.isEmpty
     }
 
-    /// The thread sleeps no more: from here on nobody has to wake it, itself least of all.
+    /// The thread is awake: no wake-up is needed from here on, least of all by the thread itself.
     func awoke() {
         state.withLock { $0.isSleeping = false }
     }
 
-    /// Whether the thread may sleep: not while commands are there.
+    /// Whether the thread may sleep: only if there are no commands.
     func prepareToSleep() -> Bool {
         state.withLock { state in
             state.isSleeping = state.commands.isEmpty
@@ -288,7 +288,7 @@ final class Mailbox: Sendable {
 }
 
 extension Mailbox.State {
-    /// What to signal; nothing if the thread is awake, or somebody else is about to wake it.
+    /// The wake-up to signal; `nil` if the thread is awake or another caller is about to signal it.
     fileprivate mutating func takeWakeUp() -> WakeUp? {
         guard isSleeping else { return nil }
         isSleeping = false

@@ -2,24 +2,24 @@
 import CCurlew
 import CurlewHTTP
 
-/// The event loops' threads of the process, so that none of them meets its end.
+/// The process's event loop threads, tracked so that none runs while the process exits.
 ///
-/// `exit` runs OpenSSL's clean-up while other threads go on: a loop that uses OpenSSL at that moment, or lets go of what it holds of it,
-/// works on freed memory. So before that, at exit, each loop is put to rest where it harms nobody, and those that are ending are
-/// waited for.
+/// `exit` runs OpenSSL's clean-up while other threads are running: a loop that uses OpenSSL at that moment, or frees OpenSSL's objects,
+/// accesses freed memory. An exit handler that runs before it therefore parks each loop at a safe point, and waits for those that are
+/// ending.
 enum LiveThreads {
     private struct State {
         var running: [ObjectIdentifier: Mailbox] = [:]
         var hasExitHandler = false
     }
 
-    /// What an exit waits at the most: a loop never blocks for long, unless a disk does.
+    /// The longest time that an exit is delayed: a loop never blocks for long, unless a disk does.
     private static let longestWait: Nanoseconds = 2_000_000_000
 
     private static let state = Lock(State())
 
-    /// A thread is about to use libcurl, which has been initialised: exit handlers run in the reverse order of their registration, and
-    /// ours has to come before OpenSSL's.
+    /// Registers a thread that is about to use libcurl, which must be initialized: exit handlers run in the reverse order of their
+    /// registration, and this one has to run before OpenSSL's.
     static func started(_ mailbox: Mailbox) {
         let isFirst = state.withLock { state in
             state.running[ObjectIdentifier(mailbox)] = mailbox
@@ -29,12 +29,12 @@ enum LiveThreads {
         if isFirst { atexit { LiveThreads.restAll() } }
     }
 
-    /// A thread has let go of everything, or does nothing any more.
+    /// Removes a thread that has released its objects or is parked.
     static func ended(_ mailbox: Mailbox) {
         state.withLock { $0.running[ObjectIdentifier(mailbox)] = nil }
     }
 
-    /// Stays here for the rest of the process's life.
+    /// Parks the calling thread for the rest of the process's life.
     static func rest(_ mailbox: Mailbox) -> Never {
         ended(mailbox)
         while true { pause() }
@@ -47,7 +47,7 @@ enum LiveThreads {
             let running = state.withLock { $0.running }
             guard !running.isEmpty else { return }
             for (id, mailbox) in running where asked.insert(id).inserted { mailbox.restAtExit() }
-            // A millisecond: short beside what a process takes to end, and nobody can be told in an exit handler.
+            // Polled each millisecond, which is short compared to a process's exit: a thread that blocks here can't be notified.
             poll(nil, 0, 1)
         }
     }

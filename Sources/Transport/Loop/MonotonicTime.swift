@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import CurlewHTTP
 
-/// Nanoseconds of a clock that nobody sets.
+/// Nanoseconds of the monotonic clock, which is never set.
 package typealias Nanoseconds = UInt64
 
 /// The clock of the event loop.
@@ -15,7 +15,7 @@ package enum MonotonicTime {
 }
 
 extension Duration {
-    /// The duration in nanoseconds: none for a negative one, and at most a hundred years, so that sums with it fit.
+    /// The duration in nanoseconds, clamped to 0 and a hundred years, so that adding it to a time doesn't overflow.
     package var nanoseconds: Nanoseconds {
         guard self > .zero else { return 0 }
         guard components.seconds < 3_155_760_000 else { return 3_155_760_000_000_000_000 }

@@ -2,12 +2,12 @@
 import CCurlew
 import CurlewHTTP
 
-/// Calls about sockets that systems spell differently. Waiting for sockets and making threads have files of their own.
+/// Socket calls that differ between systems. Polling and threads have their own files.
 package enum SystemSocket {
-    /// A new socket that no child process inherits; negative when there is none.
+    /// Opens a close-on-exec socket; negative on failure.
     package static func open(_ family: Int32, _ type: Int32, _ proto: Int32) -> Int32 {
         #if os(Linux)
-        // At once: between two calls another thread may fork.
+        // Set atomically: another thread may fork between two calls.
         return socket(family, type | Int32(SOCK_CLOEXEC.rawValue), proto)
         #else
         let descriptor = socket(family, type, proto)
@@ -16,10 +16,10 @@ package enum SystemSocket {
         #endif
     }
 
-    /// Whether the peer has closed its sending side, whatever else is there to be read.
+    /// Whether the peer has closed its sending side, even if there are unread bytes.
     static func hasEnded(_ socket: Int32) -> Bool {
         #if os(Linux)
-        let end = Int16(EPOLLRDHUP.rawValue)  // POLLRDHUP by another name, which Swift can see
+        let end = Int16(EPOLLRDHUP.rawValue)  // the value of POLLRDHUP, which Swift doesn't import
         #else
         let end = Int16(POLLHUP)
         #endif

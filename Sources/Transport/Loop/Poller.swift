@@ -2,7 +2,7 @@
 import CCurlew
 import CurlewHTTP
 
-/// What a socket is watched for, or was found to be.
+/// The events that a socket is watched for, or that were reported for it.
 package struct SocketEvents: OptionSet, Sendable {
     package let rawValue: UInt8
 
@@ -13,28 +13,28 @@ package struct SocketEvents: OptionSet, Sendable {
     package static let failed = SocketEvents(rawValue: 4)
 }
 
-/// The operating system's way to wait for many sockets at once.
+/// The operating system's facility for waiting for many sockets.
 ///
-/// Used by one thread, but for ``wakeUp()``. What differs between systems differs here only.
+/// Confined to one thread, except ``wakeUp``. All differences between systems are in the pollers.
 package protocol Poller: AnyObject {
-    /// Fails with the reason when the process has no descriptor left.
+    /// Throws the system's error if the process is out of descriptors.
     init() throws
-    /// Changes what a socket is watched for; empty is not at all.
+    /// Changes the events that a socket is watched for; an empty set stops watching.
     ///
-    /// Returns 0, or the system's error number if the socket is not watched as it should be: nothing would ever be heard of it.
+    /// Returns 0, or the system's error number if the socket could not be watched: no event would ever be reported for it.
     func watch(_ socket: Int32, from old: SocketEvents, to new: SocketEvents) -> Int32
-    /// A closed descriptor: the system has forgotten it by itself or is about to.
+    /// Forgets a closed descriptor, which the system removes by itself.
     func forget(_ socket: Int32)
-    /// Waits until something happens, for at most so many milliseconds, or without end when negative. Then calls `afterwards` once, and
-    /// `onEvent` for each socket that has something; `false` if others may have something, too, which the next wait tells.
+    /// Waits for an event, at most for the given time, or without limit if it is negative. Then calls `afterwards` once, and `onEvent` for
+    /// each ready socket. Returns `false` if more sockets may be ready, which the next wait reports.
     func wait(milliseconds: Int32, afterwards: () -> Void, onEvent: (Int32, SocketEvents) -> Void) -> Bool
     /// Ends a wait.
     var wakeUp: WakeUp { get }
 }
 
-/// Ends a poller's wait from any thread.
+/// Ends a poller's wait. Thread-safe.
 package final class WakeUp: Sendable {
-    /// Becomes readable by ``signal()``.
+    /// Readable after ``signal()``.
     package let descriptor: Int32
     private let writeEnd: Int32
 
@@ -62,13 +62,13 @@ package final class WakeUp: Sendable {
         if writeEnd != descriptor { close(writeEnd) }
     }
 
-    /// Makes the descriptor readable. A full one is as good as one signal more.
+    /// Makes the descriptor readable. If its buffer is full, it is readable already.
     package func signal() {
         var one: UInt64 = 1
         while write(writeEnd, &one, 8) < 0, errno == EINTR {}
     }
 
-    /// Makes the descriptor wait for the next signal.
+    /// Resets the descriptor for the next signal.
     package func drain() {
         withUnsafeTemporaryAllocation(of: UInt64.self, capacity: 8) { buffer in
             while read(descriptor, buffer.baseAddress, 64) == 64 {}
@@ -77,7 +77,7 @@ package final class WakeUp: Sendable {
 }
 
 #if os(Linux)
-/// `epoll`, level-triggered: what a wait costs does not grow with the number of sockets watched.
+/// A poller on `epoll`, level-triggered: the cost of a wait doesn't grow with the number of watched sockets.
 package final class EpollPoller: Poller {
     private let descriptor: Int32
     private let events: UnsafeMutableBufferPointer<epoll_event>
@@ -89,7 +89,7 @@ package final class EpollPoller: Poller {
         guard descriptor >= 0 else { throw POSIXError(POSIXErrorCode(rawValue: errno) ?? .EMFILE) }
         events = .allocate(capacity: 256)
         events.initialize(repeating: epoll_event())
-        // Edge-triggered: every signal is an event of its own, and nobody has to read the count.
+        // Edge-triggered: every signal is a separate event, and the counter need not be read.
         var event = epoll_event(events: EPOLLIN.rawValue | EPOLLET.rawValue, data: epoll_data_t(fd: wakeUp.descriptor))
         guard epoll_ctl(descriptor, EPOLL_CTL_ADD, wakeUp.descriptor, &event) == 0 else {
             throw POSIXError(POSIXErrorCode(rawValue: errno) ?? .ENOMEM)
@@ -103,7 +103,7 @@ package final class EpollPoller: Poller {
 
     package func watch(_ socket: Int32, from old: SocketEvents, to new: SocketEvents) -> Int32 {
         guard !new.isEmpty else {
-            // What can't be removed is not there any more.
+            // A descriptor that can't be removed isn't watched any more.
             _ = control(EPOLL_CTL_DEL, socket, new)
             return 0
         }
@@ -128,7 +128,7 @@ package final class EpollPoller: Poller {
         if wanted.contains(.writable) { event.events |= EPOLLOUT.rawValue }
         event.data.fd = socket
         guard epoll_ctl(descriptor, operation, socket, &event) != 0 else { return 0 }
-        // Somebody has closed the descriptor behind our back, or opened it: what counts is that it is watched.
+        // The descriptor was closed or opened without notice; what matters is that it is watched.
         let other: Int32? =
             switch (errno, operation) {
             case (ENOENT, EPOLL_CTL_MOD): EPOLL_CTL_ADD
@@ -148,14 +148,14 @@ package final class EpollPoller: Poller {
     }
 }
 
-/// The poller of this system.
+/// The system's poller.
 package typealias SystemPoller = EpollPoller
 #else
-/// The poller of this system.
+/// The system's poller.
 package typealias SystemPoller = PollPoller
 #endif
 
-/// `poll`, which every system has; a wait costs as much as there are sockets.
+/// A poller on `poll`, which every system has; the cost of a wait grows with the number of sockets.
 package final class PollPoller: Poller {
     private var entries: [pollfd] = []
     private var index: [Int32: Int] = [:]
@@ -196,7 +196,7 @@ package final class PollPoller: Poller {
         afterwards()
         guard count > 0 else { return count == 0 }
         if entries[0].revents != 0 { wakeUp.drain() }
-        // What is called may change the entries: note what was found first.
+        // The handlers may change the entries, so the results are copied first.
         let found = entries.dropFirst().filter { $0.revents != 0 }
         for entry in found { onEvent(entry.fd, Self.found(Int32(entry.revents))) }
         return true

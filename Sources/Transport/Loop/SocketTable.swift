@@ -1,56 +1,56 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// The sockets of an event loop, by descriptor: what libcurl wants of each, and what the poller has been told.
+/// The sockets of an event loop, by descriptor: the events that libcurl wants of each, and those that the poller watches.
 ///
-/// libcurl changes its mind twice a request. Its wishes are only noted, and reconciled with the poller once before a wait; a connection
-/// that libcurl put aside idle stays armed, so that a kept one costs no system call a request.
+/// libcurl changes the events twice per request. Changes are only recorded, and applied to the poller once before each wait. Idle
+/// connections stay armed, so that a request on a pooled connection needs no syscall.
 ///
-/// That is safe for sockets only of which this table hears when they are opened and closed. libcurl has others, by which a resolver's
-/// thread reports: their end shows in nothing but that nothing is wanted of them any more.
+/// That is safe only for sockets whose opening and closing are reported to this table. libcurl has others, through which resolver threads
+/// signal: the only sign of their closing is that no events are wanted of them any more.
 struct SocketTable {
-    /// Who is to hear of a socket's events.
+    /// The receiver of a socket's events.
     enum Owner {
-        case nobody
+        case none
         case multi(MultiHandle)
         case stream(StreamTransfer)
     }
 
-    /// A socket that the poller does not watch, though it should.
+    /// A socket that the poller could not watch.
     struct Unwatched {
         let socket: Int32
         let owner: Owner
-        /// libcurl's handle on whose behalf it asked last; to be compared only.
+        /// The easy handle on whose behalf libcurl asked last; for comparison only.
         let handle: UnsafeMutableRawPointer?
         /// The system's error number.
         let reason: Int32
     }
 
     private struct Entry {
-        var owner: Owner = .nobody
+        var owner: Owner = .none
         var handle: UnsafeMutableRawPointer?
         var wanted: SocketEvents = []
         var armed: SocketEvents = []
         var isDirty = false
-        /// Whether it was opened for a connection, whose end will be told.
+        /// Whether it was opened for a connection, so that its closing is reported.
         var isConnection = false
-        /// Which wait it was touched after last.
+        /// The number of the wait after which it was last used.
         var lastTouch = 0
     }
 
     private var entries: [Entry] = []
     private var dirty: [Int32] = []
-    /// How many waits have begun.
+    /// The number of waits so far.
     private var waits = 0
-    /// Whether the last wait was a moment ago, and every socket that had something has been told of or noted.
+    /// Whether the last wait has just ended and has reported every ready socket.
     private var hasSeenAll = false
 
-    /// A socket for a connection was opened; the poller can't know it yet.
+    /// Adds a socket opened for a connection, which the poller doesn't know yet.
     mutating func opened(_ socket: Int32) {
         guard let index = index(of: socket) else { return }
         entries[index] = Entry(isDirty: entries[index].isDirty, isConnection: true)
     }
 
-    /// Notes what is wanted of a socket, and for whom.
+    /// Records the events wanted of a socket, and their receiver.
     mutating func want(
         _ events: SocketEvents, of socket: Int32, for owner: Owner, handle: UnsafeMutableRawPointer? = nil, at poller: some Poller
     ) {
@@ -68,26 +68,26 @@ struct SocketTable {
         dirty.append(socket)
     }
 
-    /// The descriptor is about to be closed, and its number to be used for something else.
+    /// Forgets a descriptor that is about to be closed, because its number may be reused.
     mutating func forget(_ socket: Int32) {
         guard socket >= 0, Int(socket) < entries.count else { return }
         let isDirty = entries[Int(socket)].isDirty
         entries[Int(socket)] = Entry(isDirty: isDirty)
     }
 
-    /// Who is to hear of an event; nobody when the socket is idle, which then is no longer watched: it would report for ever.
+    /// The receiver of an event. An idle socket has none and is no longer watched: a level-triggered event would be reported repeatedly.
     mutating func owner(of socket: Int32, at poller: some Poller) -> Owner {
-        guard Int(socket) < entries.count else { return .nobody }
+        guard Int(socket) < entries.count else { return .none }
         let entry = entries[Int(socket)]
         guard entry.wanted.isEmpty else { return entry.owner }
         if !entry.armed.isEmpty {
             _ = poller.watch(socket, from: entry.armed, to: [])
             entries[Int(socket)].armed = []
         }
-        return .nobody
+        return .none
     }
 
-    /// Tells the poller what has changed. Returns the sockets that it could not be told of.
+    /// Applies the changes to the poller. Returns the sockets that could not be watched.
     mutating func reconcile(with poller: some Poller) -> [Unwatched] {
         var unwatched: [Unwatched] = []
         for socket in dirty {
@@ -97,7 +97,7 @@ struct SocketTable {
             let reason = poller.watch(socket, from: entry.armed, to: entry.wanted)
             entries[Int(socket)].armed = entry.wanted
             guard reason != 0 else { continue }
-            // Whether it is still watched for what it was is not known: the next change adds it anew.
+            // It is unknown what the poller still watches: the next change adds the socket again.
             entries[Int(socket)].armed = []
             unwatched.append(Unwatched(socket: socket, owner: entry.owner, handle: entry.handle, reason: reason))
         }
@@ -105,33 +105,33 @@ struct SocketTable {
         return unwatched
     }
 
-    /// The poller is about to wait, or to look only.
+    /// A wait or a poll begins.
     mutating func waitBegins() {
         waits += 1
         hasSeenAll = false
     }
 
-    /// The wait is over, and what was found has been told or noted; whether that is all there was.
+    /// A wait or a poll has ended, and its events were reported or recorded; `hasSeenAll` tells whether these were all.
     mutating func waitEnded(hasSeenAll: Bool) {
         self.hasSeenAll = hasSeenAll
     }
 
-    /// Time has passed since the last wait, nobody knows how much: what it found says nothing any more.
+    /// Discards the last wait's result, because an unknown time has passed since.
     mutating func forgetWait() {
         hasSeenAll = false
     }
 
-    /// Whether an idle connection had nothing to be read at the last wait, and was idle by then.
+    /// Whether an idle connection had no unread bytes at the last wait, and was idle by then.
     ///
-    /// What comes between that wait and the next request might as well come just after it: to ask the system again would cost a small
-    /// request 3 % of its time.
+    /// Bytes that arrive between that wait and the next request might as well arrive just after it; another syscall would cost 3 % of a
+    /// small request.
     func isQuiet(_ socket: Int32) -> Bool {
         guard hasSeenAll, socket >= 0, Int(socket) < entries.count else { return false }
         let entry = entries[Int(socket)]
         return entry.lastTouch < waits && entry.wanted.isEmpty && entry.armed == .readable
     }
 
-    /// A request goes out on a socket, or something was found there.
+    /// Marks a socket as used: a request goes out on it, or an event was reported for it.
     mutating func touched(_ socket: Int32) {
         if socket >= 0, Int(socket) < entries.count { entries[Int(socket)].lastTouch = waits }
     }

@@ -3,19 +3,19 @@ import CCurlew
 import CurlewHTTP
 import Dispatch
 
-/// A task that waits for the end of a transfer.
+/// A task that awaits the completion of a transfer.
 package struct SuspendedTask: Sendable {
     private let continuation: UnsafeContinuation<Void, Never>
-    /// Whether it runs on the thread of a loop, and is resumed there.
+    /// Whether it runs on a loop's thread, and is resumed there.
     private let runsOnLoop: Bool
 
-    /// Takes the continuation of the task that runs on this thread.
+    /// Creates it from the continuation of the task that runs on this thread.
     package init(_ continuation: UnsafeContinuation<Void, Never>) {
         self.continuation = continuation
         runsOnLoop = ResumptionBatch.current != nil
     }
 
-    /// Resumes the task, once: at once, or together with those that wait for transfers which the loop completes in the same turn.
+    /// Resumes the task, once: immediately, or batched with the tasks that await transfers completed in the same turn.
     package func resume() {
         guard !runsOnLoop, let batch = ResumptionBatch.current, batch.isOpen else { return continuation.resume() }
         batch.add(continuation)
@@ -24,31 +24,31 @@ package struct SuspendedTask: Sendable {
 
 /// The tasks that a loop resumes at the end of a turn.
 ///
-/// To resume a task is to wake one of Swift's threads, which on a busy processor takes the loop's place at once, and gives it back after a
-/// task: two changes of threads for each request, a tenth of what it costs. So it is one of these threads that resumes them, one by one,
-/// if there are several. Loop's thread only.
+/// Resuming a task wakes one of Swift's threads, which on a busy processor preempts the loop immediately and yields after one task: two
+/// context switches per request, a tenth of its cost. If there are several tasks, one of Swift's threads therefore resumes them one by one.
+/// For the loop's thread only.
 final class ResumptionBatch {
-    /// That of the loop whose thread this is.
+    /// The batch of the loop whose thread is calling.
     static var current: ResumptionBatch? {
         ccurlew_thread_pointer().map { Unmanaged<ResumptionBatch>.fromOpaque($0).takeUnretainedValue() }
     }
 
-    /// So many do not wait for the turn's end: the longer tasks wait, the longer nothing new is asked of the loop.
+    /// The size at which a batch is resumed early: the longer tasks wait, the longer the loop gets no new requests.
     private static let limit = 16
 
-    /// Whether somebody is going to call ``end()``.
+    /// Whether a call of ``end()`` will follow.
     @exclusivity(unchecked) private(set) var isOpen = false
-    /// Those that wait for the end.
+    /// The continuations to resume at the end.
     @exclusivity(unchecked) private(set) var continuations: [UnsafeContinuation<Void, Never>] = []
 
-    /// Has the calling thread use it, while `body` runs.
+    /// Makes it the calling thread's batch while `body` runs.
     func use<Result>(_ body: () -> Result) -> Result {
         ccurlew_set_thread_pointer(Unmanaged.passUnretained(self).toOpaque())
         defer { ccurlew_set_thread_pointer(nil) }
         return body()
     }
 
-    /// From here on tasks are kept.
+    /// Begins to collect tasks.
     func begin() {
         isOpen = true
     }
@@ -58,7 +58,7 @@ final class ResumptionBatch {
         if continuations.count == Self.limit { resumeAll() }
     }
 
-    /// Resumes those that were kept.
+    /// Resumes the collected tasks.
     func end() {
         isOpen = false
         if !continuations.isEmpty { resumeAll() }

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 import CurlewHTTP
 
-/// A thread of the operating system; Foundation's is not in FoundationEssentials.
+/// An operating system thread; Foundation's `Thread` is not in FoundationEssentials.
 enum Thread {
     private final class Body {
         let run: @Sendable () -> Void
         init(_ run: @escaping @Sendable () -> Void) { self.run = run }
     }
 
-    /// Starts a detached thread; the system's error code if there is none to be had.
+    /// Starts a detached thread; returns the system's error number on failure.
     static func start(_ body: @escaping @Sendable () -> Void) -> Int32? {
         var attributes = pthread_attr_t()
         pthread_attr_init(&attributes)
@@ -26,7 +26,7 @@ enum Thread {
         return code
     }
 
-    /// Keeps SIGPIPE from this thread.
+    /// Blocks SIGPIPE in the calling thread.
     static func blockPipeSignal() {
         var signals = sigset_t()
         sigemptyset(&signals)

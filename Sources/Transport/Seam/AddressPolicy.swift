@@ -2,23 +2,24 @@
 import CCurlew
 import CurlewHTTP
 
-/// Which addresses transfers may connect to.
+/// The addresses that transfers may connect to.
 ///
-/// For servers that fetch URLs which strangers give them: without a limit these lead to the server's own network (server-side request
-/// forgery). What counts is the address that is connected to, so neither names that resolve to something else a moment later nor redirects
-/// get around it. Where a proxy is used that is the proxy's address; what the proxy connects to can't be seen.
+/// For servers that fetch URLs supplied by users: without a limit such URLs reach the server's own network (server-side request forgery).
+/// The policy applies to the address of each connection, so that neither redirects nor names that later resolve to another address (DNS
+/// rebinding) bypass it. For a transfer through a proxy, that is the proxy's address; the addresses to which the proxy connects are
+/// unknown.
 public struct AddressPolicy: Sendable, Hashable {
     /// All addresses; the default.
     public static let any = AddressPolicy(isLimited: false, exceptions: [])
 
     /// Globally reachable addresses only.
     ///
-    /// Refused is what the registries for special purposes (RFC 6890, section 2.2) don't call globally reachable: private, loopback,
-    /// link-local, shared, documentation, multicast and reserved addresses, also inside of IPv6 addresses that carry an IPv4 address
-    /// (RFC 4291, section 2.5.5; RFC 6052; RFC 3056), and the addresses at which clouds hand out credentials.
+    /// Refuses addresses that the special-purpose registries (RFC 6890, section 2.2) don't list as globally reachable: private, loopback,
+    /// link-local, shared, documentation, multicast and reserved addresses, also within IPv6 addresses that embed an IPv4 address (RFC
+    /// 4291, section 2.5.5; RFC 6052; RFC 3056), and the addresses of cloud metadata services.
     public static let publicOnly = publicOnly(except: [])
 
-    /// Globally reachable addresses, and some that are not; see ``publicOnly``.
+    /// Globally reachable addresses and the given exceptions; see ``publicOnly``.
     public static func publicOnly(except allowed: [AddressRange]) -> AddressPolicy {
         AddressPolicy(isLimited: true, exceptions: allowed)
     }
@@ -36,15 +37,15 @@ public struct AddressPolicy: Sendable, Hashable {
     }
 }
 
-/// Neighbouring addresses, such as `10.1.0.0/16` or `fd12::/16`.
+/// A range of addresses, such as `10.1.0.0/16` or `fd12::/16`.
 public struct AddressRange: Sendable, Hashable {
     private let first: NetworkAddress
-    /// Of 128.
+    /// The prefix length in bits, of 128.
     private let prefixLength: Int
 
-    /// Reads an IPv4 or IPv6 address, or a range of such in CIDR notation (RFC 4632, section 3.1; RFC 4291, section 2.3).
+    /// Parses an IPv4 or IPv6 address, or a range in CIDR notation (RFC 4632, section 3.1; RFC 4291, section 2.3).
     ///
-    /// `nil` for anything else. What stands behind the prefix does not count.
+    /// `nil` for any other text. Bits after the prefix are ignored.
     public init?(_ text: String) {
         let parts = text.split(separator: "/", maxSplits: 1, omittingEmptySubsequences: false)
         guard let address = NetworkAddress(String(parts[0])) else { return nil }
@@ -80,7 +81,7 @@ struct NetworkAddress: Hashable, Sendable {
         self.init(high: 0, low: 0xFFFF << 32 | UInt64(ipv4))
     }
 
-    /// Reads the usual notation of either; a zone (`%eth0`) may follow an IPv6 address.
+    /// Parses the textual form of either; an IPv6 address may have a zone (`%eth0`).
     init?(_ text: String) {
         var v4 = in_addr()
         var v6 = in6_addr()
@@ -93,7 +94,7 @@ struct NetworkAddress: Hashable, Sendable {
         }
     }
 
-    /// `nil` for a socket address that is no IP address.
+    /// Converts a socket address; `nil` if its family is not IP.
     init?(_ address: UnsafePointer<sockaddr>) {
         switch Int32(address.pointee.sa_family) {
         case AF_INET:
@@ -113,14 +114,14 @@ struct NetworkAddress: Hashable, Sendable {
 
     var isIPv4: Bool { high == 0 && low >> 32 == 0xFFFF }
 
-    /// Whether the address is one that the Internet routes.
+    /// Whether the address is routed on the Internet.
     var isGloballyReachable: Bool {
         if let inner = embeddedIPv4 { return inner.isGloballyReachable }
         if isIPv4 { return !Self.specialIPv4.contains { $0.contains(self) } }
         return high >> 61 == 1 && !Self.specialIPv6.contains { $0.contains(self) }
     }
 
-    /// The IPv4 address to which an IPv6 address leads by way of a translator or a tunnel.
+    /// The IPv4 address that an IPv6 address reaches through a translator or a tunnel.
     private var embeddedIPv4: NetworkAddress? {
         // NAT64 (RFC 6052, section 2.1) and 6to4 (RFC 3056, section 2).
         if high == 0x0064_FF9B_0000_0000, low >> 32 == 0 { return NetworkAddress(ipv4: UInt32(low)) }
@@ -128,14 +129,14 @@ struct NetworkAddress: Hashable, Sendable {
         return nil
     }
 
-    /// https://www.iana.org/assignments/iana-ipv4-special-registry, multicast, and one address of Azure's hosts.
+    /// https://www.iana.org/assignments/iana-ipv4-special-registry, multicast, and Azure's host address.
     private static let specialIPv4 = [
         "0.0.0.0/8", "10.0.0.0/8", "100.64.0.0/10", "127.0.0.0/8", "168.63.129.16/32", "169.254.0.0/16", "172.16.0.0/12",
         "192.0.0.0/24", "192.0.2.0/24", "192.88.99.0/24", "192.168.0.0/16", "198.18.0.0/15", "198.51.100.0/24", "203.0.113.0/24",
         "224.0.0.0/4", "240.0.0.0/4",
     ].compactMap(AddressRange.init)
 
-    /// https://www.iana.org/assignments/iana-ipv6-special-registry, as far as it lies within the global addresses 2000::/3.
+    /// https://www.iana.org/assignments/iana-ipv6-special-registry, restricted to the global addresses 2000::/3.
     private static let specialIPv6 = ["2001::/23", "2001:db8::/32", "3fff::/20"].compactMap(AddressRange.init)
 }
 

@@ -1,31 +1,31 @@
 // SPDX-License-Identifier: Apache-2.0
 import CurlewHTTP
 
-/// The body of a request, read piece by piece while it is sent.
+/// The body of a request, read in pieces while it is sent.
 ///
 /// Used by one transfer at a time. ``read(into:)`` and ``rewind()`` are called on the transport's thread and must not block.
 public protocol BodySource: AnyObject, Sendable {
-    /// The number of bytes; `nil` when nobody knows before the end, which sends the body chunked (RFC 9112, section 7.1).
+    /// The number of bytes; `nil` if it is unknown before the end, in which case the body is sent chunked (RFC 9112, section 7.1).
     var length: Int64? { get }
 
-    /// Makes ready for a transfer, from the first byte on. A source that has to wait for bytes calls `onReadable` from any thread when some are there
-    /// after it has answered ``BodyRead/later``, and when it has failed or ended since.
+    /// Prepares for a transfer from the first byte. A source that may have to wait for bytes calls `onReadable`, from any thread, when
+    /// bytes are available after it has returned ``BodyRead/later``, and when it has failed or ended since.
     func prepare(onReadable: @escaping @Sendable () -> Void)
 
-    /// Fills the buffer from its start, as far as bytes are there.
+    /// Fills the buffer from its start with the bytes that are available.
     func read(into buffer: UnsafeMutableRawBufferPointer) -> BodyRead
 
-    /// Goes back to the first byte; `false` when that can't be done.
+    /// Rewinds to the first byte; `false` if that is not possible.
     func rewind() -> Bool
 }
 
-/// What a body had to give.
+/// The result of reading a body.
 public enum BodyRead: Sendable {
-    /// That many bytes, at least one.
+    /// The number of bytes read, at least one.
     case bytes(Int)
-    /// None now; the source calls when there are.
+    /// No bytes are available; the source calls back when there are.
     case later
-    /// The body is over.
+    /// The body has ended.
     case end
     /// The body can't be read to its end.
     case failed(any Error)
@@ -36,7 +36,7 @@ public final class DataBody: BodySource {
     package let data: Data
     private let offset = Lock(0)
 
-    /// Makes a body of bytes.
+    /// Creates a body from bytes.
     public init(_ data: Data) {
         self.data = data
     }
@@ -44,7 +44,7 @@ public final class DataBody: BodySource {
     /// The number of bytes.
     public var length: Int64? { Int64(data.count) }
 
-    /// Goes back to the first byte; the bytes are there.
+    /// Rewinds to the first byte; bytes are always available.
     public func prepare(onReadable: @escaping @Sendable () -> Void) {
         offset.withLock { $0 = 0 }
     }
@@ -61,7 +61,7 @@ public final class DataBody: BodySource {
         }
     }
 
-    /// Goes back to the first byte; always possible.
+    /// Rewinds to the first byte; always possible.
     public func rewind() -> Bool {
         offset.withLock { $0 = 0 }
         return true

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 import CurlewHTTP
 
-/// What a client shows to a host that wants to know who it is (RFC 8446, section 4.4.2): a certificate, and the key to it.
+/// The certificate and private key with which a client authenticates in TLS (RFC 8446, section 4.4.2).
 ///
-/// Shown to every host of the session that asks for one; the key stays here. Neither key nor password appear in descriptions.
+/// Sent to every host of the session that requests a client certificate; the key never leaves the process. Descriptions contain neither key
+/// nor password.
 public struct ClientCertificate: Sendable, Hashable {
     enum Source: Sendable, Hashable {
         case data(Data)
@@ -15,7 +16,7 @@ public struct ClientCertificate: Sendable, Hashable {
         case pkcs12
     }
 
-    /// Behind one reference: options are copied for each transfer.
+    /// Behind one reference, because options are copied for each transfer.
     final class Contents: Sendable, Hashable {
         let form: Form
         let certificate: Source
@@ -41,14 +42,14 @@ public struct ClientCertificate: Sendable, Hashable {
 
     let contents: Contents
 
-    /// A certificate in PEM, which may be followed by those between it and its root, and its key in PEM.
+    /// A certificate in PEM, optionally followed by its intermediates, and its key in PEM.
     ///
-    /// - Parameter password: that of an encrypted key; `nil` for a plain one.
+    /// - Parameter password: the password of an encrypted key; `nil` for a plain one.
     public static func pem(_ certificate: Data, key: Data, password: String? = nil) -> ClientCertificate {
         ClientCertificate(contents: Contents(.pem, .data(certificate), key: .data(key), password: password))
     }
 
-    /// A certificate in a PEM file, and its key in one, which may be the same. Read anew for each connection.
+    /// A certificate in a PEM file, and its key in a PEM file, which may be the same. Read again for each connection.
     public static func pem(file: String, keyFile: String, password: String? = nil) -> ClientCertificate {
         ClientCertificate(contents: Contents(.pem, .file(file), key: .file(keyFile), password: password))
     }
@@ -58,7 +59,7 @@ public struct ClientCertificate: Sendable, Hashable {
         ClientCertificate(contents: Contents(.pkcs12, .data(archive), key: nil, password: password))
     }
 
-    /// Certificates and key in one PKCS #12 file (RFC 7292). Read anew for each connection.
+    /// Certificates and key in one PKCS #12 file (RFC 7292). Read again for each connection.
     public static func pkcs12(file: String, password: String) -> ClientCertificate {
         ClientCertificate(contents: Contents(.pkcs12, .file(file), key: nil, password: password))
     }
@@ -67,7 +68,7 @@ public struct ClientCertificate: Sendable, Hashable {
 // MARK: - Descriptions
 
 extension ClientCertificate: CustomStringConvertible, CustomDebugStringConvertible, CustomReflectable {
-    /// The form, and the file if it is one.
+    /// The format, and the file's path if there is one.
     public var description: String {
         let form = contents.form == .pem ? "PEM" : "PKCS #12"
         if case .file(let path) = contents.certificate { return "ClientCertificate(\(form), \(path))" }
@@ -77,6 +78,6 @@ extension ClientCertificate: CustomStringConvertible, CustomDebugStringConvertib
     /// As ``description``.
     public var debugDescription: String { description }
 
-    /// Nothing to look into: what is inside is secret.
+    /// Empty, because the contents are secret.
     public var customMirror: Mirror { .redacted(self) }
 }

@@ -2,10 +2,10 @@
 import CurlewHTTP
 import Dispatch
 
-/// A body in a regular file, read while it is sent and never held in memory whole.
+/// A body in a regular file, read while it is sent and never entirely in memory.
 ///
-/// The file is opened off the transport's thread when the transfer begins, and has to stay as long as it was when this was made:
-/// one that became shorter fails the transfer, bytes added behind are not sent.
+/// The file is opened off the transport's thread when the transfer begins, and must keep the length that it had when this body was created:
+/// a truncated file fails the transfer, appended bytes are not sent.
 public final class FileBody: BodySource {
     private struct State {
         var descriptor: Int32?
@@ -14,17 +14,17 @@ public final class FileBody: BodySource {
         var onReadable: (@Sendable () -> Void)?
     }
 
-    /// Of a page of memory, or a part of one where they are larger.
+    /// The size of a memory page, or a divisor of it on systems with larger ones.
     private static let pageSize = 4096
 
     package let path: String
     private let size: Int64
     private let state = Lock(State())
 
-    /// Makes a body of a file.
+    /// Creates a body from a file.
     ///
-    /// - Throws: `CocoaError.fileReadNoSuchFile`, `.fileReadNoPermission` or `.fileReadUnknown` with the path in `NSFilePath`, when
-    ///   the file is not there, is not to be read, or is no regular file.
+    /// - Throws: `CocoaError.fileReadNoSuchFile`, `.fileReadNoPermission` or `.fileReadUnknown` with the path in `NSFilePath`, when the
+    ///   file doesn't exist, can't be read, or is not a regular file.
     public init(path: String) throws {
         var status = stat()
         guard stat(path, &status) == 0 else { throw FileError.reading(path, errno) }
@@ -38,10 +38,10 @@ public final class FileBody: BodySource {
         state.withLock { closeFile(&$0) }
     }
 
-    /// The file's size when this was made.
+    /// The file's size when this body was created.
     public var length: Int64? { size }
 
-    /// Opens the file on a thread where that may take long.
+    /// Opens the file on another thread, because that may block.
     public func prepare(onReadable: @escaping @Sendable () -> Void) {
         state.withLock {
             closeFile(&$0)
@@ -50,11 +50,11 @@ public final class FileBody: BodySource {
         openFile()
     }
 
-    /// Reads the next bytes from the file; regular files answer without waiting for a peer.
+    /// Reads the next bytes from the file; reading a regular file doesn't wait for a peer.
     public func read(into buffer: UnsafeMutableRawBufferPointer) -> BodyRead {
         state.withLock { state in
             if let failure = state.failure { return .failed(failure) }
-            let wanted = wanted(for: buffer, at: state.offset)
+            let wanted = readSize(for: buffer, at: state.offset)
             guard wanted > 0 else { return .end }
             guard let descriptor = state.descriptor else { return .later }
             var count = pread(descriptor, buffer.baseAddress, wanted, off_t(state.offset))
@@ -65,25 +65,25 @@ public final class FileBody: BodySource {
                 return .failed(failure)
             }
             state.offset += Int64(count)
-            // Nobody asks again when the last of the announced bytes is there.
+            // There is no further read after the last of the announced bytes.
             if state.offset == size { closeFile(&state) }
             return .bytes(count)
         }
     }
 
-    /// How many bytes to read. The first read of a large file is somewhat shorter, so that the next ones put pages of the file onto
-    /// pages of memory.
+    /// The number of bytes to read. The first read of a large file is slightly shorter, so that the following ones are page-aligned in the
+    /// file and in memory alike.
     ///
-    /// libcurl's buffer begins 16 bytes into a page, as all large blocks of glibc's do. To copy pages to there takes the kernel twice as
-    /// long on some processors (AMD Zen 3), which is half of what an upload costs.
-    private func wanted(for buffer: UnsafeMutableRawBufferPointer, at offset: Int64) -> Int {
+    /// libcurl's buffer begins 16 bytes into a page, as all large glibc allocations do. Copying pages to such an address takes the kernel
+    /// twice as long on some processors (AMD Zen 3), which is half the cost of an upload.
+    private func readSize(for buffer: UnsafeMutableRawBufferPointer, at offset: Int64) -> Int {
         let left = size - offset
         guard left > buffer.count, buffer.count >= 16 * Self.pageSize else { return Int(min(left, Int64(buffer.count))) }
         let end = Int(truncatingIfNeeded: offset) &+ buffer.count
         return buffer.count - (end &- Int(bitPattern: buffer.baseAddress)) & (Self.pageSize - 1)
     }
 
-    /// Goes back to the first byte; possible unless reading has failed.
+    /// Rewinds to the first byte; possible unless reading has failed.
     public func rewind() -> Bool {
         let (isSound, isClosed) = state.withLock { state in
             state.offset = 0

@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 import CurlewHTTP
 
-/// The proxy of a transfer as libcurl takes it.
+/// The proxy of a transfer in libcurl's terms.
 struct Proxy: Equatable {
     let url: String
-    /// Hosts to be reached without it, separated by commas.
+    /// Hosts that are reached directly, separated by commas.
     let exceptions: String
 
-    /// Whether TLS is spoken to the proxy itself.
+    /// Whether the connection to the proxy itself uses TLS.
     var isSecure: Bool { url.prefix(8).equalsIgnoringASCIICase("https://") }
 }
 
-/// What the environment says about proxies, read once for a session.
+/// The proxies of the environment, read once for a session.
 struct ProxySettings {
     private let http: String?
     private let https: String?
@@ -22,7 +22,7 @@ struct ProxySettings {
             names.lazy.compactMap { environment[$0] }.first { !$0.isEmpty }
         }
         let all = value("all_proxy", "ALL_PROXY")
-        // HTTP_PROXY is not read: a CGI program would take a client's "Proxy" header for it.
+        // HTTP_PROXY is not read, because in a CGI program it holds the client's "Proxy" header field.
         http = value("http_proxy") ?? all
         https = value("https_proxy", "HTTPS_PROXY") ?? all
         exceptions = value("no_proxy", "NO_PROXY") ?? ""
@@ -43,12 +43,12 @@ struct ProxySettings {
 // MARK: - CustomReflectable
 
 extension Proxy: CustomReflectable {
-    /// The policy that it could come from: it leaves out user name and password.
+    /// The equivalent policy, whose description redacts user name and password.
     var customMirror: Mirror { .redacted(self, ["policy": ProxyPolicy.url(url, except: [exceptions])]) }
 }
 
 extension ProxySettings: CustomReflectable {
-    /// As for ``Proxy``.
+    /// Redacted as for ``Proxy``.
     var customMirror: Mirror {
         .redacted(self, ["policy": ProxyPolicy.schemes(http: http, https: https, except: [exceptions])])
     }

@@ -3,24 +3,24 @@ import CurlewHTTP
 
 /// The head of a response: status and header fields.
 ///
-/// Kept as the bytes that came; fields are looked up in them when asked for.
+/// Stored as the received bytes; fields are looked up on access.
 public struct ResponseHead: Sendable, Hashable {
     /// The status code (RFC 9110, section 15).
     public let statusCode: Int
-    /// The number of body bytes to come, as announced; `nil` when it was not, or when the body will be decoded and then have another length.
+    /// The announced number of body bytes; `nil` if none was announced, or if decoding will change it.
     public internal(set) var expectedBodyLength: Int64?
     private let bytes: [UInt8]
 
-    /// Makes a head of its bytes: status line and field lines, each with its line break, without the blank line at the end.
+    /// Creates a head from its bytes: status line and field lines, each with its line break, without the blank line at the end.
     ///
-    /// `nil` when the first line is no status line (RFC 9112, section 4).
+    /// `nil` if the first line is not a status line (RFC 9112, section 4).
     public init?(bytes: [UInt8]) {
         guard let plain = ResponseHead(bytes: bytes, expectedBodyLength: nil) else { return nil }
         let isDecoded = plain.contains("content-encoding") && plain.hasKnownCodings
         self.init(bytes: bytes, expectedBodyLength: isDecoded ? nil : plain.value(for: "Content-Length").flatMap { Int64($0) })
     }
 
-    /// Makes a head of its bytes, and of what was noted while they came.
+    /// Creates a head from its bytes and a body length that was computed while they were received.
     package init?(bytes: [UInt8], expectedBodyLength: Int64?) {
         guard let statusCode = Self.statusCode(of: bytes[...]) else { return nil }
         self.statusCode = statusCode
@@ -28,7 +28,7 @@ public struct ResponseHead: Sendable, Hashable {
         self.bytes = bytes
     }
 
-    /// Makes a head of its parts.
+    /// Creates a head from its parts.
     public init(statusCode: Int, headers: HTTPHeaders = [:]) {
         self.statusCode = statusCode
         let lines = headers.map { "\($0.name): \($0.value)\r\n" }.joined()
@@ -37,24 +37,24 @@ public struct ResponseHead: Sendable, Hashable {
         expectedBodyLength = isDecoded ? nil : headers["Content-Length"].flatMap { Int64($0) }
     }
 
-    /// Whether the body has content codings, all of which Curlew undoes.
+    /// Whether the body has content codings, all of which Curlew decodes.
     var hasKnownCodings: Bool { headers["Content-Encoding"].map { ContentDecoder.knows($0) } ?? false }
 
-    /// The version as the status line says it, such as `HTTP/1.1` or `HTTP/2`.
+    /// The version in the status line, such as `HTTP/1.1` or `HTTP/2`.
     public var httpVersion: String {
         string(bytes[..<(bytes.firstIndex(of: space) ?? bytes.endIndex)])
     }
 
-    /// The reason phrase; empty under HTTP/2 and later, which have none.
+    /// The reason phrase; empty in HTTP/2 and later, which have none.
     public var reasonPhrase: String {
         let line = bytes.prefix { $0 != carriageReturn && $0 != lineFeed }
         let parts = line.split(separator: space, maxSplits: 2, omittingEmptySubsequences: false)
         return parts.count > 2 ? string(parts[2]) : ""
     }
 
-    /// All fields in the order they came, repeated ones kept, folded lines joined (RFC 9112, section 5.2).
+    /// All fields in the order received, with repetitions; folded lines are joined (RFC 9112, section 5.2).
     ///
-    /// Bytes that are not UTF-8 are read as ISO 8859-1.
+    /// Bytes that are not UTF-8 are decoded as ISO 8859-1.
     public var headers: HTTPHeaders {
         var fields: [HTTPHeader] = []
         forEachField { name, value in
@@ -64,12 +64,12 @@ public struct ResponseHead: Sendable, Hashable {
         return HTTPHeaders(fields)
     }
 
-    /// The value of the first field of that name, without regard to case; `nil` when there is none.
+    /// The value of the first field of that name, compared case-insensitively; `nil` if there is none.
     public func value(for name: String) -> String? {
         bytes(of: name).map { Self.unfolded($0) }
     }
 
-    /// The values of all fields of that name, but for those with a carriage return or a NUL that belongs to no line break.
+    /// The values of all fields of that name, without those that contain a NUL, or a carriage return outside a line break.
     package func soundValues(for name: String) -> [String] {
         var found: [String] = []
         var copy = name
@@ -91,7 +91,7 @@ public struct ResponseHead: Sendable, Hashable {
         }
     }
 
-    /// The bytes of the first field of that name, as they came.
+    /// The value of the first field of that name as received bytes.
     package func bytes(of name: String) -> ArraySlice<UInt8>? {
         var found: ArraySlice<UInt8>?
         var copy = name
@@ -105,7 +105,7 @@ public struct ResponseHead: Sendable, Hashable {
         return found
     }
 
-    /// Whether a field of that name is there; cheaper than its value.
+    /// Whether there is a field of that name; cheaper than reading its value.
     package func contains(_ name: StaticString) -> Bool {
         var found = false
         let wanted = UnsafeBufferPointer(start: name.utf8Start, count: name.utf8CodeUnitCount)
@@ -116,11 +116,11 @@ public struct ResponseHead: Sendable, Hashable {
         return found
     }
 
-    /// Calls `body` for each field until it returns `false`. Lines without a colon or a name, or with control characters in it, are passed
-    /// over.
+    /// Calls `body` for each field until it returns `false`. Lines without a colon or a name, or with control characters in the name, are
+    /// skipped.
     private func forEachField(_ body: (ArraySlice<UInt8>, ArraySlice<UInt8>) -> Bool) {
         var start = endOfLine(from: bytes.startIndex)
-        // What is folded onto the status line belongs to no field.
+        // Lines folded onto the status line belong to no field.
         while start < bytes.endIndex, isBlank(bytes[start]) { start = endOfLine(from: start) }
         while start < bytes.endIndex {
             var end = endOfLine(from: start)
@@ -144,15 +144,15 @@ public struct ResponseHead: Sendable, Hashable {
         field.count == wanted.count && zip(field, wanted).allSatisfy { $0.asciiLowercased == $1.asciiLowercased }
     }
 
-    /// The value as a string; a line break inside, with the white space around it, becomes one space, as does a carriage return or a
-    /// NUL (RFC 9110, section 5.5).
+    /// The value as a string; a line break inside, with the white space around it, becomes one space, as does a carriage return or a NUL
+    /// (RFC 9110, section 5.5).
     private static func unfolded(_ value: ArraySlice<UInt8>) -> String {
         guard value.contains(where: { $0 == lineFeed || $0 == carriageReturn || $0 == 0 }) else { return string(value) }
         let unfolded = value.split(separator: lineFeed).map { Array(trimmed($0)) }.joined(separator: [space])
         return string(ArraySlice(unfolded.map { $0 == carriageReturn || $0 == 0 ? space : $0 }))
     }
 
-    /// The code in a status line: three digits behind the version.
+    /// The status code in a status line: three digits after the version.
     package static func statusCode(of line: ArraySlice<UInt8>) -> Int? {
         line.withUnsafeBufferPointer { line in
             guard line.count > 5, line[0] == UInt8(ascii: "H"), line[1] == UInt8(ascii: "T"), line[2] == UInt8(ascii: "T"),
@@ -191,7 +191,7 @@ private func trimmed(_ bytes: ArraySlice<UInt8>) -> ArraySlice<UInt8> {
     return bytes[start..<end]
 }
 
-/// The bytes as UTF-8 or, where they are not, as ISO 8859-1, which maps every byte.
+/// Decodes the bytes as UTF-8 or, if they are invalid, as ISO 8859-1, which maps every byte.
 private func string(_ bytes: ArraySlice<UInt8>) -> String {
     String(validating: bytes, as: UTF8.self) ?? String(String.UnicodeScalarView(bytes.map { Unicode.Scalar($0) }))
 }
@@ -199,7 +199,7 @@ private func string(_ bytes: ArraySlice<UInt8>) -> String {
 // MARK: - Descriptions
 
 extension ResponseHead: CustomStringConvertible, CustomReflectable {
-    /// The status and the header fields, one a line; redacted (``Redaction``), control characters escaped.
+    /// The status and the header fields, one per line; redacted (``Redaction``), with control characters escaped.
     public var description: String { "\(Redaction.escaped(httpVersion)) \(statusCode)\n\(headers)" }
 
     /// Version, status and header fields, as in the description.

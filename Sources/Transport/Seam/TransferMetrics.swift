@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 import CurlewHTTP
 
-/// What was measured of one transfer: times, bytes, connection.
+/// The measurements of a transfer: times, bytes, connection.
 ///
-/// Times are durations since the transfer was handed to the transport; `nil` for a phase that was not reached or, like DNS on a kept
-/// connection, did not happen.
+/// Times are durations since the transfer was handed to the transport; `nil` for a phase that was not reached or, like DNS on a reused
+/// connection, did not take place.
 public struct TransferMetrics: Sendable, Hashable {
-    /// The version of HTTP in which the response came.
+    /// The HTTP version of the response.
     public enum HTTPVersion: String, Sendable, Hashable {
         /// HTTP/1.0 (RFC 1945).
         case http1_0 = "HTTP/1.0"
@@ -18,7 +18,7 @@ public struct TransferMetrics: Sendable, Hashable {
         case http3 = "HTTP/3"
     }
 
-    /// The times as they were taken: a `Duration` takes a multiplication of 128 bits each time.
+    /// The times as measured, because each conversion to a `Duration` takes a 128-bit multiplication.
     struct Nanoseconds: Sendable, Hashable {
         var queue: Int64?
         var nameLookup: Int64?
@@ -34,7 +34,7 @@ public struct TransferMetrics: Sendable, Hashable {
 
     /// When the transfer was handed to the transport.
     public var startDate: Date
-    /// Until a connection to the host was free to be used or made.
+    /// Until a connection to the host could be used or made, within the limits on connections.
     public var queueDuration: Duration? {
         get { nanoseconds.queue.map { .nanoseconds($0) } }
         set { nanoseconds.queue = newValue?.signedNanoseconds }
@@ -44,38 +44,38 @@ public struct TransferMetrics: Sendable, Hashable {
         get { nanoseconds.nameLookup.map { .nanoseconds($0) } }
         set { nanoseconds.nameLookup = newValue?.signedNanoseconds }
     }
-    /// Until the connection to the host, or to the proxy, stood.
+    /// Until the connection to the host, or to the proxy, was established.
     public var connectEnd: Duration? {
         get { nanoseconds.connect.map { .nanoseconds($0) } }
         set { nanoseconds.connect = newValue?.signedNanoseconds }
     }
-    /// Until TLS was set up.
+    /// Until TLS was established.
     public var secureConnectionEnd: Duration? {
         get { nanoseconds.secureConnection.map { .nanoseconds($0) } }
         set { nanoseconds.secureConnection = newValue?.signedNanoseconds }
     }
-    /// Until the request's first byte could go out.
+    /// Until the request's first byte could be sent.
     public var requestStart: Duration? {
         get { nanoseconds.requestStart.map { .nanoseconds($0) } }
         set { nanoseconds.requestStart = newValue?.signedNanoseconds }
     }
-    /// Until the response's first byte was there.
+    /// Until the response's first byte was received.
     public var responseStart: Duration? {
         get { nanoseconds.responseStart.map { .nanoseconds($0) } }
         set { nanoseconds.responseStart = newValue?.signedNanoseconds }
     }
-    /// Until the transfer was over.
+    /// Until the transfer completed.
     public var total: Duration {
         get { .nanoseconds(nanoseconds.total) }
         set { nanoseconds.total = newValue.signedNanoseconds }
     }
-    /// Bytes of the request's head as sent, all attempts of libcurl included.
+    /// The bytes of the request's head as sent, all attempts of libcurl included.
     public var requestHeaderBytes: Int64 = 0
-    /// Bytes of the request's body, the last attempt's, as handed to the network.
+    /// The bytes of the last attempt's request body, as handed to the network.
     public var requestBodyBytes: Int64 = 0
-    /// Bytes of the response's head as received.
+    /// The bytes of the response's head as received.
     public var responseHeaderBytes: Int64 = 0
-    /// Bytes of the response's body as received, before decoding.
+    /// The bytes of the response's body as received, before decoding.
     public var responseBodyBytes: Int64 = 0
     /// The IP address of the host, or of the proxy.
     public var remoteAddress: String? {
@@ -87,34 +87,35 @@ public struct TransferMetrics: Sendable, Hashable {
         get { connection.values.remotePort }
         set { connection = ConnectionInfo(connection) { $0.remotePort = newValue } }
     }
-    /// The IP address of this end.
+    /// The local IP address.
     public var localAddress: String? {
         get { connection.values.localAddress }
         set { connection = ConnectionInfo(connection) { $0.localAddress = newValue } }
     }
-    /// The port of this end.
+    /// The local port.
     public var localPort: Int? {
         get { connection.values.localPort }
         set { connection = ConnectionInfo(connection) { $0.localPort = newValue } }
     }
-    /// The version of HTTP; `nil` without a response.
+    /// The HTTP version; `nil` without a response.
     public var httpVersion: HTTPVersion?
-    /// The version of TLS, as `TLSv1.3`; `nil` without TLS, or when libcurl does not run on OpenSSL.
+    /// The TLS version, such as `TLSv1.3`; `nil` without TLS, or if libcurl does not use OpenSSL.
     public var tlsVersion: String? {
         get { connection.values.tlsVersion }
         set { connection = ConnectionInfo(connection) { $0.tlsVersion = newValue } }
     }
-    /// The TLS cipher suite by OpenSSL's name; `nil` as for ``tlsVersion``.
+    /// The TLS cipher suite by OpenSSL's name; `nil` under the same conditions as ``tlsVersion``.
     public var tlsCipher: String? {
         get { connection.values.tlsCipher }
         set { connection = ConnectionInfo(connection) { $0.tlsCipher = newValue } }
     }
-    /// Whether a connection of an earlier transfer was used.
+    /// Whether the connection of an earlier transfer was reused.
     public var reusedConnection = false
-    /// Whether the answer was taken from the session's cache; the other figures are those of the exchange that confirmed it, if one did.
+    /// Whether the response was taken from the session's cache; the other figures are those of the exchange that validated it, if there was
+    /// one.
     public var isFromCache = false
 
-    /// Makes metrics of a transfer that has measured nothing yet.
+    /// Creates metrics without measurements.
     public init() {
         self.init(startDate: Date())
     }
@@ -123,14 +124,14 @@ public struct TransferMetrics: Sendable, Hashable {
         self.startDate = startDate
     }
 
-    /// When the first byte was there, or could go out if it was the request's body's; `nil` when there was none.
+    /// The date of the first byte, received or, for a request body, ready to be sent; `nil` if there was none.
     package var firstByteDate: Date? {
         let sent = requestBodyBytes > 0 ? nanoseconds.requestStart : nil
         return (sent ?? nanoseconds.responseStart).map { startDate + TimeInterval($0) / 1_000_000_000 }
     }
 }
 
-/// What the metrics of all transfers on a connection have in common: an object, since metrics are copied for each of them.
+/// The metrics that all transfers on a connection share: a class, because metrics are copied for each of them.
 final class ConnectionInfo: Sendable, Hashable {
     struct Values: Sendable, Hashable {
         var remoteAddress: String?
@@ -139,11 +140,11 @@ final class ConnectionInfo: Sendable, Hashable {
         var localPort: Int?
         var tlsVersion: String?
         var tlsCipher: String?
-        /// Whether TLS has negotiated HTTP/2, or it was agreed on before.
+        /// Whether TLS has negotiated HTTP/2, or it was agreed on by prior knowledge.
         var isHTTP2 = false
     }
 
-    /// Of none.
+    /// The information of a transfer without a connection.
     static let unknown = ConnectionInfo(Values())
 
     let values: Values
@@ -152,7 +153,7 @@ final class ConnectionInfo: Sendable, Hashable {
         self.values = values
     }
 
-    /// A copy in which something is changed.
+    /// Creates a changed copy.
     init(_ other: ConnectionInfo, _ change: (inout Values) -> Void) {
         var values = other.values
         change(&values)

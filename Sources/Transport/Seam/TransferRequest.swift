@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 import CurlewHTTP
 
-/// One exchange with a host: what to send, and how.
+/// A request for one exchange with a host, and the options of its transfer.
 ///
-/// A value; copies share their storage until one of them is changed, as requests go from hand to hand and have many parts.
+/// A value type; copies share their storage until one of them is changed, because requests are passed along often and have many parts.
 public struct TransferRequest: Sendable {
     private struct Parts {
         var url: String
@@ -20,7 +20,7 @@ public struct TransferRequest: Sendable {
         var allowsCellularAccess = true
     }
 
-    private final class Storage: @unchecked Sendable {  // changed only by the one value that has it
+    private final class Storage: @unchecked Sendable {  // mutated only while uniquely referenced
         @exclusivity(unchecked) var parts: Parts
 
         init(_ parts: Parts) { self.parts = parts }
@@ -36,7 +36,7 @@ public struct TransferRequest: Sendable {
         }
     }
 
-    /// The absolute URL; `http` or `https`.
+    /// The absolute URL; its scheme is `http` or `https`.
     public var url: String {
         get { parts.url }
         set { parts.url = newValue }
@@ -46,7 +46,7 @@ public struct TransferRequest: Sendable {
         get { parts.method }
         set { parts.method = newValue }
     }
-    /// The header fields as they go out. `Content-Length` and `Transfer-Encoding` follow from the body instead.
+    /// The header fields to send. `Content-Length` and `Transfer-Encoding` are derived from the body instead.
     public var headers: HTTPHeaders {
         get { parts.headers }
         set { parts.headers = newValue }
@@ -56,50 +56,52 @@ public struct TransferRequest: Sendable {
         get { parts.body }
         set { parts.body = newValue }
     }
-    /// How to send it.
+    /// The options of the transfer.
     public var options: TransferOptions {
         get { parts.prepared.options }
         set { parts.prepared = PreparedOptions(newValue) }
     }
-    /// How the connection is to be authenticated; `nil`, as at first, not at all.
+    /// The authentication of the connection; `nil`, the default, for none.
     public var authentication: ConnectionAuthentication? {
         get { parts.authentication }
         set { parts.authentication = newValue }
     }
-    /// Whether its observer may pause it for long: such a transfer does not share a multiplexed connection with others.
+    /// Whether the observer may pause the transfer for long: it then doesn't share a multiplexed connection with others. `false` by
+    /// default.
     public var mayPause: Bool {
         get { parts.mayPause }
         set { parts.mayPause = newValue }
     }
-    /// Whether large bodies are expected, which larger buffers suit.
+    /// Whether large bodies are expected, for which libcurl uses larger buffers. `false` by default.
     public var expectsLargeBody: Bool {
         get { parts.expectsLargeBody }
         set { parts.expectsLargeBody = newValue }
     }
-    /// How the session's cache takes part. The event loop has no cache: this is for what stands before it.
+    /// How the session's cache is used. The event loop has no cache: this is for transports that wrap it.
     public var cachePolicy: CachePolicy {
         get { parts.cachePolicy }
         set { parts.cachePolicy = newValue }
     }
-    /// Whether the session's cookies are sent, and those of the response kept; `true` by default.
+    /// Whether the session's cookies are sent, and the response's cookies stored; `true` by default.
     public var handlesCookies: Bool {
         get { parts.handlesCookies }
         set { parts.handlesCookies = newValue }
     }
-    /// The URL of the document that the request is a part of, where the user has named one: it decides whose cookies are accepted.
+    /// The URL of the document that the request belongs to, if the user has set one: it determines whether cookies are accepted as
+    /// first-party.
     public var mainDocumentURL: String? {
         get { parts.mainDocumentURL }
         set { parts.mainDocumentURL = newValue }
     }
-    /// Whether the transfer may go over a cellular interface; `true` by default. If not, ``TransferOptions/interface`` says which one it
-    /// takes when the system would choose such.
+    /// Whether the transfer may use a cellular interface; `true` by default. If not, ``TransferOptions/interface`` names the interface to
+    /// use when the system would choose a cellular one.
     public var allowsCellularAccess: Bool {
         get { parts.allowsCellularAccess }
         set { parts.allowsCellularAccess = newValue }
     }
     var prepared: PreparedOptions { parts.prepared }
 
-    /// Makes a request.
+    /// Creates a request.
     public init(
         url: String, method: HTTPMethod = .get, headers: HTTPHeaders = [:], body: (any BodySource)? = nil,
         options: TransferOptions = TransferOptions(), mayPause: Bool = false, expectsLargeBody: Bool = false
@@ -109,19 +111,19 @@ public struct TransferRequest: Sendable {
         self.expectsLargeBody = expectsLargeBody
     }
 
-    /// Makes a request with options that other requests have, too.
+    /// Creates a request whose options are shared with other requests.
     package init(url: String, method: HTTPMethod, headers: HTTPHeaders, body: (any BodySource)?, prepared: PreparedOptions) {
         storage = Storage(Parts(url: url, method: method, headers: headers, body: body, prepared: prepared))
     }
 }
 
 extension TransferRequest {
-    /// How soon the transfer is to get a connection when others wait, too: from 0, at first, to 7. What `u` in the header field `Priority`
-    /// says, else 3 (RFC 9218, section 4.1).
+    /// The priority with which the transfer gets a connection when others wait: from 0, the most urgent, to 7. The parameter `u` of the
+    /// header field `Priority`, otherwise 3 (RFC 9218, section 4.1).
     var urgency: Int {
         guard let field = headers.value(for: "Priority") else { return 3 }
         let urgencies = field.split(separator: ",").map { $0.filter { $0 != " " && $0 != "\t" } }.filter { $0.hasPrefix("u=") }
-        // Of a member that is there twice the last counts; a parameter may follow (RFC 9651, section 3.2).
+        // The last occurrence of a member counts; parameters may follow its value (RFC 9651, section 3.2).
         guard let last = urgencies.last, let urgency = Int(last.dropFirst(2).prefix { $0 != ";" }), (0...7).contains(urgency) else {
             return 3
         }
@@ -143,18 +145,18 @@ extension TransferRequest: CustomStringConvertible, CustomReflectable {
     }
 }
 
-/// A raw stream to a host: TCP, or TLS over it.
+/// A request for a raw stream to a host: TCP, or TLS over TCP.
 public struct StreamTransferRequest: Sendable {
     /// The host's name or address.
     public var host: String
     /// The port, 1 to 65,535.
     public var port: Int
-    /// Whether to speak TLS.
+    /// Whether to use TLS.
     public var isSecure: Bool
-    /// The connect timeout, TLS and proxy settings; the others have no effect, so that a stream may be silent for as long as it likes.
+    /// The connect timeout, TLS and proxy settings; the other options have no effect, so that a stream may be idle indefinitely.
     public var options: TransferOptions
 
-    /// Makes a request.
+    /// Creates a request.
     public init(host: String, port: Int, isSecure: Bool, options: TransferOptions = TransferOptions()) {
         self.host = host
         self.port = port
@@ -162,7 +164,7 @@ public struct StreamTransferRequest: Sendable {
         self.options = options
     }
 
-    /// The URL by which libcurl knows the peer. An IPv6 address goes in brackets (RFC 3986, section 3.2.2).
+    /// The peer's URL for libcurl. An IPv6 address is put in brackets (RFC 3986, section 3.2.2).
     package var url: String {
         let name = host.contains(":") && !host.hasPrefix("[") ? "[\(host)]" : host
         return "\(isSecure ? "https" : "http")://\(name):\(port)"

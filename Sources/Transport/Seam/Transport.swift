@@ -1,80 +1,85 @@
 // SPDX-License-Identifier: Apache-2.0
 import CurlewHTTP
 
-/// Moves bytes between a request and a response: the seam below which libcurl works.
+/// Runs exchanges over the network: the interface between a session and libcurl.
 ///
-/// A session uses an event loop over libcurl unless it is given another transport: one that answers from memory, records, or replays.
-/// A transport knows single exchanges only. Redirects, retries, validation and files belong to the layers above it.
+/// A session uses an event loop on libcurl unless it is given another transport, such as one that responds from memory, records, or
+/// replays. A transport knows single exchanges only. Redirects, retries, validation and files belong to the layers above it.
 public protocol Transport: Sendable {
     /// Starts a transfer and returns at once.
     ///
-    /// Its events reach `observer` one at a time, ``TransferObserver/transfer(_:didComplete:)`` always and as the last one, also when
-    /// the transport was shut down. No event may arrive before this call has returned to a caller that holds a lock: the session never does.
+    /// Its events are delivered to `observer` serially, ``TransferObserver/transfer(_:didComplete:)`` always and as the last one, even if
+    /// the transport was shut down. Events may be delivered before this call returns, so the caller must not hold a lock that the observer
+    /// needs; the session never does.
     ///
     /// - Parameters:
-    ///   - request: what to send, and how.
-    ///   - id: the number by which the other calls and the events name this transfer; not in use at the moment.
-    ///   - observer: receives the events; kept until the last of them.
+    ///   - request: the request to send.
+    ///   - id: the number by which the other calls and the events refer to this transfer; must not be in use.
+    ///   - observer: receives the events; retained until the last one.
     func start(_ request: TransferRequest, id: Int, observer: any TransferObserver)
 
-    /// Ends a transfer soon; it completes with ``CurlewError/cancelled``. Unknown and ended transfers are ignored. Any thread.
+    /// Cancels a transfer asynchronously; it completes with ``CurlewError/cancelled``. Unknown and completed transfers are ignored.
+    /// Thread-safe.
     func cancel(_ id: Int)
 
-    /// Stops or lets go on both directions of a transfer, as the user of a task asks for it. Any thread.
+    /// Suspends or resumes both directions of a transfer, on behalf of the task's user. Thread-safe.
     func setSuspended(_ suspended: Bool, of id: Int)
 
-    /// Takes back a ``ReceiveAction/pause`` that an observer answered, or is about to answer: then it wins. Any thread.
+    /// Withdraws a ``ReceiveAction/pause`` that the observer has returned or is about to return, over which it takes precedence.
+    /// Thread-safe.
     func resumeReceiving(_ id: Int)
 
-    /// Starts a raw stream: a TCP or TLS connection without HTTP; events as for a transfer.
+    /// Opens a raw stream: a TCP or TLS connection without HTTP; its events follow the same rules as a transfer's.
     func openStream(_ request: StreamTransferRequest, id: Int, observer: any StreamTransferObserver)
 
-    /// Sends bytes on a stream behind those sent before; `endOfStream` closes its sending side after them. Any thread.
+    /// Sends bytes on a stream, after those sent before; `endOfStream` closes its sending side after them. Thread-safe.
     ///
-    /// ``StreamTransferObserver/stream(_:didSend:)`` says when they left, never before this has returned: the caller may hold a lock.
+    /// ``StreamTransferObserver/stream(_:didSend:)`` reports when they were sent, never before this call returns: the caller may hold a
+    /// lock.
     func send(_ bytes: Data, endOfStream: Bool, on id: Int)
 
-    /// Ends all transfers with ``CurlewError/sessionInvalidated`` and refuses new ones. Returns at once; any thread, any number of times.
+    /// Completes all transfers with ``CurlewError/sessionInvalidated`` and refuses new ones. Returns immediately; thread-safe, and may be
+    /// called repeatedly.
     func shutDown()
 }
 
 /// Receives the events of a transfer.
 ///
-/// Called on the transport's own thread, which serves every other transfer too: implementations store, count and return. They don't
-/// block, take no lock that is held while calling out, and run no code of users.
+/// Called on the transport's own thread, which serves all other transfers as well: implementations store, count and return. They don't
+/// block, take no lock that is held during callbacks, and run no users' code.
 public protocol TransferObserver: AnyObject, Sendable {
-    /// The head of the final response is there. Interim responses (1xx) are not reported.
+    /// The head of the final response was received. Interim responses (1xx) are not reported.
     func transfer(_ id: Int, didReceive head: ResponseHead) -> ReceiveAction
 
-    /// A piece of the body, its content coding undone; valid during the call only. Never empty.
+    /// A piece of the body was received and its content coding decoded; valid during the call only, never empty.
     func transfer(_ id: Int, didReceive bytes: UnsafeRawBufferPointer) -> ReceiveAction
 
-    /// The number of request body bytes handed to the network so far; begins anew when the request is sent once more.
+    /// Request body bytes were handed to the network; `count` is the total so far, and restarts from zero when the request is sent again.
     func transfer(_ id: Int, didSend count: Int64)
 
-    /// The transfer is over. The last event, sent exactly once.
+    /// The transfer has completed. The last event, delivered exactly once.
     func transfer(_ id: Int, didComplete outcome: TransferOutcome)
 }
 
-/// What an observer wants after a piece of a response.
+/// What a transfer does after delivering a piece of a response.
 public enum ReceiveAction: Sendable, Hashable {
-    /// Go on.
+    /// Continue receiving.
     case proceed
-    /// Go on only after ``Transport/resumeReceiving(_:)``. The piece at hand counts as taken; of a compressed body, what came with it from
-    /// the network may still follow. A response of which nothing is left to come completes nevertheless.
+    /// Pause until ``Transport/resumeReceiving(_:)``. The piece just delivered counts as consumed; for a compressed body, the rest of what
+    /// the network delivered with it may still follow. A response that has been received completely completes nevertheless.
     case pause
-    /// End the transfer; it completes with ``CurlewError/cancelled``, and the observer knows why.
+    /// Cancel the transfer; it completes with ``CurlewError/cancelled``, and the observer knows the reason.
     case cancel
 }
 
-/// How a transfer ended.
+/// The completion of a transfer.
 public struct TransferOutcome: Sendable {
-    /// Why it failed: a ``CurlewError``, or what the request's body threw; `nil` when the response is whole.
+    /// The reason for a failure: a ``CurlewError``, or the error of the request's body; `nil` if the response is complete.
     public let error: (any Error)?
-    /// What was measured, also when it failed.
+    /// The measurements, also of a failed transfer.
     public let metrics: TransferMetrics
 
-    /// Makes an outcome.
+    /// Creates an outcome.
     public init(error: (any Error)?, metrics: TransferMetrics) {
         self.error = error
         self.metrics = metrics
@@ -83,14 +88,14 @@ public struct TransferOutcome: Sendable {
 
 /// Receives the events of a raw stream, under the rules of ``TransferObserver``.
 public protocol StreamTransferObserver: AnyObject, Sendable {
-    /// The connection stands.
+    /// The connection is established.
     func streamDidOpen(_ id: Int)
-    /// Bytes came in; valid during the call only, never empty.
+    /// Bytes were received; valid during the call only, never empty.
     func stream(_ id: Int, didReceive bytes: UnsafeRawBufferPointer) -> ReceiveAction
-    /// The peer closed its sending side: no more bytes will come. Ours stays open.
+    /// The peer closed its sending side: no more bytes will be received. The other direction stays open.
     func streamDidEndReceiving(_ id: Int)
-    /// That many bytes in all have left.
+    /// Bytes were sent; `count` is the total so far.
     func stream(_ id: Int, didSend count: Int64)
-    /// The stream is over. The last event, sent exactly once.
+    /// The stream has completed. The last event, delivered exactly once.
     func stream(_ id: Int, didComplete outcome: TransferOutcome)
 }

@@ -1,22 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 import CurlewHTTP
 
-/// How the end of a response's body is known (RFC 9112, section 6.3), noted while the lines of the head come in.
+/// How a response's body is delimited (RFC 9112, section 6.3), determined from the lines of the head as they are received.
 ///
-/// Judged here because libcurl lets much of it pass: before 8.0 transfer codings that were not asked for, in every version lengths
-/// beyond 64 bits, several lengths that differ, and numbers with something behind them.
+/// Checked here because libcurl is lenient: before 8.0 it accepts transfer codings that were not requested, and in every version lengths
+/// beyond 64 bits, several differing lengths, and numbers followed by other characters.
 struct BodyFraming {
     private enum Length: Equatable {
         case none
         case value(Int64)
-        /// No number, a number beyond 64 bits, or several that differ.
+        /// Not a number, a number beyond 64 bits, or several differing numbers.
         case invalid
     }
 
     private enum TransferCoding {
         case none
         case chunked
-        /// Another coding, or more than one.
+        /// A coding other than chunked, or more than one.
         case unknown
     }
 
@@ -37,12 +37,12 @@ struct BodyFraming {
         if case .value(let length) = length { length } else { nil }
     }
 
-    /// Whether the body comes in chunks, so that `Content-Length` doesn't count.
+    /// Whether the body is chunked, in which case `Content-Length` is ignored.
     var isChunked: Bool { transferCoding != .none }
 
-    /// Notes a field line of the head.
+    /// Records a field line of the head.
     mutating func note(_ line: UnsafeRawBufferPointer) {
-        // Any other letter begins none of these names; the bit tells capitals from small letters.
+        // Names with another first letter are irrelevant; the bit converts to lower case.
         switch line[0] | 0x20 {
         case UInt8(ascii: "c") where line.hasFieldName("content-length"):
             lastField = .contentLength
@@ -58,7 +58,7 @@ struct BodyFraming {
         }
     }
 
-    /// A folded line (RFC 9112, section 5.2) belongs to the value before it, but not to every version of libcurl.
+    /// Invalidates a folded value (RFC 9112, section 5.2): the line belongs to the value before it, but not in every version of libcurl.
     private mutating func noteFoldedLine() {
         switch lastField {
         case .contentLength: length = .invalid
@@ -67,24 +67,24 @@ struct BodyFraming {
         }
     }
 
-    /// Why the end of the body can't be known; `nil` when it can.
+    /// Why the body's framing is invalid; `nil` if it is valid.
     ///
-    /// - Parameter head: the head that the lines belong to, for the message.
+    /// - Parameter head: the head of which the lines are part, for the message.
     func defect(in head: ResponseHead) -> String? {
         if transferCoding == .unknown {
-            return "The response's Transfer-Encoding is not chunked, and no other was asked for: \(head.joined("Transfer-Encoding"))"
+            return "The response's Transfer-Encoding is not chunked, and no other was requested: \(head.joined("Transfer-Encoding"))"
         }
         guard transferCoding == .none, length == .invalid else { return nil }
         return "The response's Content-Length is not a number below 2^63: \(head.joined("Content-Length"))"
     }
 
-    /// Several lengths are valid where all are the same (RFC 9110, section 8.6).
+    /// Several equal lengths are valid (RFC 9110, section 8.6).
     private mutating func noteLength(_ element: UnsafeRawBufferPointer) {
         let noted: Length = element.number.map { .value($0) } ?? .invalid
         length = length == .none || length == noted ? noted : .invalid
     }
 
-    /// `chunked` is applied once at the most (RFC 9112, section 6.1). `identity` was a name for no coding (RFC 2616, section 3.6).
+    /// `chunked` must not be applied more than once (RFC 9112, section 6.1). `identity` used to mean no coding (RFC 2616, section 3.6).
     private mutating func noteTransferCoding(_ element: UnsafeRawBufferPointer) {
         if element.isEmpty || element.equals("identity") { return }
         transferCoding = transferCoding == .none && element.equals("chunked") ? .chunked : .unknown
@@ -92,14 +92,14 @@ struct BodyFraming {
 }
 
 extension UnsafeRawBufferPointer {
-    /// Whether the line is a field of that name, which is given in lower case.
+    /// Whether the line's field has that name, which must be given in lower case.
     fileprivate func hasFieldName(_ name: StaticString) -> Bool {
         let length = name.utf8CodeUnitCount
         guard count > length, self[length] == UInt8(ascii: ":") else { return false }
         return (0..<length).allSatisfy { self[$0].asciiLowercased == name.utf8Start[$0] }
     }
 
-    /// Calls `body` for each element of the comma-separated list behind a field's name; once, with nothing, for an empty value.
+    /// Calls `body` for each element of the comma-separated list after a field's name; once, with an empty element, for an empty value.
     fileprivate func forEachElement(behind name: StaticString, _ body: (UnsafeRawBufferPointer) -> Void) {
         var rest = UnsafeRawBufferPointer(rebasing: self[(name.utf8CodeUnitCount + 1)...])
         while let comma = rest.firstIndex(of: UInt8(ascii: ",")) {
@@ -109,12 +109,12 @@ extension UnsafeRawBufferPointer {
         body(rest.trimmed)
     }
 
-    /// Whether the bytes are a word, which is given in lower case.
+    /// Whether the bytes equal a word case-insensitively, which must be given in lower case.
     fileprivate func equals(_ word: StaticString) -> Bool {
         count == word.utf8CodeUnitCount && indices.allSatisfy { self[$0].asciiLowercased == word.utf8Start[$0] }
     }
 
-    /// The bytes without white space and line breaks around them.
+    /// The bytes without surrounding white space and line breaks.
     fileprivate var trimmed: UnsafeRawBufferPointer {
         var start = startIndex
         var end = endIndex
@@ -123,7 +123,7 @@ extension UnsafeRawBufferPointer {
         return UnsafeRawBufferPointer(rebasing: self[start..<end])
     }
 
-    /// The number that the bytes are in decimal digits; `nil` for anything else, and beyond 64 bits.
+    /// The decimal number in the bytes; `nil` if there is none, and beyond 64 bits.
     fileprivate var number: Int64? {
         guard !isEmpty else { return nil }
         var number: Int64 = 0
@@ -139,12 +139,13 @@ extension UnsafeRawBufferPointer {
 }
 
 extension UInt8 {
-    /// No other control character: what one party takes for white space and another for a part of a coding's name is how bodies are smuggled.
+    /// Excludes other control characters: what one parser takes for white space and another for part of a coding's name enables request
+    /// smuggling.
     fileprivate var isBlankOrBreak: Bool { self == 0x20 || self == 0x09 || self == 0x0D || self == 0x0A }
 }
 
 extension ResponseHead {
-    /// All values of a field, quoted and cut to a length fit for a message.
+    /// All values of a field, quoted and truncated for a message.
     fileprivate func joined(_ name: String) -> String {
         let values = headers.values(for: name).joined(separator: ", ")
         return (values.count > 100 ? values.prefix(100) + "…" : values).debugDescription

@@ -2,38 +2,38 @@
 import CCurlew
 import CurlewHTTP
 
-/// The multi handles over which transfers are spread, each with connections of its own.
+/// The multi handles among which transfers are distributed, each with its own connections.
 ///
-/// libcurl walks over its connections in search of the transfer's whenever one ends, and over those to its host whenever one begins. Of
-/// ten thousand that wait for something else, that costs a small request twenty times as much as all the rest. So a multi handle gets no
-/// more transfers than are walked over in no time. The first that has room is taken: a session with few transfers at a time has one.
+/// libcurl iterates over all its connections whenever a transfer completes, and over those to its host whenever one starts. With ten
+/// thousand idle transfers that makes a small request twenty times as expensive. So each multi handle gets only as many transfers as take
+/// negligible time to iterate over. The first multi handle with room is used: a session with few concurrent transfers has one.
 ///
-/// Event-loop thread only.
+/// For the event loop's thread only.
 final class ConnectionPools {
-    /// How long one that nobody uses keeps its connections; the first keeps them for good.
+    /// How long an unused multi handle keeps its connections, 10 seconds; the first keeps them until the end.
     static let longestDisuse: Nanoseconds = 10_000_000_000
-    /// How many hosts' connections are remembered.
+    /// The number of hosts whose latest pool is remembered.
     private static let largestMemory = 1_024
 
-    // Owned by the loop, as the members are.
+    // The loop owns its pools, as it owns the members.
     private unowned(unsafe) let loop: EventLoopThread
     private let configuration: TransportConfiguration
-    /// The one for transfers that share connections.
+    /// The multi handle for transfers that share connections.
     let first: MultiHandle
     @exclusivity(unchecked) private var pools: [MultiHandle?]
-    /// How many there are.
+    /// The number of multi handles.
     @exclusivity(unchecked) private(set) var count = 1
-    /// All before it are full.
+    /// All multi handles before this index are full.
     @exclusivity(unchecked) private var firstWithRoom = 0
-    /// Where the latest transfer to a host left its connection.
+    /// The index of the pool to which the latest transfer to a host left its connection.
     @exclusivity(unchecked) private var placesByHost: [UInt64: Int] = [:]
     @exclusivity(unchecked) private var timers = DeadlineHeap<MultiHandle>()
-    /// Those in which libcurl may be done with members.
+    /// The multi handles that may have completed members.
     @exclusivity(unchecked) private var called: [MultiHandle] = []
 
-    /// `nil` when libcurl has no memory, or refuses to be set up.
+    /// Creates the first multi handle; `nil` if libcurl is out of memory, or rejects an option.
     ///
-    /// - Parameter multiplexes: whether transfers may share HTTP/2 connections, in the first.
+    /// - Parameter multiplexes: whether transfers may share HTTP/2 connections, in the first multi handle.
     init?(loop: EventLoopThread, configuration: TransportConfiguration, multiplexes: Bool) {
         guard let first = MultiHandle(loop: loop, place: 0) else { return nil }
         self.loop = loop
@@ -51,16 +51,17 @@ final class ConnectionPools {
 
     // MARK: Choosing
 
-    /// The one for a transfer that shares its connection with none: where its host's latest connection is, else the first with room.
+    /// The multi handle for a transfer that doesn't share its connection: the one with its host's latest connection, otherwise the first
+    /// with room.
     ///
-    /// - Parameter host: a hash of the host; `nil` for what takes no kept connection.
+    /// - Parameter host: a hash of the host; `nil` for members that don't reuse pooled connections.
     func pool(forHost host: UInt64?) -> MultiHandle {
         let multi = knownPool(forHost: host) ?? poolWithRoom() ?? first
         reserveConnections(of: multi)
         return multi
     }
 
-    /// The one for a transfer that may share its connection.
+    /// The multi handle for a transfer that may share its connection.
     func poolForSharing() -> MultiHandle {
         reserveConnections(of: first)
         return first
@@ -71,7 +72,7 @@ final class ConnectionPools {
         return multi
     }
 
-    /// `nil` when all are full, and libcurl has no memory for another one.
+    /// `nil` if all are full, and libcurl is out of memory for another one.
     private func poolWithRoom() -> MultiHandle? {
         while firstWithRoom < pools.count, let multi = pools[firstWithRoom] {
             if multi.hasRoom { return multi }
@@ -87,7 +88,7 @@ final class ConnectionPools {
         multi.reserveConnections(multi.memberCount + 1 + max(0, configuration.maximumIdleConnections) / count)
     }
 
-    /// One has lost a member.
+    /// A multi handle has lost a member.
     func left(_ multi: MultiHandle, host: UInt64?) {
         firstWithRoom = min(firstWithRoom, multi.place)
         guard count > 1 else { return }
@@ -102,18 +103,18 @@ final class ConnectionPools {
 
     // MARK: Time
 
-    /// When to call ``timerAction(at:)``.
+    /// The earliest time to call ``timerAction(at:)``.
     var timerDeadline: Nanoseconds? { timers.earliest }
 
-    /// When one has to be called has changed.
+    /// Reschedules a multi handle whose deadline has changed.
     func setTimer(of multi: MultiHandle) {
         let deadline = min(multi.timerDeadline ?? .max, multi.closesAt ?? .max)
         if deadline < .max { timers.set(multi, to: deadline) } else { timers.remove(multi) }
     }
 
-    /// Calls libcurl where its timers have run out, and closes what nobody has used for long.
+    /// Runs expired libcurl timers, and closes multi handles that have been unused for long.
     func timerAction(at now: Nanoseconds) {
-        // Each once: what libcurl wants again at once waits for the next turn.
+        // Each multi handle once: a timer that libcurl sets to now waits for the next turn.
         var left = timers.count
         while left > 0, let multi = timers.popExpired(at: now) {
             left -= 1
@@ -133,16 +134,16 @@ final class ConnectionPools {
 
     // MARK: Ends
 
-    /// libcurl is called for one: it may be done with members.
+    /// Notes that libcurl is called for a multi handle, which may complete members.
     func willCall(_ multi: MultiHandle) {
         called.append(multi)
     }
 
-    /// Hands out the members that libcurl is done with, and their results.
-    func takeFinished(_ body: (MultiMember, CURLcode) -> Void) {
+    /// Calls `body` with each completed member and its result.
+    func takeCompleted(_ body: (MultiMember, CURLcode) -> Void) {
         while let multi = called.popLast() {
             multi.wasCalled = false
-            while let (member, code) = multi.nextFinished() { body(member, code) }
+            while let (member, code) = multi.nextCompleted() { body(member, code) }
         }
     }
 }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// Counts the transfers of each host and lets further ones wait: the more urgent first, else first come first served.
+/// Counts the transfers of each host and queues those beyond the limit: by urgency, then first come first served.
 ///
-/// libcurl has such a limit too, but there the time in its queue counts against the transfer's own timeouts.
+/// libcurl has such a limit as well, but time in its queue counts towards the transfer's own timeouts.
 package struct HostQueue<Element: AnyObject> {
     private struct Host {
         var active = 0
@@ -17,12 +17,12 @@ package struct HostQueue<Element: AnyObject> {
         self.limit = limit.map { max(1, $0) }
     }
 
-    /// Whether it ever lets anybody wait.
+    /// Whether there is a limit, so that transfers may have to wait.
     package var hasLimit: Bool { limit != nil }
 
-    /// Whether `element` may start now; if not, it waits until ``leave(_:)`` hands it out.
+    /// Returns whether `element` may start now; otherwise it is queued until ``leave(_:)`` returns it.
     ///
-    /// - Parameter urgency: from 0, the most urgent, to 7; asked only for what has to wait.
+    /// - Parameter urgency: from 0, the most urgent, to 7; evaluated only if the element is queued.
     package mutating func enter(_ host: UInt64, _ element: Element, urgency: @autoclosure () -> Int = 3) -> Bool {
         guard let limit else { return true }
         if hosts[host, default: Host()].active < limit {
@@ -35,14 +35,14 @@ package struct HostQueue<Element: AnyObject> {
 
     private mutating func wait(_ host: UInt64, _ element: Element, _ urgency: Int) {
         guard var entry = hosts.removeValue(forKey: host) else { return }
-        // Mostly all are as urgent as each other.
+        // Searched from the end, because most have the same urgency.
         var place = entry.waiting.count
         while place > entry.head, entry.waiting[place - 1].urgency > urgency { place -= 1 }
         entry.waiting.insert((element, urgency), at: place)
         hosts[host] = entry
     }
 
-    /// Frees a place at the host, and gives it to the most urgent one, of those to the one that has waited longest.
+    /// Releases a slot of the host, and gives it to the most urgent queued element, among equals to the one that has waited longest.
     package mutating func leave(_ host: UInt64) -> Element? {
         guard limit != nil, var entry = hosts.removeValue(forKey: host) else { return nil }
         guard entry.head < entry.waiting.count else {
@@ -60,7 +60,7 @@ package struct HostQueue<Element: AnyObject> {
         return next
     }
 
-    /// Takes an element out that waits.
+    /// Removes a queued element.
     package mutating func withdraw(_ element: Element, from host: UInt64) {
         guard var entry = hosts.removeValue(forKey: host) else { return }
         if let index = entry.waiting[entry.head...].firstIndex(where: { $0.element === element }) { entry.waiting.remove(at: index) }

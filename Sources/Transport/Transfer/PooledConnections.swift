@@ -2,28 +2,28 @@
 import CCurlew
 import CurlewHTTP
 
-/// Which socket belongs to which connection, as far as libcurl lets us know, and what metrics tell of it.
+/// Maps connections to their sockets, as far as libcurl reveals them, and to the information in metrics.
 ///
-/// libcurl takes bytes that a host sent unasked on an idle connection for the answer to the next request, and sends requests on connections
-/// that the host has closed: before 8.0 always, since then on those used a moment ago (seen with 8.23). At the moment the request is about
-/// to go out, it tells the connection's ends but not its socket.
+/// Needed for connection checks: libcurl takes unsolicited bytes on an idle connection for the response to the next request, and sends
+/// requests on connections that the host has closed: before 8.0 always, since then on those used a moment ago (seen with 8.23). When a
+/// request is about to be sent, libcurl reveals the connection's addresses but not its socket.
 struct PooledConnections {
-    /// A connection as its requests know it.
+    /// A pooled connection.
     struct Connection {
         let socket: Int32
-        /// Made once, not for each request's metrics.
+        /// Created once, rather than for each request's metrics.
         let info: ConnectionInfo
     }
 
     private var connections = NumberMap<Connection>()
     private var keys: [Int32: Int] = [:]
 
-    /// A kept connection; `nil` when it is not known.
+    /// Returns a pooled connection; `nil` if it is unknown.
     func connection(_ key: Int) -> Connection? {
         connections[key]
     }
 
-    /// Notes a new connection with that of the sockets just opened that it has; −1 for none of them.
+    /// Records a new connection. Returns its socket, one of those just opened; −1 if none matches.
     mutating func opened(_ key: Int, _ info: ConnectionInfo, among justOpened: [Int32]) -> Int32 {
         guard let socket = justOpened.last(where: { Self.localPort(of: $0) == info.values.localPort }) else { return -1 }
         connections[key] = Connection(socket: socket, info: info)
@@ -31,10 +31,10 @@ struct PooledConnections {
         return socket
     }
 
-    /// Whether an idle connection is of no more use: there are bytes on it that nobody asked for, or it has ended.
+    /// Whether an idle connection is stale: it has unsolicited bytes, or was closed.
     ///
-    /// Over TLS bytes may be session tickets: only the end counts.
-    static func isSpoilt(_ socket: Int32, isSecure: Bool) -> Bool {
+    /// Over TLS, bytes may be session tickets: only closing counts.
+    static func isStale(_ socket: Int32, isSecure: Bool) -> Bool {
         guard socket >= 0 else { return false }
         guard !isSecure else { return SystemSocket.hasEnded(socket) }
         var byte: UInt8 = 0
@@ -46,7 +46,7 @@ struct PooledConnections {
         if connections[key]?.socket == socket { connections[key] = nil }
     }
 
-    /// What a connection is known by: its ends.
+    /// The key of a connection, a hash of its addresses.
     static func key(_ localPort: Int32, _ remotePort: Int32, _ address: UnsafePointer<CChar>?) -> Int {
         var hash: UInt64 = 14_695_981_039_346_656_037
         var byte = address
@@ -64,7 +64,7 @@ struct PooledConnections {
             guard let base = bytes.baseAddress, getsockname(socket, base.assumingMemoryBound(to: sockaddr.self), &length) == 0 else {
                 return nil
             }
-            // The port stands at the same place for IPv4 and IPv6, in network order.
+            // The port has the same offset in IPv4 and IPv6 addresses, in network order.
             return Int(bytes.load(fromByteOffset: 2, as: UInt16.self).bigEndian)
         }
     }

@@ -2,16 +2,17 @@
 import CCurlew
 import CurlewHTTP
 
-/// A raw connection that libcurl sets up (`CURLOPT_CONNECT_ONLY`) and this loop then reads and writes itself.
+/// A raw connection that libcurl sets up (`CURLOPT_CONNECT_ONLY`); afterwards, the loop itself reads from and writes to it.
 ///
-/// Event-loop thread only. The handle stays in the multi handle as long as the stream: libcurl finds the connection through it.
+/// For the event loop's thread only. The handle stays in the multi handle as long as the stream, because libcurl finds the connection
+/// through it.
 final class StreamTransfer: MultiMember {
     let id: Int
     let request: StreamTransferRequest
     private var observer: (any StreamTransferObserver)?
     private var multi: MultiHandle?
     private var socket: Int32 = -1
-    /// What somebody has to be asked about the host's certificates before the stream opens.
+    /// The decision on the host's certificates that is needed before the stream opens.
     private(set) var question: TrustQuestion?
     /// Why the host's certificates were refused.
     private var refusal: String?
@@ -20,7 +21,7 @@ final class StreamTransfer: MultiMember {
     private let startDate = Date()
 
     private var outgoing: [Data] = []
-    /// Pieces of `outgoing` that have left, and bytes of the next one.
+    /// The number of pieces of `outgoing` that were sent, and of bytes of the next one.
     private var piecesSent = 0
     private var offset = 0
     private var bytesSent: Int64 = 0
@@ -31,10 +32,10 @@ final class StreamTransfer: MultiMember {
     private var hasEndedReceiving = false
 
     private static let readSize = 64 * 1024
-    /// How often a stream reads before others get their turn.
+    /// The number of reads after which other streams get their turn.
     private static let readsPerTurn = 16
 
-    /// `nil` when libcurl has no memory.
+    /// Creates a stream; `nil` if libcurl is out of memory.
     init?(_ request: StreamTransferRequest, id: Int, observer: any StreamTransferObserver, loop: EventLoopThread) {
         self.request = request
         self.id = id
@@ -46,11 +47,11 @@ final class StreamTransfer: MultiMember {
 
     // MARK: Opening
 
-    /// Has libcurl connect; the error if it refuses.
+    /// Starts connecting. Returns an error if libcurl rejects it.
     func connect(on pools: ConnectionPools) -> (any Error)? {
-        // What follows one of these in a URL would not be part of the host.
+        // In a URL, these characters would end the host.
         guard request.host.utf8.allSatisfy({ $0 > 0x20 && !"/?#@\\".utf8.contains($0) }) else {
-            return failure(.invalidURL, "Not the name of a host: \(request.host.debugDescription)")
+            return failure(.invalidURL, "The host name is not valid: \(request.host.debugDescription)")
         }
         do {
             try handle.configure(for: self)
@@ -61,18 +62,19 @@ final class StreamTransfer: MultiMember {
         self.multi = multi
         guard multi.add(handle) == CURLM_OK else {
             self.multi = nil
-            return failure(.configuration, "libcurl refused the stream")
+            return failure(.configuration, "libcurl rejected the stream")
         }
         return nil
     }
 
-    override func ended(_ code: CURLcode) {
+    override func completed(_ code: CURLcode) {
         loop.opened(self, code)
     }
 
     override var addresses: AddressPolicy { request.options.addresses }
 
-    /// Whether the connection's certificates are what is required; libcurl tells them at this moment only. If not, why is noted.
+    /// Whether the connection's certificates meet the requirement; otherwise the reason is recorded. libcurl gives access to them only at
+    /// this moment.
     func mayOpen() -> Bool {
         guard let requirement = request.options.tls.trust else { return true }
         switch loop.trust.judge(handle, socket: -1, by: requirement, request.options.tls) {
@@ -83,7 +85,7 @@ final class StreamTransfer: MultiMember {
         return isTrusted
     }
 
-    /// libcurl has connected, or not; the error if not.
+    /// libcurl has connected or failed. Returns the error in the latter case.
     func connected(_ code: CURLcode) -> (any Error)? {
         if let question { return ask(question) }
         if let refusal { return failure(.serverCertificate, refusal) }
@@ -97,19 +99,19 @@ final class StreamTransfer: MultiMember {
             return failure(kind, requirement?.message(message) ?? message, code: code)
         }
         guard isTrusted || !request.isSecure || request.options.tls.trust == nil else {
-            return failure(.serverCertificate, "libcurl did not let the certificates be looked at")
+            return failure(.serverCertificate, "libcurl gave no access to the host's certificates")
         }
         let socket = ccurlew_get_active_socket(handle.raw)
-        guard socket >= 0 else { return failure(.connectionLost, "The connection ended as soon as it stood") }
+        guard socket >= 0 else { return failure(.connectionLost, "The connection ended immediately after it was established") }
         self.socket = socket
         observer?.streamDidOpen(id)
         watch()
-        // TLS may have read more than its handshake: nobody would report those bytes.
+        // TLS may have read beyond the handshake; polling doesn't report those bytes.
         socketReady([.readable, .writable])
         return nil
     }
 
-    /// Gives the connection up until somebody has judged the host's certificates.
+    /// Closes the connection until the host's certificates were decided on.
     private func ask(_ question: TrustQuestion) -> (any Error)? {
         multi?.remove(handle)
         multi = nil
@@ -118,8 +120,8 @@ final class StreamTransfer: MultiMember {
         return nil
     }
 
-    /// Somebody has judged the host's certificates; the error if that is the end.
-    func judged(isTrusted: Bool, on pools: ConnectionPools) -> (any Error)? {
+    /// Handles the decision on the host's certificates. Returns an error if they were refused.
+    func decided(isTrusted: Bool, on pools: ConnectionPools) -> (any Error)? {
         guard let question else { return nil }
         guard isTrusted else { return failure(.serverCertificate, question.refusal) }
         self.question = nil
@@ -128,7 +130,7 @@ final class StreamTransfer: MultiMember {
 
     // MARK: Sending
 
-    /// Sends bytes behind those before, as soon as the network takes them. After an end of stream there is nothing behind.
+    /// Queues bytes for sending. Bytes after the end of the stream are ignored.
     func send(_ bytes: Data, endOfStream: Bool) {
         guard !wantsToEndSending else { return }
         if !bytes.isEmpty { outgoing.append(bytes) }
@@ -137,7 +139,7 @@ final class StreamTransfer: MultiMember {
         socketReady(.writable)
     }
 
-    /// Sends what there is as far as the network takes it; the error if it does not.
+    /// Sends queued bytes as far as the socket accepts them. Returns an error if the connection failed.
     private func flush() -> (any Error)? {
         let before = bytesSent
         defer { if bytesSent > before { observer?.stream(id, didSend: bytesSent) } }
@@ -168,7 +170,7 @@ final class StreamTransfer: MultiMember {
 
     private func endSendingIfWanted() {
         guard wantsToEndSending, !hasEndedSending else { return }
-        // Without TLS's own word for it the peer would take the end for a cut. The network may not take that word at once.
+        // Without close_notify, the peer would see a truncated stream. The socket may not accept it immediately.
         if request.isSecure, !ccurlew_tls_end_sending(handle.raw) { return }
         hasEndedSending = true
         shutdown(socket, Int32(SHUT_WR))
@@ -176,20 +178,20 @@ final class StreamTransfer: MultiMember {
 
     // MARK: Receiving
 
-    /// The observer takes bytes again.
+    /// The observer accepts bytes again.
     func resumeReceiving() {
         isHeld = false
         guard socket >= 0 else { return }
-        // Bytes may wait inside TLS, where polling does not see them.
+        // TLS may have buffered bytes, which polling doesn't report.
         socketReady(.readable)
     }
 
-    /// Takes what came until nothing is left or the observer wants to wait; the error if the connection broke.
+    /// Reads until no bytes are left or the observer pauses. Returns an error if the connection failed.
     private func receive() -> (any Error)? {
         withUnsafeTemporaryAllocation(byteCount: Self.readSize, alignment: 16) { buffer in
             var reads = 0
             while !isHeld, !hasEndedReceiving {
-                // Polling does not see what TLS holds already: the next turn must not wait for the socket.
+                // Polling doesn't report bytes buffered by TLS, so the next turn must not wait for the socket.
                 guard reads < Self.readsPerTurn else {
                     loop.readLater(self)
                     return nil
@@ -217,13 +219,13 @@ final class StreamTransfer: MultiMember {
 
     // MARK: Events
 
-    /// The socket has something, or may have.
+    /// Handles events of the socket, or checks for them.
     func socketReady(_ events: SocketEvents) {
         guard socket >= 0 else { return }
         var error: (any Error)?
         if !events.isDisjoint(with: [.readable, .failed]) { error = receive() }
         if error == nil, events.contains(.writable) || hasToSend { error = flush() }
-        if error != nil || (hasEndedReceiving && hasEndedSending) { return loop.finish(self, error: error) }
+        if error != nil || (hasEndedReceiving && hasEndedSending) { return loop.complete(self, error: error) }
         watch()
     }
 
@@ -264,7 +266,7 @@ final class StreamTransfer: MultiMember {
         return socket < 0 ? handle.setUpPhase(isSecure: request.isSecure) : .receivingBody
     }
 
-    /// The error where the connection is of no more use.
+    /// The error for a connection that can no longer be used.
     func lost(_ message: String) -> CurlewError { failure(phase < .sending ? .connect : .connectionLost, message) }
 
     private func failure(_ kind: TransferFailure.Kind, _ message: String, code: CURLcode = CURLE_OK) -> CurlewError {
@@ -277,7 +279,7 @@ final class StreamTransfer: MultiMember {
 }
 
 extension StreamTransfer {
-    /// The connection stands, and nothing was sent over it: a last chance to refuse.
+    /// Called when the connection is established and before bytes are sent: the last opportunity to refuse.
     static let prereqCallback: ccurlew_prereq_callback = { context, _, _, _, _ in
         guard let context else { return CURL_PREREQFUNC_ABORT }
         return Unmanaged<StreamTransfer>.fromOpaque(context)._withUnsafeGuaranteedRef {

@@ -2,23 +2,23 @@
 import CCurlew
 import CurlewHTTP
 
-// The connection that a request goes out on: whether it may, and what is known of it.
+// The connection of a request: whether the request may be sent on it, and its properties.
 
 extension Transfer {
-    /// What is known of the connection in use.
+    /// The properties of the connection in use.
     struct Connection {
         /// Sockets that libcurl opened for this transfer and has not used yet.
         var openedSockets: [Int32] = []
-        /// The one that the request goes out on; −1 while that is not known.
+        /// The socket on which the request is sent; −1 while it is unknown.
         var socket: Int32 = -1
-        /// What metrics tell of it; `nil` before a request is about to go out on it.
+        /// Its information for metrics; `nil` before a request is about to be sent.
         var info: ConnectionInfo?
-        /// OpenSSL's object for it, to tell it by.
+        /// OpenSSL's object for it, as its identity.
         var tlsSession: UnsafeRawPointer?
-        /// Whether the host has asked for a certificate that we have not, on a new connection.
+        /// Whether the host of a new connection has requested a client certificate, and there is none.
         var lacksCertificate = false
 
-        /// Forgets all for the next request.
+        /// Resets everything for the next request.
         mutating func forget() {
             forgetSockets()
             socket = -1
@@ -31,16 +31,16 @@ extension Transfer {
         }
     }
 
-    /// Whether libcurl works for this transfer on a socket.
+    /// Whether libcurl uses a socket for this transfer.
     func uses(_ socket: Int32) -> Bool { multi != nil && (connection.socket == socket || connection.openedSockets.contains(socket)) }
 
-    /// The connection stands: whether the request may go out.
+    /// The connection is established: decides whether the request may be sent.
     func requestStarts(
         localPort: Int32, remotePort: Int32, localAddress: UnsafePointer<CChar>?, remoteAddress: UnsafePointer<CChar>?
     ) -> TransferState.RequestAction {
-        let isKept = connection.openedSockets.isEmpty
+        let isReused = connection.openedSockets.isEmpty
         let key = PooledConnections.key(localPort, remotePort, remoteAddress)
-        let socket = noteConnection(key, isKept: isKept) {
+        let socket = noteConnection(key, isReused: isReused) {
             ConnectionInfo.Values(
                 remoteAddress: .address(remoteAddress), remotePort: Int(remotePort), localAddress: .address(localAddress),
                 localPort: Int(localPort))
@@ -48,28 +48,28 @@ extension Transfer {
         connection.forgetSockets()
         connection.socket = socket
         guard mayUse(remoteAddress) else { return .refuseConnection }
-        // A request that can't be sent again is worth a look at the last moment.
-        let mustLook = !loop.isQuiet(socket) || !state.mayRepeat
-        let isSpoilt = isKept && mustLook && PooledConnections.isSpoilt(socket, isSecure: isSecure)
-        if !isSpoilt, isSecure, let requirement = request.prepared.options.tls.trust, !isTrusted(socket, requirement) {
+        // A request that can't be repeated warrants a check of the connection at the last moment.
+        let needsCheck = !loop.isQuiet(socket) || !state.mayRepeat
+        let isStale = isReused && needsCheck && PooledConnections.isStale(socket, isSecure: isSecure)
+        if !isStale, isSecure, let requirement = request.prepared.options.tls.trust, !isTrusted(socket, requirement) {
             return .refuseConnection
         }
-        if isSecure, !isSpoilt, !meetsHost(isKept: isKept) { return .refuseConnection }
-        let action = state.requestStarts(isSpoilt: isSpoilt, isKept: isKept)
+        if isSecure, !isStale, !acceptsHost(isReused: isReused) { return .refuseConnection }
+        let action = state.requestStarts(isSpoilt: isStale, isReused: isReused)
         guard action == .send else { return action }
         heldHead = nil
         expectation = request.expectsContinue ? .stated : .none
         lastActivity = loop.now
         if request.body == nil { requestEnded() } else { loop.armTimer(self) }
-        if isSecure, !isKept, request.options.tls.clientCertificate == nil {
+        if isSecure, !isReused, request.options.tls.clientCertificate == nil {
             connection.lacksCertificate = ccurlew_tls_asked_for_certificate(handle.raw)
         }
         return .send
     }
 
-    /// Notes what is known of the connection; its socket, −1 when that is not known.
-    private func noteConnection(_ key: Int, isKept: Bool, _ ends: () -> ConnectionInfo.Values) -> Int32 {
-        if isKept, let known = loop.connections.connection(key) {
+    /// Records the connection. Returns its socket, −1 if that is unknown.
+    private func noteConnection(_ key: Int, isReused: Bool, _ ends: () -> ConnectionInfo.Values) -> Int32 {
+        if isReused, let known = loop.connections.connection(key) {
             connection.info = known.info
             return known.socket
         }
@@ -86,7 +86,7 @@ extension Transfer {
         return loop.connections.opened(key, info, among: connection.openedSockets)
     }
 
-    /// Whether a kept connection, which another session may have made, leads to an address that is allowed; if not, why is noted.
+    /// Whether a pooled connection, possibly made by another session, leads to an allowed address; otherwise the reason is recorded.
     private func mayUse(_ remoteAddress: UnsafePointer<CChar>?) -> Bool {
         let addresses = addresses
         guard addresses.isLimited, let remoteAddress, let address = NetworkAddress(String(cString: remoteAddress)) else { return true }
@@ -95,19 +95,19 @@ extension Transfer {
         return false
     }
 
-    /// Notes the connection; `false` if its host is refused because its certificate has no alternative names.
-    private func meetsHost(isKept: Bool) -> Bool {
+    /// Records the TLS session; `false` if the host is refused because its certificate has no alternative names.
+    private func acceptsHost(isReused: Bool) -> Bool {
         connection.tlsSession = ccurlew_tls_session(handle.raw)
-        guard !isKept else { return true }
+        guard !isReused else { return true }
         guard !request.prepared.options.tls.verifiesHostName || ccurlew_tls_has_names(handle.raw) else {
-            state.refusedConnection(.serverCertificate, "The host's certificate has no alternative names, and so names no host")
+            state.refusedConnection(.serverCertificate, "The host's certificate has no subject alternative names, so it names no host")
             return false
         }
-        loop.closingAlerts.watch(handle, for: loop)
+        loop.closeNotifyTracker.watch(handle, for: loop)
         return true
     }
 
-    /// Whether the connection's certificates are what is required; if not, why is noted.
+    /// Whether the connection's certificates meet the requirement; otherwise the reason is recorded.
     private func isTrusted(_ socket: Int32, _ requirement: TrustRequirement) -> Bool {
         switch loop.trust.judge(handle, socket: socket, by: requirement, request.options.tls) {
         case .trusted: return true

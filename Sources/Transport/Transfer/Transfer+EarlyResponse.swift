@@ -2,42 +2,43 @@
 import CCurlew
 import CurlewHTTP
 
-// A final response that comes before the request's body is sent, from status 300 on (RFC 9112, section 9.3; RFC 9113, section 8.1). libcurl
-// stops sending there, and has the connection closed behind the response.
+// Early responses: a final response with status 300 or above, received before the request's body is sent (RFC 9112, section 9.3; RFC 9113,
+// section 8.1). libcurl then stops sending, and closes the connection after the response.
 //
-// Over HTTP/1.1 a server may wait for the rest of the body before it sends the rest of its response, and wait for ever: it is told that
-// nothing more comes.
+// Over HTTP/1.1 a server may wait indefinitely for the rest of the body before it sends the rest of its response: closing the sending side
+// tells it that the body has ended.
 //
-// Over HTTP/2 the stream is reset when the response is there. libcurl from 8 on waits for the server to do that, for ever if the body had
-// nothing to give; before, it ends a body of unknown length as if it were whole, and so is told to go on sending.
+// Over HTTP/2 the stream is reset once the response is complete. libcurl from 8 on waits for the server to reset it, indefinitely if the
+// body has no bytes available; older versions end a body of unknown length as if it were complete, and are therefore told to continue
+// sending.
 
 extension Transfer {
-    /// How an early response over HTTP/2 ends the sending of a body.
+    /// How sending of a body ends after an early response over HTTP/2.
     enum EarlyResponse {
-        /// There is none, or libcurl deals with it.
+        /// There is no early response, or libcurl handles it.
         case none
-        /// No more is sent, and the stream is reset behind the response's body.
+        /// Sending stops, and the stream is reset after the response's body.
         case resetsStream
-        /// The body ends as it is: who refuses it will not keep it.
+        /// The body ends where it is: a server that rejects it doesn't store it.
         case endsBody
-        /// The response is whole, and the stream is reset.
+        /// The response is complete, and the stream is reset.
         case complete
     }
 
-    /// How long the rest of a response may take while the server could be waiting for the rest of the request.
+    /// The time that the rest of a response may take while the server could be waiting for the rest of the request: one second.
     private static let longestWait: Nanoseconds = 1_000_000_000
 
-    /// Whether libcurl would end the request's body where the response comes before its end, so that a part looks like the whole.
+    /// Whether libcurl would end the request's body at an early response, so that a part looks like a complete body.
     var mustNotStopAtErrors: Bool {
         bodyLength == nil && request.prepared.options.httpVersion == .http2PriorKnowledge && CurlInfo.current.supportsHTTP2
             && !CurlInfo.current.hasReliableHTTP2
     }
 
-    /// Notes that the final response has begun; `false` if the transfer is to end here, as nothing of it is left to come.
+    /// Notes that the final response has begun; `false` ends the transfer, because the response is complete.
     func noteEarlyResponse(_ head: ResponseHead) -> Bool {
         guard request.body != nil, head.statusCode >= 300, !wasBodySent else { return true }
         guard connection.info?.values.isHTTP2 == true else {
-            // Where the response closes the connection by itself, libcurl goes on sending.
+            // If the response closes the connection, libcurl continues sending.
             let closes = head.httpVersion == "HTTP/1.0" || head.value(for: "Connection")?.lowercased().contains("close") == true
             responseDeadline = closes ? nil : loop.now + Self.longestWait
             loop.armTimer(self)
@@ -51,25 +52,25 @@ extension Transfer {
         return !endsWithResponse()
     }
 
-    /// Whether all that was announced of an early response is there, behind which the stream is to be reset.
+    /// Whether an early response was received as far as announced, so that the stream can be reset.
     ///
-    /// The end of a body without a length can't be seen while the request is open: that of a redirect is not waited for.
+    /// The end of a body of unknown length is unknown while the request is open: a redirect's body is not waited for.
     func endsWithResponse() -> Bool {
         guard earlyResponse == .resetsStream, state.bodyBytes >= state.announcedLength ?? 0 else { return false }
         earlyResponse = .complete
         return true
     }
 
-    /// Whether the whole of the request's body has left, as far as libcurl knows: it reads ahead of what it sends.
+    /// Whether the request's body was sent completely, as far as libcurl knows, which reads ahead of what it sends.
     private var wasBodySent: Bool {
         hasReadBody && Int64(ccurlew_get_offset(handle.raw, CURLINFO_SIZE_UPLOAD_T)) >= bodyBytesSent
     }
 
-    /// Tells a server that has begun its response early, and says no more, that nothing more of the request comes.
+    /// Closes the sending side if a server has begun an early response and then stalls.
     func endSendingIfResponseStalls() {
         guard let deadline = responseDeadline, deadline <= loop.now, !pauses.isPaused else { return }
         responseDeadline = nil
-        // A connection on which all was sent may be kept.
+        // A connection on which the body was sent completely can be reused.
         guard !wasBodySent, connection.socket >= 0 else { return }
         if isSecure { _ = ccurlew_tls_end_sending(handle.raw) }
         shutdown(connection.socket, Int32(SHUT_WR))

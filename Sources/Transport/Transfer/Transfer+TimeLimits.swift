@@ -2,7 +2,7 @@
 import CCurlew
 import CurlewHTTP
 
-/// The time limits of a request, as the loop counts.
+/// The time limits of a request, in nanoseconds.
 struct TimeLimits {
     let total: Nanoseconds?
     let queue: Nanoseconds?
@@ -17,9 +17,9 @@ struct TimeLimits {
     }
 }
 
-/// A moment at which a transfer fails unless something has happened until then.
+/// A deadline at which a transfer fails unless it makes progress before.
 struct NextLimit {
-    /// What is limited.
+    /// The kind of limit.
     enum Limit {
         case total
         case queue
@@ -47,7 +47,7 @@ struct NextLimit {
         }
     }
 
-    /// What did not come in time.
+    /// The message for the expired limit.
     var message: String {
         let awaited =
             switch limit {
@@ -61,15 +61,15 @@ struct NextLimit {
 }
 
 extension Transfer {
-    /// When the loop has to look at this transfer; `nil` for never.
-    var nextLook: Nanoseconds? {
+    /// When the loop has to check this transfer; `nil` for never.
+    var nextCheck: Nanoseconds? {
         var next = nextLimit?.time
         if case .awaited(let deadline) = expectation { next = min(next ?? .max, deadline) }
         if let responseDeadline, !pauses.isPaused { next = min(next ?? .max, responseDeadline) }
         return next
     }
 
-    /// The next time limit of this transfer; `nil` for none. The connect timeout is libcurl's.
+    /// The next deadline of this transfer; `nil` for none. The connect timeout is libcurl's.
     var nextLimit: NextLimit? {
         guard isInUse else { return nil }
         var next = NextLimit()
@@ -82,19 +82,19 @@ extension Transfer {
         return next.time == .max ? nil : next
     }
 
-    /// Whether it waits in our queue, or in libcurl's, which does not tell: no name was looked up and no connection is used.
+    /// Whether it is in the loop's queue, or in libcurl's, which is inferred: no name was resolved and no connection is used.
     private var isWaitingForConnection: Bool {
-        state.phase == .queued || (!isQueuedByUs && state.phase == .resolving)
+        state.phase == .queued || (!isQueuedByLoop && state.phase == .resolving)
     }
 
-    /// Begins to wait for the next byte anew.
+    /// Restarts the idle timeout.
     func restartIdleTime() {
         lastActivity = loop.now
         if requestSentAt != nil { requestSentAt = loop.now }
     }
 
-    /// Notes what libcurl has done since this was last asked, and tells nobody of: connections set up, and body bytes that left. It takes
-    /// those in larger pieces than a slow network does.
+    /// Records libcurl's unreported progress since the last call: connections set up, and body bytes sent. libcurl reads those in larger
+    /// pieces than a slow network sends.
     func noteProgress() {
         guard multi != nil else { return }
         noteSetUpPhase()

@@ -2,23 +2,23 @@
 import CCurlew
 import CurlewHTTP
 
-/// One run of libcurl for one request, with everything that belongs to it.
+/// libcurl's run of one request, with all of its state.
 ///
-/// Made, used and kept for later requests by the event loop, which owns it; libcurl's callbacks get an unretained pointer. Event-loop
-/// thread only, and not Sendable on purpose.
+/// The event loop owns transfers and pools them for later requests; libcurl's callbacks borrow them by an unretained pointer. For the event
+/// loop's thread only, and deliberately not Sendable.
 final class Transfer: MultiMember, DeadlineHolder {
-    /// What keeps a transfer from going on.
+    /// The reasons why a transfer is paused.
     struct Pauses {
         /// The user suspended the task.
         var isSuspended = false
-        /// The observer asked to wait.
+        /// The observer paused the transfer.
         var isHeld = false
-        /// libcurl was told to stop receiving.
+        /// libcurl was told to pause receiving.
         var receivingStopped = false
-        /// libcurl was told to stop sending.
+        /// libcurl was told to pause sending.
         var sendingStopped = false
 
-        /// Whether somebody on this side keeps it waiting.
+        /// Whether the transfer is paused from this side, in either direction.
         var isPaused: Bool { isSuspended || isHeld || receivingStopped || sendingStopped }
     }
 
@@ -35,54 +35,54 @@ final class Transfer: MultiMember, DeadlineHolder {
     @exclusivity(unchecked) private var observer: (any TransferObserver)?
     @exclusivity(unchecked) private var decoder: ContentDecoder?
     @exclusivity(unchecked) private var ownError: (any Error)?
-    /// A 401 that libcurl may answer: whether it does shows only by what it does next.
+    /// The head of a 401 that libcurl may answer with credentials: whether it does shows only in its next action.
     @exclusivity(unchecked) var heldHead: ResponseHead?
-    /// The number of bytes that the request's body has to have; `nil` when nobody knows.
+    /// The length of the request's body; `nil` if it is unknown.
     @exclusivity(unchecked) private(set) var bodyLength: Int64?
 
-    // How far it has come.
+    // The transfer's progress.
     @exclusivity(unchecked) var launchedAt: Nanoseconds = 0
     @exclusivity(unchecked) var lastActivity: Nanoseconds = 0
     @exclusivity(unchecked) var requestSentAt: Nanoseconds?
     @exclusivity(unchecked) var multi: MultiHandle?
     @exclusivity(unchecked) var pauses = Pauses()
     @exclusivity(unchecked) var needsFreshConnection = false
-    /// What somebody has to be asked about the host's certificates before the request goes out.
+    /// The decision on the host's certificates that is needed before the request is sent.
     @exclusivity(unchecked) var question: TrustQuestion?
-    /// Whether the loop's queue counts it, rather than libcurl.
-    @exclusivity(unchecked) var isQueuedByUs = true
+    /// Whether it is counted by the loop's queue, rather than by libcurl's.
+    @exclusivity(unchecked) var isQueuedByLoop = true
     @exclusivity(unchecked) var connection = Connection()
-    /// Body bytes behind the decoder, if there is one.
+    /// The number of body bytes after decoding.
     private var decodedBytes: Int64 = 0
     @exclusivity(unchecked) private(set) var bodyBytesSent: Int64 = 0
     @exclusivity(unchecked) var bodyBytesSeenOff: Int64 = 0
     @exclusivity(unchecked) var expectation = Expectation.none
     @exclusivity(unchecked) var earlyResponse = EarlyResponse.none
-    /// When the rest of an early response has to have begun to come.
+    /// The deadline by which the rest of an early response has to begin to arrive.
     @exclusivity(unchecked) var responseDeadline: Nanoseconds?
-    /// Whether libcurl was given the request's body to its end.
+    /// Whether libcurl has read the request's body to its end.
     @exclusivity(unchecked) private(set) var hasReadBody = false
 
-    /// From here on a decoded body is compared with what was received.
+    /// The decoded length from which on the expansion limit is enforced.
     private static let largestUnsuspectedBody = 16 << 20
 
-    /// What a transfer has that nobody uses at the moment.
+    /// The placeholder for the request of a pooled transfer.
     private static let idle = EventLoop.Start(
         request: TransferRequest(url: "", method: .get, headers: [:], body: nil, prepared: .standard), id: 0, observer: NoObserver(),
         time: 0)
 
-    // Lent, not copied: it is large, and looked at often.
+    // Borrowed instead of copied, because it is large and read often.
     var request: TransferRequest { _read { yield start.request } }
 
-    /// When the request was mailed to the loop.
+    /// When the request was posted to the loop.
     var mailedAt: Nanoseconds { start.time }
 
-    /// Whether there is a request; if not, it is kept for the next one.
+    /// Whether there is a request; otherwise the transfer is pooled.
     var isInUse: Bool { observer != nil }
 
     var limits: TimeLimits { request.prepared.limits }
 
-    /// Takes up a request; whether its host matters to somebody.
+    /// Assigns a request. `isCounted` tells whether the host's hash is needed.
     func begin(_ start: EventLoop.Start, isCounted: Bool) {
         self.start = start
         startDate = loop.date(of: start.time)
@@ -97,7 +97,7 @@ final class Transfer: MultiMember, DeadlineHolder {
             decodesContent: request.prepared.options.decodesContent, limits: request.prepared.options.headLimits)
     }
 
-    /// Lets go of the request; the handle stays for the next one.
+    /// Releases the request; the handle is kept for the next one.
     func end() {
         observer = nil
         decoder = nil
@@ -110,7 +110,7 @@ final class Transfer: MultiMember, DeadlineHolder {
         pauses = Pauses()
         needsFreshConnection = false
         question = nil
-        isQueuedByUs = true
+        isQueuedByLoop = true
         bodyLength = nil
         expectation = .none
         forgetEarlyResponse()
@@ -119,7 +119,7 @@ final class Transfer: MultiMember, DeadlineHolder {
         bodyBytesSeenOff = 0
     }
 
-    /// Makes the handle ready for libcurl, again after a connection turned out stale.
+    /// Configures the handle for libcurl; called again after a stale connection.
     func prepare() throws(OptionError) {
         state.launched()
         connection.forgetSockets()
@@ -134,7 +134,7 @@ final class Transfer: MultiMember, DeadlineHolder {
         do {
             try handle.configure(for: self)
         } catch {
-            // libcurl keeps the receive buffer of a transfer that ended without a connection, and then refuses CURLOPT_BUFFERSIZE.
+            // libcurl keeps the receive buffer of a transfer that ended without a connection, and then rejects CURLOPT_BUFFERSIZE.
             guard handle.wasUsed, renewHandle() else { throw error }
             try handle.configure(for: self)
         }
@@ -146,7 +146,7 @@ final class Transfer: MultiMember, DeadlineHolder {
         hasReadBody = false
     }
 
-    /// What the connection limit counts by: scheme, host and port, as a hash. Two hosts with the same one would share a limit, no more.
+    /// The key of the connection limit: a hash of scheme, host and port. Two hosts with equal hashes merely share a limit.
     private static func hostKey(of url: String) -> UInt64 {
         var url = url
         return url.withUTF8 { hostKey(of: $0) }
@@ -161,7 +161,7 @@ final class Transfer: MultiMember, DeadlineHolder {
             if slashes == 3 || byte == UInt8(ascii: "?") || byte == UInt8(ascii: "#") { break }
             hash = (hash ^ UInt64(byte.asciiLowercased)) &* 1_099_511_628_211
             if slashes < 2 || byte == UInt8(ascii: "/") { hashOfScheme = hash }
-            if byte == UInt8(ascii: "@") { hash = hashOfScheme }  // what stood before is the user's name
+            if byte == UInt8(ascii: "@") { hash = hashOfScheme }  // the bytes so far were the user info
         }
         return hash
     }
@@ -211,9 +211,10 @@ final class Transfer: MultiMember, DeadlineHolder {
         }
     }
 
-    /// libcurl would send what there is, and the server wait for the rest, or take the surplus for another request.
+    /// Fails a body with fewer or more bytes than announced: libcurl would send it, and the server wait for the rest, or take the surplus
+    /// for another request.
     private func failBody(_ direction: StaticString) -> Int {
-        _ = state.fail(.requestBody, "The request's body has \(direction) than the \(bodyLength ?? 0) bytes that it announced")
+        _ = state.fail(.requestBody, "The request's body has \(direction) than the \(bodyLength ?? 0) bytes announced")
         return Int(CURL_READFUNC_ABORT)
     }
 
@@ -228,7 +229,7 @@ final class Transfer: MultiMember, DeadlineHolder {
         loop.armTimer(self)
     }
 
-    /// Goes back to the body's start.
+    /// Rewinds the body to its start.
     func rewind() -> Bool {
         guard let body = request.body, body.rewind() else { return false }
         bodyBytesSent = 0
@@ -239,7 +240,7 @@ final class Transfer: MultiMember, DeadlineHolder {
 
     // MARK: Receiving
 
-    /// Takes a line of the response's head; `false` ends the transfer.
+    /// Receives a line of the response's head; `false` ends the transfer.
     func receive(line: UnsafeRawBufferPointer) -> Bool {
         lastActivity = loop.now
         requestSentAt = nil
@@ -260,7 +261,7 @@ final class Transfer: MultiMember, DeadlineHolder {
         }
     }
 
-    /// Delivers a 401 that libcurl did not answer; `false` ends the transfer.
+    /// Delivers the head of a 401 that libcurl did not answer; `false` ends the transfer.
     private func deliverHeldHead() -> Bool {
         guard let head = heldHead else { return true }
         heldHead = nil
@@ -291,7 +292,7 @@ final class Transfer: MultiMember, DeadlineHolder {
         }
     }
 
-    /// Takes bytes of the response's body: how many, or libcurl's signs to pause or to end.
+    /// Receives bytes of the response's body. Returns their number, or libcurl's codes to pause or to end.
     func receive(bytes: UnsafeRawBufferPointer) -> Int {
         if heldHead != nil, !deliverHeldHead() { return -1 }
         guard !pauses.isSuspended, !pauses.isHeld else {
@@ -304,21 +305,21 @@ final class Transfer: MultiMember, DeadlineHolder {
         state.received(bodyBytes: bytes.count)
         guard decoder != nil else { return deliver(bytes) && !endsWithResponse() ? bytes.count : -1 }
         do {
-            let goesOn = try decoder?.decode(bytes) { mayGrow(by: $0.count) && deliver($0) } ?? false
-            return goesOn && !endsWithResponse() ? bytes.count : -1
+            let continues = try decoder?.decode(bytes) { mayGrow(by: $0.count) && deliver($0) } ?? false
+            return continues && !endsWithResponse() ? bytes.count : -1
         } catch {
             _ = state.fail(error.kind, error.message)
             return -1
         }
     }
 
-    /// Whether the body may be as long as this once decoded; if not, that is noted.
+    /// Whether the body may have this decoded length; otherwise the failure is recorded.
     private func mayGrow(by count: Int) -> Bool {
         decodedBytes += Int64(count)
         guard decodedBytes > Self.largestUnsuspectedBody, let limit = request.prepared.options.maximumExpansion else { return true }
         let (allowed, isUnlimited) = state.bodyBytes.multipliedReportingOverflow(by: Int64(limit))
         guard !isUnlimited, decodedBytes > allowed else { return true }
-        _ = state.fail(.tooLarge, "The body has grown to more than \(limit) times of what was received")
+        _ = state.fail(.tooLarge, "The body expanded to more than \(limit) times the bytes received")
         return false
     }
 
@@ -336,29 +337,30 @@ final class Transfer: MultiMember, DeadlineHolder {
 
     // MARK: Ending
 
-    override func ended(_ code: CURLcode) {
+    override func completed(_ code: CURLcode) {
         if heldHead != nil, code == CURLE_OK { _ = deliverHeldHead() }
-        loop.ended(self, code)
+        loop.completed(self, code)
     }
 
-    /// Whether nothing says that a body is whole but the end of a connection that anybody might have cut.
-    private var isCutShort: Bool {
-        isSecure && state.isFramedByEnd && handle.httpVersion != .http2 && request.prepared.options.tls.requiresClosingAlert
-            && loop.closingAlerts.isMissing(on: connection.tlsSession)
+    /// Whether the body is delimited only by the end of a TLS connection that ended without close_notify.
+    private var isTruncated: Bool {
+        isSecure && state.isDelimitedByClose && handle.httpVersion != .http2 && request.prepared.options.tls.requiresClosingAlert
+            && loop.closeNotifyTracker.isMissing(on: connection.tlsSession)
     }
 
-    /// What libcurl's result means.
-    func verdict(_ code: CURLcode) -> TransferState.Verdict {
+    /// Interprets libcurl's result.
+    func decision(_ code: CURLcode) -> TransferState.Decision {
         let code = earlyResponse == .complete && code == CURLE_WRITE_ERROR ? CURLE_OK : code
         guard code != CURLE_OK else {
-            if isCutShort {
-                _ = state.fail(.connectionLost, "The body has no length, and the connection ended without TLS's closing alert")
+            if isTruncated {
+                let message = "The body has no length and may be truncated: the connection ended without TLS's closing alert (close_notify)"
+                _ = state.fail(.connectionLost, message)
             }
             if let error = decoder?.failureAtEnd { _ = state.fail(error.kind, error.message) }
             return state.ended(code: code, message: "", usesProxy: false)
         }
         noteSetUpPhase()
-        // Of several addresses some may have been tried, and failed by themselves.
+        // Other addresses may have been tried as well, and failed for other reasons.
         if let refusedAddress, connection.openedSockets.isEmpty, code == CURLE_COULDNT_CONNECT {
             _ = state.fail(.addressNotAllowed, Self.refusal(of: refusedAddress))
         }
@@ -366,14 +368,14 @@ final class Transfer: MultiMember, DeadlineHolder {
             code: code, message: handle.message(for: code), usesProxy: proxy != nil, isHTTP2: connection.info?.values.isHTTP2 ?? false)
     }
 
-    /// The error for the user: what ended the transfer from this side, else what libcurl found.
-    func error(_ verdict: TransferState.Verdict, code: CURLcode) -> (any Error)? {
+    /// The error for the user: the failure detected by Curlew, otherwise libcurl's.
+    func error(_ decision: TransferState.Decision, code: CURLcode) -> (any Error)? {
         if let ownError { return ownError }
-        guard case .failure(var kind, var message) = verdict else { return nil }
+        guard case .failure(var kind, var message) = decision else { return nil }
         if connection.lacksCertificate, kind == .connectionLost, state.phase < .receivingHead {
-            // In TLS 1.3 the host says so after the handshake only, and its word may get lost with the connection.
+            // In TLS 1.3 the host reports this only after the handshake, and its alert may get lost with the connection.
             kind = .clientCertificate
-            message = "The host asked for a client certificate, and ended the connection without one: \(message)"
+            message = "The host requested a client certificate, and ended the connection without one: \(message)"
         }
         if kind == .serverCertificate, code != CURLE_ABORTED_BY_CALLBACK, let requirement = request.options.tls.trust {
             message = requirement.message(message)
@@ -389,7 +391,7 @@ final class Transfer: MultiMember, DeadlineHolder {
         return failure
     }
 
-    /// Tells the observer, which hears no more.
+    /// Reports the completion to the observer, and releases it.
     func complete(_ error: (any Error)?) {
         var metrics = TransferMetrics(startDate: startDate)
         measure(&metrics)
@@ -397,7 +399,7 @@ final class Transfer: MultiMember, DeadlineHolder {
         observer = nil
     }
 
-    /// Notes how far setting up the connection has come, by the times that libcurl has taken.
+    /// Records the phase that setting up the connection has reached, from libcurl's timestamps.
     func noteSetUpPhase() {
         state.setUp(reached: handle.setUpPhase(isSecure: isSecure))
     }
@@ -415,7 +417,7 @@ final class Transfer: MultiMember, DeadlineHolder {
     }
 }
 
-/// Hears nothing.
+/// Ignores all events.
 private final class NoObserver: TransferObserver {
     func transfer(_ id: Int, didReceive head: ResponseHead) -> ReceiveAction { .cancel }
     func transfer(_ id: Int, didReceive bytes: UnsafeRawBufferPointer) -> ReceiveAction { .cancel }

@@ -2,51 +2,51 @@
 import CCurlew
 import CurlewHTTP
 
-/// How far a transfer has come, and what that means for the next event: events in, actions out, no I/O.
+/// The state machine of a transfer: events in, actions out, no I/O.
 ///
-/// What libcurl leaves to its caller is decided here: a head that breaks off, limits it does not apply, bodies shorter than announced,
-/// requests it would send a second time, connections on which bytes wait that nobody asked for.
+/// Implements what libcurl leaves to its caller: truncated heads, limits that libcurl doesn't enforce, bodies shorter than announced,
+/// requests that it would repeat, stale connections.
 struct TransferState {
-    /// What to do when a connection stands and the request is about to go out.
+    /// The action when a connection is established and the request is about to be sent.
     enum RequestAction: Equatable {
         /// Send it.
         case send
-        /// Leave this connection alone and start again on a new one.
+        /// Abandon this connection and restart on a new one.
         case useFreshConnection
-        /// Give up: the request was sent already, and its method does not allow to send it twice.
+        /// Fail: the request was sent already, and its method does not allow repeating it.
         case refuseDuplicate
-        /// Give up, for now at least: the host is not known to be the right one.
+        /// Fail, or wait for a decision: the host is not trusted.
         case refuseConnection
     }
 
-    /// What a line of a head means.
+    /// The action after a line of a head.
     enum LineAction: Equatable {
-        /// More to come, or nothing of interest.
+        /// Continue receiving.
         case proceed
-        /// The final response's head is whole.
+        /// The final response's head is complete.
         case deliver(ResponseHead)
-        /// The response is not the request's: the transfer is to begin again.
+        /// The response doesn't belong to the request: the transfer restarts.
         case retry
-        /// The response can't be accepted.
+        /// The response is not acceptable.
         case fail(TransferFailure.Kind, String)
     }
 
-    /// How libcurl's end of the transfer is to be taken.
-    enum Verdict: Equatable {
+    /// What libcurl's completion of the transfer means.
+    enum Decision: Equatable {
         case success
-        /// Once more, on a new connection: nothing was sent, or it may be sent twice.
+        /// Restart on a new connection: the request was not sent, or may be repeated.
         case useFreshConnection
         case failure(TransferFailure.Kind, String)
     }
 
     private enum Head {
-        /// No complete final head yet.
+        /// The final head is incomplete.
         case open
-        /// The blank line was there; a body may follow.
+        /// The head's blank line was received; a body may follow.
         case complete
     }
 
-    /// What a response's head may be at most, as in the options of the same names.
+    /// The limits on a response's head; see the options of the same names.
     struct HeadLimits {
         var size = 0
         var fieldSize = 0
@@ -62,7 +62,7 @@ struct TransferState {
     /// Whether libcurl authenticates the connection.
     private let isAuthenticated: Bool
     private let limits: HeadLimits
-    /// Whether content codings are undone.
+    /// Whether content codings are decoded.
     private let decodesContent: Bool
     private(set) var phase: TransferFailure.Phase = .queued
     private var head = Head.open
@@ -72,16 +72,16 @@ struct TransferState {
     private var interimResponses = 0
     private var requestsStarted = 0
     private var freshConnections = 0
-    private var isOnKeptConnection = false
+    private var isOnReusedConnection = false
     private var wantsFreshConnection = false
-    /// Whether the server has asked for the request's body, which may wait for that (RFC 9110, section 10.1.1).
+    /// Whether the server has sent `100 Continue`, for which the body may wait (RFC 9110, section 10.1.1).
     private(set) var isBodyWanted = false
     private(set) var statusCode = 0
-    /// What of the head decides how the body is to be read; noted line by line, so that nobody searches the head for it.
+    /// The framing of the body, recorded line by line, so that the head need not be searched.
     private var framing = BodyFraming()
-    /// Body bytes as they came, before decoding.
+    /// The number of body bytes received, before decoding.
     private(set) var bodyBytes: Int64 = 0
-    /// Why we ended the transfer ourselves.
+    /// The failure for which the transfer was ended from this side.
     private var ownFailure: (TransferFailure.Kind, String)?
 
     init(method: HTTPMethod, mayRepeat: Bool, isAuthenticated: Bool = false, decodesContent: Bool = true, limits: HeadLimits) {
@@ -95,13 +95,13 @@ struct TransferState {
     /// Whether a byte of the request may have left.
     var requestWasSent: Bool { requestsStarted > 0 }
 
-    /// Whether the head of the final response is there.
+    /// Whether the final response's head was received.
     var hasHead: Bool { head == .complete }
 
-    /// Whether the final response has a `Content-Encoding` that is to be undone, should a body come.
+    /// Whether the final response has a `Content-Encoding` to decode, should there be a body.
     var isDecoded: Bool { framing.hasContentCoding && decodesContent && mayHaveBody }
 
-    /// The announced length of the body; `nil` where there is none, or a transfer coding frames it (RFC 9112, section 6.3).
+    /// The announced length of the body; `nil` if there is none, or if a transfer coding delimits the body (RFC 9112, section 6.3).
     var announcedLength: Int64? {
         guard mayHaveBody, statusCode != 101 else { return nil }
         return framing.isChunked ? nil : framing.contentLength
@@ -110,26 +110,26 @@ struct TransferState {
     /// Whether the request's method and the response's status allow a body; the head's fields don't count (RFC 9112, section 6.3, rule 1).
     private var mayHaveBody: Bool { method != .head && statusCode != 204 && statusCode != 304 }
 
-    /// Whether the body ends where the connection does (RFC 9112, section 6.3, rule 8).
-    var isFramedByEnd: Bool {
+    /// Whether the body is delimited by close (RFC 9112, section 6.3, rule 8).
+    var isDelimitedByClose: Bool {
         head == .complete && mayHaveBody && statusCode >= 200 && !framing.isChunked && framing.contentLength == nil
     }
 
-    /// The transfer was handed to libcurl.
+    /// The transfer was added to libcurl.
     mutating func launched() {
         phase = .resolving
         wantsFreshConnection = false
     }
 
-    /// A connection stands and the request is about to go out on it.
+    /// A connection is established and the request is about to be sent on it.
     ///
-    /// It does so several times where libcurl authenticates the connection: what has come by then was meant for libcurl alone.
+    /// Called several times if libcurl authenticates the connection: the responses so far were for libcurl only.
     ///
     /// - Parameters:
-    ///   - isSpoilt: whether the connection was kept from before and is of no more use.
-    ///   - isKept: whether it was kept from before.
-    mutating func requestStarts(isSpoilt: Bool, isKept: Bool = false) -> RequestAction {
-        if isSpoilt {
+    ///   - isSpoilt: whether the connection was pooled and is stale.
+    ///   - isReused: whether the connection was pooled.
+    mutating func requestStarts(isSpoilt isStale: Bool, isReused: Bool = false) -> RequestAction {
+        if isStale {
             wantsFreshConnection = true
             return .useFreshConnection
         }
@@ -141,7 +141,7 @@ struct TransferState {
         }
         requestsStarted += 1
         isBodyWanted = false
-        isOnKeptConnection = isKept
+        isOnReusedConnection = isReused
         phase = .sending
         return .send
     }
@@ -155,27 +155,27 @@ struct TransferState {
         bodyBytes = 0
     }
 
-    /// The connection is not to be used, as the message says.
+    /// Records why the connection must not be used.
     mutating func refusedConnection(_ kind: TransferFailure.Kind, _ message: String) {
         setUp(reached: .securing)
         _ = fail(kind, message)
     }
 
-    /// How far setting up the connection has come, which libcurl tells when it is asked.
+    /// Records the phase that setting up the connection has reached, which libcurl reveals only on request.
     mutating func setUp(reached setUp: TransferFailure.Phase) {
         if phase < .sending, setUp > phase { phase = setUp }
     }
 
-    /// The last byte of the request's body was handed over.
+    /// The last byte of the request's body was handed to libcurl.
     mutating func requestEnded() {
         if phase == .sending { phase = .waiting }
     }
 
-    /// A line of a head or of trailers, with its line break.
+    /// A line of a head or of trailers was received, with its line break.
     mutating func received(line: UnsafeRawBufferPointer) -> LineAction {
         headSize += line.count
         let beginsHead = head == .open && line.startsWithStatusLine
-        // Counts neither that line nor the one that ends the head.
+        // Neither the status line nor the line that ends the head counts.
         fieldCount = beginsHead ? -1 : fieldCount + 1
         guard headSize <= limits.size, line.count <= limits.fieldSize, fieldCount <= limits.fieldCount else { return headTooLarge(line) }
         guard head == .open else { return .proceed }  // a trailer
@@ -218,32 +218,32 @@ struct TransferState {
             }
             return .proceed
         }
-        // What a server says that closes a connection which was idle for long (RFC 9110, section 15.5.9) may meet a request on its way.
-        if statusCode == 408, isOnKeptConnection, mayRepeat, freshConnections == 0 {
+        // A 408 that announces the closing of an idle connection (RFC 9110, section 15.5.9) may cross with a request.
+        if statusCode == 408, isOnReusedConnection, mayRepeat, freshConnections == 0 {
             wantsFreshConnection = true
             return .retry
         }
         if mayHaveBody, let defect = framing.defect(in: complete) { return fail(.protocolViolation, defect) }
-        // What is not decoded comes in the announced length.
+        // A body that is not decoded has the announced length.
         if framing.hasContentCoding, decodesContent, complete.hasKnownCodings { complete.expectedBodyLength = nil }
         head = .complete
         phase = .receivingBody
         return .deliver(complete)
     }
 
-    /// Bytes of the body came, not yet decoded.
+    /// Body bytes were received, not yet decoded.
     mutating func received(bodyBytes count: Int) {
         bodyBytes += Int64(count)
     }
 
-    /// Notes why the transfer is ended from this side; the first reason counts.
+    /// Records why the transfer is ended from this side; the first reason counts.
     mutating func fail(_ kind: TransferFailure.Kind, _ message: String) -> LineAction {
         if ownFailure == nil { ownFailure = (kind, message) }
         return .fail(kind, message)
     }
 
-    /// What libcurl's end of the transfer means.
-    mutating func ended(code: CURLcode, message: String, usesProxy: Bool, isHTTP2: Bool = false) -> Verdict {
+    /// Interprets libcurl's completion of the transfer.
+    mutating func ended(code: CURLcode, message: String, usesProxy: Bool, isHTTP2: Bool = false) -> Decision {
         if wantsFreshConnection, freshConnections == 0 {
             freshConnections += 1
             return .useFreshConnection
@@ -251,7 +251,7 @@ struct TransferState {
         if let (kind, message) = ownFailure { return .failure(kind, message) }
         guard code == CURLE_OK else { return failure(code: code, message: message, usesProxy: usesProxy, isHTTP2: isHTTP2) }
         guard head == .complete else {
-            return .failure(.connectionLost, "The connection ended inside the response's head")
+            return .failure(.connectionLost, "The connection ended within the response's head")
         }
         if let announcedLength, bodyBytes != announcedLength {
             return .failure(.connectionLost, "The body has \(bodyBytes) bytes, \(announcedLength) were announced")
@@ -259,14 +259,14 @@ struct TransferState {
         return .success
     }
 
-    private mutating func failure(code: CURLcode, message: String, usesProxy: Bool, isHTTP2: Bool) -> Verdict {
-        // libcurl before 8.0 gives up when five pooled connections in a row turn out dead, and blames the host.
+    private mutating func failure(code: CURLcode, message: String, usesProxy: Bool, isHTTP2: Bool) -> Decision {
+        // libcurl before 8.0 gives up after five stale connections in a row, and reports a failure of the host.
         if code == CURLE_SEND_ERROR, message.contains("tried 5 times"), freshConnections == 0 {
             freshConnections += 1
             return .useFreshConnection
         }
-        // A GOAWAY that says a request was not looked at is an error to libcurl before 8, like any other on that layer. What may be
-        // repeated is, once; RFC 9113, section 8.7, would allow it for all that were not looked at.
+        // For libcurl before 8, a GOAWAY that excludes a request is an error like any other on that layer. Requests that may be repeated
+        // are repeated once; RFC 9113, section 8.7, would allow that for all unprocessed ones.
         if code == CURLE_HTTP2, headSize == 0, mayRepeat, freshConnections == 0 {
             freshConnections += 1
             return .useFreshConnection

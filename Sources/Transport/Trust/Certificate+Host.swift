@@ -2,9 +2,9 @@
 import CurlewHTTP
 
 extension Certificate {
-    /// Whether the certificate names a host (RFC 9525, section 6): by name, by a pattern for its first label, or by address.
+    /// Whether the certificate is valid for a host (RFC 9525, section 6): by name, by a wildcard for the first label, or by address.
     ///
-    /// The common name doesn't count, and no pattern stands for an address.
+    /// The common name is ignored, and wildcards don't match addresses.
     public func isValid(forHost host: String) -> Bool {
         let name = host.comparableHost
         if let address = IPAddress(name) { return alternativeNames.contains(.ipAddress(address.description)) }
@@ -13,7 +13,7 @@ extension Certificate {
 
     private static func covers(_ pattern: String, _ name: String) -> Bool {
         guard pattern.hasPrefix("*.") else { return pattern == name && !name.isEmpty }
-        // A pattern for all names below a name of one label would be one for a whole top-level domain.
+        // A wildcard below a single label would match a whole top-level domain.
         let base = pattern.dropFirst(2)
         guard base.contains("."), !base.contains("*"), !name.contains("*") else { return false }
         guard let dot = name.firstIndex(of: "."), dot > name.startIndex else { return false }
@@ -22,7 +22,7 @@ extension Certificate {
 }
 
 extension String {
-    /// The name by which a host is compared: in lower case, without the brackets of an address and the dot at the end of a name.
+    /// The host in the form in which it is compared: in lower case, without an address's brackets and a name's trailing dot.
     package var comparableHost: String {
         var name = lowercased()[...]
         if name.hasPrefix("["), name.hasSuffix("]") { name = name.dropFirst().dropLast() }
@@ -31,9 +31,9 @@ extension String {
     }
 }
 
-/// An IP address of either version.
+/// An IPv4 or IPv6 address.
 struct IPAddress: CustomStringConvertible {
-    /// The address as text in its shortest form.
+    /// The address in its shortest textual form.
     let description: String
 
     init?(bytes: some Collection<UInt8>) {

@@ -1,44 +1,44 @@
 // SPDX-License-Identifier: Apache-2.0
 import CurlewHTTP
 
-/// An X.509 certificate (RFC 5280): its bytes, and what they say. Nothing is checked: neither signature nor time.
+/// An X.509 certificate (RFC 5280): its bytes and its parsed fields. Neither its signature nor its validity is checked.
 ///
 /// Two certificates are equal if their bytes are.
 public struct Certificate: Sendable {
-    /// A name beside the subject's (RFC 5280, section 4.2.1.6).
+    /// A subject alternative name (RFC 5280, section 4.2.1.6).
     public enum AlternativeName: Sendable, Hashable {
-        /// A host's name, or a pattern for some, as `*.example.org`.
+        /// A host's name, or a wildcard such as `*.example.org`.
         case dnsName(String)
-        /// An IP address as text, as `192.0.2.1` or `2001:db8::1`.
+        /// An IP address as text, such as `192.0.2.1` or `2001:db8::1`.
         case ipAddress(String)
-        /// An address of electronic mail.
+        /// An email address.
         case emailAddress(String)
         /// A URI.
         case uri(String)
-        /// A name of another kind, in DER.
+        /// A name of another type, in DER.
         case other(Data)
     }
 
-    /// All of the certificate in DER.
+    /// The whole certificate in DER.
     public let der: Data
-    /// Whose certificate it is, in the form of RFC 4514, as `CN=www.example.org,O=Example,C=US`; may be empty.
+    /// The subject in the form of RFC 4514, such as `CN=www.example.org,O=Example,C=US`; may be empty.
     public let subject: String
-    /// The subject's common name; `nil` without one. It says nothing of a host: see ``isValid(forHost:)``.
+    /// The subject's common name; `nil` if it has none. Not a host's name: see ``isValid(forHost:)``.
     public let commonName: String?
-    /// Who signed it, in the form of ``subject``.
+    /// The issuer, in the form of ``subject``.
     public let issuer: String
-    /// The number that the issuer gave it, big-endian.
+    /// The serial number assigned by the issuer, big-endian.
     public let serialNumber: Data
-    /// The moment from which on it is valid.
+    /// The beginning of the validity period.
     public let notBefore: Date
-    /// The moment until which it is valid.
+    /// The end of the validity period.
     public let notAfter: Date
     /// The subject's key.
     public let publicKey: PublicKey
-    /// The names beside the subject's; empty without.
+    /// The subject alternative names; empty if there are none.
     public let alternativeNames: [AlternativeName]
 
-    /// Takes a certificate in DER; `nil` if it is none, or if something follows it.
+    /// Parses a certificate in DER; `nil` if it is malformed or followed by further bytes.
     public init?(der: Data) {
         do {
             var reader = DERReader([UInt8](der)[...])
@@ -51,19 +51,19 @@ public struct Certificate: Sendable {
         }
     }
 
-    /// Takes the first certificate of a text in PEM (RFC 7468, section 5); `nil` if there is none.
+    /// Parses the first certificate of a text in PEM (RFC 7468, section 5); `nil` if there is none.
     public init?(pem: Data) {
         guard let certificate = Certificate.all(inPEM: pem).first else { return nil }
         self = certificate
     }
 
-    /// The certificates of a text in PEM, those that are none left out.
+    /// All certificates of a text in PEM; blocks that are not certificates are skipped.
     public static func all(inPEM pem: Data) -> [Certificate] {
         PEM.blocks(["CERTIFICATE", "X509 CERTIFICATE"], in: pem).compactMap { Certificate(der: $0) }
     }
 
     private init(der: Data, fields: Fields) {
-        // A copy of its own, whose indices begin at 0.
+        // Copied, so that its indices begin at 0.
         self.der = Data(der)
         subject = fields.subject.description
         commonName = fields.subject.commonName
@@ -74,7 +74,7 @@ public struct Certificate: Sendable {
         alternativeNames = fields.alternativeNames
     }
 
-    /// The certificate in PEM, one line break at its end.
+    /// The certificate in PEM, with a line break at its end.
     public var pem: Data { PEM.block("CERTIFICATE", der) }
 }
 
@@ -90,7 +90,7 @@ extension Certificate: Hashable {
 
 // MARK: - Parsing
 
-/// What a certificate says, in its order (RFC 5280, section 4.1).
+/// The certificate's fields, in their order (RFC 5280, section 4.1).
 private struct Fields {
     let serialNumber: Data
     let issuer: DistinguishedName
@@ -111,7 +111,7 @@ private struct Fields {
         let number = try body.next(.integer).contents
         guard !number.isEmpty else { throw DERReader.Malformed() }
         serialNumber = Data(number)
-        _ = try body.next(.sequence)  // the signature's algorithm, again
+        _ = try body.next(.sequence)  // the signature algorithm, repeated
         issuer = try DistinguishedName(from: body.next(.sequence))
         var times = try body.enter()
         guard let notBefore = try times.next().date, let notAfter = try times.next().date else { throw DERReader.Malformed() }
@@ -135,7 +135,7 @@ private struct Fields {
         while !extensions.isAtEnd {
             var entry = try extensions.enter()
             let identifier = try entry.next(.objectIdentifier).objectIdentifier
-            try entry.skip(.boolean)  // whether it is critical
+            try entry.skip(.boolean)  // the critical flag
             let value = try entry.next(.octetString).contents
             try entry.end()
             guard identifier == "2.5.29.17" else { continue }

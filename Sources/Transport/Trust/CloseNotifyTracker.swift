@@ -1,24 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
 import CCurlew
 
-/// Which connections were ended by TLS's closing alert, `close_notify` (RFC 8446, section 6.1).
+/// Tracks which connections have received TLS's close_notify (RFC 8446, section 6.1).
 ///
-/// libcurl takes a connection's end for the end of a body that has no length, and does not say whether the alert was there.
-struct ClosingAlerts {
+/// For a body delimited by close, libcurl takes any end of the connection as complete, and does not report whether close_notify was
+/// received.
+struct CloseNotifyTracker {
     private static let alert: Int32 = 21
     private static let closeNotify: UInt8 = 0
 
-    /// OpenSSL's objects for the connections that are watched; with the closing alert, `true`.
+    /// The OpenSSL objects of the observed connections; `true` after close_notify.
     private var connections: [UnsafeRawPointer: Bool] = [:]
 
-    /// Watches the connection that a transfer is about to use.
+    /// Observes the connection that a transfer is about to use.
     mutating func watch(_ handle: EasyHandle, for loop: EventLoopThread) {
         guard let session = ccurlew_tls_session(handle.raw) else { return }
         let isWatched = ccurlew_tls_watch(handle.raw, Self.callback, Unmanaged.passUnretained(loop).toOpaque())
         connections[session] = isWatched ? false : nil
     }
 
-    /// Whether a connection that was watched has ended without the alert.
+    /// Whether an observed connection has not received close_notify.
     func isMissing(on session: UnsafeRawPointer?) -> Bool { session.flatMap { connections[$0] } == false }
 
     mutating func received(on session: UnsafeRawPointer) {
@@ -29,6 +30,6 @@ struct ClosingAlerts {
         guard isWritten == 0, kind == alert, count == 2, let bytes, let session, let context,
             bytes.load(fromByteOffset: 1, as: UInt8.self) == closeNotify
         else { return }
-        Unmanaged<EventLoopThread>.fromOpaque(context)._withUnsafeGuaranteedRef { $0.closingAlerts.received(on: session) }
+        Unmanaged<EventLoopThread>.fromOpaque(context)._withUnsafeGuaranteedRef { $0.closeNotifyTracker.received(on: session) }
     }
 }

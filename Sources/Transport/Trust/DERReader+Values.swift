@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 import CurlewHTTP
 
-// The kinds of values that certificates are made of.
+// The types of values in certificates.
 
 extension DERReader.Element {
-    /// An object identifier in dotted form, as `2.5.4.3`.
+    /// An object identifier in dotted form, such as `2.5.4.3`.
     var objectIdentifier: String? {
         guard tag == .objectIdentifier, let last = contents.last, last < 0x80 else { return nil }
         var arcs: [UInt64] = []
@@ -14,7 +14,7 @@ extension DERReader.Element {
             arc = arc << 7 | UInt64(byte & 0x7F)
             guard byte < 0x80 else { continue }
             if arcs.isEmpty {
-                // The first two share one number (X.690, section 8.19.4).
+                // The first two arcs are encoded as one number (X.690, section 8.19.4).
                 let first = min(arc / 40, 2)
                 arcs = [first, arc - first * 40]
             } else {
@@ -25,11 +25,11 @@ extension DERReader.Element {
         return arcs.map { String($0) }.joined(separator: ".")
     }
 
-    /// A string of whichever of the kinds; `nil` for another kind, or for bytes that are none of its characters.
+    /// A string of any string type; `nil` for other types, and for bytes invalid in the type's encoding.
     var string: String? {
         switch tag.rawValue {
         case 0x0C: String(validating: contents, as: UTF8.self)
-        // Numeric, printable, IA5 and visible strings are ASCII. What stands there as Teletex is Latin 1.
+        // Numeric, printable, IA5 and visible strings are ASCII. Teletex strings contain Latin 1 in practice.
         case 0x12, 0x13, 0x14, 0x16, 0x1A: contents.latin1
         case 0x1C: contents.scalars(ofWidth: 4)
         case 0x1E: contents.scalars(ofWidth: 2)
@@ -37,7 +37,7 @@ extension DERReader.Element {
         }
     }
 
-    /// A time as certificates have it (RFC 5280, section 4.1.2.5): in UTC, to the second.
+    /// A time in the forms that certificates use (RFC 5280, section 4.1.2.5): in UTC, with seconds.
     var date: Date? {
         guard contents.last == UInt8(ascii: "Z"), contents.dropLast().allSatisfy({ (0x30...0x39).contains($0) }) else { return nil }
         let digits = contents.dropLast().map { Int($0 & 0x0F) }
@@ -50,10 +50,10 @@ extension DERReader.Element {
 }
 
 extension ArraySlice<UInt8> {
-    /// The bytes as characters of Latin 1, none of them lost: a zero byte stays one.
+    /// The bytes decoded as Latin 1, including NULs.
     var latin1: String { String(String.UnicodeScalarView(map { UnicodeScalar($0) })) }
 
-    /// Characters of a fixed number of bytes each.
+    /// Decodes big-endian characters of a fixed number of bytes.
     fileprivate func scalars(ofWidth width: Int) -> String? {
         guard count % width == 0 else { return nil }
         var result = String.UnicodeScalarView()
@@ -67,7 +67,7 @@ extension ArraySlice<UInt8> {
 }
 
 extension Date {
-    /// A moment of the Gregorian calendar: month, day, hour, minute and second in `parts`; `nil` if there is none.
+    /// Creates a date of the Gregorian calendar, with month, day, hour, minute and second in `parts`; `nil` if there is no such date.
     fileprivate init?(utcYear year: Int, _ parts: [Int]) {
         let (month, day, hour, minute, second) = (parts[0], parts[1], parts[2], parts[3], parts[4])
         let isLeap = year % 4 == 0 && (year % 100 != 0 || year % 400 == 0)
@@ -75,7 +75,7 @@ extension Date {
         guard (1...12).contains(month), (1...lengths[month - 1]).contains(day), hour < 24, minute < 60, second < 60 else { return nil }
         let yearsBefore = year - 1
         let daysBefore = year == 0 ? -366 : yearsBefore * 365 + yearsBefore / 4 - yearsBefore / 100 + yearsBefore / 400
-        // 719,162 days lie between the first of January of the years 1 and 1970.
+        // There are 719,162 days between January 1 of the years 1 and 1970.
         let days = daysBefore + lengths.prefix(month - 1).reduce(0, +) + day - 1 - 719_162
         self.init(timeIntervalSince1970: Double(days * 86_400 + hour * 3600 + minute * 60 + second))
     }

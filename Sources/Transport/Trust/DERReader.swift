@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// Reads DER (ITU-T X.690, section 10) element after element, without ever looking beyond the bytes it was given.
+/// Reads DER (ITU-T X.690, section 10) element by element, always within the given bytes.
 ///
-/// Of DER's rules it holds its input to those that decide where an element ends: one-byte tags, definite lengths in their shortest form.
+/// Enforces the rules of DER that determine where an element ends: one-byte tags, definite lengths in their shortest form.
 struct DERReader {
     /// A tag with its class and whether it is constructed.
     struct Tag: RawRepresentable, Equatable {
@@ -18,20 +18,20 @@ struct DERReader {
         static let sequence = Tag(rawValue: 0x30)
         static let set = Tag(rawValue: 0x31)
 
-        /// A tag whose meaning its place gives: `[number]`.
+        /// A context-specific tag: `[number]`.
         static func contextSpecific(_ number: UInt8, isConstructed: Bool = false) -> Tag {
             Tag(rawValue: 0x80 | (isConstructed ? 0x20 : 0) | number)
         }
     }
 
-    /// An element: its tag, what is in it, and all of it.
+    /// An element: its tag, its contents, and all of its bytes.
     struct Element {
         let tag: Tag
         let contents: ArraySlice<UInt8>
         let bytes: ArraySlice<UInt8>
     }
 
-    /// The input breaks the rules, or is not what was expected.
+    /// The input violates the rules, or has another structure than expected.
     struct Malformed: Error {}
 
     private(set) var rest: ArraySlice<UInt8>
@@ -42,10 +42,10 @@ struct DERReader {
 
     var isAtEnd: Bool { rest.isEmpty }
 
-    /// Whether an element of this tag comes next.
+    /// Whether the next element has this tag.
     func isNext(_ tag: Tag) -> Bool { rest.first == tag.rawValue }
 
-    /// The next element, whatever it is.
+    /// Reads the next element.
     mutating func next() throws(Malformed) -> Element {
         let all = rest
         guard let tag = rest.popFirst(), tag & 0x1F != 0x1F else { throw Malformed() }
@@ -60,7 +60,7 @@ struct DERReader {
         guard let first = rest.popFirst() else { throw Malformed() }
         guard first >= 0x80 else { return Int(first) }
         let count = Int(first & 0x7F)
-        // None would be BER's indefinite length; no certificate has 2³² bytes.
+        // 0 would be BER's indefinite length; no certificate has 2³² bytes.
         guard (1...4).contains(count), count <= rest.count else { throw Malformed() }
         let length = rest.prefix(count).reduce(UInt64(0)) { $0 << 8 | UInt64($1) }
         guard length >= 0x80, length >> (8 * UInt64(count - 1)) != 0 else { throw Malformed() }
@@ -68,24 +68,24 @@ struct DERReader {
         return Int(length)
     }
 
-    /// The next element, which has to have this tag.
+    /// Reads the next element, which must have this tag.
     mutating func next(_ tag: Tag) throws(Malformed) -> Element {
         let element = try next()
         guard element.tag == tag else { throw Malformed() }
         return element
     }
 
-    /// A reader of what is in the next element, which has to have this tag.
+    /// Returns a reader of the next element's contents; the element must have this tag.
     mutating func enter(_ tag: Tag = .sequence) throws(Malformed) -> DERReader {
         DERReader(try next(tag).contents)
     }
 
-    /// Goes past the next element if it has this tag.
+    /// Skips the next element if it has this tag.
     mutating func skip(_ tag: Tag) throws(Malformed) {
         if isNext(tag) { _ = try next() }
     }
 
-    /// Nothing may be left.
+    /// Throws if there are further elements.
     func end() throws(Malformed) {
         guard isAtEnd else { throw Malformed() }
     }

@@ -3,9 +3,9 @@ import CurlewHTTP
 
 /// A subject or issuer (RFC 5280, section 4.1.2.4), as text.
 struct DistinguishedName {
-    /// The form of RFC 4514, as `CN=www.example.org,O=Example,C=US`: the most specific part first.
+    /// The form of RFC 4514, such as `CN=www.example.org,O=Example,C=US`: the most specific part first.
     let description: String
-    /// The most specific common name; `nil` without one.
+    /// The most specific common name; `nil` if there is none.
     let commonName: String?
 
     init(from element: DERReader.Element) throws(DERReader.Malformed) {
@@ -27,7 +27,7 @@ struct DistinguishedName {
     }
 
     private struct Attribute {
-        /// The names that RFC 4514 knows (section 3); other types stay numbers.
+        /// The attribute types with names in RFC 4514 (section 3); other types are written as numbers.
         private static let names = [
             "2.5.4.3": "CN", "2.5.4.6": "C", "2.5.4.7": "L", "2.5.4.8": "ST", "2.5.4.9": "STREET", "2.5.4.10": "O", "2.5.4.11": "OU",
             "0.9.2342.19200300.100.1.1": "UID", "0.9.2342.19200300.100.1.25": "DC",
@@ -45,7 +45,7 @@ struct DistinguishedName {
         }
 
         var description: String {
-            // A type that is a number has its value in DER (RFC 4514, section 2.4).
+            // The value of a numeric type is written in DER (RFC 4514, section 2.4).
             guard type.first?.isNumber == false, let string = value.string else {
                 return "\(type)=#" + value.bytes.map { String(hexOf: $0) }.joined()
             }
@@ -59,7 +59,7 @@ extension String {
         self = (byte < 16 ? "0" : "") + String(byte, radix: 16)
     }
 
-    /// The string as a value (RFC 4514, section 2.4); control characters as numbers, as these texts land in logs.
+    /// The string escaped as a value (RFC 4514, section 2.4); control characters as numbers, because descriptions are logged.
     fileprivate var escapedForName: String {
         let scalars = Array(unicodeScalars)
         return scalars.indices.map { index -> String in

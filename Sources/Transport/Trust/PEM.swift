@@ -3,11 +3,11 @@ import CurlewHTTP
 
 /// The textual encoding of certificates and keys (RFC 7468).
 enum PEM {
-    /// What stands between the lines that begin and end a label, block by block. What is no base64 is left out.
+    /// The contents of all blocks with one of the labels. Blocks that are not base64 are skipped.
     static func blocks(_ labels: Set<String>, in text: Data) -> [Data] {
         var blocks: [Data] = []
         var open: (label: Substring, base64: String)?
-        // Line breaks are of any kind, and as single characters: "\r\n" is one in a String.
+        // `isNewline` covers all line breaks; "\r\n" is one character of a String.
         for line in String(decoding: text, as: UTF8.self).split(whereSeparator: \.isNewline) {
             if let label = line.label(behind: "-----BEGIN ") {
                 open = (label, "")
@@ -23,7 +23,7 @@ enum PEM {
         return blocks
     }
 
-    /// A block of 64 characters a line.
+    /// Encodes a block with 64 characters per line.
     static func block(_ label: String, _ data: Data) -> Data {
         Data("-----BEGIN \(label)-----\n".utf8) + data.base64EncodedData(options: [.lineLength64Characters, .endLineWithLineFeed])
             + Data("\n-----END \(label)-----\n".utf8)

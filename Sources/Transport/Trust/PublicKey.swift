@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 import CurlewHTTP
 
-/// A public key as certificates have it: a `SubjectPublicKeyInfo` (RFC 5280, section 4.1).
+/// A public key in the form of certificates: a `SubjectPublicKeyInfo` (RFC 5280, section 4.1).
 ///
 /// Two keys are equal if their bytes are.
 public struct PublicKey: Sendable, Hashable {
     /// The `SubjectPublicKeyInfo` in DER.
     public let der: Data
-    /// The kind of key as an object identifier, as `1.2.840.113549.1.1.1` for RSA.
+    /// The key's algorithm as an object identifier, such as `1.2.840.113549.1.1.1` for RSA.
     public let algorithm: String
 
-    /// Takes a `SubjectPublicKeyInfo` in DER; `nil` if it is none, or if something follows it.
+    /// Parses a `SubjectPublicKeyInfo` in DER; `nil` if it is malformed or followed by further bytes.
     public init?(der: Data) {
         do {
             var reader = DERReader([UInt8](der)[...])
@@ -21,13 +21,13 @@ public struct PublicKey: Sendable, Hashable {
         }
     }
 
-    /// Takes the first `PUBLIC KEY` of a text in PEM (RFC 7468, section 13); `nil` if there is none.
+    /// Parses the first `PUBLIC KEY` of a text in PEM (RFC 7468, section 13); `nil` if there is none.
     public init?(pem: Data) {
         guard let key = PublicKey.all(inPEM: pem).first else { return nil }
         self = key
     }
 
-    /// The keys of a text in PEM, those that are none left out.
+    /// All keys of a text in PEM; blocks that are not keys are skipped.
     public static func all(inPEM pem: Data) -> [PublicKey] {
         PEM.blocks(["PUBLIC KEY"], in: pem).compactMap { PublicKey(der: $0) }
     }

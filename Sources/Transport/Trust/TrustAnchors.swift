@@ -2,16 +2,16 @@
 import CCurlew
 import CurlewHTTP
 
-/// What a path of certificates has to lead to.
+/// The trust anchors that a certificate path has to lead to.
 struct TrustAnchors: Sendable, Hashable {
     private let certificates: [Data]
     private let file: String?
     private let directory: String?
-    /// The file of revocation lists to hold the path to; `nil` for none.
+    /// The file of certificate revocation lists to check the path against; `nil` for none.
     var revocationLists: String?
     let sessionRevocationLists: String?
 
-    /// These and no others.
+    /// Trusts the given certificates only.
     init(certificates: [Certificate]) {
         self.certificates = certificates.map(\.der)
         file = nil
@@ -19,7 +19,7 @@ struct TrustAnchors: Sendable, Hashable {
         sessionRevocationLists = nil
     }
 
-    /// What libcurl trusts with such options.
+    /// Trusts the certificates that libcurl trusts with the given options.
     init(_ options: TLSOptions) {
         sessionRevocationLists = options.revocationListFile
         if let data = options.certificateAuthorities {
@@ -33,7 +33,8 @@ struct TrustAnchors: Sendable, Hashable {
         }
     }
 
-    /// Checks certificates, a host's own first: the path that could be built, and why it is not valid; `nil` if it is.
+    /// Verifies certificates, the leaf first. Returns the path as far as it could be built, and the reason why it is not valid; `nil` if it
+    /// is.
     func verify(_ chain: [Certificate]) -> (path: [Certificate], reason: String?) {
         let path = CertificateList()
         let reason = Self.withBytes(of: chain.map(\.der)) { chain in
@@ -62,7 +63,7 @@ struct TrustAnchors: Sendable, Hashable {
     }
 
     private static func withBytes<Result>(of items: [Data], _ body: (UnsafeBufferPointer<ccurlew_bytes>) -> Result) -> Result {
-        // One block for all of them, as pointers into Data hold only inside its closures.
+        // One allocation for all of them, because a pointer into Data is valid only within its closure.
         let all = items.reduce(into: [UInt8]()) { $0.append(contentsOf: $1) }
         return all.withUnsafeBufferPointer { buffer in
             var offset = 0
@@ -79,12 +80,12 @@ struct TrustAnchors: Sendable, Hashable {
     }
 }
 
-/// Takes certificates from C, one at a time.
+/// Collects certificates from C, one at a time.
 final class CertificateList {
-    /// What has come; `nil` once something came that is no certificate.
+    /// The certificates so far; `nil` after one that could not be parsed.
     private(set) var certificates: [Certificate]? = []
 
-    /// To be handed to C along with ``add``, as long as this list is held.
+    /// The context to pass to C along with ``add``; unretained, so the list must outlive the call.
     var context: UnsafeMutableRawPointer { Unmanaged.passUnretained(self).toOpaque() }
 
     static let add: ccurlew_certificate_callback = { context, bytes, length in

@@ -2,50 +2,50 @@
 import CCurlew
 import CurlewHTTP
 
-/// A path of certificates under judgement, with all on which the verdict depends.
+/// A certificate path to be decided on, with everything that the decision depends on.
 struct TrustQuestion: Sendable, Hashable {
     let requirement: TrustRequirement
     let trust: ServerTrust
 }
 
-/// Knows which connections, and which certificates, were found good, and under which requirement.
+/// Records which connections, and which certificates, were accepted under which requirement.
 ///
-/// libcurl uses a connection again for whatever asks for the same by its own options, and of requirements it knows nothing. Event-loop
+/// libcurl reuses a connection for every request with the same libcurl options, and knows nothing of requirements. For the event loop's
 /// thread only.
 struct TrustRegister {
-    /// What is known of a connection.
-    enum Verdict {
+    /// The decision on a connection.
+    enum Decision {
         case trusted
         case refused(String)
-        /// Somebody has to be asked.
+        /// The requirement's judge has to be asked.
         case undecided(TrustQuestion)
     }
 
-    /// More certificates than these are not remembered: a host that shows a new one each time must not fill the memory.
+    /// The number of accepted certificates to remember: limited, because a host may send a new certificate each time.
     private static let largestMemory = 1000
 
     private var connections: [Int32: TrustRequirement] = [:]
     private var accepted: Set<TrustQuestion> = []
-    /// Transfers and streams that wait for a verdict, by number.
+    /// The numbers of the transfers and streams that wait for a decision.
     private var waiting: [TrustQuestion: [Int]] = [:]
 
-    /// Judges the connection that a request is about to go out on.
+    /// Decides on the connection that a request is about to use.
     ///
-    /// - Parameter socket: the connection's; −1 if it is not known, which has the certificates looked at each time.
-    mutating func judge(_ handle: EasyHandle, socket: Int32, by requirement: TrustRequirement, _ options: TLSOptions) -> Verdict {
+    /// - Parameter socket: the connection's socket; −1 if it is unknown, in which case the certificates are evaluated each time.
+    mutating func judge(_ handle: EasyHandle, socket: Int32, by requirement: TrustRequirement, _ options: TLSOptions) -> Decision {
         guard requirement.needsCertificates else { return .trusted }
         if socket >= 0, let known = connections[socket], known == requirement { return .trusted }
         if case .never(let reason) = requirement.rule { return .refused(requirement.message(reason)) }
         guard let trust = handle.serverTrust(for: requirement, options) else {
-            return .refused(requirement.message("the connection shows no certificates"))
+            return .refused(requirement.message("the connection has no certificates"))
         }
-        if let verdict = verdict(on: trust, by: requirement) { return verdict }
+        if let decision = decision(on: trust, by: requirement) { return decision }
         if socket >= 0 { connections[socket] = requirement }
         return .trusted
     }
 
-    /// What is to be done about a trust object; `nil` for nothing.
-    private func verdict(on trust: ServerTrust, by requirement: TrustRequirement) -> Verdict? {
+    /// The decision on a trust object; `nil` to accept it.
+    private func decision(on trust: ServerTrust, by requirement: TrustRequirement) -> Decision? {
         switch requirement.rule {
         case .none: return nil
         case .certificate(let pins):
@@ -62,13 +62,13 @@ struct TrustRegister {
         }
     }
 
-    /// Notes who waits for a verdict; `true` if nobody has asked for it yet.
+    /// Adds a transfer or stream that waits for a decision; `true` if it is the first, so that the judge has to be asked.
     mutating func wait(for question: TrustQuestion, _ id: Int) -> Bool {
         waiting[question, default: []].append(id)
         return waiting[question]?.count == 1
     }
 
-    /// Notes a verdict; who waits for it.
+    /// Records a decision. Returns the numbers of the transfers and streams that wait for it.
     mutating func decided(_ question: TrustQuestion, isTrusted: Bool) -> [Int] {
         if isTrusted {
             if accepted.count >= Self.largestMemory { accepted = [] }
@@ -77,24 +77,24 @@ struct TrustRegister {
         return waiting.removeValue(forKey: question) ?? []
     }
 
-    /// A connection is going to be closed.
+    /// A connection is about to be closed.
     mutating func forget(_ socket: Int32) {
         if !connections.isEmpty { connections[socket] = nil }
     }
 }
 
 extension TrustRequirement {
-    /// Which policy refused what, and why.
+    /// The message for a refusal: policy, host and reason.
     func message(_ reason: String) -> String { "\(policy) refused \(host): \(reason)" }
 }
 
 extension TrustQuestion {
-    /// What is said when the verdict is no.
+    /// The message for a refusal by the judge.
     var refusal: String { requirement.message("it does not trust \(trust)") }
 }
 
 extension EasyHandle {
-    /// What the host of the connection in use has shown; `nil` if that can't be had.
+    /// The certificates of the connection in use; `nil` if they are not available.
     fileprivate func serverTrust(for requirement: TrustRequirement, _ options: TLSOptions) -> ServerTrust? {
         let (sent, path) = (CertificateList(), CertificateList())
         guard ccurlew_tls_sent_certificates(raw, CertificateList.add, sent.context), let sent = sent.certificates, !sent.isEmpty,

@@ -1,25 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
 import CurlewHTTP
 
-/// What a host's certificates have to be beside what libcurl checks during the handshake; part of ``TLSOptions``.
+/// A requirement on a host's certificates beyond libcurl's verification in the handshake; part of ``TLSOptions``.
 package final class TrustRequirement: Sendable, Hashable {
     package enum Rule: Sendable, Hashable {
-        /// Nothing more.
+        /// No further requirement.
         case none
-        /// One of the path is one of these, byte by byte.
+        /// One of the path's certificates is one of these, compared byte by byte.
         case certificate(Set<Certificate>)
-        /// The key of one of the path is one of these.
+        /// The key of one of the path's certificates is one of these.
         case publicKey(Set<PublicKey>)
-        /// Somebody is asked.
+        /// The judge decides.
         case judge(TrustJudge)
-        /// Nothing will do, for this reason.
+        /// Every certificate is refused, for this reason.
         case never(String)
     }
 
-    /// The host and port for which this is required.
+    /// The host and port to which the requirement applies.
     package let host: String
     package let port: Int
-    /// The name of the policy behind it, for messages.
+    /// The name of the policy, for messages.
     package let policy: String
     package let rule: Rule
 
@@ -40,16 +40,16 @@ package final class TrustRequirement: Sendable, Hashable {
         hasher.combine(policy)
     }
 
-    /// Whether the certificates have to be looked at: a resumed TLS session shows none.
+    /// Whether certificates are needed: a resumed TLS session has none.
     var needsCertificates: Bool { rule != .none }
 }
 
-/// Somebody who judges certificates; not on the event loop's thread.
+/// Decides on certificates, off the event loop's thread.
 package final class TrustJudge: Sendable, Hashable {
     private let scope: ObjectIdentifier
     let judge: @Sendable (ServerTrust, _ answer: @escaping @Sendable (Bool) -> Void) -> Void
 
-    /// - Parameter scope: judges of the same scope are taken for one, whose verdict on a host's path is not asked for again.
+    /// - Parameter scope: judges with the same scope are considered equal; a path accepted by one is not submitted again.
     package init(
         scope: AnyObject, _ judge: @escaping @Sendable (ServerTrust, _ answer: @escaping @Sendable (Bool) -> Void) -> Void
     ) {

@@ -5,7 +5,7 @@ import Testing
 
 @testable import CurlewTransport
 
-/// How a transfer can fail.
+/// The ways in which a transfer can fail.
 enum FailingTransfer: CaseIterable, Sendable {
     case defectiveHeader, unsupportedScheme, malformedURL, emptyURL, relativeURL, schemelessURL
     case unresolvableHost, unresolvableProxy, refusedConnection, refusedAddress
@@ -33,12 +33,12 @@ enum FailingTransfer: CaseIterable, Sendable {
     }
 }
 
-/// What the next transfer may be.
+/// The kinds of transfers that follow.
 enum NextTransferKind: CaseIterable, Sendable {
     case get, head, download, streamedBody, post, fileUpload, uploadOfUnknownLength
 }
 
-/// Whatever a failed transfer leaves in its handle, the next one on it succeeds.
+/// After every kind of failed transfer, the next one on the same handle succeeds.
 @Suite(.timeLimit(.minutes(2))) struct FailedHandleTests {
     private struct Broken: Error {}
 
@@ -76,7 +76,7 @@ enum NextTransferKind: CaseIterable, Sendable {
         case .malformedURL: request.url = "http://127.0.0.1:99999/"
         case .emptyURL: request.url = ""
         case .relativeURL: request.url = "/relative"
-        // libcurl takes it for a URL with the scheme http.
+        // libcurl assumes the scheme http.
         case .schemelessURL: request.url = "127.0.0.1:1/x"
         case .unresolvableHost: request.url = "http://missing.invalid/"
         case .unresolvableProxy: request.options.proxy = .url("http://missing.invalid:3128")
@@ -135,7 +135,7 @@ enum NextTransferKind: CaseIterable, Sendable {
         return request
     }
 
-    @Test("the transfer after a failed one succeeds, of whatever kind both are", arguments: FailingTransfer.allCases)
+    @Test("the transfer after a failed one succeeds, for all kinds of both", arguments: FailingTransfer.allCases)
     func next(failing: FailingTransfer) async throws {
         let loop = EventLoop()
         var id = 0
@@ -159,13 +159,13 @@ enum NextTransferKind: CaseIterable, Sendable {
         }
     }
 
-    @Test("an option that libcurl refuses for good fails the transfer and no later one")
+    @Test("an option that libcurl always rejects fails the transfer and no later one")
     func refusedOption() async throws {
         let loop = EventLoop()
         #expect(await loop.run(try request(.get), id: 1).error == nil)
         var refused = try request(.get)
         refused.options.tls.certificateAuthorityFile = nil
-        // libcurl takes no string of more than 8 MB.
+        // libcurl rejects strings of more than 8 MB.
         refused.options.interface = String(repeating: "x", count: 9_000_000)
         let end = await loop.run(refused, id: 2)
         #expect(end.failure?.kind == .configuration)

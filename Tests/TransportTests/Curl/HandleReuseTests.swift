@@ -5,7 +5,7 @@ import Testing
 
 @testable import CurlewTransport
 
-/// Handles keep what an ordinary request has set, for the next one like it.
+/// Handles keep the options of an ordinary request for the next one like it.
 @Suite(.timeLimit(.minutes(1))) struct HandleReuseTests {
     private let server: LoopbackServer
     private let loop = EventLoop()
@@ -19,7 +19,7 @@ import Testing
         TransferRequest(url: server.url("/echo"), method: method, headers: headers, body: body, prepared: options)
     }
 
-    /// Runs requests one after the other, so that all get the same handle, and gives what the server saw of each.
+    /// Runs requests one after the other, so that all use the same handle, and returns what the server received of each.
     private func replies(to requests: TransferRequest...) async throws -> [EchoReply] {
         var replies: [EchoReply] = []
         for (id, request) in requests.enumerated() {
@@ -30,7 +30,7 @@ import Testing
         return replies
     }
 
-    @Test("header fields are the request's own") func headerFieldsAreTheRequestsOwn() async throws {
+    @Test("header fields of earlier requests are not sent") func headerFields() async throws {
         let seen = try await replies(
             to: request(), request(.get, ["X-A": "1"]), request(.get, ["X-A": "1"]), request(.get, ["X-B": "2"]), request())
         #expect(seen.map { $0.header("X-A") } == [nil, "1", "1", nil, nil])
@@ -38,7 +38,7 @@ import Testing
         #expect(seen.allSatisfy { $0.header("Accept-Encoding") == ContentDecoder.accepted })
     }
 
-    @Test("methods and bodies leave nothing behind") func methodsAndBodiesLeaveNothingBehind() async throws {
+    @Test("methods and bodies of earlier requests are not sent") func methodsAndBodies() async throws {
         let body = DataBody(Data("body".utf8))
         let seen = try await replies(
             to: request(), request(.post, body: body), request(), request(.delete), request(), request(.put), request())
@@ -47,21 +47,21 @@ import Testing
         #expect(seen.allSatisfy { $0.header("Expect") == nil })
     }
 
-    @Test("other options are set anew") func otherOptionsAreSetAnew() async throws {
+    @Test("other options replace earlier ones") func otherOptions() async throws {
         var raw = request()
         raw.options.decodesContent = false
         let seen = try await replies(to: request(), raw, request(), raw)
         #expect(seen.map { $0.header("Accept-Encoding") } == [ContentDecoder.accepted, nil, ContentDecoder.accepted, nil])
     }
 
-    @Test("a failure's message is not the next one's") func aFailuresMessageIsNotTheNextOnes() async throws {
+    @Test("a failure does not reuse an earlier message") func failureMessages() async throws {
         let closed = TransferRequest(url: "http://127.0.0.1:1/", method: .get, headers: [:], body: nil, prepared: options)
         let first = await loop.run(closed, id: 1)
         #expect(first.failure?.kind == .connect)
         let second = await loop.run(request(), id: 2)
         #expect(second.error == nil)
         let third = await loop.run(closed, id: 3)
-        // Behind how many milliseconds is not the same each time.
+        // The number of milliseconds varies.
         let messages = [first, third].map { $0.failure?.message.replacing(/after \d+ ms/, with: "") }
         #expect(messages[0] == messages[1] && messages[0]?.contains("127.0.0.1 port 1") == true)
     }

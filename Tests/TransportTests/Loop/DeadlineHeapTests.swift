@@ -11,7 +11,7 @@ import Testing
         var heapIndex = -1
     }
 
-    @Test("behaves as a sorted list does under random operations", arguments: [1, 2, 3, 4])
+    @Test("behaves like a sorted list under random operations", arguments: [1, 2, 3, 4])
     func model(seed: UInt64) {
         var random = SplitMix(state: seed)
         let holders = (0..<60).map { _ in Holder() }
@@ -41,7 +41,7 @@ import Testing
         #expect(holders.indices.allSatisfy { (holders[$0].heapIndex >= 0) == (model[$0] != nil) })
     }
 
-    @Test("hands out what has expired in order, and keeps the rest")
+    @Test("returns expired elements in order, and keeps the rest")
     func order() {
         var heap = DeadlineHeap<Holder>()
         for deadline in [5, 3, 9, 1, 7] as [Nanoseconds] { heap.set(Holder(), to: deadline) }

@@ -6,7 +6,7 @@ import Testing
 @testable import CurlewTransport
 
 @Suite(.timeLimit(.minutes(1))) struct EventLoopTests {
-    @Test("a GET brings status, header fields and body")
+    @Test("a GET returns status, header fields and body")
     func get() async throws {
         let server = try LoopbackServer.standard()
         let loop = EventLoop()
@@ -25,7 +25,7 @@ import Testing
         #expect(try #require(metrics.responseStart) <= metrics.total)
     }
 
-    @Test("the second request uses the first one's connection")
+    @Test("the second request reuses the first one's connection")
     func reuse() async throws {
         let server = try LoopbackServer.standard()
         let loop = EventLoop()
@@ -35,7 +35,7 @@ import Testing
         #expect(server.connectionCount == 1)
     }
 
-    @Test("the portable poller does the same job")
+    @Test("the portable poller behaves the same")
     func pollPoller() async throws {
         let server = try LoopbackServer.standard()
         let loop = EventLoop(makePoller: { try PollPoller() })
@@ -45,7 +45,7 @@ import Testing
         }
     }
 
-    @Test("a body in memory is sent whole", arguments: [HTTPMethod.post, .put, .patch, .delete, .get])
+    @Test("a body in memory is sent completely", arguments: [HTTPMethod.post, .put, .patch, .delete, .get])
     func body(method: HTTPMethod) async throws {
         let server = try LoopbackServer.standard()
         let loop = EventLoop()
@@ -79,7 +79,7 @@ import Testing
         #expect(server.connectionCount <= 64)
     }
 
-    @Test("cancelling ends the transfer at once")
+    @Test("cancelling completes the transfer immediately")
     func cancel() async throws {
         let server = try LoopbackServer.standard()
         let loop = EventLoop()
@@ -92,7 +92,7 @@ import Testing
         #expect(end.completions == 1)
     }
 
-    @Test("letting go of the loop ends its transfers")
+    @Test("releasing the loop completes its transfers")
     func drop() async throws {
         let server = try LoopbackServer.standard()
         let observer = RecordingObserver()
@@ -105,7 +105,7 @@ import Testing
         #expect(end.isInvalidated)
     }
 
-    @Test("a thousand transfers cancelled at any moment complete once each")
+    @Test("a thousand transfers cancelled at random moments complete exactly once")
     func cancels() async throws {
         let server = try LoopbackServer.standard(recording: false)
         let loop = EventLoop()
@@ -126,7 +126,7 @@ import Testing
         #expect(await loop.run(TransferRequest(url: server.url("/json")), id: 5000).error == nil)
     }
 
-    @Test("shutting down at any moment completes each transfer once")
+    @Test("shutting down at random moments completes each transfer exactly once")
     func shutDowns() async throws {
         let server = try LoopbackServer.standard(recording: false)
         for round in 0..<30 {
@@ -150,7 +150,7 @@ import Testing
         }
     }
 
-    @Test("what is started after the end completes at once, and nothing else is done")
+    @Test("transfers started after shutdown complete immediately, without side effects")
     func afterShutDown() async throws {
         let loop = EventLoop()
         loop.shutDown()
@@ -181,7 +181,7 @@ import Testing
         #expect(await loop.run(TransferRequest(url: server.url("/json")), id: 2).error == nil)
     }
 
-    @Test("calls about transfers that nobody started make no thread")
+    @Test("calls about unknown transfers start no thread")
     func noThread() async throws {
         let attempts = Lock(0)
         let loop = EventLoop(makePoller: {
@@ -195,7 +195,7 @@ import Testing
         #expect(attempts.withLock { $0 } == 0)
     }
 
-    @Test("a loop's end gives its connections, threads and descriptors back")
+    @Test("a loop's end releases its connections, threads and descriptors")
     func resources() async throws {
         let descriptors = try #require(ProcessProbe.openDescriptorCount)
         let threads = try #require(ProcessProbe.threadCount)
@@ -207,12 +207,12 @@ import Testing
             }
             #expect(await server.waitForConnectionsToClose())
         }
-        // Other suites run beside this one: what they hold goes too, a loop's leak would stay.
+        // Other suites run in parallel: their resources are released as well, but a loop's leak would persist.
         #expect(ProcessProbe.settles(timeout: .seconds(40)) { ProcessProbe.openDescriptorCount.map { $0 < descriptors + 30 } ?? true })
         #expect(ProcessProbe.settles(timeout: .seconds(40)) { ProcessProbe.threadCount.map { $0 < threads + 30 } ?? true })
     }
 
-    @Test("a body that keeps the loop's wake-up call does not keep its descriptor")
+    @Test("a body that retains the loop's wake-up closure does not retain its descriptor")
     func bodyOutlivesLoop() async throws {
         let server = try LoopbackServer.standard(recording: false)
         weak var wakeUp: WakeUp?
@@ -232,7 +232,7 @@ import Testing
     }
 
     #if os(Linux)
-    @Test("what is asked of the loop on its own thread wakes nobody")
+    @Test("commands posted on the loop's own thread signal no wake-up")
     func ownCommands() async throws {
         let server = try LoopbackServer.standard(recording: false)
         let box = Lock<WakeUp?>(nil)
@@ -247,12 +247,12 @@ import Testing
                 start(count - 1)
                 return .proceed
             })
-            // Late enough for the thread to sleep meanwhile.
+            // Delayed, so that the thread sleeps meanwhile.
             loop.start(TransferRequest(url: server.url("/delay/20")), id: count, observer: count > 1 ? next : last)
         }
         start(10)
         #expect(await last.end().error == nil)
-        // The system counts the signals since this was last read, which nobody does.
+        // The system counts the signals since the descriptor was last read, which nothing does here.
         var signals: UInt64 = 0
         let wakeUp = try #require(box.withLock { $0 })
         _ = read(wakeUp.descriptor, &signals, 8)
@@ -260,7 +260,7 @@ import Testing
     }
     #endif
 
-    @Test("a transfer whose socket the system does not watch fails at once, whatever it had come to", arguments: [0, 1, 2])
+    @Test("a transfer whose socket can't be watched fails immediately, in every phase", arguments: [0, 1, 2])
     func unwatchedSocket(watched: Int) async throws {
         let server = try LoopbackServer { _, connection in
             connection.waitUntilClosed()
@@ -280,7 +280,7 @@ import Testing
     }
 
     #if os(Linux)
-    @Test("what epoll refuses is told: it does not watch regular files")
+    @Test("epoll's refusal is reported: it does not watch regular files")
     func regularFile() throws {
         let directory = try TemporaryDirectory()
         let descriptor = open(try directory.write(Data(), to: "file").path, O_RDONLY)
@@ -292,7 +292,7 @@ import Testing
     }
     #endif
 
-    @Test("a turn costs the same beside hundreds of idle transfers")
+    @Test("hundreds of idle transfers don't make a turn more expensive")
     func idleTransfers() async throws {
         let silent = try SilentListener(backlog: 4096)
         let server = try LoopbackServer.standard(recording: false)

@@ -5,7 +5,7 @@ import Testing
 
 @testable import CurlewTransport
 
-/// A hanging test is a task that nobody resumed; one resumed twice ends the process.
+/// A test hangs if a task is not resumed; resuming one twice crashes the process.
 @Suite(.timeLimit(.minutes(1))) struct SuspendedTaskTests {
     private struct State {
         var suspended: [SuspendedTask] = []
@@ -24,7 +24,7 @@ import Testing
         }
     }
 
-    /// Suspends so many tasks, has `resume` resume them on a thread of its own, and returns what each of them saw of `isOver` then.
+    /// Suspends `count` tasks, resumes them with `resume` on another thread, and returns what each of them then reads from `isOver`.
     private func seen(by count: Int, _ resume: @escaping @Sendable ([SuspendedTask]) -> Void) async -> [Bool] {
         await withTaskGroup(of: Bool.self) { group in
             for _ in 0..<count {
@@ -87,13 +87,13 @@ import Testing
     @Test func tasksOnALoopsThreadAreResumedThere() async {
         await withUnsafeContinuation { continuation in
             let task = LoopsThread.suspended(continuation)
-            // Whoever were kept would wait for ever: the turn has no end.
+            // A batched task would wait forever: the turn doesn't end.
             DispatchQueue.global().async { LoopsThread.resumeInEndlessTurn(task) }
         }
     }
 }
 
-/// What happens on the thread of a loop.
+/// Simulates the thread of a loop.
 private enum LoopsThread {
     static func suspended(_ continuation: UnsafeContinuation<Void, Never>) -> SuspendedTask {
         ResumptionBatch().use { SuspendedTask(continuation) }

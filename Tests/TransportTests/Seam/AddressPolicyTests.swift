@@ -7,7 +7,7 @@ import Testing
 
 @Suite(.timeLimit(.minutes(1))) struct AddressPolicyTests {
     @Test(
-        "what the Internet does not route is not globally reachable",
+        "addresses that the Internet does not route are not globally reachable",
         arguments: [
             ("8.8.8.8", true), ("1.1.1.1", true), ("172.15.255.255", true), ("172.32.0.0", true), ("100.128.0.1", true),
             ("223.255.255.255", true), ("127.0.0.1", false), ("127.255.255.254", false), ("0.0.0.0", false), ("10.1.2.3", false),
@@ -27,7 +27,7 @@ import Testing
     }
 
     @Test(
-        "a range has the addresses that share its prefix",
+        "a range contains the addresses with its prefix",
         arguments: [
             ("10.1.0.0/16", "10.1.255.255", true), ("10.1.0.0/16", "10.2.0.0", false), ("10.1.2.3", "10.1.2.3", true),
             ("10.1.2.3", "10.1.2.4", false), ("10.1.2.3/31", "10.1.2.2", true), ("0.0.0.0/0", "9.9.9.9", true),
@@ -42,7 +42,7 @@ import Testing
     }
 
     @Test(
-        "what is no address, or no prefix of one, is no range",
+        "text that is neither an address nor a prefix is not a range",
         arguments: [
             "", "/", "10.0.0/8", "10.0.0.0/33", "10.0.0.0/-1", "10.0.0.0/+8", "10.0.0.0/", "10.0.0.0/8/8", "::1/129", "host", "1.2.3.4 ",
         ])
@@ -50,13 +50,13 @@ import Testing
         #expect(AddressRange(text) == nil)
     }
 
-    @Test("an address is described as usual", arguments: [("10.1.2.3", "10.1.2.3"), ("fd00:ec2::254", "fd00:ec2:0:0:0:0:0:254")])
+    @Test("an address has its usual textual form", arguments: [("10.1.2.3", "10.1.2.3"), ("fd00:ec2::254", "fd00:ec2:0:0:0:0:0:254")])
     func descriptions(_ text: String, _ description: String) throws {
         #expect(try #require(NetworkAddress(text)).description == description)
     }
 
     @Test(
-        "nothing is sent to an address that is not allowed, whatever it is called", arguments: ["127.0.0.1", "localhost", "[::1]", "127.1"])
+        "nothing is sent to an address that is not allowed, however it is written", arguments: ["127.0.0.1", "localhost", "[::1]", "127.1"])
     func refused(host: String) async throws {
         let server = try LoopbackServer { _, _ in .ok("secret") }
         let url = server.url("/").replacing("127.0.0.1", with: host)
@@ -69,7 +69,7 @@ import Testing
         #expect(server.connectionCount == 0)
     }
 
-    @Test("an address on the list is allowed; a kept connection counts as a new one")
+    @Test("an address on the list is allowed; pooled connections are checked like new ones")
     func allowed() async throws {
         let server = try LoopbackServer { _, _ in .ok("fine") }
         let loop = EventLoop()
@@ -84,7 +84,7 @@ import Testing
         #expect(server.requests.count == 2)
     }
 
-    @Test("raw streams keep to it too")
+    @Test("the policy applies to raw streams")
     func streams() async throws {
         let server = try TCPEchoServer()
         let loop = EventLoop()

@@ -18,7 +18,7 @@ import Testing
     }
 
     @Test(
-        "NTLM's exchanges go over one connection, and the observer sees the last", .enabled(if: CurlInfo.current.supportsNTLM),
+        "NTLM's exchanges use one connection, and the observer receives the last", .enabled(if: CurlInfo.current.supportsNTLM),
         arguments: [(HTTPMethod.get, String?.none), (.post, "order"), (.put, "order"), (.head, nil)])
     func ntlm(_ method: HTTPMethod, _ body: String?) async throws {
         let server = try Self.server()
@@ -34,11 +34,11 @@ import Testing
         #expect(end.body == Data((method == .head ? "" : "welcome \(body ?? "")").utf8))
         #expect(server.connectionCount == 1)
         #expect(server.requests.compactMap { NTLMScript.message($0)?.number } == [1, 3])
-        // The body goes with the last exchange alone.
+        // Only the last exchange has the body.
         #expect(server.requests.map(\.body) == [Data(), Data((body ?? "").utf8)])
     }
 
-    @Test("a body in pieces of unknown number goes with the last exchange", .enabled(if: CurlInfo.current.supportsNTLM)) func ntlmChunked()
+    @Test("a body of unknown length is sent in the last exchange", .enabled(if: CurlInfo.current.supportsNTLM)) func ntlmChunked()
         async throws
     {
         let server = try Self.server()
@@ -58,7 +58,7 @@ import Testing
         #expect(end.body == Data("refused".utf8))
     }
 
-    @Test("an observer may hold a refusal up at its head", .enabled(if: CurlInfo.current.supportsNTLM)) func pausedAtHead() async throws {
+    @Test("an observer may pause a refusal at its head", .enabled(if: CurlInfo.current.supportsNTLM)) func pausedAtHead() async throws {
         let server = try Self.server(accepts: false)
         let loop = EventLoop()
         let observer = RecordingObserver(onHead: { _ in .pause })
@@ -69,7 +69,7 @@ import Testing
         #expect(await observer.end().body == Data("refused".utf8))
     }
 
-    @Test("an authenticated connection is kept, for the same user only", .enabled(if: CurlInfo.current.supportsNTLM)) func reuse()
+    @Test("an authenticated connection is reused for the same user only", .enabled(if: CurlInfo.current.supportsNTLM)) func reuse()
         async throws
     {
         let server = try Self.server()
@@ -87,7 +87,7 @@ import Testing
         #expect(server.requests.filter { $0.connection == 1 }.count == 2)
     }
 
-    @Test("a server that breaks off between the exchanges fails the request", .enabled(if: CurlInfo.current.supportsNTLM)) func brokenOff()
+    @Test("a connection lost between the exchanges fails the request", .enabled(if: CurlInfo.current.supportsNTLM)) func brokenOff()
         async throws
     {
         let server = try LoopbackServer { request, connection in
@@ -103,7 +103,7 @@ import Testing
     }
 
     @Test(
-        "nonsense instead of a challenge ends", .enabled(if: CurlInfo.current.supportsNTLM),
+        "an invalid challenge ends the exchanges", .enabled(if: CurlInfo.current.supportsNTLM),
         arguments: ["NTLM AAAA", "NTLM %%%", "NTLM", "Basic"])
     func nonsense(_ field: String) async throws {
         let server = try LoopbackServer { _, _ in
@@ -115,7 +115,7 @@ import Testing
         #expect(server.requestCount <= 3)
     }
 
-    @Test("without tickets Negotiate gives the 401", .enabled(if: CurlInfo.current.supportsNegotiate)) func negotiate() async throws {
+    @Test("without tickets, Negotiate delivers the 401", .enabled(if: CurlInfo.current.supportsNegotiate)) func negotiate() async throws {
         let server = try LoopbackServer { _, _ in
             ServerResponse(status: 401, headers: [ServerField("WWW-Authenticate", "Negotiate")], body: .data(Data("no".utf8)))
         }
@@ -126,7 +126,7 @@ import Testing
         #expect(end.body == Data("no".utf8))
     }
 
-    @Test("a name with a zero byte is refused rather than cut") func zeroByte() async throws {
+    @Test("a name with a NUL is rejected rather than truncated") func zeroByte() async throws {
         var request = TransferRequest(url: "http://127.0.0.1:1/")
         request.authentication = .ntlm(user: "alice\0bob", password: "")
         let end = await EventLoop().run(request)

@@ -7,7 +7,7 @@ import Testing
     private static let century: Nanoseconds = 3_155_760_000_000_000_000
 
     @Test(
-        "any duration becomes nanoseconds, and none traps",
+        "every duration converts to nanoseconds without trapping",
         arguments: [
             (.zero, 0), (.seconds(-1), 0), (.nanoseconds(-1), 0), (.seconds(Int64.min), 0), (.nanoseconds(1), 1),
             (Duration(secondsComponent: 0, attosecondsComponent: 1), 0), (.milliseconds(1500), 1_500_000_000),
@@ -19,7 +19,7 @@ import Testing
     }
 
     @Test(
-        "milliseconds are rounded up and never none, which libcurl takes for no limit",
+        "milliseconds are rounded up and never 0, which means no limit to libcurl",
         arguments: [
             (.zero, 1), (.seconds(-3), 1), (.nanoseconds(1), 1), (.microseconds(1001), 2), (.seconds(30), 30_000),
             (.seconds(Int64.max), Int(Int32.max)),
@@ -28,7 +28,7 @@ import Testing
         #expect(duration.atLeastOneMillisecond == expected)
     }
 
-    @Test("the clock does not go back")
+    @Test("the clock is monotonic")
     func clock() {
         let times = (0..<1000).map { _ in MonotonicTime.now() }
         #expect(times == times.sorted())

@@ -5,11 +5,11 @@ import Testing
 
 @Suite(.timeLimit(.minutes(1))) struct ProxySettingsTests {
     @Test(
-        "the environment's variables by scheme",
+        "environment variables by scheme",
         arguments: [
             ([:], false, nil), ([:], true, nil),
             (["http_proxy": "http://a:1"], false, "http://a:1"), (["http_proxy": "http://a:1"], true, nil),
-            (["HTTP_PROXY": "http://a:1"], false, nil),  // could be a client's "Proxy" header in a CGI program
+            (["HTTP_PROXY": "http://a:1"], false, nil),  // in a CGI program, it holds the client's "Proxy" header field
             (["HTTPS_PROXY": "http://b:2"], true, "http://b:2"), (["https_proxy": "c:3", "HTTPS_PROXY": "b:2"], true, "c:3"),
             (["all_proxy": "socks5://d"], false, "socks5://d"), (["ALL_PROXY": "socks5://d"], true, "socks5://d"),
             (["all_proxy": "d", "http_proxy": "a"], false, "a"), (["http_proxy": "", "all_proxy": "d"], false, "d"),
@@ -18,7 +18,7 @@ import Testing
         #expect(ProxySettings(environment: variables).proxy(isSecure: isSecure, policy: .environment)?.url == expected)
     }
 
-    @Test("the exceptions come from where the proxy comes from")
+    @Test("the exceptions have the same source as the proxy")
     func exceptions() {
         let settings = ProxySettings(environment: ["http_proxy": "a", "NO_PROXY": "localhost,.test"])
         #expect(settings.proxy(isSecure: false, policy: .environment) == Proxy(url: "a", exceptions: "localhost,.test"))

@@ -25,7 +25,7 @@ import Testing
     }
 
     @Test(
-        "what is no status line",
+        "text that is not a status line is rejected",
         arguments: [
             "", "HTTP/1.1", "HTTP/1.1 20 OK\r\n", "HTTP/1.1 2000 OK\r\n", "HTTP/1.1 OK 200\r\n", "http/1.1 200 OK\r\n", "ICY 200 OK\r\n",
             "HTTP/1.1\r\nX: 200 \r\n", "Content-Length: 1\r\n",
@@ -34,7 +34,7 @@ import Testing
         #expect(Self.head(line) == nil)
     }
 
-    @Test("fields keep order and duplicates; folds become a space; lines without colon or name are passed over")
+    @Test("fields keep order and duplicates; folds become a space; lines without colon or name are skipped")
     func fields() throws {
         let text =
             "HTTP/1.1 200 OK\r\n astray: 1\r\nA: 1\r\nSet-Cookie: a=1, b\r\nno colon\r\nB:\r\nset-cookie:b=2 \r\n: nameless\r\n"
@@ -53,20 +53,20 @@ import Testing
         for name in ["astray", "", "E", "Folde", "HTTP/1.1 200 OK"] { #expect(head.value(for: name) == nil) }
     }
 
-    @Test("a carriage return or a NUL ends no line: in a value it becomes a space, a name with one is no name")
+    @Test("a carriage return or a NUL does not end a line: in a value it becomes a space, a name with one is invalid")
     func controls() throws {
         let head = try #require(ResponseHead(bytes: Array("HTTP/1.1 200 OK\r\nA: b\rX: c\0d\r\nE\rF: g\r\nH: i\r\n".utf8)))
         #expect(head.headers == HTTPHeaders([HTTPHeader(name: "A", value: "b X: c d"), HTTPHeader(name: "H", value: "i")]))
     }
 
-    @Test("sound values are those without a control character that a space would take the place of")
+    @Test("sound values have no control characters that would be replaced by a space")
     func soundValues() throws {
         let fields = "A: 1\r\na: b\rc\r\nA: d\0e\r\nB: 2\r\nA: f\r\n g\r\nA: h\r\r\n"
         let head = try #require(ResponseHead(bytes: Array("HTTP/1.1 200 OK\r\n\(fields)".utf8)))
         #expect(head.soundValues(for: "a") == ["1", "f g", "h"])
     }
 
-    @Test("bytes that are not UTF-8 are read as ISO 8859-1, each field for itself")
+    @Test("bytes that are not UTF-8 are decoded as ISO 8859-1, per field")
     func encodings() throws {
         let bytes =
             Array("HTTP/1.1 200 Gr\u{FC}n\r\nLatin: ".utf8) + [0x47, 0xFC] + Array("\r\nUTF8: \u{20AC}\r\n".utf8) + [0xFF, 0x3A, 0x31]
@@ -77,7 +77,7 @@ import Testing
         #expect(head.headers.last == HTTPHeader(name: "\u{FF}", value: "1"))
     }
 
-    @Test("a head made of parts says what it was made of")
+    @Test("a head created from parts returns them")
     func parts() {
         let head = ResponseHead(statusCode: 201, headers: ["A": "1", "a": "2", "Empty": ""])
         #expect(head.statusCode == 201)

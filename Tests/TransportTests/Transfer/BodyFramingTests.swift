@@ -5,13 +5,13 @@ import Testing
 
 @testable import CurlewTransport
 
-/// How the end of a body is known, by the fields of the head (RFC 9112, section 6.3).
+/// How a body is delimited, according to the fields of the head (RFC 9112, section 6.3).
 @Suite(.timeLimit(.minutes(1))) struct BodyFramingTests {
     struct Case: Sendable, CustomTestStringConvertible {
         let fields: [String]
-        /// The body's bytes as they come; the connection ends behind them.
+        /// The body's bytes as received, after which the connection ends.
         var body = ""
-        /// What arrives; `nil` for a body that can't be known.
+        /// The delivered body; `nil` if the framing is invalid.
         var delivered: String?
         var kind = TransferFailure.Kind.protocolViolation
         var testDescription: String { "\(fields)" }
@@ -48,7 +48,7 @@ import Testing
             Case(fields: ["Content-Length: 9223372036854775807"], body: "hello", kind: .connectionLost),
         ]
 
-    @Test("a body is delivered where its end is known, and refused where it is not", arguments: valid + invalid)
+    @Test("a body with valid framing is delivered, and rejected otherwise", arguments: valid + invalid)
     func bodies(_ test: Case) async throws {
         let server = try LoopbackServer { _, connection in
             try connection.send(raw: "HTTP/1.1 200 OK\r\n" + test.fields.map { "\($0)\r\n" }.joined() + "\r\n" + test.body)
@@ -66,7 +66,7 @@ import Testing
     }
 
     @Test(
-        "what is wrong with fields of a response without a body doesn't matter",
+        "invalid framing of a response without a body is ignored",
         arguments: [
             (HTTPMethod.head, 200, "Transfer-Encoding: gzip, chunked"), (.get, 304, "Transfer-Encoding: gzip, chunked"),
             (.get, 204, "Transfer-Encoding: xyz"), (.head, 200, "Content-Length: 99999999999999999999"),
@@ -83,7 +83,7 @@ import Testing
         #expect(end.head?.statusCode == status && end.head?.expectedBodyLength == nil)
     }
 
-    @Test("the message names the field and quotes what was sent, escaped and cut")
+    @Test("the message names the field and quotes its value, escaped and truncated")
     func message() async throws {
         let server = try LoopbackServer { _, connection in
             try connection.send(raw: "HTTP/1.1 200 OK\r\nTransfer-Encoding: a\u{1B}[31m\(String(repeating: "b", count: 500))\r\n\r\n")

@@ -7,7 +7,7 @@ import Testing
 @testable import CurlewTransport
 
 @Suite(.timeLimit(.minutes(1))) struct ConnectionPoolsTests {
-    /// Pools of a loop that does not run, on this thread.
+    /// The pools of a loop that does not run, on the test's thread.
     private final class Fixture {
         let loop: EventLoopThread
         let pools: ConnectionPools
@@ -27,7 +27,7 @@ import Testing
             loop.stopAll()
         }
 
-        /// Adds a transfer to a host, and tells where it went.
+        /// Adds a transfer to a host, and returns its pool.
         @discardableResult
         func add(host: UInt64? = 1) throws -> MultiHandle {
             let handle = try #require(EasyHandle())
@@ -37,17 +37,17 @@ import Testing
             return multi
         }
 
-        /// Takes the latest transfer out of a pool.
+        /// Removes the latest transfer from a pool.
         func remove(from multi: MultiHandle, host: UInt64 = 1) throws {
             let index = try #require(members.lastIndex { $0.1 === multi })
             multi.remove(members.remove(at: index).0, host: host)
         }
 
-        /// The time by which a pool that nobody has used from now on is closed.
+        /// The time at which a pool that is unused from now on is closed.
         var endOfDisuse: Nanoseconds { loop.now + ConnectionPools.longestDisuse }
     }
 
-    @Test("one has as many transfers as it has room for, and the next the rest")
+    @Test("a pool has at most its capacity of transfers, and the next the rest")
     func capacity() throws {
         let fixture = try Fixture()
         let places = try (0..<3 * MultiHandle.capacity).map { _ in try fixture.add().place }
@@ -55,7 +55,7 @@ import Testing
         #expect(fixture.pools.count == 3)
     }
 
-    @Test("a place that came free is taken again")
+    @Test("a vacated place is filled again")
     func freePlace() throws {
         let fixture = try Fixture()
         for _ in 0...MultiHandle.capacity { try fixture.add() }
@@ -64,7 +64,7 @@ import Testing
         #expect(try fixture.add(host: 2).place == 1)
     }
 
-    @Test("a transfer goes where its host's latest connection is, if there is room")
+    @Test("a transfer is added to the pool with its host's latest connection, if it has room")
     func knownHost() throws {
         let fixture = try Fixture()
         for _ in 0..<MultiHandle.capacity { try fixture.add(host: 1) }
@@ -79,14 +79,14 @@ import Testing
         #expect(try fixture.add(host: 3) === second)
     }
 
-    @Test("transfers that share connections are in one, however many they are")
+    @Test("all transfers that share connections are in one pool")
     func sharing() throws {
         let fixture = try Fixture()
         for _ in 0...MultiHandle.capacity { try fixture.add() }
         #expect(fixture.pools.poolForSharing() === fixture.pools.first)
     }
 
-    @Test("what nobody uses is closed after a while, but for the first")
+    @Test("unused pools are closed after a while, except the first")
     func disuse() throws {
         let fixture = try Fixture()
         for _ in 0...MultiHandle.capacity { try fixture.add() }
@@ -106,7 +106,7 @@ import Testing
         #expect(fixture.pools.count == 2)
     }
 
-    @Test("what is used again in time stays")
+    @Test("a pool that is used again in time is kept")
     func usedAgain() throws {
         let fixture = try Fixture()
         for _ in 0..<MultiHandle.capacity { try fixture.add() }
@@ -119,7 +119,7 @@ import Testing
         #expect(try fixture.add(host: 2) === second)
     }
 
-    @Test("of more hosts than are remembered none gets lost")
+    @Test("hosts beyond the number remembered still get a pool")
     func manyHosts() throws {
         let fixture = try Fixture()
         for _ in 0..<MultiHandle.capacity { try fixture.add() }

@@ -6,8 +6,8 @@ import Testing
 @testable import CurlewTransport
 
 @Suite(.timeLimit(.minutes(1))) struct ConnectionTests {
-    /// Answers the first request twice, the second time when the gate opens.
-    private static func unaskedServer(_ gate: Gate, _ hasSent: Gate) throws -> LoopbackServer {
+    /// Responds to the first request twice; the second response is sent when the gate opens.
+    private static func unsolicitedServer(_ gate: Gate, _ hasSent: Gate) throws -> LoopbackServer {
         try LoopbackServer { request, connection in
             guard request.path == "/first" else { return .ok("good") }
             try connection.send(raw: "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok")
@@ -18,11 +18,11 @@ import Testing
         }
     }
 
-    @Test("an answer that nobody asked for is not the next request's", arguments: [HTTPMethod.get, .post])
+    @Test("an unsolicited response is not delivered to the next request", arguments: [HTTPMethod.get, .post])
     func unasked(method: HTTPMethod) async throws {
         let gate = Gate()
         let hasSent = Gate()
-        let server = try Self.unaskedServer(gate, hasSent)
+        let server = try Self.unsolicitedServer(gate, hasSent)
         let loop = EventLoop()
         #expect(await loop.run(TransferRequest(url: server.url("/first"))).body == Data("ok".utf8))
         gate.open()
@@ -35,17 +35,17 @@ import Testing
         #expect(server.requests.count { $0.path == "/second" } == 1)
     }
 
-    @Test("nor is one that came while a task kept the loop's thread busy, for one request and for two at once", arguments: [1, 2])
+    @Test("nor is one that arrived while a task blocked the loop's thread, for one request and for two at once", arguments: [1, 2])
     func unaskedBesideTask(requests: Int) async throws {
         let gate = Gate()
         let hasSent = Gate()
-        let server = try Self.unaskedServer(gate, hasSent)
+        let server = try Self.unsolicitedServer(gate, hasSent)
         let other = try LoopbackServer { _, _ in .ok("other") }
         let loop = EventLoop()
         let blockUntilSent = { @Sendable in hasSent.wait() }
         await withTaskExecutorPreference(loop.taskExecutor) {
             #expect(await loop.run(TransferRequest(url: server.url("/first"))).body == Data("ok".utf8))
-            // Here the loop looks at the first connection, which is idle.
+            // Meanwhile the loop polls the first connection, which is idle.
             #expect(await loop.run(TransferRequest(url: other.url("/")), id: 2).body == Data("other".utf8))
             gate.open()
             #expect(blockUntilSent())
@@ -57,7 +57,7 @@ import Testing
         }
     }
 
-    @Test("a kept connection that the server has closed is not used")
+    @Test("a pooled connection that the server has closed is not used")
     func closedWhileIdle() async throws {
         let server = try LoopbackServer { _, connection in
             try connection.send(raw: "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok")
@@ -73,7 +73,7 @@ import Testing
         #expect(server.requestCount == 10)
     }
 
-    /// Answers the first request on a connection and lets the second die.
+    /// Responds to the first request on a connection, and closes it at the second.
     private static func dyingServer() throws -> LoopbackServer {
         try LoopbackServer { request, connection in
             guard request.sequence > 1 else { return .ok("\(request.connection)") }
@@ -82,7 +82,7 @@ import Testing
         }
     }
 
-    @Test("a POST on a kept connection that dies is not sent twice", arguments: [true, false])
+    @Test("a POST on a pooled connection that fails is not sent twice", arguments: [true, false])
     func dyingPost(hasBody: Bool) async throws {
         let server = try Self.dyingServer()
         let loop = EventLoop()
@@ -94,7 +94,7 @@ import Testing
         #expect(server.requests.count { $0.method == "POST" } == 1)
     }
 
-    @Test("a request that may be repeated is, there", arguments: [HTTPMethod.get, .put, .delete, .post])
+    @Test("a request that may be repeated is repeated there", arguments: [HTTPMethod.get, .put, .delete, .post])
     func dyingIdempotent(method: HTTPMethod) async throws {
         let server = try Self.dyingServer()
         let loop = EventLoop()
@@ -108,7 +108,7 @@ import Testing
         if method == .put { #expect(server.requests.last?.body == Data("order".utf8)) }
     }
 
-    @Test("no more connections to a host than allowed, first come, first served")
+    @Test("the connection limit of a host holds, first come, first served")
     func limit() async throws {
         let gate = Gate()
         let server = try LoopbackServer { _, connection in
@@ -120,7 +120,7 @@ import Testing
         let loop = EventLoop(configuration: configuration)
         let observers = (0..<20).map { _ in RecordingObserver() }
         for (index, observer) in observers.enumerated() {
-            // Names and passwords, and the case of the host, make no other host of it.
+            // User info and the case of the host don't affect the limit.
             let user = index % 2 == 0 ? "" : "user\(index):secret@"
             loop.start(TransferRequest(url: "http://\(user)127.0.0.1:\(server.port)/\(index)"), id: index, observer: observer)
         }
@@ -131,11 +131,11 @@ import Testing
         gate.open()
         for observer in observers { #expect(await observer.end().failure == nil) }
         #expect(server.requestCount == 20)
-        // Connections of different users are not shared, so that some are closed and made anew.
+        // Connections are not shared between users, so that some are closed and replaced.
         #expect(observers.allSatisfy { $0.record.completions == 1 })
     }
 
-    @Test("with a single connection all go in order")
+    @Test("with a single connection, transfers run in order")
     func order() async throws {
         let server = try LoopbackServer.standard()
         var configuration = TransportConfiguration()
@@ -150,7 +150,7 @@ import Testing
         #expect(server.connectionCount == 1)
     }
 
-    @Test("many that fail as soon as they get their place do not nest")
+    @Test("many transfers that fail as soon as they are launched do not recurse")
     func failingQueue() async throws {
         let gate = Gate()
         let server = try LoopbackServer { _, connection in
@@ -171,7 +171,7 @@ import Testing
         for observer in observers { #expect(await observer.end().error != nil) }
     }
 
-    @Test("a name is resolved, and its resolver's sockets do no harm")
+    @Test("a name is resolved, and its resolver's sockets are harmless")
     func localhost() async throws {
         let server = try LoopbackServer.standard()
         for _ in 0..<20 {
@@ -184,7 +184,7 @@ import Testing
         }
     }
 
-    @Test("a name that does not exist is said so, and holds nobody up")
+    @Test("an unknown name is reported as such, and delays no other transfer")
     func unresolvable() async throws {
         let server = try LoopbackServer.standard()
         let loop = EventLoop()
@@ -201,7 +201,7 @@ import Testing
     }
 
     @Test(
-        "what can't be connected to or is no URL",
+        "unreachable hosts and invalid URLs",
         arguments: [
             ("http://user:secret@127.0.0.1:1/", TransferFailure.Kind.connect), ("ftp://user:secret@127.0.0.1/", .unsupportedScheme),
             ("file:///etc/passwd", .unsupportedScheme), ("ws://127.0.0.1/", .unsupportedScheme),
@@ -220,7 +220,7 @@ import Testing
         #expect(!"\(CurlewError.transferFailed(failure))".contains("secret"))
     }
 
-    @Test("idle connections beyond the number kept are closed")
+    @Test("idle connections beyond the limit are closed")
     func idleLimit() async throws {
         let gate = Gate()
         let server = try LoopbackServer { _, connection in
@@ -239,7 +239,7 @@ import Testing
         #expect(ProcessProbe.settles { server.openConnections <= 4 })
     }
 
-    @Test("beside more transfers than libcurl gets at once, each succeeds, and a kept connection is used again")
+    @Test("with more transfers than fit into one pool, each succeeds, and a pooled connection is reused")
     func manyPools() async throws {
         let gate = Gate()
         let busy = try LoopbackServer { _, connection in
@@ -265,7 +265,7 @@ import Testing
         #expect(busy.connectionCount == count)
     }
 
-    @Test("a proxy gets the request, except for the hosts that are excepted")
+    @Test("a proxy receives the request, except for the listed hosts")
     func proxy() async throws {
         let proxy = try LoopbackServer { request, _ in .ok("via proxy: \(request.target)") }
         let server = try LoopbackServer.standard()
@@ -279,7 +279,7 @@ import Testing
         #expect(proxy.requestCount == 1)
     }
 
-    @Test("a proxy that refuses the tunnel is the proxy's failure")
+    @Test("a refused tunnel is a proxy failure")
     func refusingProxy() async throws {
         let proxy = try LoopbackServer { _, _ in .status(403) }
         var options = TransferOptions()

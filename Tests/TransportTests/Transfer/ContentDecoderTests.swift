@@ -6,7 +6,7 @@ import Testing
 @testable import CurlewTransport
 
 @Suite(.timeLimit(.minutes(1))) struct ContentDecoderTests {
-    /// Forty times "curlew ", then each byte once.
+    /// Forty times "curlew ", then each byte value once.
     private static var text: Data { Data(String(repeating: "curlew ", count: 40).utf8) + Data(UInt8.min...UInt8.max) }
     private static let base64 = """
         Sy4tykktV0gepVApBkYmZhZWNnYOTi5uHl4+fgFBIWERUTFxCUkpaRlZOXkFRSVlFVU1dQ1NLW0dXT19A0MjYxNTM3MLSytrG1s7ewdHJ2cXVzd3D08vbx9f\
@@ -34,7 +34,7 @@ import Testing
     struct Coded: Sendable, CustomTestStringConvertible {
         let name: String
         let coding: String
-        // Not Data, in which the leak checker does not find what a static keeps.
+        // Not Data, in which the leak checker does not find memory retained by a static.
         let bytes: [UInt8]
         init(name: String, coding: String, bytes: Data) {
             (self.name, self.coding, self.bytes) = (name, coding, [UInt8](bytes))
@@ -67,25 +67,25 @@ import Testing
         Coded(name: "gzip in gzip in gzip", coding: "gzip,gzip,gzip", bytes: StoredDeflate.gzip(StoredDeflate.gzip(gzip))),
     ]
 
-    /// What comes of a body that arrives in pieces of a size; the second is why it can't be whole.
+    /// Decodes a body received in pieces of the given size; the second result is the error at its end.
     private static func decode(_ bytes: Data, _ codings: String, piece size: Int = .max) throws -> (Data, DecodingError?) {
         let decoder = try #require(try ContentDecoder(codings: codings))
         var output = Data()
         var rest = bytes[...]
         while !rest.isEmpty {
-            let goesOn = try rest.prefix(size).withUnsafeBytes { piece in
+            let resumes = try rest.prefix(size).withUnsafeBytes { piece in
                 try decoder.decode(piece) { decoded in
                     output.append(contentsOf: decoded)
                     return true
                 }
             }
-            #expect(goesOn)
+            #expect(resumes)
             rest = rest.dropFirst(size)
         }
         return (output, decoder.failureAtEnd)
     }
 
-    @Test("every coding is undone, whatever the pieces it comes in", arguments: valid)
+    @Test("every coding is decoded, for all sizes of pieces", arguments: valid)
     func decodes(coded: Coded) throws {
         for size in [1, 2, 3, 7, 100, .max] {
             let (output, failure) = try Self.decode(Data(coded.bytes), coded.coding, piece: size)
@@ -94,12 +94,12 @@ import Testing
         }
     }
 
-    @Test("a body cut short is an error at every byte", arguments: valid)
+    @Test("a body truncated at any byte is an error", arguments: valid)
     func truncated(coded: Coded) throws {
         for count in 1..<coded.bytes.count {
             let result = Result { try Self.decode(Data(coded.bytes.prefix(count)), coded.coding) }
             guard case .success(let (output, failure)) = result else {
-                // A bare DEFLATE stream is told from a zlib one by its first two bytes.
+                // The first two bytes distinguish a raw DEFLATE stream from a zlib one.
                 Issue.record("\(count) bytes: \(result)")
                 continue
             }
@@ -108,7 +108,7 @@ import Testing
         }
     }
 
-    @Test("a checksum's or a block's wrong byte is an error", arguments: valid.filter { $0.hasChecksum })
+    @Test("a wrong byte in a checksum or a block is an error", arguments: valid.filter { $0.hasChecksum })
     func corrupt(coded: Coded) throws {
         for index in [coded.bytes.count - 1, coded.bytes.count - 4, coded.bytes.count / 2] {
             var bytes = Data(coded.bytes)
@@ -121,14 +121,14 @@ import Testing
         }
     }
 
-    @Test("an empty body has nothing to undo", arguments: ["gzip", "deflate", "gzip, deflate"])
+    @Test("an empty body needs no decoding", arguments: ["gzip", "deflate", "gzip, deflate"])
     func empty(codings: String) throws {
         let (output, failure) = try Self.decode(Data(), codings)
         #expect(output.isEmpty)
         #expect(failure == nil)
     }
 
-    @Test("gzip members follow each other; padding behind the last is passed over", arguments: [1, 5, 309, .max])
+    @Test("gzip members are concatenated; padding after the last is skipped", arguments: [1, 5, 309, .max])
     func members(size: Int) throws {
         let (output, failure) = try Self.decode(
             Self.gzip + Self.gzip + StoredDeflate.gzip(Self.text) + Data(count: 700), "gzip", piece: size)
@@ -145,27 +145,27 @@ import Testing
         #expect(failure == nil)
     }
 
-    @Test("what is behind a zlib stream is passed over")
+    @Test("bytes after a zlib stream are skipped")
     func behindZlib() throws {
         let (output, failure) = try Self.decode(Self.zlib + Data([1, 2, 3]), "deflate", piece: 50)
         #expect(output == Self.text)
         #expect(failure == nil)
     }
 
-    @Test("what is behind a brotli stream, and no other zstd frame, is an error", arguments: others, [50, .max])
+    @Test("bytes after a brotli stream, or after a zstd frame, are an error unless they are a frame", arguments: others, [50, .max])
     func behindOthers(coded: Coded, size: Int) {
         #expect(throws: DecodingError.self) {
             if let failure = try Self.decode(Data(coded.bytes) + Data("behind".utf8), coded.coding, piece: size).1 { throw failure }
         }
     }
 
-    @Test("a stream that wants a preset dictionary is an error")
+    @Test("a stream that needs a preset dictionary is an error")
     func dictionary() {
         #expect(throws: DecodingError.self) { try Self.decode(Data([0x78, 0xBB, 1, 2, 3, 4, 5, 6]), "deflate") }
     }
 
     @Test(
-        "nothing is undone where nothing is named, or something that is not known",
+        "a body without codings or with an unknown one is not decoded",
         arguments: [
             "", "identity", " , identity ,", "Identity", "none", "identity;q=1", "\"gzip\"", "utf-8", "aws-chunked", "compress", "exi",
             "gzip, aws-chunked", "aws-chunked, gzip", "gzip, none", "gzip,gzip,gzip,gzip,gzip,gzip,none",
@@ -176,31 +176,31 @@ import Testing
     }
 
     @Test(
-        "known codings are told apart from others in any case of letters",
+        "known codings are recognized case-insensitively",
         arguments: ["gzip", "X-GZip", "gzip, identity", "gzip,\tDeflate"])
     func known(codings: String) throws {
         #expect(try ContentDecoder(codings: codings) != nil)
         #expect(ContentDecoder.knows(codings))
     }
 
-    @Test("more codings than five are refused")
+    @Test("more than five codings are rejected")
     func tooMany() {
         #expect(throws: DecodingError.self) {
             try ContentDecoder(codings: "gzip,gzip,gzip,gzip,gzip,gzip")
         }
     }
 
-    @Test("decoding stops when the receiver has enough")
+    @Test("decoding stops when the receiver cancels")
     func stops() throws {
         let decoder = try #require(try ContentDecoder(codings: "gzip"))
         var calls = 0
-        let goesOn = try StoredDeflate.gzip(Data(count: 200_000)).withUnsafeBytes { bytes in
+        let resumes = try StoredDeflate.gzip(Data(count: 200_000)).withUnsafeBytes { bytes in
             try decoder.decode(bytes) { _ in
                 calls += 1
                 return false
             }
         }
-        #expect(!goesOn)
+        #expect(!resumes)
         #expect(calls == 1)
     }
 }

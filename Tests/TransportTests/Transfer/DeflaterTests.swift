@@ -19,7 +19,7 @@ import Testing
         return output
     }
 
-    @Test("what was compressed is the same again", arguments: [0, 1, 1000, 65_536, 3_000_000], [Deflater.Format.zlib, .gzip])
+    @Test("compressed bytes decompress to the same", arguments: [0, 1, 1000, 65_536, 3_000_000], [Deflater.Format.zlib, .gzip])
     func roundTrip(_ count: Int, _ format: Deflater.Format) throws {
         for bytes in [GeneratedBody().data(count: count), Data(repeating: 7, count: count)] {
             for level in [1, 6, 9] {
@@ -38,14 +38,14 @@ import Testing
         #expect(try Deflater.compress(Data("curlew".utf8), as: .gzip, level: 6) == gzip)
     }
 
-    @Test("it gets smaller, and a level beyond the range counts as its end") func levels() throws {
+    @Test("the result is smaller, and levels are clamped") func levels() throws {
         let text = Data(String(repeating: "A curlew calls at dusk. ", count: 1000).utf8)
         #expect(try Deflater.compress(text, as: .gzip, level: 1).count < text.count / 20)
         #expect(try Deflater.compress(text, as: .zlib, level: 100) == Deflater.compress(text, as: .zlib, level: 9))
         #expect(try Deflater.compress(text, as: .zlib, level: -1) == Deflater.compress(text, as: .zlib, level: 1))
     }
 
-    @Test("a slice of data is compressed from its own start") func slices() throws {
+    @Test("a slice is compressed from its own start") func slices() throws {
         let bytes = Data("0123456789".utf8)
         #expect(try inflate(Deflater.compress(bytes[3..<7], as: .gzip, level: 6), .gzip) == Data("3456".utf8))
     }

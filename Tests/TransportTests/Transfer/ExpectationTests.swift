@@ -5,7 +5,7 @@ import Testing
 
 @testable import CurlewTransport
 
-/// `Expect: 100-continue` that a user has set (RFC 9110, section 10.1.1): a request goes out once, and one response is its answer.
+/// `Expect: 100-continue` set by the user (RFC 9110, section 10.1.1): the request is sent once, and has one response.
 @Suite(.timeLimit(.minutes(1))) struct ExpectationTests {
     enum Body: CaseIterable, Sendable {
         case data, file, stream
@@ -31,7 +31,7 @@ import Testing
         return request
     }
 
-    @Test("a 417 in place of 100 is the response, and the request is not sent again", arguments: Body.allCases, [HTTPMethod.post, .put])
+    @Test("a 417 instead of a 100 is the response, and the request is not repeated", arguments: Body.allCases, [HTTPMethod.post, .put])
     func refused(body: Body, method: HTTPMethod) async throws {
         let heads = Lock(0)
         let refusal = ServerResponse(status: 417, headers: [ServerField("X-Answer", "1")], body: .data(Data("refused".utf8)))
@@ -50,14 +50,14 @@ import Testing
         #expect(heads.withLock { $0 } == 1)
     }
 
-    @Test("a 417 on a connection that stays open is the response, and the connection gets no other request", arguments: Body.allCases)
+    @Test("a 417 on a connection that stays open is the response, and the connection is not reused", arguments: Body.allCases)
     func refusedAndKept(body: Body) async throws {
         let server = try LoopbackServer { request in
             request.header("Expect") == nil ? .kept : .unread
         } route: { request, connection in
             guard request.header("Expect") != nil else { return .ok("\(request.connection)") }
             try connection.send(raw: "HTTP/1.1 417 Expectation Failed\r\nContent-Length: 7\r\n\r\nrefused")
-            // A server that reads on for the body that was announced.
+            // A server that continues to read the announced body.
             connection.waitUntilClosed()
             return nil
         }
@@ -71,7 +71,7 @@ import Testing
         #expect(server.connectionCount == 2)
     }
 
-    @Test("a 417 while the body goes out is the response, and the request is not sent again", arguments: Body.allCases)
+    @Test("a 417 while the body is sent is the response, and the request is not repeated", arguments: Body.allCases)
     func refusedInBody(body: Body) async throws {
         let (heads, gate) = (Lock(0), Gate())
         let server = try LoopbackServer { _ in
@@ -94,13 +94,13 @@ import Testing
         #expect(heads.withLock { $0 } == 1)
     }
 
-    @Test("the body waits for consent, and a server that never gives it gets the body all the same", arguments: Body.allCases)
+    @Test("the body waits for consent, but a server that never consents still receives it", arguments: Body.allCases)
     func consent(body: Body) async throws {
         let (gate, silent) = (Gate(), Gate())
         let server = try LoopbackServer { _ in
             .unread
         } route: { request, connection in
-            // Says nothing until the test has looked, and then or never gives its consent.
+            // Responds only after the test has checked, and then sends 100 or nothing.
             connection.wait(until: request.path == "/consent" ? gate : silent)
             if request.path == "/consent" { try connection.send(raw: "HTTP/1.1 100 Continue\r\n\r\n") }
             connection.wait(until: silent)
@@ -121,7 +121,7 @@ import Testing
         #expect(await other.end().body == Data("stored".utf8))
     }
 
-    @Test("a cancelled, failed or suspended request doesn't wait on")
+    @Test("a cancelled, failed or suspended request stops waiting")
     func interrupted() async throws {
         let server = try LoopbackServer { _ in
             .unread
@@ -149,7 +149,7 @@ import Testing
         #expect(await suspended.end().isCancelled)
     }
 
-    @Test("an expectation that is met sends the body once", arguments: Body.allCases)
+    @Test("with consent the body is sent once", arguments: Body.allCases)
     func met(body: Body) async throws {
         let server = try LoopbackServer.standard()
         let end = await EventLoop().run(try request(server.url("/upload"), .put, body, size: 100_000))

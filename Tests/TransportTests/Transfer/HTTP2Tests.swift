@@ -5,10 +5,9 @@ import Testing
 
 @testable import CurlewTransport
 
-/// What ends a stream of HTTP/2, told as it would be over HTTP/1.1: the peer that gives up is a lost connection, the one that breaks rules is
-/// none.
+/// Ends of HTTP/2 streams, reported as over HTTP/1.1: if the peer gives up, the connection is lost; if it violates the protocol, it is not.
 @Suite(.timeLimit(.minutes(1)), .enabled(if: CurlInfo.current.supportsHTTP2)) struct HTTP2Tests {
-    /// How a server ends what it has begun.
+    /// How a server ends a response.
     enum Ending: Sendable, CustomTestStringConvertible {
         case reset(UInt32)
         case close
@@ -24,7 +23,7 @@ import Testing
             guard let stream = request.last?.stream else { return }
             if inBody {
                 try connection.send(.head(200, stream: stream), .data(Data("hello".utf8), stream: stream))
-                // Not before libcurl has taken what there is: it drops what it reads along with an end.
+                // Not before libcurl has received the data: it discards what it reads together with the end.
                 _ = seen.wait(timeout: .seconds(20))
             }
             switch ending {
@@ -45,7 +44,7 @@ import Testing
     }
 
     @Test(
-        "a stream that the peer gives up is a lost connection",
+        "a stream abandoned by the peer is a lost connection",
         arguments: [.close, .goAwayAndClose(0), .goAwayAndClose(2), .reset(2), .reset(8), .reset(11)] as [Ending], [true, false])
     func lost(ending: Ending, inBody: Bool) async throws {
         let end = try await Self.run(ending, inBody: inBody)
@@ -53,12 +52,12 @@ import Testing
         #expect(end.body == (inBody ? Data("hello".utf8) : Data()))
     }
 
-    @Test("a stream that ends because a rule was broken is a violation", arguments: [1, 3, 6, 9] as [UInt32], [true, false])
+    @Test("a stream that ends because of a protocol error is a violation", arguments: [1, 3, 6, 9] as [UInt32], [true, false])
     func violation(code: UInt32, inBody: Bool) async throws {
         #expect(try await Self.run(.reset(code), inBody: inBody).failure?.kind == .protocolViolation)
     }
 
-    @Test("frames that are none are a violation, not a lost connection")
+    @Test("invalid frames are a violation, not a lost connection")
     func garbage() async throws {
         let server = try HTTP2Server { connection in
             _ = try connection.frames { $0.kind == 1 }
@@ -72,7 +71,7 @@ import Testing
     }
 
     @Test(
-        "a body that an early response cuts off does not look like a whole one",
+        "a body truncated by an early response does not look complete",
         arguments: [(307, nil), (307, 0), (307, 5), (413, 0), (413, 5)] as [(Int, Int?)], [nil, 10] as [Int64?])
     func earlyResponse(_ response: (status: Int, length: Int?), bodyLength: Int64?) async throws {
         let isCut = Lock<Bool?>(nil)
@@ -84,7 +83,7 @@ import Testing
             let rest = try connection.frames { $0.kind == 3 || $0.endsStream }
             isCut.withLock { $0 = rest.last.map { $0.kind == 3 } ?? true }
         }
-        // More is announced, or may come, and does not.
+        // Further bytes are announced, or possible, and don't arrive.
         var request = TransferRequest(url: server.url("/"), method: .post, body: FedBody([.bytes(Data("hello".utf8))], length: bodyLength))
         request.options.httpVersion = .http2PriorKnowledge
         request.options.proxy = .none
@@ -94,7 +93,7 @@ import Testing
         #expect(end.error == nil, "\(String(describing: end.error))")
         #expect(end.head?.statusCode == response.status && end.body.count == response.length ?? 0)
         loop.shutDown()
-        // A body of known length that is cut shows it by that.
+        // A truncated body of known length is recognizable.
         guard bodyLength == nil || CurlInfo.current.hasReliableHTTP2 else { return }
         #expect(ProcessProbe.settles { isCut.withLock { $0 == true } })
     }

@@ -17,7 +17,7 @@ import Testing
         func withdraw(_ item: Item, from host: UInt64) { queue.withdraw(item, from: host) }
     }
 
-    @Test("lets as many in as the limit says, per host")
+    @Test("admits as many transfers per host as the limit allows")
     func limit() {
         let queue = Queue(limit: 2)
         #expect(queue.enter(1, Item()))
@@ -26,14 +26,14 @@ import Testing
         #expect(queue.enter(2, Item()))
     }
 
-    @Test("a limit below one counts as one", arguments: [0, -5])
+    @Test("a limit below one is clamped to one", arguments: [0, -5])
     func smallLimit(limit: Int) {
         let queue = Queue(limit: limit)
         #expect(queue.enter(1, Item()))
         #expect(!queue.enter(1, Item()))
     }
 
-    @Test("without a limit all go in and nobody waits")
+    @Test("without a limit, all transfers start immediately")
     func noLimit() {
         let queue = Queue(limit: nil)
         #expect((0..<1000).allSatisfy { _ in queue.enter(1, Item()) })
@@ -51,7 +51,7 @@ import Testing
         #expect(queue.enter(1, Item()))
     }
 
-    @Test("the more urgent go first, and of those the ones that came first")
+    @Test("more urgent transfers start first, equals in order of arrival")
     func urgency() {
         var queue = HostQueue<Item>(limit: 1)
         let items = (0..<6).map { _ in Item() }
@@ -65,7 +65,7 @@ import Testing
     }
 
     @Test(
-        "the urgency is that of the header field Priority",
+        "the urgency is taken from the header field Priority",
         arguments: [
             ("u=1", 1), ("i, u=7", 7), ("u=2;a=b", 2), ("u=1, u=4", 4), ("i", 3), ("u=8", 3), ("u=x", 3), ("u=", 3), ("", 3),
         ])
@@ -73,7 +73,7 @@ import Testing
         #expect(TransferRequest(url: "http://h/", headers: ["Priority": field]).urgency == urgency)
     }
 
-    @Test("one that withdraws is passed over, wherever it stands")
+    @Test("a withdrawn element is skipped at any position")
     func withdraw() {
         let queue = Queue(limit: 1)
         #expect(queue.enter(1, Item()))
@@ -81,8 +81,8 @@ import Testing
         #expect(items.allSatisfy { !queue.enter(1, $0) })
         for index in stride(from: 0, to: 100, by: 1) { #expect(queue.leave(1) === items[index]) }
         for index in stride(from: 100, to: 200, by: 2) { queue.withdraw(items[index], from: 1) }
-        queue.withdraw(items[0], from: 1)  // is out already
-        queue.withdraw(Item(), from: 9)  // was never in
+        queue.withdraw(items[0], from: 1)  // no longer queued
+        queue.withdraw(Item(), from: 9)  // was never queued
         for index in stride(from: 101, to: 200, by: 2) { #expect(queue.leave(1) === items[index]) }
         #expect(queue.leave(1) == nil)
     }

@@ -6,7 +6,7 @@ import Testing
 @testable import CurlewTransport
 
 @Suite(.timeLimit(.minutes(1))) struct PauseTests {
-    /// How many bytes the server has got rid of.
+    /// A server that counts the bytes it has sent.
     private static func countingServer(_ count: Lock<Int>, total: Int) throws -> LoopbackServer {
         try LoopbackServer { _, connection in
             try connection.send(raw: "HTTP/1.1 200 OK\r\nContent-Length: \(total)\r\n\r\n")
@@ -19,7 +19,7 @@ import Testing
         }
     }
 
-    @Test("a paused transfer takes no more than the network's buffers, and loses nothing")
+    @Test("a paused transfer receives no more than the network's buffers, and loses nothing")
     func pause() async throws {
         let sent = Lock(0)
         let total = 60_000_000
@@ -36,7 +36,7 @@ import Testing
         options.idleTimeout = .seconds(1)
         loop.start(TransferRequest(url: server.url("/"), options: options, mayPause: true), id: 1, observer: observer)
         _ = await observer.record { $0.pieces == 1 }
-        // Far longer than the idle limit, which does not run meanwhile.
+        // Much longer than the idle timeout, which doesn't run meanwhile.
         let other = try LoopbackServer.standard()
         #expect(await loop.run(TransferRequest(url: other.url("/delay/1500")), id: 3).error == nil)
         let paused = observer.record
@@ -50,7 +50,7 @@ import Testing
     }
 
     @Test(
-        "a transfer held at its head gets its body afterwards",
+        "a transfer paused at its head receives its body afterwards",
         arguments: ["/bytes/1000", "/bytes/300000", "/chunked/20000", "/drip?n=3&ms=50"])
     func holdAtHead(path: String) async throws {
         let server = try LoopbackServer.standard()
@@ -97,7 +97,7 @@ import Testing
     }
 
     @Test(
-        "suspending stops a transfer in every stage; resuming brings the rest",
+        "suspending pauses a transfer in every phase; resuming delivers the rest",
         arguments: ["/delay/200", "/drip?n=4&ms=100", "/bytes/5000000", "/silent"])
     func suspend(path: String) async throws {
         let server = try LoopbackServer.standard()
@@ -109,7 +109,7 @@ import Testing
         let observer = RecordingObserver()
         loop.start(TransferRequest(url: server.url(path), options: options), id: 1, observer: observer)
         loop.setSuspended(true, of: 1)
-        // Longer than either limit: time spent suspended does not count.
+        // Longer than either timeout: time spent suspended doesn't count.
         #expect(await loop.run(TransferRequest(url: other.url("/delay/1500")), id: 2).error == nil)
         #expect(observer.record.outcome == nil)
         #expect(observer.record.body.isEmpty)
@@ -150,7 +150,7 @@ import Testing
         #expect(observer.record.completions == 1)
     }
 
-    @Test("an observer that has enough ends the transfer, at the head or in the body", arguments: [true, false])
+    @Test("an observer can cancel the transfer, at the head or in the body", arguments: [true, false])
     func observerCancels(atHead: Bool) async throws {
         let server = try LoopbackServer.standard()
         let observer = RecordingObserver(onHead: { _ in atHead ? .cancel : .proceed }, onBytes: { _ in .cancel })

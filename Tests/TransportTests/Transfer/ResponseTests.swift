@@ -19,7 +19,7 @@ import Testing
         return await EventLoop().run(request)
     }
 
-    @Test("content codings are undone", arguments: ["/gzip?n=100000", "/deflate?n=100000", "/gzip?n=0"])
+    @Test("content codings are decoded", arguments: ["/gzip?n=100000", "/deflate?n=100000", "/gzip?n=0"])
     func decoding(path: String) async throws {
         let server = try LoopbackServer.standard()
         let end = await EventLoop().run(TransferRequest(url: server.url(path)))
@@ -29,7 +29,7 @@ import Testing
         #expect(try #require(end.outcome?.metrics.responseBodyBytes) > Int64(end.body.count))
     }
 
-    @Test("codings are left alone when the request says so")
+    @Test("bodies are not decoded if the request's options disable it")
     func noDecoding() async throws {
         let server = try LoopbackServer.standard()
         var options = TransferOptions()
@@ -39,7 +39,7 @@ import Testing
         #expect(server.requests.first?.header("Accept-Encoding") == nil)
     }
 
-    @Test("a coded body cut short is an error, though its length is right")
+    @Test("a truncated coding is an error, even if the body's length is right")
     func truncatedCoding() async throws {
         let server = try LoopbackServer.standard()
         let end = await EventLoop().run(TransferRequest(url: server.url("/gzip-truncated?n=1000")))
@@ -47,7 +47,7 @@ import Testing
         #expect(!end.body.isEmpty)
     }
 
-    @Test("a body that grows without measure is an error, but for those who want it", arguments: [1, 2])
+    @Test("excessive expansion is an error, unless allowed", arguments: [1, 2])
     func bomb(layers: Int) async throws {
         var bytes = Data(count: 48 << 20)
         for _ in 0..<layers { bytes = try Deflater.compress(bytes, as: .gzip, level: 9) }
@@ -66,7 +66,7 @@ import Testing
     }
 
     @Test(
-        "a body in a coding that is not known is delivered as it is, with its field and in its announced length",
+        "a body in an unknown coding is delivered undecoded, with its field and announced length",
         arguments: ["none", "Identity", "utf-8", "aws-chunked", "gzip, none", "compress"])
     func unknownCoding(coding: String) async throws {
         let end = try await Self.run("HTTP/1.1 200 OK\r\nContent-Encoding: \(coding)\r\nContent-Length: 5\r\n\r\nhello")
@@ -78,7 +78,7 @@ import Testing
         #expect(cut.failure?.kind == .connectionLost)
     }
 
-    @Test("a body that is not to be decoded comes in its announced length, and one that is in another")
+    @Test("an undecoded body has its announced length, and a decoded one another")
     func announcedLength() async throws {
         let server = try LoopbackServer.standard()
         let decoded = await EventLoop().run(TransferRequest(url: server.url("/gzip?n=1000")))
@@ -89,14 +89,14 @@ import Testing
         #expect(end.head?.expectedBodyLength == Int64(end.body.count))
     }
 
-    @Test("two fields of codings are one list")
+    @Test("two Content-Encoding fields form one list")
     func twoCodingFields() async throws {
         let fields = "Content-Encoding: gzip\r\nContent-Encoding: none\r\n"
         let end = try await Self.run("HTTP/1.1 200 OK\r\n\(fields)Content-Length: 5\r\n\r\nhello")
         #expect(end.body == Data("hello".utf8))
     }
 
-    @Test("a coding that is corrupt is an error", arguments: ["gzip", "x-gzip", "gzip, gzip"])
+    @Test("a corrupt coding is an error", arguments: ["gzip", "x-gzip", "gzip, gzip"])
     func badCoding(coding: String) async throws {
         let end = try await Self.run("HTTP/1.1 200 OK\r\nContent-Encoding: \(coding)\r\nContent-Length: 5\r\n\r\nhello")
         #expect(end.failure?.kind == .decoding)
@@ -104,7 +104,7 @@ import Testing
     }
 
     @Test(
-        "a coding named where there is no body is nothing",
+        "a coding without a body is ignored",
         arguments: [
             (HTTPMethod.head, 200, "Content-Length: 9"), (.get, 304, "X: 1"), (.get, 200, "Content-Length: 0"), (.get, 204, "X: 1"),
         ])
@@ -116,7 +116,7 @@ import Testing
     }
 
     @Test(
-        "responses that break off",
+        "truncated responses",
         arguments: [
             ("HTTP/1.1 200 OK\r\nContent-Le", TransferFailure.Kind.connectionLost), ("", .connectionLost),
             ("HTTP/1.1 200 OK\r\n", .connectionLost),
@@ -135,7 +135,7 @@ import Testing
         #expect(failure.bytesReceived == Int64(end.body.count))
     }
 
-    @Test("what is no HTTP is a violation", arguments: ["garbage\r\n\r\n", "SSH-2.0-OpenSSH_9.2\r\n", "{\"json\":true}"])
+    @Test("bytes that are not HTTP are a violation", arguments: ["garbage\r\n\r\n", "SSH-2.0-OpenSSH_9.2\r\n", "{\"json\":true}"])
     func garbage(response: String) async throws {
         #expect(try await Self.run(response).failure?.kind == .protocolViolation)
     }
@@ -148,7 +148,7 @@ import Testing
         #expect(end.outcome?.metrics.httpVersion == .http1_0)
     }
 
-    @Test("lines that end with a bare line feed, folds and trailers are taken")
+    @Test("lines that end with a bare line feed, folds and trailers are accepted")
     func lenient() async throws {
         let end = try await Self.run("HTTP/1.1 200 OK\nA: 1\n  2\nTransfer-Encoding: chunked\n\n5\r\nhello\r\n0\r\nX-Trailer: 1\r\n\r\n")
         #expect(end.error == nil)
@@ -157,7 +157,7 @@ import Testing
         #expect(end.body == Data("hello".utf8))
     }
 
-    @Test("interim responses are passed over")
+    @Test("interim responses are skipped")
     func interim() async throws {
         let end = try await Self.run("HTTP/1.1 103 Early Hints\r\nLink: x\r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok")
         #expect(end.head?.statusCode == 200)
@@ -165,7 +165,7 @@ import Testing
         #expect(end.body == Data("ok".utf8))
     }
 
-    @Test("a head without end is too large, in many lines or in one", arguments: ["X: 0123456789\r\n", "0123456789"])
+    @Test("an endless head is too large, in many lines or in one", arguments: ["X: 0123456789\r\n", "0123456789"])
     func endlessHead(piece: String) async throws {
         let server = try LoopbackServer { _, connection in
             try connection.send(raw: "HTTP/1.1 200 OK\r\nX: ")
@@ -178,7 +178,7 @@ import Testing
         #expect(end.head == nil)
     }
 
-    @Test("a limit on the head is the session's", arguments: [(100, false), (1000, true)])
+    @Test("the head's limit is the session's", arguments: [(100, false), (1000, true)])
     func headLimit(limit: Int, fits: Bool) async throws {
         let end = try await Self.run("HTTP/1.1 200 OK\r\nX: \(String(repeating: "x", count: 200))\r\nContent-Length: 0\r\n\r\n") {
             $0.options.maximumHeadSize = limit
@@ -202,7 +202,7 @@ import Testing
         #expect((end.head == nil) == (kind != nil))
     }
 
-    @Test("by default a field may have 64 KiB, and a head a thousand of them", arguments: [true, false])
+    @Test("by default, a field may have 64 KiB and a head a thousand fields", arguments: [true, false])
     func defaultFieldLimits(fits: Bool) async throws {
         let long = "X: \(String(repeating: "x", count: (64 << 10) - (fits ? 5 : 4)))\r\n"
         let many = String(repeating: "A: 1\r\n", count: fits ? 999 : 1000)
@@ -212,7 +212,7 @@ import Testing
         }
     }
 
-    @Test("a field that libcurl does not take is too large, whatever is allowed", arguments: [(90 << 10, true), (120 << 10, false)])
+    @Test("a field that libcurl rejects is too large, regardless of the limits", arguments: [(90 << 10, true), (120 << 10, false)])
     func fieldBeyondLibcurl(size: Int, fits: Bool) async throws {
         let end = try await Self.run("HTTP/1.1 200 OK\r\nX: \(String(repeating: "x", count: size))\r\nContent-Length: 0\r\n\r\n") {
             $0.options.maximumHeaderSize = 1 << 20
@@ -247,7 +247,7 @@ import Testing
         #expect(server.requestCount == 1)
     }
 
-    @Test("a path is sent as it stands")
+    @Test("a path is sent unchanged")
     func path() async throws {
         let server = try LoopbackServer.standard()
         let end = await EventLoop().run(TransferRequest(url: server.url("/echo/../echo/./a%2Fb?x=[1]")))
@@ -255,7 +255,7 @@ import Testing
         #expect(server.requests.first?.target == "/echo/../echo/./a%2Fb?x=[1]")
     }
 
-    @Test("a handle that is used again asks for each URL as it is given")
+    @Test("a reused handle requests each URL unchanged")
     func laterPaths() async throws {
         let server = try LoopbackServer.standard()
         let other = try LoopbackServer.standard()

@@ -5,11 +5,11 @@ import Testing
 
 @testable import CurlewTransport
 
-/// Needs a server that speaks TLS, for instance nginx, by environment variables:
+/// Needs a TLS server, for instance nginx, described by environment variables:
 ///
-/// - `CURLEW_TEST_NGINX_TLS`: its URL with HTTP/2, as `https://localhost:8443`; `/` answers anything
-/// - `CURLEW_TEST_NGINX_TLS_H1`: its URL without; `/session` answers nginx's `$ssl_session_reused`
-/// - `CURLEW_TEST_CA`: a PEM file of the authority behind its certificate, which is for `localhost` and not for `127.0.0.1`
+/// - `CURLEW_TEST_NGINX_TLS`: its URL with HTTP/2, such as `https://localhost:8443`; `/` responds to any request
+/// - `CURLEW_TEST_NGINX_TLS_H1`: its URL without HTTP/2; `/session` returns nginx's `$ssl_session_reused`
+/// - `CURLEW_TEST_CA`: a PEM file of the authority of its certificate, which is valid for `localhost` and not for `127.0.0.1`
 @Suite(.enabled(if: TLSServers.current != nil), .timeLimit(.minutes(1))) struct SecureTransferTests {
     private let servers: TLSServers
     private var options = TransferOptions()
@@ -20,7 +20,7 @@ import Testing
         options.tls.certificateAuthorityFile = servers.authority
     }
 
-    @Test("the metrics say what TLS and HTTP have agreed on, on kept connections too", arguments: [true, false])
+    @Test("the metrics contain the negotiated TLS and HTTP versions, also on pooled connections", arguments: [true, false])
     func metrics(overHTTP2: Bool) async throws {
         let loop = EventLoop()
         for id in 1...3 {
@@ -36,7 +36,7 @@ import Testing
         }
     }
 
-    @Test("versions of TLS and HTTP are those that were asked for")
+    @Test("TLS and HTTP versions are those of the options")
     func versions() async throws {
         var options = options
         options.tls.maximumVersion = .v1_2
@@ -46,7 +46,7 @@ import Testing
         #expect(metrics?.httpVersion == .http1_1)
     }
 
-    @Test("a certificate that nobody trusts, or that is another host's, is refused")
+    @Test("an untrusted certificate, or another host's, is rejected")
     func untrusted() async throws {
         let loop = EventLoop()
         var distrusting = options
@@ -56,7 +56,7 @@ import Testing
             TransferRequest(url: servers.http2 + "/", options: distrusting), TransferRequest(url: otherHost + "/", options: options),
         ].enumerated() {
             let failure = try #require(await loop.run(request, id: id).failure)
-            // Without certificates of the system's own, as inside some wheels, libcurl does not get as far as that.
+            // Without system certificates, as in some wheels, libcurl fails earlier.
             #expect(
                 failure.kind == .serverCertificate || request.options.tls.certificateAuthorityFile == nil && failure.kind == .configuration)
             #expect(failure.phase == .securing)
@@ -66,7 +66,7 @@ import Testing
         #expect(await loop.run(TransferRequest(url: otherHost + "/", options: distrusting), id: 3).error == nil)
     }
 
-    @Test("authorities from memory count instead of the system's")
+    @Test("authorities in memory replace the system's")
     func authorities() async throws {
         var options = options
         options.tls.certificateAuthorityFile = nil
@@ -86,7 +86,7 @@ import Testing
         #expect(second.outcome?.metrics.reusedConnection == false)
     }
 
-    @Test("large and streamed uploads go over an HTTP that does not hang on them", arguments: [1000, 65_536, 65_537, 3_000_000])
+    @Test("large and streamed uploads use an HTTP version that does not hang on them", arguments: [1000, 65_536, 65_537, 3_000_000])
     func uploads(size: Int) async throws {
         let body = DataBody(Data(count: size))
         let end = await EventLoop().run(TransferRequest(url: servers.http2 + "/", method: .put, body: body, options: options))
@@ -95,7 +95,7 @@ import Testing
         #expect(end.outcome?.metrics.httpVersion == (isSafe ? .http2 : .http1_1))
     }
 
-    @Test("many transfers over HTTP/2, paused ones among them, all end", arguments: [nil, true, false])
+    @Test("many transfers over HTTP/2, some of them paused, all complete", arguments: [nil, true, false])
     func many(multiplexes: Bool?) async throws {
         var configuration = TransportConfiguration()
         configuration.multiplexes = CurlInfo.current.hasReliableHTTP2 ? multiplexes : nil
@@ -113,7 +113,7 @@ import Testing
         }
     }
 
-    @Test("a transfer that is held up does not hold up another one to the same host", arguments: [true, false])
+    @Test("a paused transfer does not block another one to the same host", arguments: [true, false])
     func heldUp(overHTTP2: Bool) async throws {
         var options = options
         options.connectTimeout = .seconds(30)
@@ -131,7 +131,7 @@ import Testing
         #expect(await held.end().error == nil)
     }
 
-    @Test("a raw stream over TLS says what it is told, and both ends close their sides")
+    @Test("a raw stream over TLS echoes its bytes, and both ends close their sides")
     func stream() async throws {
         let url = try #require(URL(string: servers.http1))
         let request = StreamTransferRequest(host: "localhost", port: try #require(url.port), isSecure: true, options: options)
@@ -147,7 +147,7 @@ import Testing
         #expect(end.completions == 1)
     }
 
-    @Test("a raw stream refuses a certificate that nobody trusts")
+    @Test("a raw stream rejects an untrusted certificate")
     func untrustedStream() async throws {
         let url = try #require(URL(string: servers.http1))
         var request = StreamTransferRequest(host: "localhost", port: try #require(url.port), isSecure: true)
@@ -160,7 +160,7 @@ import Testing
         #expect(failure.phase <= .securing)
     }
 
-    @Test("a peer that does not speak TLS is said so")
+    @Test("a peer without TLS is reported as such")
     func plain() async throws {
         let server = try LoopbackServer { _, _ in .ok("plain") }
         let failure = try #require(
@@ -169,7 +169,7 @@ import Testing
     }
 }
 
-/// Where the servers are.
+/// The servers' addresses.
 private struct TLSServers: Sendable {
     let http2: String
     let http1: String

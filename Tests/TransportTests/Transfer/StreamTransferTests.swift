@@ -10,7 +10,7 @@ import Testing
         StreamTransferRequest(host: "127.0.0.1", port: port, isSecure: false)
     }
 
-    @Test("ten megabytes come back from an echo, sent in pieces of any size")
+    @Test("ten megabytes are echoed, sent in pieces of any size")
     func echo() async throws {
         let server = try TCPEchoServer()
         let loop = EventLoop()
@@ -49,7 +49,7 @@ import Testing
         #expect(end.bytes == Data((0..<20_000).map { UInt8(truncatingIfNeeded: $0) }))
     }
 
-    @Test("the peer may end its side first; ours stays open")
+    @Test("the peer may close its side first; ours stays open")
     func peerEndsFirst() async throws {
         let server = try LoopbackServer(bodies: { _ in .unread }) { _, connection in
             try connection.send(raw: "bye")
@@ -68,7 +68,7 @@ import Testing
         #expect(end.sent == Int64("PUT / HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\nlate".utf8.count))
     }
 
-    @Test("an observer that wants to wait gets nothing until it resumes, and then all")
+    @Test("a paused observer receives nothing until it resumes, and then everything")
     func backpressure() async throws {
         let server = try TCPEchoServer()
         let other = try LoopbackServer.standard()
@@ -90,7 +90,7 @@ import Testing
         #expect(record.bytes == data)
     }
 
-    @Test("a stream that talks without end does not keep others from their turn, nor itself from being cancelled")
+    @Test("an endless stream blocks neither other streams nor its own cancellation")
     func fairness() async throws {
         let server = try LoopbackServer { _, connection in
             let many = Data(count: 1 << 20)
@@ -109,7 +109,7 @@ import Testing
         #expect(received.withLock { $0 } > 0)
     }
 
-    /// Counts, and keeps nothing.
+    /// Counts bytes without storing them.
     private final class CountingStreamObserver: StreamTransferObserver {
         private let received: Lock<Int>
         private let over = Lock(false)
@@ -128,7 +128,7 @@ import Testing
         func stream(_ id: Int, didComplete outcome: TransferOutcome) { over.withLock { $0 = true } }
     }
 
-    @Test("cancelling ends a stream, before it stands and after", arguments: [true, false])
+    @Test("cancelling completes a stream, before and after it is established", arguments: [true, false])
     func cancel(early: Bool) async throws {
         let server = try TCPEchoServer()
         let silent = try SilentListener(backlog: 0, full: true)
@@ -143,7 +143,7 @@ import Testing
         #expect(await server.waitForConnectionsToClose())
     }
 
-    @Test("an observer that has enough ends the stream")
+    @Test("an observer can cancel the stream")
     func observerCancels() async throws {
         let server = try TCPEchoServer()
         let loop = EventLoop()
@@ -154,7 +154,7 @@ import Testing
     }
 
     @Test(
-        "hosts that refuse, don't answer, don't exist or are none",
+        "hosts that refuse, don't respond, don't exist or are invalid",
         arguments: [
             ("127.0.0.1", 1, TransferFailure.Kind.connect), ("nobody.invalid", 80, .nameResolution), ("127.0.0.1/x", 1, .invalidURL),
             ("user@127.0.0.1", 1, .invalidURL), ("a b", 1, .invalidURL), ("127.0.0.1", 70_000, .invalidURL), ("127.0.0.1", -1, .invalidURL),
@@ -171,7 +171,7 @@ import Testing
         #expect(!end.isOpen)
     }
 
-    @Test("a connection that does not come about in time")
+    @Test("no connection in time")
     func timeout() async throws {
         let silent = try SilentListener(backlog: 0, full: true)
         let observer = RecordingStreamObserver()
@@ -184,7 +184,7 @@ import Testing
         #expect(failure.phase == .connecting)
     }
 
-    @Test("a reset is a lost connection")
+    @Test("a reset connection is lost")
     func reset() async throws {
         let server = try LoopbackServer.standard()
         let observer = RecordingStreamObserver()
@@ -197,7 +197,7 @@ import Testing
     }
 
     @Test(
-        "names and addresses make URLs",
+        "names and addresses are converted to URLs",
         arguments: [("h", 1, false, "http://h:1"), ("::1", 443, true, "https://[::1]:443"), ("[::1]", 1, false, "http://[::1]:1")])
     func url(host: String, port: Int, isSecure: Bool, url: String) {
         #expect(StreamTransferRequest(host: host, port: port, isSecure: isSecure).url == url)

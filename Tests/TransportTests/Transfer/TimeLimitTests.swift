@@ -19,7 +19,7 @@ import Testing
     func connect(isSecure: Bool, phase: TransferFailure.Phase) async throws {
         let listener = try SilentListener(backlog: isSecure ? 64 : 0, full: !isSecure)
         let loop = EventLoop()
-        // Before it connects libcurl may look for the system's certificates, which are not everywhere.
+        // Before it connects, libcurl may load the system's certificates, which are missing on some systems.
         let options = Self.options {
             $0.connectTimeout = Self.short
             $0.tls.verifiesServer = false
@@ -45,7 +45,7 @@ import Testing
         }
     }
 
-    @Test("the first byte's limit ends with the first byte")
+    @Test("the first byte ends its time limit")
     func firstByteCame() async throws {
         let server = try LoopbackServer.standard()
         let loop = EventLoop()
@@ -65,7 +65,7 @@ import Testing
         #expect(end.head?.statusCode == 200)
     }
 
-    @Test("bytes that drip in more often than the idle limit keep a transfer alive, however long it takes")
+    @Test("bytes that arrive within the idle timeout keep a transfer alive indefinitely")
     func drip() async throws {
         let server = try LoopbackServer.standard()
         let loop = EventLoop()
@@ -91,7 +91,7 @@ import Testing
         #expect(end.sent < 40_000_000)
     }
 
-    @Test("not done in time, in whatever state", arguments: ["/silent", "/head-only", "/drip?n=100&ms=50"])
+    @Test("not complete in time, in every phase", arguments: ["/silent", "/head-only", "/drip?n=100&ms=50"])
     func total(path: String) async throws {
         let server = try LoopbackServer.standard()
         let loop = EventLoop()
@@ -100,7 +100,7 @@ import Testing
         #expect(try #require(end.outcome).metrics.total >= Self.short)
     }
 
-    @Test("an upload that goes on does not push the total limit away")
+    @Test("progress of an upload does not extend the total timeout")
     func totalUpload() async throws {
         let server = try LoopbackServer(bodies: { _ in .unread }) { _, connection in
             connection.pause(for: .seconds(30))
@@ -113,14 +113,14 @@ import Testing
         #expect(await loop.run(request).failure?.kind == .totalTimeout)
     }
 
-    @Test("no time at all is too short for anything", arguments: [Duration.zero, .seconds(-5)])
+    @Test("a timeout of zero always expires", arguments: [Duration.zero, .seconds(-5)])
     func none(timeout: Duration) async throws {
         let server = try LoopbackServer.standard()
         let end = await EventLoop().run(TransferRequest(url: server.url("/silent"), options: Self.options { $0.totalTimeout = timeout }))
         #expect(end.failure?.kind == .totalTimeout)
     }
 
-    @Test("limits that are none, or for ever, never strike")
+    @Test("absent or infinite timeouts never expire")
     func forEver() async throws {
         let server = try LoopbackServer.standard()
         let options = Self.options {
@@ -133,7 +133,7 @@ import Testing
         #expect(await EventLoop().run(TransferRequest(url: server.url("/json"), options: options)).error == nil)
     }
 
-    @Test("a handle's next request has limits of its own, be they closer or further away")
+    @Test("a handle's next request has its own timeouts, shorter or longer")
     func reusedHandle() async throws {
         let server = try LoopbackServer.standard()
         let loop = EventLoop()
@@ -148,7 +148,7 @@ import Testing
         }
     }
 
-    @Test("no free connection in time; those behind get theirs")
+    @Test("no free connection in time; transfers queued behind still run")
     func queue() async throws {
         let gate = Gate()
         let server = try LoopbackServer { _, connection in

@@ -13,7 +13,7 @@ import Testing
         return Machine(TransferState(method: method, mayRepeat: mayRepeat, limits: limits))
     }
 
-    @Test("the phases of a transfer follow each other")
+    @Test("the phases of a transfer are in order")
     func phases() {
         let state = Self.state(.post)
         var phases = [state.phase]
@@ -23,7 +23,7 @@ import Testing
         state.setUp(reached: .securing); note()
         state.setUp(reached: .resolving); note()
         #expect(!state.requestWasSent)
-        #expect(state.requestStarts(isSpoilt: false) == .send); note()
+        #expect(state.requestStarts(isStale: false) == .send); note()
         state.setUp(reached: .securing); note()
         #expect(state.requestWasSent)
         state.requestEnded(); note()
@@ -40,7 +40,7 @@ import Testing
         #expect(state.end() == .success)
     }
 
-    @Test("interim responses are passed over, up to a limit", arguments: [1, 32, 33])
+    @Test("interim responses are skipped, up to a limit", arguments: [1, 32, 33])
     func interim(count: Int) {
         let state = Self.state()
         for index in 1...count {
@@ -63,7 +63,7 @@ import Testing
     }
 
     @Test(
-        "a head that breaks off is no success",
+        "a truncated head is not a success",
         arguments: [[], ["HTTP/1.1 200 OK\r\n"], ["HTTP/1.1 200 OK\r\n", "A: 1\r\n"], ["HTTP/1.1 100 Continue\r\n", "\r\n"]])
     func cutHead(lines: [String]) {
         let state = Self.state()
@@ -71,7 +71,7 @@ import Testing
         #expect(state.failureAtEnd() == .connectionLost)
     }
 
-    @Test("a head without a status line is none")
+    @Test("a head without a status line is invalid")
     func noStatusLine() {
         let state = Self.state()
         #expect(state.take("Content-Length: 1\r\n") == .proceed)
@@ -81,7 +81,7 @@ import Testing
         }
     }
 
-    @Test("heads, interim ones and trailers count towards one limit")
+    @Test("final and interim heads and trailers share one limit")
     func headLimit() {
         let state = Self.state(headSize: 100)
         for line in ["HTTP/1.1 100 C\r\n", "\r\n", "HTTP/1.1 200 OK\r\n"] { #expect(state.take(line) == .proceed) }
@@ -95,7 +95,7 @@ import Testing
     }
 
     @Test(
-        "the fields of a head and its trailers have a limit in number, interim heads one of their own", arguments: [(3, true), (4, false)])
+        "the number of fields in a head and its trailers is limited, in interim heads separately", arguments: [(3, true), (4, false)])
     func fieldCount(count: Int, fits: Bool) {
         let state = Self.state(fieldCount: 3)
         for line in ["HTTP/1.1 103 Early Hints\r\n", "A: 1\r\n", "B: 2\r\n", "C: 3\r\n", "\r\n", "HTTP/1.1 200 OK\r\n"] {
@@ -110,7 +110,7 @@ import Testing
         #expect(state.take("Trailer: 4\r\n") == .fail(.tooLarge, "The response's head exceeds the limit of 3 fields"))
     }
 
-    @Test("a field has a limit in bytes", arguments: [(20, true), (21, false)])
+    @Test("a field's size is limited", arguments: [(20, true), (21, false)])
     func fieldSize(size: Int, fits: Bool) {
         let state = Self.state(fieldSize: 20)
         _ = state.take("HTTP/1.1 200 OK\r\n")
@@ -118,7 +118,7 @@ import Testing
         #expect(action == (fits ? .proceed : .fail(.tooLarge, "A field of the response's head exceeds the limit of 20 bytes")))
     }
 
-    @Test("trailers are no second head, even if they look like one")
+    @Test("trailers are not a second head, even if they look like one")
     func trailers() {
         let state = Self.state()
         _ = state.take("HTTP/1.1 200 OK\r\n")
@@ -138,7 +138,7 @@ import Testing
     }
 
     @Test(
-        "a body must be as long as announced, where the announcement counts",
+        "a body must have its announced length, if that applies",
         arguments: [
             Framing(fields: [], bodyBytes: 5, isWhole: true), Framing(fields: ["Content-Length: 5\r\n"], bodyBytes: 5, isWhole: true),
             Framing(fields: ["content-length:\t5 \n"], bodyBytes: 4, isWhole: false),
@@ -158,7 +158,7 @@ import Testing
         #expect(state.failureAtEnd() == (framing.isWhole ? nil : .connectionLost))
     }
 
-    @Test("an interim response's fields say nothing of the final one's body")
+    @Test("an interim response's fields don't affect the final one's body")
     func interimFraming() {
         let state = Self.state()
         for line in ["HTTP/1.1 103 E\r\n", "Content-Length: 5\r\n", "Content-Encoding: gzip\r\n", "\r\n", "HTTP/1.1 200 OK\r\n"] {
@@ -169,79 +169,79 @@ import Testing
         #expect(state.end() == .success)
     }
 
-    @Test("a request that must not be repeated is refused a second start", arguments: [true, false])
+    @Test("a request that must not be repeated is not started twice", arguments: [true, false])
     func duplicates(mayRepeat: Bool) {
         let state = Self.state(.post, mayRepeat: mayRepeat)
         state.launched()
-        #expect(state.requestStarts(isSpoilt: false) == .send)
-        #expect(state.requestStarts(isSpoilt: false) == (mayRepeat ? .send : .refuseDuplicate))
+        #expect(state.requestStarts(isStale: false) == .send)
+        #expect(state.requestStarts(isStale: false) == (mayRepeat ? .send : .refuseDuplicate))
         #expect(state.failureAtEnd(CURLE_ABORTED_BY_CALLBACK) == (mayRepeat ? .requestBody : .connectionLost))
         #expect(state.requestWasSent)
     }
 
-    @Test("a connection on which something waits is left alone, once")
+    @Test("a stale connection is abandoned, once")
     func freshConnection() {
         let state = Self.state(.post, mayRepeat: false)
         state.launched()
-        #expect(state.requestStarts(isSpoilt: true) == .useFreshConnection)
+        #expect(state.requestStarts(isStale: true) == .useFreshConnection)
         #expect(state.end(CURLE_ABORTED_BY_CALLBACK) == .useFreshConnection)
         #expect(!state.requestWasSent)
         state.launched()
-        #expect(state.requestStarts(isSpoilt: false) == .send)
+        #expect(state.requestStarts(isStale: false) == .send)
         #expect(state.failureAtEnd(CURLE_GOT_NOTHING) == .connectionLost)
     }
 
-    @Test("an error of HTTP/2 before a response is another try, once, of what may be sent twice", arguments: [true, false])
+    @Test("an HTTP/2 error before a response restarts a repeatable request, once", arguments: [true, false])
     func unprocessed(isRepeated: Bool) {
         let state = Self.state(mayRepeat: isRepeated)
         state.launched()
-        #expect(state.requestStarts(isSpoilt: false) == .send)
+        #expect(state.requestStarts(isStale: false) == .send)
         let message = String(cString: curl_easy_strerror(CURLE_HTTP2))
         let first = state.end(CURLE_HTTP2, message)
         #expect((first == .useFreshConnection) == isRepeated)
         guard isRepeated else { return }
         state.launched()
-        #expect(state.requestStarts(isSpoilt: false) == .send)
+        #expect(state.requestStarts(isStale: false) == .send)
         #expect(state.failureAtEnd(CURLE_HTTP2, message) == .connectionLost)
     }
 
     @Test(
-        "a 408 on a kept connection is another try, once, of what may be sent twice",
+        "a 408 on a pooled connection restarts a repeatable request, once",
         arguments: [(true, true), (true, false), (false, true)])
-    func lateTimeout(isKept: Bool, mayRepeat: Bool) {
+    func lateTimeout(isReused: Bool, mayRepeat: Bool) {
         let state = Self.state(mayRepeat: mayRepeat)
         state.launched()
-        #expect(state.requestStarts(isSpoilt: false, isKept: isKept) == .send)
+        #expect(state.requestStarts(isStale: false, isReused: isReused) == .send)
         #expect(state.take("HTTP/1.1 408 Request Timeout\r\n") == .proceed)
         #expect(state.take("Content-Length: 0\r\n") == .proceed)
-        guard isKept, mayRepeat else {
+        guard isReused, mayRepeat else {
             #expect(state.take("\r\n").isDelivery)
             return
         }
         #expect(state.take("\r\n") == .retry)
         #expect(state.end(CURLE_WRITE_ERROR, "") == .useFreshConnection)
         state.launched()
-        #expect(state.requestStarts(isSpoilt: false) == .send)
+        #expect(state.requestStarts(isStale: false) == .send)
         #expect(state.take("HTTP/1.1 408 Request Timeout\r\n") == .proceed)
         #expect(state.take("\r\n").isDelivery)
         #expect(state.end() == .success)
     }
 
     @Test(
-        "a body without length and coding ends where the connection does",
+        "a body without length and transfer coding is delimited by close",
         arguments: [
             (HTTPMethod.get, "200", "X: 1", true), (.get, "200", "Content-Length: 5", false),
             (.get, "200", "Transfer-Encoding: chunked", false),
             (.head, "200", "X: 1", false), (.get, "204", "X: 1", false), (.get, "304", "X: 1", false), (.post, "500", "X: 1", true),
         ])
-    func framedByEnd(_ method: HTTPMethod, _ status: String, _ field: String, _ isFramedByEnd: Bool) {
+    func framedByEnd(_ method: HTTPMethod, _ status: String, _ field: String, _ isDelimitedByClose: Bool) {
         let state = Self.state(method)
-        #expect(!state.isFramedByEnd)
+        #expect(!state.isDelimitedByClose)
         for line in ["HTTP/1.1 \(status) X\r\n", "\(field)\r\n", "\r\n"] { _ = state.take(line) }
-        #expect(state.isFramedByEnd == isFramedByEnd)
+        #expect(state.isDelimitedByClose == isDelimitedByClose)
     }
 
-    @Test("libcurl's giving up on five dead connections is another try, once")
+    @Test("libcurl giving up after five dead connections restarts the request, once")
     func fiveDead() {
         let state = Self.state()
         state.launched()
@@ -250,7 +250,7 @@ import Testing
         #expect(state.failureAtEnd(CURLE_SEND_ERROR, "Connection died, tried 5 times before giving up") == .connect)
     }
 
-    @Test("the first reason on this side counts, before libcurl's")
+    @Test("the first failure detected by Curlew takes precedence over libcurl's")
     func ownFailure() {
         let state = Self.state()
         state.fail(.decoding, "first")
@@ -267,26 +267,26 @@ private final class Machine {
 
     var phase: TransferFailure.Phase { state.phase }
     var hasHead: Bool { state.hasHead }
-    var isFramedByEnd: Bool { state.isFramedByEnd }
+    var isDelimitedByClose: Bool { state.isDelimitedByClose }
     var isDecoded: Bool { state.isDecoded }
     var requestWasSent: Bool { state.requestWasSent }
     var statusCode: Int { state.statusCode }
 
     func launched() { state.launched() }
     func setUp(reached phase: TransferFailure.Phase) { state.setUp(reached: phase) }
-    func requestStarts(isSpoilt: Bool, isKept: Bool = false) -> TransferState.RequestAction {
-        state.requestStarts(isSpoilt: isSpoilt, isKept: isKept)
+    func requestStarts(isStale: Bool, isReused: Bool = false) -> TransferState.RequestAction {
+        state.requestStarts(isSpoilt: isStale, isReused: isReused)
     }
     func requestEnded() { state.requestEnded() }
     func take(_ line: String) -> TransferState.LineAction { Array(line.utf8).withUnsafeBytes { state.received(line: $0) } }
     func received(bodyBytes count: Int) { state.received(bodyBytes: count) }
     func fail(_ kind: TransferFailure.Kind, _ message: String) { _ = state.fail(kind, message) }
 
-    func end(_ code: CURLcode = CURLE_OK, _ message: String = "") -> TransferState.Verdict {
+    func end(_ code: CURLcode = CURLE_OK, _ message: String = "") -> TransferState.Decision {
         state.ended(code: code, message: message, usesProxy: false)
     }
 
-    /// The kind of failure that libcurl's end means; `nil` for none.
+    /// The kind of failure that libcurl's completion means; `nil` for success.
     func failureAtEnd(_ code: CURLcode = CURLE_OK, _ message: String = "") -> TransferFailure.Kind? {
         if case .failure(let kind, _) = end(code, message) { kind } else { nil }
     }
@@ -302,7 +302,7 @@ extension TransferState.LineAction {
 
 @Suite(.timeLimit(.minutes(1))) struct TransferFailureKindTests {
     @Test(
-        "libcurl's codes by class",
+        "libcurl's codes by kind",
         arguments: [
             (CURLE_URL_MALFORMAT, .resolving, .invalidURL), (CURLE_UNSUPPORTED_PROTOCOL, .resolving, .unsupportedScheme),
             (CURLE_UNSUPPORTED_PROTOCOL, .waiting, .protocolViolation), (CURLE_COULDNT_RESOLVE_HOST, .resolving, .nameResolution),
@@ -322,7 +322,7 @@ extension TransferState.LineAction {
     }
 
     @Test(
-        "libcurl's words for an end over HTTP/2 tell a peer that gives up from one that breaks rules",
+        "libcurl's messages for an HTTP/2 error distinguish a peer that gives up from a violation",
         arguments: [
             (CURLE_HTTP2_STREAM, "HTTP/2 stream 1 was not closed cleanly: INTERNAL_ERROR (err 2)", TransferFailure.Kind.connectionLost),
             (CURLE_HTTP2_STREAM, "HTTP/2 stream 1 was not closed cleanly: CANCEL (err 8)", .connectionLost),
@@ -343,14 +343,14 @@ extension TransferState.LineAction {
         #expect(TransferFailure.Kind.of(code, phase: .waiting, message: message, usesProxy: false, isHTTP2: true) == kind)
     }
 
-    @Test("a refused argument is the peer's bad chunk behind a head, and ours before")
+    @Test("a bad argument is the peer's malformed chunk after a head, and ours before")
     func argument() {
         let kind = { TransferFailure.Kind.of(CURLE_BAD_FUNCTION_ARGUMENT, phase: $0, message: "", usesProxy: false) }
         #expect(kind(.receivingBody) == .protocolViolation)
         #expect(kind(.queued) == .configuration)
     }
 
-    @Test("a connection that a proxy refused is the proxy's failure, and broken chunks the peer's")
+    @Test("a connection refused by a proxy is a proxy failure, and malformed chunks are a violation")
     func context() {
         #expect(TransferFailure.Kind.of(CURLE_RECV_ERROR, phase: .connecting, message: "", usesProxy: true) == .proxy)
         let message = "Illegal or missing hexadecimal sequence in chunked-encoding"

@@ -12,7 +12,7 @@ import Testing
         try JSONDecoder().decode(EchoReply.self, from: end.body)
     }
 
-    @Test("a file is sent whole, again too", arguments: [0, 1, 65_536, 3_000_000])
+    @Test("a file is sent completely, and again", arguments: [0, 1, 65_536, 3_000_000])
     func file(size: Int) async throws {
         let server = try LoopbackServer.standard()
         let directory = try TemporaryDirectory()
@@ -32,7 +32,7 @@ import Testing
         }
     }
 
-    @Test("a large file is read so that its pages come onto pages of memory", arguments: [0, 16, 1000])
+    @Test("a large file is read into page-aligned buffers", arguments: [0, 16, 1000])
     func pages(skew: Int) async throws {
         let (page, count) = (4096, 262_144)
         let directory = try TemporaryDirectory()
@@ -53,7 +53,7 @@ import Testing
         #expect(counts == [first, count, count, whole.count - first - 2 * count])
     }
 
-    @Test("a body of bytes is sent again from its start")
+    @Test("a body in memory is sent again from its start")
     func dataAgain() async throws {
         let server = try LoopbackServer.standard()
         let body = DataBody(Data("again".utf8))
@@ -65,7 +65,7 @@ import Testing
     }
 
     @Test(
-        "a response that refuses the body ends the transfer while the body has nothing to give",
+        "a response that refuses the body completes the transfer while the body has no bytes available",
         arguments: [401, 403, 413, 417, 500], ["/", "/close"])
     func refusedWhileWaiting(_ status: Int, _ path: String) async throws {
         let server = try LoopbackServer { _ in
@@ -84,7 +84,7 @@ import Testing
         }
     }
 
-    @Test("a file that became shorter fails the transfer")
+    @Test("a truncated file fails the transfer")
     func shrunkFile() async throws {
         let server = try LoopbackServer.standard()
         let directory = try TemporaryDirectory()
@@ -95,7 +95,7 @@ import Testing
         #expect((end.error as? CocoaError)?.code == .fileReadCorruptFile)
     }
 
-    @Test("a file that grew is sent as far as it was")
+    @Test("a file that has grown is sent with its original length")
     func grownFile() async throws {
         let server = try LoopbackServer.standard()
         let directory = try TemporaryDirectory()
@@ -106,7 +106,7 @@ import Testing
         #expect(try Self.echo(end).bodyLength == 1000)
     }
 
-    @Test("a file that vanished fails the transfer; one that never was fails at once")
+    @Test("a deleted file fails the transfer; one that never existed fails immediately")
     func vanishedFile() async throws {
         let server = try LoopbackServer.standard()
         let directory = try TemporaryDirectory()
@@ -119,7 +119,7 @@ import Testing
         #expect(throws: CocoaError.self) { try FileBody(path: directory.url.path) }
     }
 
-    @Test("a body of unknown length goes out in chunks, as its bytes come from another thread")
+    @Test("a body of unknown length is sent in chunks as its bytes arrive from another thread")
     func chunked() async throws {
         let server = try LoopbackServer.standard()
         let loop = EventLoop()
@@ -140,7 +140,7 @@ import Testing
         #expect(reply.header("Content-Length") == nil)
     }
 
-    @Test("a stream whose length a header announces goes out with that length")
+    @Test("a stream whose length is in Content-Length is sent with that length")
     func announced() async throws {
         let server = try LoopbackServer.standard()
         let body = FedBody([.bytes(Data("12345".utf8)), .end])
@@ -152,7 +152,7 @@ import Testing
         #expect(reply.body == Data("12345".utf8))
     }
 
-    @Test("a source that wakes without need does no harm")
+    @Test("unnecessary wake-ups of a source are harmless")
     func wakesTooOften() async throws {
         let server = try LoopbackServer.standard()
         let loop = EventLoop()
@@ -167,7 +167,7 @@ import Testing
         #expect(try Self.echo(observer.record).bodyLength == 10)
     }
 
-    @Test("what the body's source threw ends the transfer", arguments: [false, true])
+    @Test("an error of the body's source fails the transfer", arguments: [false, true])
     func failing(afterBytes: Bool) async throws {
         let server = try LoopbackServer.standard()
         let body = FedBody((afterBytes ? [.bytes(Data(count: 100))] : []) + [.failed(Broken())], length: 1000)
@@ -176,12 +176,12 @@ import Testing
         #expect(server.requestCount == 0)
     }
 
-    @Test("a body longer than announced is not sent as it is")
+    @Test("a body longer than announced is not sent as such")
     func tooLong() async throws {
         let server = try LoopbackServer.standard()
         let body = FedBody([.bytes(Data(count: 101)), .end], length: 100)
         let end = await EventLoop().run(TransferRequest(url: server.url("/upload"), method: .put, body: body))
-        // libcurl 8 asks for no more bytes than were announced, so that nobody sees the surplus.
+        // libcurl 8 reads only the announced bytes, so that the surplus is never seen.
         if end.error == nil { #expect(try Self.echo(end).bodyLength == 100) } else { #expect(end.failure?.kind == .requestBody) }
     }
 
@@ -195,7 +195,7 @@ import Testing
     }
 
     @Test(
-        "a request without a body says so where the method has one, and calls it no form",
+        "a request without a body sends Content-Length: 0 if its method has a body, and no Content-Type",
         arguments: [HTTPMethod.post, .put, .patch, .delete, .get])
     func empty(method: HTTPMethod) async throws {
         let server = try LoopbackServer.standard()
@@ -207,7 +207,7 @@ import Testing
         #expect(reply.header("Expect") == nil)
     }
 
-    @Test("the header fields go out as they are, in their order")
+    @Test("header fields are sent unchanged, in their order")
     func headers() async throws {
         let server = try LoopbackServer.standard()
         let headers: HTTPHeaders = [
@@ -226,7 +226,7 @@ import Testing
     }
 
     @Test(
-        "nothing that would break the head leaves the process",
+        "nothing that would corrupt the head is sent",
         arguments: [("X", "a\r\nY: b"), ("X", "a\nb"), ("X", "a\0b"), ("X Y", "1"), ("", "1"), ("X:", "1")])
     func badHeaders(name: String, value: String) async throws {
         let server = try LoopbackServer.standard()
@@ -238,7 +238,7 @@ import Testing
         #expect(server.connectionCount == 0)
     }
 
-    @Test("Expect is sent only when asked for, and its answer is waited for")
+    @Test("Expect is sent only if set, and the response to it is awaited")
     func expect() async throws {
         let server = try LoopbackServer.standard()
         let body = DataBody(GeneratedBody().data(count: 3_000_000))
@@ -249,8 +249,8 @@ import Testing
         #expect(reply.bodyLength == 3_000_000)
     }
 
-    @Test("a server that answers before it has read the body is heard")
-    func earlyAnswer() async throws {
+    @Test("a response sent before the body was read is received")
+    func responseBeforeBody() async throws {
         let server = try LoopbackServer(bodies: { _ in .refused(.status(413)) }) { _, _ in .ok("unused") }
         let body = DataBody(Data(count: 20_000_000))
         let end = await EventLoop().run(TransferRequest(url: server.url("/"), method: .put, body: body))
@@ -258,7 +258,7 @@ import Testing
         #expect(end.sent < 20_000_000)
     }
 
-    @Test("a server that waits for the rest of the body behind the head of its response is told that none comes", arguments: [307, 413])
+    @Test("a server that waits for the rest of the body after its response's head sees the end of the body", arguments: [307, 413])
     func earlyHead(status: Int) async throws {
         let server = try LoopbackServer { _ in
             .unread

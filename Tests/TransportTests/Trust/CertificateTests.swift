@@ -12,7 +12,7 @@ import Testing
         leaf = try #require(Certificate(pem: Data(TestCertificates.leaf.utf8)))
     }
 
-    @Test("a certificate says whose it is, who signed it, and when it is valid") func fields() throws {
+    @Test("a certificate has its subject, issuer and validity") func fields() throws {
         #expect(leaf.subject == #"CN=www.example.org,O=Curlew\, \"Tests\"\; Zürich,C=CH"#)
         #expect(leaf.issuer == "CN=Curlew Test Intermediate,O=Curlew,C=CH")
         #expect(leaf.commonName == "www.example.org")
@@ -22,7 +22,7 @@ import Testing
         #expect(leaf.notAfter == Date(timeIntervalSince1970: 5_680_281_599))
     }
 
-    @Test("a certificate has the names of all kinds that stand in it") func alternativeNames() {
+    @Test("a certificate has its alternative names of all types") func alternativeNames() {
         #expect(
             leaf.alternativeNames == [
                 .dnsName("www.example.org"), .dnsName("*.example.net"), .ipAddress("192.0.2.1"), .ipAddress("2001:db8::1"),
@@ -30,7 +30,7 @@ import Testing
             ])
     }
 
-    @Test("a certificate's key is the one that its owner has") func publicKey() throws {
+    @Test("a certificate has its subject's key") func publicKey() throws {
         let key = try #require(PublicKey(pem: Data(TestCertificates.leafKey.utf8)))
         #expect(leaf.publicKey == key)
         #expect(key.algorithm == "1.2.840.10045.2.1")
@@ -42,7 +42,7 @@ import Testing
         #expect(try #require(Certificate(pem: Data(TestCertificates.root.utf8))).publicKey != key)
     }
 
-    @Test("text with several certificates, among other things, gives them all") func pem() {
+    @Test("all certificates are read from text with other blocks") func pem() {
         let others = """
 
             -----BEGIN CERTIFICATE-----
@@ -61,7 +61,7 @@ import Testing
     }
 
     @Test(
-        "a certificate is valid for the hosts that it names",
+        "a certificate is valid for the hosts in it",
         arguments: [
             ("www.example.org", true), ("WWW.Example.ORG", true), ("www.example.org.", true), ("a.example.net", true),
             ("192.0.2.1", true), ("2001:db8::1", true), ("[2001:DB8:0::1]", true),
@@ -72,12 +72,12 @@ import Testing
         #expect(leaf.isValid(forHost: host) == isValid)
     }
 
-    @Test("the common name is no name of a host") func commonName() throws {
+    @Test("the common name is not a host's name") func commonName() throws {
         let root = try #require(Certificate(pem: Data(TestCertificates.root.utf8)))
         #expect(!root.isValid(forHost: "Curlew Test Root"))
     }
 
-    @Test("names in a subject can't be taken for others: what has a meaning is escaped") func escapes() throws {
+    @Test("names in a subject are escaped, so that they are unambiguous") func escapes() throws {
         func name(_ value: String) throws -> String {
             let string = [0x0C, UInt8(value.utf8.count)] + Array(value.utf8)
             let attribute = [0x30, UInt8(string.count + 5), 0x06, 0x03, 0x55, 0x04, 0x03] + string
@@ -92,7 +92,7 @@ import Testing
         #expect(try name("") == "CN=")
     }
 
-    @Test("what a client shows of itself is not shown in descriptions") func clientCertificate() {
+    @Test("descriptions do not contain the client's key and password") func clientCertificate() {
         var options = TLSOptions()
         options.clientCertificate = .pkcs12(Data("key material".utf8), password: "secret")
         var other = options

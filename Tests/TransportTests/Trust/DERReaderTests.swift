@@ -11,7 +11,7 @@ import Testing
         return try? reader.next()
     }
 
-    @Test("an element has its tag, its contents and all of itself") func element() throws {
+    @Test("an element has its tag, its contents and all of its bytes") func element() throws {
         var reader = DERReader([0x00, 0x02, 0x01, 0x7F, 0x05, 0x00].dropFirst())
         let first = try reader.next(.integer)
         #expect(Array(first.contents) == [0x7F])
@@ -27,11 +27,11 @@ import Testing
     }
 
     @Test(
-        "what breaks the rules is refused",
+        "malformed elements are rejected",
         arguments: [
-            [], [0x30], [0x02, 0x01], [0x02, 0x02, 0x00],  // cut short
+            [], [0x30], [0x02, 0x01], [0x02, 0x02, 0x00],  // truncated
             [0x30, 0x80, 0x00, 0x00],  // BER's indefinite length
-            [0x04, 0x81, 0x05, 1, 2, 3, 4, 5], [0x04, 0x82, 0x00, 0x85],  // lengths longer than they have to be
+            [0x04, 0x81, 0x05, 1, 2, 3, 4, 5], [0x04, 0x82, 0x00, 0x85],  // lengths not in their shortest form
             [0x04, 0x84, 0xFF, 0xFF, 0xFF, 0xFF], [0x04, 0x85, 1, 0, 0, 0, 0],
             [0x04, 0x88, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF],
             [0x04, 0xFF], [0x1F, 0x01, 0x00], [0x04, 0x82, 0x01],
@@ -40,7 +40,7 @@ import Testing
         #expect(read(bytes) == nil)
     }
 
-    @Test("object identifiers are read, and those that never end or grow without bound are refused") func objectIdentifiers() {
+    @Test("object identifiers are read; unterminated and overflowing ones are rejected") func objectIdentifiers() {
         func identifier(_ contents: [UInt8]) -> String? { read([0x06, UInt8(contents.count)] + contents)?.objectIdentifier }
         #expect(identifier([0x55, 0x04, 0x03]) == "2.5.4.3")
         #expect(identifier([0x2A, 0x86, 0x48, 0x86, 0xF7, 0x0D, 0x01, 0x01, 0x01]) == "1.2.840.113549.1.1.1")
@@ -51,7 +51,7 @@ import Testing
     }
 
     @Test(
-        "times are read as certificates have them, and nothing else is a time",
+        "times in the forms of certificates are read, and no others",
         arguments: [
             ("700101000000Z", 0), ("500101000000Z", -631_152_000), ("491231235959Z", 2_524_607_999), ("240229120000Z", 1_709_208_000),
             ("20240229120000Z", 1_709_208_000), ("00010101000000Z", -62_135_596_800), ("00000301000000Z", -62_162_035_200),
@@ -65,7 +65,7 @@ import Testing
         #expect(read([tag, UInt8(text.utf8.count)] + Array(text.utf8))?.date?.timeIntervalSince1970 == seconds)
     }
 
-    @Test("strings of all kinds are read") func strings() {
+    @Test("strings of all types are read") func strings() {
         func string(_ tag: UInt8, _ bytes: [UInt8]) -> String? { read([tag, UInt8(bytes.count)] + bytes)?.string }
         #expect(string(0x0C, Array("Zürich".utf8)) == "Zürich")
         #expect(string(0x0C, [0xC3]) == nil)
@@ -80,7 +80,7 @@ import Testing
         #expect(string(0x04, [0x61]) == nil)
     }
 
-    @Test("no certificate that was cut, lengthened or changed in a byte traps") func hostileCertificates() throws {
+    @Test("certificates that are truncated, extended or changed in a byte do not trap") func hostileCertificates() throws {
         let der = try #require(Certificate(pem: Data(TestCertificates.leaf.utf8))).der
         for count in 0..<der.count { #expect(Certificate(der: der.prefix(count)) == nil) }
         #expect(Certificate(der: der + [0]) == nil)
@@ -96,11 +96,11 @@ import Testing
                 }
             }
         }
-        // Most bytes are key, signature and text; a change of them leaves a certificate.
+        // Most bytes belong to the key, the signature and text; a certificate with one of them changed is still valid DER.
         #expect(parsed > der.count)
     }
 
-    @Test("elements inside elements, thousands deep, do no harm") func depth() {
+    @Test("thousands of nested elements are harmless") func depth() {
         var bytes: [UInt8] = []
         for _ in 0..<20_000 {
             let length = bytes.count

@@ -25,7 +25,7 @@ import Testing
         ServerTrust(host: "WWW.example.org.", certificates: certificates)
     }
 
-    @Test("certificates are valid that lead to an anchor, be it root, intermediate or the host's own") func anchors() {
+    @Test("certificates that lead to an anchor are valid: root, intermediate or leaf") func anchors() {
         let trust = trust(leaf, intermediate)
         #expect(trust.host == "www.example.org")
         for anchor in [root, intermediate, leaf] { #expect(trust.isValid(anchors: [anchor], forHost: "www.example.org")) }
@@ -36,26 +36,26 @@ import Testing
         #expect(trust.isValid(anchors: [root], forHost: "a.example.net"))
     }
 
-    @Test("what is missing, expired or empty is not valid") func invalid() {
+    @Test("missing, expired or empty certificates are not valid") func invalid() {
         #expect(!trust(leaf).isValid(anchors: [root]))
         #expect(!trust(expired, intermediate).isValid(anchors: [root]))
         #expect(!trust().isValid(anchors: [root]))
         #expect(trust().certificates.isEmpty)
     }
 
-    @Test("the path holds what signed what, in order, and nothing that was sent beside it") func path() {
+    @Test("the path has the leaf and its issuers in order, and no other certificates") func path() {
         #expect(trust(leaf, root, intermediate).certificates == [leaf, intermediate, root])
         #expect(trust(leaf, expired, intermediate, otherRoot).certificates == [leaf, intermediate])
         #expect(trust(expired, intermediate).certificates == [expired, intermediate])
         #expect(trust(leaf).certificates == [leaf])
         #expect(trust(leaf, root).certificates == [leaf])
-        // It has the issuer's name, but did not sign.
+        // It has the issuer's name, but did not sign the certificate.
         #expect(trust(intermediate, otherRoot).certificates == [intermediate])
         #expect(trust(leaf, root, intermediate).sentCertificates == [leaf, root, intermediate])
         #expect(trust(leaf, intermediate).validPath(anchors: [root]) == [leaf, intermediate, root])
     }
 
-    @Test("anchors of the options count") func options() throws {
+    @Test("the options' anchors are used") func options() throws {
         let directory = try TemporaryDirectory()
         var options = TLSOptions()
         options.certificateAuthorityFile = try directory.write(root.pem, to: "root.pem").path
@@ -72,7 +72,7 @@ import Testing
         #expect(!isValid(options))
     }
 
-    @Test("requirements are the same if they ask for the same") func requirements() {
+    @Test("requirements with equal rules are equal") func requirements() {
         final class Scope {}
         let (first, second) = (Scope(), Scope())
         func requirement(_ rule: TrustRequirement.Rule) -> TrustRequirement {

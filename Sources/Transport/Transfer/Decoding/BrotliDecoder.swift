@@ -2,13 +2,13 @@
 #if Brotli
 import CBrotli
 
-/// Undoes `br` (RFC 7932), with the trait Brotli.
+/// Decodes `br` (RFC 7932); requires the package trait Brotli.
 ///
-/// It needs up to 16 MiB, the largest window of the format.
+/// Takes up to 16 MiB of memory, the largest window of the format.
 package final class BrotliDecoder: CodingDecoder {
     private static let bufferSize = 32 * 1024
 
-    // `nil` without memory. The state is freed with the decoder.
+    // `nil` if out of memory. Freed in `deinit`.
     private let state: OpaquePointer?
     private let buffer: UnsafeMutableRawBufferPointer
     private var hasInput = false
@@ -25,16 +25,16 @@ package final class BrotliDecoder: CodingDecoder {
     }
 
     package var failureAtEnd: DecodingError? {
-        // Many servers name a coding where there is no body at all.
-        isAtEnd || !hasInput ? nil : DecodingError("The br body is cut short")
+        // Many servers send a `Content-Encoding` without a body.
+        isAtEnd || !hasInput ? nil : DecodingError("The br body is truncated")
     }
 
     package func decode(
         _ bytes: UnsafeRawBufferPointer, _ sink: (UnsafeRawBufferPointer) throws(DecodingError) -> Bool
     ) throws(DecodingError) -> Bool {
         guard !bytes.isEmpty else { return true }
-        guard let state else { throw DecodingError("brotli has no memory") }
-        guard !isAtEnd else { throw DecodingError("The br body goes on behind its end") }
+        guard let state else { throw DecodingError("brotli ran out of memory") }
+        guard !isAtEnd else { throw DecodingError("The br body has bytes after its end") }
         hasInput = true
         var input = bytes.assumingMemoryBound(to: UInt8.self).baseAddress
         var inputLeft = bytes.count
@@ -49,7 +49,7 @@ package final class BrotliDecoder: CodingDecoder {
             case BROTLI_DECODER_RESULT_NEEDS_MORE_INPUT: return true
             case BROTLI_DECODER_RESULT_SUCCESS:
                 isAtEnd = true
-                if inputLeft > 0 { throw DecodingError("The br body goes on behind its end") }
+                if inputLeft > 0 { throw DecodingError("The br body has bytes after its end") }
                 return true
             default:
                 let reason = BrotliDecoderErrorString(BrotliDecoderGetErrorCode(state)).map { String(cString: $0) }

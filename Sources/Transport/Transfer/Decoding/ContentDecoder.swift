@@ -12,25 +12,25 @@ package struct DecodingError: Error, Hashable {
     }
 }
 
-/// Undoes one content coding, piece by piece. The seam at which further codings are added.
+/// Decodes one content coding incrementally. Further codings are added by conforming to this protocol.
 package protocol CodingDecoder: AnyObject {
-    /// Decodes a piece and hands on what comes of it in one or several pieces, until `sink` returns `false`.
+    /// Decodes a piece and calls `sink` with the result, in one or several pieces, until `sink` returns `false`.
     func decode(_ bytes: UnsafeRawBufferPointer, _ sink: (UnsafeRawBufferPointer) throws(DecodingError) -> Bool) throws(DecodingError)
         -> Bool
 
-    /// Why the body can't be whole, if it ended here.
+    /// The error if the body ended here: it is truncated; `nil` if it is complete.
     var failureAtEnd: DecodingError? { get }
 }
 
-/// Undoes the content codings of a response's body (RFC 9110, section 8.4).
+/// Decodes the content codings of a response's body (RFC 9110, section 8.4).
 package struct ContentDecoder {
-    /// A longer chain is an attack: nobody compresses six times.
+    /// More codings are an attack: no server compresses six times.
     private static let maximumCodings = 5
 
-    /// What is offered to servers: exactly what is decoded here.
+    /// The codings offered to servers: exactly those that can be decoded.
     package static let accepted = known.joined(separator: ", ")
 
-    /// The names of the codings, the best one first.
+    /// The names of the supported codings, the preferred one first.
     package static var known: [String] {
         var names = ["gzip", "deflate"]
         #if Zstd
@@ -42,13 +42,14 @@ package struct ContentDecoder {
         return names
     }
 
-    /// The decoders in the order in which bytes pass them: the last coding applied comes first.
+    /// The decoders in decoding order: the last coding applied comes first.
     private let stages: [any CodingDecoder]
 
-    /// Makes a decoder of a `Content-Encoding`; `nil` when nothing is to be undone.
+    /// Creates a decoder for a `Content-Encoding`; `nil` if there is nothing to decode.
     ///
-    /// A body with a coding that Curlew does not know is left alone as a whole, whatever else the field names: servers put there what is no
-    /// coding (`none`, `utf-8`), or what was done on the way to a store (`aws-chunked`). Undoing a part would make the field wrong.
+    /// A body with an unknown coding is not decoded at all, regardless of the field's other codings: servers send values that are not
+    /// codings (`none`, `utf-8`), or that describe how the body was uploaded to a store (`aws-chunked`). After partial decoding the field
+    /// would be wrong.
     package init?(codings: String) throws(DecodingError) {
         let names = Self.names(in: codings)
         guard !names.isEmpty, names.allSatisfy(Self.isKnown) else { return nil }
@@ -58,13 +59,13 @@ package struct ContentDecoder {
         stages = names.reversed().compactMap { Self.stage(for: $0) }
     }
 
-    /// Whether a `Content-Encoding` names codings, and only such as are undone here.
+    /// Whether a `Content-Encoding` contains codings, all of which are supported.
     static func knows(_ codings: String) -> Bool {
         let names = names(in: codings)
         return !names.isEmpty && names.allSatisfy(isKnown)
     }
 
-    /// The names in a `Content-Encoding`, in lower case; `identity` is none (RFC 9110, section 12.5.3).
+    /// The names in a `Content-Encoding`, in lower case, without `identity`, which is not a coding (RFC 9110, section 12.5.3).
     private static func names(in codings: String) -> [String] {
         codings.split(separator: ",").map { $0.filter { $0 != " " && $0 != "\t" }.lowercased() }.filter { !$0.isEmpty && $0 != "identity" }
     }
@@ -85,7 +86,7 @@ package struct ContentDecoder {
         }
     }
 
-    /// Decodes a piece and hands on what comes of it, until `sink` returns `false`; that is then the result.
+    /// Decodes a piece and calls `sink` with the result until it returns `false`, which is then returned.
     package func decode(
         _ bytes: UnsafeRawBufferPointer, _ sink: (UnsafeRawBufferPointer) -> Bool
     ) throws(DecodingError) -> Bool {
@@ -99,7 +100,7 @@ package struct ContentDecoder {
         return try stages[stage].decode(bytes) { (piece) throws(DecodingError) in try decode(piece, from: stage + 1, sink) }
     }
 
-    /// Why the body can't be whole, if it ended here.
+    /// The error if the body ended here: it is truncated; `nil` if it is complete.
     package var failureAtEnd: DecodingError? {
         for stage in stages { if let failure = stage.failureAtEnd { return failure } }
         return nil

@@ -2,24 +2,24 @@
 import CCurlew
 import CurlewHTTP
 
-/// Compresses with zlib what is in memory, as a whole.
+/// Compresses a whole buffer with zlib.
 package enum Deflater {
-    /// What stands around the compressed bytes.
+    /// The container format.
     package enum Format: Sendable {
         /// RFC 1950; `deflate` in HTTP.
         case zlib
-        /// RFC 1952, without name or time: equal bytes give equal results.
+        /// RFC 1952, without name and modification time: equal inputs give equal outputs.
         case gzip
     }
 
     private static let pieceSize = 64 * 1024
 
-    /// The bytes compressed.
+    /// Compresses bytes.
     ///
-    /// - Parameter level: 1, the fastest, to 9, the smallest; numbers beyond count as these.
-    /// - Throws: `POSIXError.ENOMEM` when zlib has no memory.
+    /// - Parameter level: from 1, the fastest, to 9, the smallest; other values are clamped.
+    /// - Throws: `POSIXError.ENOMEM` if zlib is out of memory.
     package static func compress(_ data: Data, as format: Format, level: Int) throws -> Data {
-        // In an allocation of its own: zlib keeps a pointer back to it.
+        // Allocated separately, because zlib keeps a pointer back to it.
         let stream = UnsafeMutablePointer<z_stream>.allocate(capacity: 1)
         stream.initialize(to: z_stream())
         defer { stream.deallocate() }
@@ -31,7 +31,7 @@ package enum Deflater {
         try data.withUnsafeBytes { bytes in
             var rest = bytes[...]
             repeat {
-                // zlib counts in 32 bits.
+                // zlib's counters have 32 bits.
                 let piece = UnsafeRawBufferPointer(rebasing: rest.prefix(1 << 30))
                 rest = rest.dropFirst(piece.count)
                 try run(stream, piece, isLast: rest.isEmpty) { result.append(contentsOf: $0) }
@@ -51,7 +51,7 @@ package enum Deflater {
                 stream.pointee.next_out = buffer.assumingMemoryBound(to: UInt8.self).baseAddress
                 stream.pointee.avail_out = uInt(buffer.count)
                 code = deflate(stream, isLast ? Z_FINISH : Z_NO_FLUSH)
-                // The state can't be corrupt, nor the input: what is left is memory.
+                // Neither state nor input can be corrupt, so the only possible error is lack of memory.
                 guard code == Z_OK || code == Z_STREAM_END || code == Z_BUF_ERROR else { throw POSIXError(.ENOMEM) }
                 sink(UnsafeRawBufferPointer(rebasing: buffer[..<(buffer.count - Int(stream.pointee.avail_out))]))
             } while isLast ? code != Z_STREAM_END : stream.pointee.avail_out == 0

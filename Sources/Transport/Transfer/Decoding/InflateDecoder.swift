@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 import CCurlew
 
-/// Undoes `gzip` (RFC 1952) and `deflate` (RFC 1950; bare RFC 1951 as some servers send it) with zlib.
+/// Decodes `gzip` (RFC 1952) and `deflate` (RFC 1950, or raw RFC 1951 as some servers send it) with zlib.
 package final class InflateDecoder: CodingDecoder {
-    /// The two codings on zlib.
+    /// The codings that zlib decodes.
     package enum Coding: String {
         case gzip
         case deflate
     }
 
     private enum State {
-        /// Waiting for the two bytes that tell the kinds of `deflate` apart.
+        /// Waiting for the two bytes that distinguish the forms of `deflate`.
         case undecided([UInt8])
         case inflating
-        /// A complete member is behind us; another may follow (RFC 1952, section 2.2).
+        /// A member is complete; another may follow (RFC 1952, section 2.2).
         case betweenMembers
         case ended
     }
@@ -22,7 +22,7 @@ package final class InflateDecoder: CodingDecoder {
 
     private let coding: Coding
     private var state: State
-    // In an allocation of its own: zlib keeps a pointer back to it.
+    // Allocated separately, because zlib keeps a pointer back to it.
     private let stream: UnsafeMutablePointer<z_stream>
     private let buffer: UnsafeMutableRawBufferPointer
     private var isInitialized = false
@@ -45,8 +45,8 @@ package final class InflateDecoder: CodingDecoder {
     package var failureAtEnd: DecodingError? {
         switch state {
         case .betweenMembers, .ended: nil
-        // Many servers name a coding where there is no body at all.
-        case .undecided, .inflating: hasInput ? DecodingError("The \(coding) body is cut short") : nil
+        // Many servers send a `Content-Encoding` without a body.
+        case .undecided, .inflating: hasInput ? DecodingError("The \(coding) body is truncated") : nil
         }
     }
 
@@ -67,7 +67,7 @@ package final class InflateDecoder: CodingDecoder {
         return try withBytes(of: start) { (all) throws(DecodingError) in try inflateAll(all, sink) }
     }
 
-    /// `withUnsafeBytes` that keeps the type of the error.
+    /// `withUnsafeBytes` with a typed error.
     private func withBytes(
         of array: [UInt8], _ body: (UnsafeRawBufferPointer) throws(DecodingError) -> Bool
     ) throws(DecodingError) -> Bool {
@@ -78,7 +78,7 @@ package final class InflateDecoder: CodingDecoder {
     }
 
     private func initialize(windowBits: Int32) throws(DecodingError) {
-        guard ccurlew_inflate_init(stream, windowBits) == Z_OK else { throw DecodingError("zlib has no memory") }
+        guard ccurlew_inflate_init(stream, windowBits) == Z_OK else { throw DecodingError("zlib ran out of memory") }
         isInitialized = true
     }
 
@@ -99,10 +99,10 @@ package final class InflateDecoder: CodingDecoder {
             isOutputFull = stream.pointee.avail_out == 0
             switch code {
             case Z_OK: break
-            case Z_BUF_ERROR: return true  // wants more input
+            case Z_BUF_ERROR: return true  // needs more input
             case Z_STREAM_END:
                 state = coding == .gzip ? .betweenMembers : .ended
-                isOutputFull = false  // nothing is left inside
+                isOutputFull = false  // no output is pending
             default:
                 throw DecodingError("The \(coding) body is corrupt: \(stream.pointee.msg.map { String(cString: $0) } ?? "code \(code)")")
             }
@@ -110,7 +110,7 @@ package final class InflateDecoder: CodingDecoder {
         return true
     }
 
-    /// Whether there is something to inflate: what follows the last member and begins no other one is padding, and passed over.
+    /// Whether there is something to inflate: bytes after the last member that don't begin another one are padding, and skipped.
     private func beginMemberIfNeeded() throws(DecodingError) -> Bool {
         switch state {
         case .ended: return false

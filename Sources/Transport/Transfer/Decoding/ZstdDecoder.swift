@@ -2,17 +2,17 @@
 #if Zstd
 import CZstd
 
-/// Undoes `zstd` (RFC 8878), with the trait Zstd.
+/// Decodes `zstd` (RFC 8878); requires the package trait Zstd.
 package final class ZstdDecoder: CodingDecoder {
-    /// 8 MiB, the largest window that a server may ask a client to keep (RFC 9659, section 3).
+    /// 8 MiB, the largest window that a server may require of a client (RFC 9659, section 3).
     private static let maximumWindowLog: Int32 = 23
     private static let bufferSize = 32 * 1024
 
-    // `nil` without memory. The stream is freed with the decoder.
+    // `nil` if out of memory. Freed in `deinit`.
     private let stream: OpaquePointer?
     private let buffer: UnsafeMutableRawBufferPointer
     private var hasInput = false
-    /// Whether a frame is behind us, and nothing of another one has come.
+    /// Whether a frame is complete, and no byte of another one was received.
     private var isBetweenFrames = false
 
     package init() {
@@ -27,15 +27,15 @@ package final class ZstdDecoder: CodingDecoder {
     }
 
     package var failureAtEnd: DecodingError? {
-        // Many servers name a coding where there is no body at all.
-        isBetweenFrames || !hasInput ? nil : DecodingError("The zstd body is cut short")
+        // Many servers send a `Content-Encoding` without a body.
+        isBetweenFrames || !hasInput ? nil : DecodingError("The zstd body is truncated")
     }
 
     package func decode(
         _ bytes: UnsafeRawBufferPointer, _ sink: (UnsafeRawBufferPointer) throws(DecodingError) -> Bool
     ) throws(DecodingError) -> Bool {
         guard !bytes.isEmpty else { return true }
-        guard let stream else { throw DecodingError("zstd has no memory") }
+        guard let stream else { throw DecodingError("zstd ran out of memory") }
         hasInput = true
         var input = ZSTD_inBuffer(src: bytes.baseAddress, size: bytes.count, pos: 0)
         var isOutputFull = false
