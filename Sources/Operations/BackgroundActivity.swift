@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 import Dispatch
 
-/// Gives work time to end when the process is asked to end: at SIGTERM and SIGINT.
+/// Delays the end of the process on SIGTERM and SIGINT until registered work has completed.
 ///
-/// As long as something is registered these signals do not end the process at once. When one comes, the process ends as soon as all that is
-/// registered has ended; at the latest when ``gracePeriod`` is over and the handlers have run. A second signal ends the period. The process
-/// ends by the signal, or as its own handler, which was there before, has it. A signal that the program ignores stays ignored. The service
-/// manager is told how long it takes, if there is one (`NOTIFY_SOCKET`, sd_notify).
+/// While work is registered, these signals do not end the process at once. After a signal, the process ends as soon as all registered work
+/// has ended, at the latest when ``gracePeriod`` has passed and the expiration handlers have run. A second signal ends the grace period.
+/// The process is ended by the same signal, or by the handler that the program had installed for it. A signal that the program ignores
+/// stays ignored. The service manager, if there is one, is told how long shutdown may take (`NOTIFY_SOCKET`, sd_notify).
 public final class BackgroundActivity: Sendable {
-    /// Work that goes on when the process is asked to end.
+    /// Work that may continue after the process was asked to end.
     public final class Registration: Sendable {
         fileprivate let expiration: Lock<(@Sendable () -> Void)?>
         private let owner: BackgroundActivity
@@ -18,7 +18,7 @@ public final class BackgroundActivity: Sendable {
             self.expiration = Lock(expiration)
         }
 
-        /// The work is over. Again does nothing. Letting go of the registration does not end it.
+        /// Ends the work. Ending it again does nothing. Releasing the registration does not end it.
         public func end() {
             expiration.withLock { $0 = nil }
             owner.end(self)
@@ -29,14 +29,14 @@ public final class BackgroundActivity: Sendable {
         var registrations: [ObjectIdentifier: Registration] = [:]
         var previous: [Int32: SignalDisposition] = [:]
         var gracePeriod = Duration.seconds(10)
-        /// The signal that came, and what ends the period.
-        var ending: (signal: Int32, isExpired: Bool)?
+        /// The signal received, and whether the grace period has expired.
+        var termination: (signal: Int32, isExpired: Bool)?
     }
 
-    /// The process's own.
+    /// The instance shared by the whole process.
     public static let shared = BackgroundActivity()
 
-    /// For handlers that do not return, and work that does not end though it was cancelled.
+    /// The time after the expiration handlers, for handlers that do not return and work that does not end although it was cancelled.
     private static let limitAfterExpiry = Duration.seconds(2)
     private static let signals = [SIGTERM, SIGINT]
 
@@ -45,7 +45,7 @@ public final class BackgroundActivity: Sendable {
 
     private init() {}
 
-    /// How long work may go on after the process was asked to end; 10 seconds by default.
+    /// How long work may continue after the process was asked to end; 10 seconds by default.
     public var gracePeriod: Duration {
         get { state.withLock { $0.gracePeriod } }
         set { state.withLock { $0.gracePeriod = newValue } }
@@ -54,13 +54,13 @@ public final class BackgroundActivity: Sendable {
     /// Registers work.
     ///
     /// - Parameters:
-    ///   - queue: where `expirationHandler` runs.
-    ///   - expirationHandler: runs once, just before the time is up; it has about two seconds to have the work end.
+    ///   - queue: the queue on which `expirationHandler` runs.
+    ///   - expirationHandler: runs once, just before the process ends; the work has about two seconds to end after it.
     public func begin(queue: DispatchQueue = .main, expirationHandler: @escaping @Sendable () -> Void) -> Registration {
         let registration = Registration(owner: self) { queue.async(execute: expirationHandler) }
         state.withLock { state in
             state.registrations[ObjectIdentifier(registration)] = registration
-            if state.registrations.count == 1, state.ending == nil { watch(&state) }
+            if state.registrations.count == 1, state.termination == nil { watch(&state) }
         }
         return registration
     }
@@ -70,10 +70,10 @@ public final class BackgroundActivity: Sendable {
             guard state.registrations.removeValue(forKey: ObjectIdentifier(registration)) != nil,
                 state.registrations.isEmpty
             else { return false }
-            if state.ending == nil { unwatch(&state) }
-            return state.ending != nil
+            if state.termination == nil { unwatch(&state) }
+            return state.termination != nil
         }
-        if isLast { queue.async { self.endProcess() } }
+        if isLast { queue.async { self.terminateProcess() } }
     }
 
     // MARK: Signals
@@ -83,7 +83,7 @@ public final class BackgroundActivity: Sendable {
         for signal in Self.signals {
             guard let previous = SignalDisposition.current(signal) else { continue }
             state.previous[signal] = previous
-            SignalPipe.take(signal)
+            SignalPipe.install(signal)
         }
     }
 
@@ -94,22 +94,22 @@ public final class BackgroundActivity: Sendable {
 
     private func received(_ signal: Int32) {
         let (isFirst, period, isIdle) = state.withLock { state in
-            let isFirst = state.ending == nil
-            // What has ended in between has given the signals back too late for this one.
-            if isFirst { state.ending = (signal, false) }
+            let isFirst = state.termination == nil
+            // Work that ended in the meantime has restored the signal handlers, too late for this signal.
+            if isFirst { state.termination = (signal, false) }
             return (isFirst, state.gracePeriod, state.registrations.isEmpty)
         }
         guard isFirst else { return expire() }
         ServiceManager.extendTimeout(by: period + Self.limitAfterExpiry)
-        if isIdle { return endProcess() }
+        if isIdle { return terminateProcess() }
         queue.asyncAfter(deadline: .now() + period.timeInterval) { self.expire() }
     }
 
-    /// The time is up.
+    /// Runs the expiration handlers: the grace period is over, or a second signal has arrived.
     private func expire() {
         let registrations = state.withLock { state -> [Registration] in
-            guard state.ending?.isExpired == false else { return [] }
-            state.ending?.isExpired = true
+            guard state.termination?.isExpired == false else { return [] }
+            state.termination?.isExpired = true
             return Array(state.registrations.values)
         }
         guard !registrations.isEmpty else { return }
@@ -120,13 +120,13 @@ public final class BackgroundActivity: Sendable {
             }
             handler?()
         }
-        queue.asyncAfter(deadline: .now() + Self.limitAfterExpiry.timeInterval) { self.endProcess() }
+        queue.asyncAfter(deadline: .now() + Self.limitAfterExpiry.timeInterval) { self.terminateProcess() }
     }
 
-    private func endProcess() {
+    private func terminateProcess() {
         let signal = state.withLock { state -> Int32? in
             defer { unwatch(&state) }
-            return state.ending?.signal
+            return state.termination?.signal
         }
         if let signal { SignalDisposition.raise(signal) }
     }

@@ -1,22 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// Where a body goes. Used on the operation's queue only.
+/// Receives a body. Used only on the operation's queue.
 protocol BodySink: AnyObject, Sendable {
-    /// How many bytes it has got.
+    /// The number of bytes received.
     var count: Int64 { get }
-    /// Whether what it has got can be taken back.
+    /// Whether the bytes received can be discarded, so that the body starts over.
     var canRestart: Bool { get }
-    /// Gets ready for bytes behind those that it has; again after ``close()``.
+    /// Prepares for bytes that follow those already received; called again after ``close()``.
     func open() throws
-    /// Takes bytes; how many of them, 0 when there is no space now.
+    /// Writes bytes and returns how many were accepted; 0 while there is no space.
     func write(_ data: Data) throws -> Int
-    /// Takes back what it has got.
+    /// Discards the bytes received.
     func restart() throws
-    /// No more bytes come for now.
+    /// Releases what is held open; more bytes follow only after another ``open()``.
     func close()
-    /// The body is whole and accepted. Last of all calls, but for ``discard()`` after an error.
+    /// Commits a complete, accepted body. The last call, except for ``discard()`` after an error.
     func commit() throws
-    /// The operation has failed, or the response is refused: nothing that is incomplete stays. Last of all calls.
+    /// Discards an incomplete body, as the operation has failed or the response was rejected. The last call.
     func discard()
 }
 
@@ -52,23 +52,23 @@ final class MemorySink: BodySink, @unchecked Sendable {  // used on one queue
     func close() {}
 }
 
-/// Writes a body to a hidden file beside its destination, which gets the destination's name when the body is whole.
+/// Writes a body to a hidden file in its destination's directory, which is renamed to the destination when the body is complete.
 final class FileSink: BodySink, @unchecked Sendable {  // used on one queue
     let url: URL
     private(set) var count: Int64
-    /// The file that is written; closed during a pause.
+    /// The file being written; closed while the operation is paused.
     private var part: OutputPart?
-    /// Where that file is, or was when the operation was archived.
+    /// The URL of that file, or the one in the archive that the operation was made from.
     private var partURL: URL?
-    /// Whether the file was made or opened by this operation, not only named in its archive.
+    /// Whether this operation created or opened the file, rather than only knowing its name from an archive.
     private var isOwned = false
-    /// Whether an archive refers to the file since it was last opened: then it outlives the operation.
+    /// Whether an archive made since the file was last opened refers to it: then the file outlives the operation.
     private var isArchived = false
 
     /// - Parameters:
     ///   - url: the destination.
-    ///   - partName: the name of a file beside it with the beginning of the body.
-    ///   - count: how many bytes of the body that file has; what is behind them is removed.
+    ///   - partName: the name of a file in the same directory that holds the beginning of the body.
+    ///   - count: the number of bytes of the body in that file; bytes after them are removed.
     init(_ url: URL, partName: String? = nil, count: Int64 = 0) {
         self.url = url
         self.count = partName == nil ? 0 : count
@@ -81,7 +81,7 @@ final class FileSink: BodySink, @unchecked Sendable {  // used on one queue
 
     var canRestart: Bool { true }
 
-    /// Opens the beginning of the body, if there is one; another process may have cut or removed it.
+    /// Opens the partial file, if there is one; another process may have truncated or removed it.
     func open() throws {
         guard count > 0, part == nil else { return }
         _ = try reopen()
@@ -93,18 +93,18 @@ final class FileSink: BodySink, @unchecked Sendable {  // used on one queue
             return nil
         }
         count = try part.truncate(to: count)
-        take(part)
+        adopt(part)
         return part
     }
 
     private func opened() throws -> OutputPart {
         if let part = try part ?? reopen() { return part }
         let part = try OutputPart.make(for: url)
-        take(part)
+        adopt(part)
         return part
     }
 
-    private func take(_ part: OutputPart) {
+    private func adopt(_ part: OutputPart) {
         (self.part, partURL) = (part, part.url)
         (isOwned, isArchived) = (true, false)
     }
@@ -124,7 +124,7 @@ final class FileSink: BodySink, @unchecked Sendable {  // used on one queue
         part = nil
     }
 
-    /// Has the file stay when the operation fails, as an archive refers to it: the name; `nil` where there is no file.
+    /// Keeps the file when the operation fails, as an archive refers to it. Returns its name; `nil` if there is no file.
     func keepForArchive() -> String? {
         isArchived = partURL != nil
         return partURL?.lastPathComponent
@@ -137,7 +137,7 @@ final class FileSink: BodySink, @unchecked Sendable {  // used on one queue
 
     func discard() {
         guard !isArchived else { return close() }
-        // One that another operation has opened by now is that operation's.
+        // `reopen` returns `nil` for a file that another operation has opened meanwhile, and so leaves it to that operation.
         (part ?? partURL.flatMap { OutputPart.reopen($0) })?.remove()
         forget()
     }
@@ -147,7 +147,7 @@ final class FileSink: BodySink, @unchecked Sendable {  // used on one queue
     }
 }
 
-/// Writes a body to a stream of the user's, as fast as that takes it.
+/// Writes a body to the user's stream, at the pace at which the stream accepts bytes.
 final class StreamSink: BodySink, @unchecked Sendable {  // used on one queue
     let stream: OutputStream
     private(set) var count: Int64 = 0
@@ -166,7 +166,7 @@ final class StreamSink: BodySink, @unchecked Sendable {  // used on one queue
         try check()
         guard stream.hasSpaceAvailable else { return try full() }
         let written = data.withUnsafeBytes { bytes in
-            // A piece is never empty, and so has an address.
+            // A piece is never empty, so it has a base address.
             bytes.bindMemory(to: UInt8.self).baseAddress.map { stream.write($0, maxLength: bytes.count) } ?? 0
         }
         guard written >= 0 else { throw OperationError.outputStreamFailed(underlying: error) }
@@ -183,13 +183,13 @@ final class StreamSink: BodySink, @unchecked Sendable {  // used on one queue
         }
     }
 
-    /// No space now; for ever, if the stream has an error.
+    /// Returns 0, as there is no space; throws if the stream has an error, as then there never will be.
     private func full() throws -> Int {
         if let error { throw OperationError.outputStreamFailed(underlying: error) }
         return 0
     }
 
-    /// What the stream says of itself. Foundation's own on Linux can't be asked: that traps.
+    /// The stream's error. `nil` for Foundation's own class, whose `streamError` traps on Linux.
     private var error: (any Error)? {
         type(of: stream) == OutputStream.self ? nil : stream.streamError
     }

@@ -1,31 +1,31 @@
 // SPDX-License-Identifier: Apache-2.0
 import Dispatch
 
-/// One connection of an operation: from a start, or the end of a pause, to the next pause or the end.
+/// One connection of an operation: from a start or resumption to the next pause or to completion.
 ///
-/// What the core tells of it arrives on queues of the session and goes on to the operation's own, where everything of an operation happens
-/// in order. An attempt that was given up drops what still arrives.
-final class ConnectionAttempt: @unchecked Sendable {  // the variables are used on the operation's queue, but for the locked ones
+/// Events arrive from the core on the session's queues and are forwarded to the operation's queue, which serializes everything about an
+/// operation. A cancelled attempt drops events that still arrive.
+final class ConnectionAttempt: @unchecked Sendable {  // variables are used on the operation's queue, except those in the lock
     private struct Links {
         var pool: ConnectionPool?
         var request: DataRequest?
-        var isOver = false
-        /// Ends the wait for a judgement of the server.
-        var refuseServer: (@Sendable () -> Void)?
+        var isCancelled = false
+        /// Ends the wait for a trust decision.
+        var cancelTrustEvaluation: (@Sendable () -> Void)?
     }
 
     let operation: URLConnectionOperation
-    /// The version of which the rest is asked for; `nil` where the whole is.
+    /// The version to resume; `nil` if the whole body is requested.
     let resumption: RangeResumption?
-    /// How many bytes were there when it began.
+    /// The number of bytes already received when the attempt began.
     let offset: Int64
-    /// Where the body goes, if not to the operation's own place.
-    var aside: MemorySink?
-    /// Whether the body is put behind what was there when it began.
+    /// Receives the body of an error response in place of the operation's sink, whose contents stay.
+    var errorSink: MemorySink?
+    /// Whether the body is appended to the bytes that were there when the attempt began.
     var isAppending = false
-    /// How many bytes of the body are there already, and are passed over.
+    /// The number of bytes at the body's start that are skipped because the sink has them already.
     var bytesToSkip: Int64 = 0
-    /// The length of the whole; −1 if nobody knows.
+    /// The length of the complete body; −1 if unknown.
     var expectedLength: Int64 = -1
     private let links = Lock(Links())
 
@@ -38,9 +38,9 @@ final class ConnectionAttempt: @unchecked Sendable {  // the variables are used 
     /// The head of the last response, with all its fields.
     var head: ResponseHead? { links.withLock { $0.request }?.responseHead }
 
-    // MARK: Beginning and end
+    // MARK: Start and cancellation
 
-    /// Sends a request; its body comes piece by piece, as fast as it is taken.
+    /// Sends a request; pieces of its body arrive as fast as the operation accepts them.
     func begin(_ urlRequest: URLRequest, in pool: ConnectionPool) {
         let request = pool.makeRequest(urlRequest, for: self)
         links.withLock { links in
@@ -51,32 +51,32 @@ final class ConnectionAttempt: @unchecked Sendable {  // the variables are used 
         request.resume()
         Task.detached(priority: .utility) { [self] in
             do {
-                for try await piece in body { try await operation.take(piece, of: self) }
-                operation.ended(self, with: nil)
+                for try await piece in body { try await operation.receive(piece, of: self) }
+                operation.completed(self, with: nil)
             } catch {
-                operation.ended(self, with: error)
+                operation.completed(self, with: error)
             }
         }
     }
 
-    /// Gives up the connection. Again does nothing.
-    func end() {
+    /// Cancels the request, which has no effect on a completed one. Calling it again does nothing.
+    func cancel() {
         let old = links.withLock { links in
-            defer { links = Links(isOver: true) }
+            defer { links = Links(isCancelled: true) }
             return links
         }
-        old.refuseServer?()
+        old.cancelTrustEvaluation?()
         guard let request = old.request else { return }
         request.cancel()
         old.pool?.forget(request)
     }
 
-    private var isOver: Bool { links.withLock { $0.isOver } }
+    private var isCancelled: Bool { links.withLock { $0.isCancelled } }
 
-    /// Does something on the operation's queue, if the attempt still matters there; else something that ends the wait for it.
+    /// Runs `work` on the operation's queue, or `otherwise`, which ends the core's wait, if the attempt was cancelled by then.
     private func onQueue(_ work: @escaping @Sendable (URLConnectionOperation) -> Void, otherwise: @escaping @Sendable () -> Void = {}) {
         operation.queue.async { [self] in
-            if isOver { otherwise() } else { work(operation) }
+            if isCancelled { otherwise() } else { work(operation) }
         }
     }
 
@@ -127,14 +127,14 @@ final class ConnectionAttempt: @unchecked Sendable {  // the variables are used 
         _ completion: @escaping @Sendable (URLSession.AuthChallengeDisposition, URLCredential?) -> Void
     ) {
         let host = challenge.protectionSpace.host.lowercased()
-        let question = OperationChallenge(kind: .credential, challenge: challenge, host: host) { [self] answer in
-            switch answer {
+        let question = OperationChallenge(kind: .credential, challenge: challenge, host: host) { [self] disposition in
+            switch disposition {
             case .use(let credential): completion(.useCredential, credential)
             case .performDefault: performDefault(challenge, completion)
             case .reject: completion(.rejectProtectionSpace, nil)
             case .continueWithout, .acceptServerTrust: completion(.useCredential, nil)
             case .cancel:
-                operation.refusedChallenge(of: self)
+                operation.cancelledChallenge(of: self)
                 completion(.cancelAuthenticationChallenge, nil)
             }
         }
@@ -145,55 +145,55 @@ final class ConnectionAttempt: @unchecked Sendable {  // the variables are used 
         }
     }
 
-    /// The URL's name and password go before the operation's credential, and that before the storage.
+    /// The URL's user and password take precedence over the operation's credential, which takes precedence over the storage.
     private func performDefault(
         _ challenge: URLAuthenticationChallenge, _ completion: (URLSession.AuthChallengeDisposition, URLCredential?) -> Void
     ) {
         guard challenge.previousFailureCount == 0 else { return completion(.useCredential, nil) }
         let usesStorage = operation.usesCredentialStorage
         if operation.request.url?.user == nil, let credential = operation.credential {
-            return completion(.useCredential, usesStorage ? credential : credential.unkept)
+            return completion(.useCredential, usesStorage ? credential : credential.withoutPersistence)
         }
-        let isAtHand = usesStorage || operation.request.url?.user != nil
-        completion(isAtHand ? .performDefaultHandling : .rejectProtectionSpace, nil)
+        let hasCredential = usesStorage || operation.request.url?.user != nil
+        completion(hasCredential ? .performDefaultHandling : .rejectProtectionSpace, nil)
     }
 
-    /// Asks whether a server is trusted, and waits: for a queue that nobody else uses.
-    func judge(_ trust: ServerTrust, _ host: String) -> Bool {
-        let verdict = Lock(false)
-        let isThere = DispatchSemaphore(value: 0)
-        let isWanted = links.withLock { links in
-            links.refuseServer = { isThere.signal() }
-            return !links.isOver
+    /// Evaluates a server's trust, blocking until the decision is made; called on a queue that serves nothing else.
+    func evaluate(_ trust: ServerTrust, _ host: String) -> Bool {
+        let isTrusted = Lock(false)
+        let decided = DispatchSemaphore(value: 0)
+        let isCancelled = links.withLock { links in
+            links.cancelTrustEvaluation = { decided.signal() }
+            return links.isCancelled
         }
-        guard isWanted else { return false }
+        guard !isCancelled else { return false }
         ask(about: trust, host) { isAccepted in
-            verdict.withLock { $0 = isAccepted }
-            isThere.signal()
+            isTrusted.withLock { $0 = isAccepted }
+            decided.signal()
         }
-        isThere.wait()
-        links.withLock { $0.refuseServer = nil }
-        return verdict.withLock { $0 }
+        decided.wait()
+        links.withLock { $0.cancelTrustEvaluation = nil }
+        return isTrusted.withLock { $0 }
     }
 
-    /// Asks without keeping the question, which is cancelled when nobody keeps it.
+    /// Passes the challenge to the operation without retaining it: an unanswered challenge is cancelled when it is released.
     private func ask(about trust: ServerTrust, _ host: String, _ done: @escaping @Sendable (Bool) -> Void) {
         operation.queue.async { [self] in
-            let question = OperationChallenge(kind: .serverTrust(trust), challenge: nil, host: host) { [operation] answer in
-                switch answer {
+            let question = OperationChallenge(kind: .serverTrust(trust), challenge: nil, host: host) { [operation] disposition in
+                switch disposition {
                 case .acceptServerTrust: done(true)
                 case .use, .performDefault: done(operation.securityPolicy.evaluate(trust, forDomain: host))
                 case .continueWithout, .reject, .cancel: done(false)
                 }
             }
-            if !isOver { operation.connection(willSendRequestFor: question) }
+            if !isCancelled { operation.connection(willSendRequestFor: question) }
         }
     }
 }
 
 extension URLCredential {
-    /// The same for this request alone; one that is no name and password, as it is.
-    fileprivate var unkept: URLCredential {
+    /// The credential without persistence; returned unchanged unless it holds a user and a password.
+    fileprivate var withoutPersistence: URLCredential {
         guard let user, let password else { return self }
         return URLCredential(user: user, password: password, persistence: .none)
     }

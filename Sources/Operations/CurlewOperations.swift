@@ -4,4 +4,4 @@
 @_exported import CurlewHTTP
 @_exported import CurlewTransport
 
-// Requests that are operations, on the public interface of the core.
+// Requests as Foundation operations, built on Core's public API.

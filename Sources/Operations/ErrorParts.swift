@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 import CurlewHTTP
 
-// Foundation's errors print their user info: requests and responses in it are of these classes, whose descriptions show no secrets.
+// Foundation's errors print their user info, so requests and responses in it are of these classes, whose descriptions are redacted.
 
-/// The request of an operation that failed; equal to the operation's, and cast to `URLRequest` like any.
+/// The request of a failed operation; equal to the operation's request, and castable to `URLRequest`.
 final class ErrorRequest: NSURLRequest, CustomReflectable {
     private let request: URLRequest
 
@@ -14,7 +14,7 @@ final class ErrorRequest: NSURLRequest, CustomReflectable {
         super.init(url: url, cachePolicy: request.cachePolicy, timeoutInterval: request.timeoutInterval)
     }
 
-    /// There is no archive of one.
+    /// Archiving is not supported.
     required init?(coder: NSCoder) { nil }
 
     override func copy(with zone: NSZone? = nil) -> Any { self }
@@ -26,7 +26,7 @@ final class ErrorRequest: NSURLRequest, CustomReflectable {
     var customMirror: Mirror { .redacted(self) }
 }
 
-/// A response that was refused.
+/// A rejected response.
 final class ErrorResponse: HTTPURLResponse, CustomReflectable, @unchecked Sendable {  // immutable
     convenience init?(_ response: HTTPURLResponse) {
         guard let url = response.url else { return nil }
@@ -41,11 +41,11 @@ final class ErrorResponse: HTTPURLResponse, CustomReflectable, @unchecked Sendab
 }
 
 extension URLRequest {
-    /// The request as it goes into an error.
+    /// The request as it is put into an error's user info.
     var shownInErrors: Any { ErrorRequest(self).map { $0 as Any } ?? self }
 }
 
 extension URL {
-    /// The URL as it may be shown; `nil` where that is no URL.
+    /// The redacted URL; `nil` if redaction leaves no valid URL.
     var redacted: URL? { URL(string: Redaction.current.url(absoluteString)) }
 }

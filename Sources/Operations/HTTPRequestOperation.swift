@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 import Dispatch
 
-/// An operation for HTTP: judges the response, makes a value of it, and goes on after a pause where it was.
+/// An operation for HTTP: validates the response, serializes it, and resumes after a pause where it stopped.
 ///
-/// After a pause it asks for the rest of the body (`Range`, with `If-Range` if there is a strong `ETag` or a `Last-Modified` that counts
-/// for one, also beside a weak `ETag`; RFC 9110, sections 13.1.5 and 14). Only a 206 that fits is appended; a 200 begins anew, a 416 at the
-/// full length is the end.
+/// After a pause it requests the rest of the body (`Range`, with `If-Range` if there is a strong `ETag`, or a `Last-Modified` that
+/// qualifies as a strong validator, even alongside a weak `ETag`; RFC 9110, sections 13.1.5 and 14). Only a matching 206 is appended; a 200
+/// starts over, and a 416 at the full length completes the body.
 open class HTTPRequestOperation: URLConnectionOperation, @unchecked Sendable {  // the state is behind a lock
-    private struct Outcome: @unchecked Sendable {  // objects are made by the serializer, and not changed here
+    private struct Outcome: @unchecked Sendable {  // objects come from the serializer and are not changed here
         var serializer: any ResponseSerialization = HTTPResponseSerializer()
         var object: Any?
         var error: (any Error)?
@@ -15,9 +15,10 @@ open class HTTPRequestOperation: URLConnectionOperation, @unchecked Sendable {  
 
     private let outcome = Lock(Outcome())
 
-    /// Judges the response and makes ``responseObject``; an ``HTTPResponseSerializer`` by default, which wants a status from 200 to 299.
+    /// Validates the response and makes ``responseObject``; an ``HTTPResponseSerializer`` by default, which accepts statuses from 200 to
+    /// 299.
     ///
-    /// Set when the operation is over, it judges the response anew, on the calling thread.
+    /// Setting it after the operation has finished serializes the response again, on the calling thread.
     public var responseSerializer: any ResponseSerialization {
         get { outcome.withLock { $0.serializer } }
         set {
@@ -26,19 +27,19 @@ open class HTTPRequestOperation: URLConnectionOperation, @unchecked Sendable {  
         }
     }
 
-    /// What the serializer made of the response; `nil` until the operation is over, and when it made nothing. Also there beside an error
-    /// where a response that was refused had a body to read.
+    /// The object that the serializer made; `nil` until the operation has finished, and if the serializer made none. Also set alongside an
+    /// error if a rejected response had a body that could be read.
     public var responseObject: Any? { outcome.withLock { $0.object } }
 
-    /// Why the serializer refused the response, else why the connection failed; `nil` when neither did.
+    /// Why the serializer rejected the response, otherwise why the connection failed; `nil` for neither.
     open override var error: (any Error)? { outcome.withLock { $0.error } ?? super.error }
 
-    /// Has one of two closures called when the operation is over, as its ``URLConnectionOperation/completionBlock``: with the object that
-    /// the serializer made, or with the error. A cancelled operation has failed.
+    /// Sets the ``URLConnectionOperation/completionBlock`` to call one of two closures when the operation has finished: `success` with the
+    /// serializer's object, or `failure` with the error. A cancelled operation has failed.
     public func setCompletionBlock(
         success: (@Sendable (HTTPRequestOperation, Any?) -> Void)?, failure: (@Sendable (HTTPRequestOperation, any Error) -> Void)?
     ) {
-        // The operation lives until it has run; one that never does must not keep itself.
+        // Weak, since an operation that never runs must not retain itself; a running one is retained until its completion block has run.
         completionBlock = { [weak self] in
             guard let self else { return }
             if let error { failure?(self, error) } else { success?(self, responseObject) }
@@ -66,9 +67,9 @@ open class HTTPRequestOperation: URLConnectionOperation, @unchecked Sendable {  
 
     override var archivedRefusal: (any Error)? { outcome.withLock { $0.error } }
 
-    override func restoreJudgement(from archive: OperationArchive) {
+    override func restoreOutcome(from archive: OperationArchive) {
         guard let serializer = archive.serializer?.serializer else {
-            // Whether such a response is acceptable only a serializer says that is not here.
+            // Only the serializer could validate the response again, and it is not in the archive, so the archived error is restored.
             return outcome.withLock { $0.error = archive.refusal?.error }
         }
         responseSerializer = serializer

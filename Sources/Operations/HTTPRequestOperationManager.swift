@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 import Dispatch
 
-/// Makes HTTP operations for an API, and runs them on a queue of its own.
+/// Creates HTTP operations for an API and runs them on its own queue.
 ///
-/// All members may be used from any thread; an operation has what was set when it was made.
+/// All members are thread-safe; an operation has the settings that were in effect when it was created.
 open class HTTPRequestOperationManager: NSCopying, @unchecked Sendable {  // the settings are behind a lock
-    /// Gets the operation and what the response serializer made.
+    /// Receives the operation and the response serializer's object.
     public typealias Success = @Sendable (HTTPRequestOperation, Any?) -> Void
-    /// Gets the operation, which is `nil` if none could be made, and why it failed.
+    /// Receives the operation, `nil` if none could be created, and the error.
     public typealias Failure = @Sendable (HTTPRequestOperation?, any Error) -> Void
 
-    private struct Settings: @unchecked Sendable {  // what of Foundation's is in it is immutable or made for many threads
+    private struct Settings: @unchecked Sendable {  // its Foundation objects are immutable or thread-safe
         var session: OperationSession
         var requestSerializer = HTTPRequestSerializer()
         var responseSerializer: any ResponseSerialization = JSONResponseSerializer()
@@ -22,17 +22,17 @@ open class HTTPRequestOperationManager: NSCopying, @unchecked Sendable {  // the
         var completionGroup: DispatchGroup?
     }
 
-    /// What the URLs of requests are relative to; `nil` for nothing. Its path ends in a slash.
+    /// The base of relative URLs; `nil` for none. Its path ends in a slash.
     public let baseURL: URL?
-    /// Runs the operations. Its `maxConcurrentOperationCount` says how many at a time.
+    /// The queue that runs the operations. Its `maxConcurrentOperationCount` limits how many run at a time.
     public let operationQueue = OperationQueue()
     private let settings: Lock<Settings>
 
-    /// Makes a manager.
+    /// Creates a manager.
     ///
     /// - Parameters:
-    ///   - baseURL: what the URLs of requests are relative to; a slash is added where its path has none at its end.
-    ///   - session: the operations' session.
+    ///   - baseURL: the base of relative URLs; a slash is appended if its path does not end in one.
+    ///   - session: the session of the operations.
     public required init(baseURL: URL? = nil, session: OperationSession = .shared) {
         self.baseURL = baseURL.map { url in
             url.path.isEmpty || url.absoluteString.hasSuffix("/") || url.query != nil ? url : url.appendingPathComponent("")
@@ -46,16 +46,16 @@ open class HTTPRequestOperationManager: NSCopying, @unchecked Sendable {  // the
 
     // MARK: Settings
 
-    /// The operations' session.
+    /// The session of the operations.
     public var session: OperationSession { setting(\.session) }
 
-    /// Makes requests; an ``HTTPRequestSerializer`` by default.
+    /// Creates the requests; an ``HTTPRequestSerializer`` by default.
     public var requestSerializer: HTTPRequestSerializer {
         get { setting(\.requestSerializer) }
         set { set(\.requestSerializer, newValue) }
     }
 
-    /// Makes values of responses; a ``JSONResponseSerializer`` by default.
+    /// Serializes the responses; a ``JSONResponseSerializer`` by default.
     public var responseSerializer: any ResponseSerialization {
         get { setting(\.responseSerializer) }
         set { set(\.responseSerializer, newValue) }
@@ -79,7 +79,7 @@ open class HTTPRequestOperationManager: NSCopying, @unchecked Sendable {  // the
         set { set(\.securityPolicy, newValue) }
     }
 
-    /// Watches the way to the base URL's host, or to the network; `nil` when the system does not tell. Not started.
+    /// Monitors whether the base URL's host, or without one the network, is reachable; `nil` if the system can't tell. Not started.
     public var reachability: ReachabilityMonitor? {
         get {
             settings.withLock { settings in
@@ -106,7 +106,7 @@ open class HTTPRequestOperationManager: NSCopying, @unchecked Sendable {  // the
 
     // MARK: Operations
 
-    /// Makes an operation with the manager's settings, which is on no queue.
+    /// Creates an operation with the manager's settings, without adding it to a queue.
     open func httpRequestOperation(with request: URLRequest, success: Success? = nil, failure: Failure? = nil) -> HTTPRequestOperation {
         let operation = HTTPRequestOperation(request: request)
         configure(operation)
@@ -114,8 +114,8 @@ open class HTTPRequestOperationManager: NSCopying, @unchecked Sendable {  // the
         return operation
     }
 
-    /// Makes an operation of an archive with the manager's settings, which is on no queue. It has the serializer that is in the archive;
-    /// the manager's where there is none.
+    /// Creates an operation from an archive with the manager's settings, without adding it to a queue. It has the archived serializer, or
+    /// the manager's if the archive has none.
     ///
     /// - Throws: ``OperationError/unsupportedArchive(version:)``.
     open func httpRequestOperation(
@@ -138,13 +138,13 @@ open class HTTPRequestOperationManager: NSCopying, @unchecked Sendable {  // the
         operation.completionGroup = settings.completionGroup
     }
 
-    /// Puts a GET on the queue. See ``operation(method:_:parameters:success:failure:)``.
+    /// Enqueues a GET. See ``operation(method:_:parameters:success:failure:)``.
     @discardableResult
     open func get(_ url: String, parameters: Any? = nil, success: Success? = nil, failure: Failure? = nil) -> HTTPRequestOperation? {
         operation(method: "GET", url, parameters: parameters, success: success, failure: failure)
     }
 
-    /// Puts a HEAD on the queue; `success` gets no object.
+    /// Enqueues a HEAD; `success` receives no object.
     @discardableResult
     open func head(
         _ url: String, parameters: Any? = nil, success: (@Sendable (HTTPRequestOperation) -> Void)? = nil, failure: Failure? = nil
@@ -152,13 +152,13 @@ open class HTTPRequestOperationManager: NSCopying, @unchecked Sendable {  // the
         operation(method: "HEAD", url, parameters: parameters, success: { operation, _ in success?(operation) }, failure: failure)
     }
 
-    /// Puts a POST on the queue.
+    /// Enqueues a POST.
     @discardableResult
     open func post(_ url: String, parameters: Any? = nil, success: Success? = nil, failure: Failure? = nil) -> HTTPRequestOperation? {
         operation(method: "POST", url, parameters: parameters, success: success, failure: failure)
     }
 
-    /// Puts a POST of a multipart form on the queue; files and streams are read here, for as long as that takes.
+    /// Enqueues a POST of a multipart form. Files and streams are read before this returns.
     @discardableResult
     open func post(
         _ url: String, parameters: [String: Any]? = nil, constructingBodyWith block: (StreamingMultipartFormData) throws -> Void,
@@ -170,33 +170,33 @@ open class HTTPRequestOperationManager: NSCopying, @unchecked Sendable {  // the
         }
     }
 
-    /// Puts a PUT on the queue.
+    /// Enqueues a PUT.
     @discardableResult
     open func put(_ url: String, parameters: Any? = nil, success: Success? = nil, failure: Failure? = nil) -> HTTPRequestOperation? {
         operation(method: "PUT", url, parameters: parameters, success: success, failure: failure)
     }
 
-    /// Puts a PATCH on the queue.
+    /// Enqueues a PATCH.
     @discardableResult
     open func patch(_ url: String, parameters: Any? = nil, success: Success? = nil, failure: Failure? = nil) -> HTTPRequestOperation? {
         operation(method: "PATCH", url, parameters: parameters, success: success, failure: failure)
     }
 
-    /// Puts a DELETE on the queue.
+    /// Enqueues a DELETE.
     @discardableResult
     open func delete(_ url: String, parameters: Any? = nil, success: Success? = nil, failure: Failure? = nil) -> HTTPRequestOperation? {
         operation(method: "DELETE", url, parameters: parameters, success: success, failure: failure)
     }
 
-    /// Puts an operation with any method on the queue.
+    /// Enqueues an operation with any method.
     ///
     /// - Parameters:
     ///   - method: any token (RFC 9110, section 9.1).
-    ///   - url: relative to ``baseURL``, or whole.
-    ///   - parameters: what the request serializer writes into the request.
-    ///   - success: gets the object, on ``completionQueue``.
-    ///   - failure: gets the error, on ``completionQueue``.
-    /// - Returns: the operation; `nil` when no request could be made, which `failure` is told later.
+    ///   - url: relative to ``baseURL``, or absolute.
+    ///   - parameters: what the request serializer encodes into the request.
+    ///   - success: receives the object, on ``completionQueue``.
+    ///   - failure: receives the error, on ``completionQueue``.
+    /// - Returns: the operation; `nil` if no request could be created, in which case `failure` is called later.
     @discardableResult
     open func operation(
         method: String, _ url: String, parameters: Any? = nil, success: Success? = nil, failure: Failure? = nil
@@ -227,10 +227,10 @@ open class HTTPRequestOperationManager: NSCopying, @unchecked Sendable {  // the
 
     // MARK: - NSCopying
 
-    /// A manager with the same settings, copies of the request serializer among them, and an empty queue.
+    /// Returns a manager with the same settings, a copy of the request serializer, and an empty queue.
     public func copy(with zone: NSZone? = nil) -> Any { duplicate() }
 
-    /// ``copy(with:)``, by its type.
+    /// ``copy(with:)``, typed.
     public func duplicate() -> Self {
         let copy = Self(baseURL: baseURL, session: session)
         var settings = settings.withLock { $0 }
@@ -245,10 +245,10 @@ open class HTTPRequestOperationManager: NSCopying, @unchecked Sendable {  // the
 // MARK: - Archive
 
 extension HTTPRequestOperationManager {
-    /// What of a manager outlives its process: base URL, serializers, security policy, use of credentials, and how many operations run at a
-    /// time.
+    /// The archivable settings of a manager: base URL, serializers, security policy, use of the credential storage, and the number of
+    /// concurrent operations.
     ///
-    /// It holds all header fields of the request serializer, credentials among them: keep it as carefully as those.
+    /// It contains all header fields of the request serializer, including credentials: protect it as you protect them.
     public struct Archive: Sendable, Codable {
         let baseURL: URL?
         let requestSerializer: RequestSerializerArchive?
@@ -258,8 +258,8 @@ extension HTTPRequestOperationManager {
         let maxConcurrentOperationCount: Int
     }
 
-    /// The manager as a value; without its operations, which have archives of their own, and without serializers that are not of this
-    /// module or have a closure.
+    /// Returns the manager's settings as a value. Not included are its operations, which have archives of their own, serializers of other
+    /// modules, and request serializers with a closure.
     public func archive() -> Archive {
         Archive(
             baseURL: baseURL, requestSerializer: RequestSerializerArchive(requestSerializer),
@@ -268,7 +268,7 @@ extension HTTPRequestOperationManager {
             maxConcurrentOperationCount: operationQueue.maxConcurrentOperationCount)
     }
 
-    /// Makes a manager of an archive, with an empty queue; serializers that are not in it are to be set anew, and are the default ones.
+    /// Creates a manager from an archive, with an empty queue and the default serializers in place of those that are not in the archive.
     public convenience init(archive: Archive, session: OperationSession = .shared) {
         self.init(baseURL: archive.baseURL, session: session)
         if let serializer = archive.requestSerializer?.serializer { requestSerializer = serializer }
@@ -287,9 +287,9 @@ extension HTTPRequestOperationManager: CustomReflectable {
 }
 
 extension HTTPRequestOperationManager.Archive: CustomStringConvertible, CustomReflectable {
-    /// The base URL without its secrets (``/CurlewHTTP/Redaction``).
+    /// The redacted base URL (``/CurlewHTTP/Redaction``).
     public var description: String { (baseURL?.absoluteString ?? "no base URL").redactedURL }
 
-    /// Nothing beyond the description.
+    /// The description only.
     public var customMirror: Mirror { .redacted(self) }
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// What the first bytes of an image say of it.
+/// The format and size of an image, read from its first bytes.
 public struct ImageHeader: Sendable, Hashable {
     /// The format of an image.
     public enum Format: String, Sendable, Hashable {
@@ -26,10 +26,10 @@ public struct ImageHeader: Sendable, Hashable {
     public let width: Int
     /// The height in pixels.
     public let height: Int
-    /// The image's bytes; that they are an image to their end nobody has checked.
+    /// The image's bytes. Only the header has been checked.
     public let data: Data
 
-    /// Reads the header; `nil` for bytes that are no image of these formats, or end within it.
+    /// Reads the header; `nil` if the bytes are not an image of these formats, or end within the header.
     public init?(_ data: Data) {
         let reader = HeaderReader(data)
         guard let (format, width, height) = reader.read(), width > 0, height > 0 else { return nil }
@@ -37,12 +37,12 @@ public struct ImageHeader: Sendable, Hashable {
     }
 }
 
-/// Reads numbers out of bytes that may end anywhere.
+/// Reads numbers from bytes that may end anywhere.
 private struct HeaderReader {
     private let bytes: Data
 
     init(_ data: Data) {
-        // Indices from zero.
+        // Offsets below assume indices from 0.
         bytes = data.startIndex == 0 ? data : Data(data)
     }
 
@@ -61,19 +61,19 @@ private struct HeaderReader {
     // MARK: Formats
 
     private func bmp() -> (ImageHeader.Format, Int, Int)? {
-        // The first form of the header has numbers of two bytes.
+        // The oldest form of the header has two-byte dimensions.
         if little(14, 4) == 12 { return pair(.bmp, little(18, 2), little(20, 2)) }
-        // A negative height says that the first row is the top one.
+        // A negative height means that the rows run from top to bottom.
         guard let height = little(22, 4) else { return nil }
         return pair(.bmp, little(18, 4), abs(Int(Int32(truncatingIfNeeded: height))))
     }
 
     private func ico() -> (ImageHeader.Format, Int, Int)? {
-        // 0 stands for 256.
+        // 0 means 256.
         pair(.ico, little(6, 1).map { $0 == 0 ? 256 : $0 }, little(7, 1).map { $0 == 0 ? 256 : $0 })
     }
 
-    /// The frame header (ITU-T T.81, B.2.2) is behind any number of other segments.
+    /// The frame header (ITU-T T.81, B.2.2) may follow any number of other segments.
     private func jpeg() -> (ImageHeader.Format, Int, Int)? {
         var position = 2
         while let marker = big(position, 2), marker >> 8 == 0xFF {
@@ -102,7 +102,7 @@ private struct HeaderReader {
         return pair(.webp, (bits & 0x3FFF) + 1, (bits >> 14 & 0x3FFF) + 1)
     }
 
-    /// The first directory's fields 256 and 257, of two or four bytes.
+    /// Tags 256 and 257 of the first directory, of two or four bytes.
     private func tiff(_ number: (Int, Int) -> Int?) -> (ImageHeader.Format, Int, Int)? {
         guard let directory = number(4, 4), let count = number(directory, 2) else { return nil }
         var (width, height): (Int?, Int?)

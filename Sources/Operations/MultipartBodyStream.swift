@@ -1,38 +1,39 @@
 // SPDX-License-Identifier: Apache-2.0
 import Dispatch
 
-/// A multipart form as the body of an operation's request, with a bandwidth to keep to.
+/// A multipart form that is the body of an operation's request, with an optional bandwidth limit.
 public final class StreamingMultipartFormData: MultipartFormData {
-    /// The packet size and the delay that AFNetworking recommends for third-generation mobile networks: 16 KiB each 0.2 seconds.
+    /// The packet size and delay that AFNetworking recommends for 3G networks: 16 KiB every 0.2 seconds.
     public static let suggestedThrottle3G: (packetSize: Int, delay: Duration) = (16 * 1024, .milliseconds(200))
 
     private(set) var throttle: MultipartBodyStream.Throttle?
 
-    /// Sends the body in packets of so many bytes at the most, with a delay behind each. Without it as fast as it goes.
+    /// Sends the body in packets of at most `packetSize` bytes, with a delay after each. Without this call the body is sent without a
+    /// limit.
     ///
     /// - Parameters:
-    ///   - packetSize: at least 1; less counts as 1.
-    ///   - delay: less than nothing counts as nothing.
+    ///   - packetSize: in bytes; clamped to at least 1.
+    ///   - delay: clamped to at least zero.
     public func throttleBandwidth(packetSize: Int, delay: Duration) {
         throttle = MultipartBodyStream.Throttle(packetSize: max(1, packetSize), delay: max(delay, .zero))
     }
 
-    /// Appends a file under its own name; its type follows from the name's extension, by `/etc/mime.types` or a built-in table.
+    /// Appends a file under its own name; its type is derived from the extension, from `/etc/mime.types` or a built-in table.
     ///
-    /// Without an extension, and with one that neither knows, it is `application/octet-stream`.
+    /// `application/octet-stream` without an extension, or with an unknown one.
     public override func append(_ fileURL: URL, withName name: String) {
         guard fileURL.pathExtension.isEmpty, !fileURL.lastPathComponent.isEmpty else { return super.append(fileURL, withName: name) }
         append(fileURL, withName: name, fileName: fileURL.lastPathComponent, mimeType: "application/octet-stream")
     }
 
-    /// Appends a part with header fields of one's own.
+    /// Appends a part with custom header fields.
     public func appendPart(headers: HTTPHeaders, body: Data) {
         append(InputStream(data: body), withLength: UInt64(body.count), headers: headers)
     }
 
-    /// The body as a stream with its exact length; `nil` of a form to which nothing was appended.
+    /// Returns the body as a stream with its exact length; `nil` if nothing was appended to the form.
     ///
-    /// A body of more than `limit` bytes is written to a file in `directory`, which goes with the last copy of the stream.
+    /// A body of more than `limit` bytes is written to a file in `directory`, which is removed with the last copy of the stream.
     func bodyStream(limit: UInt64 = 10_000_000, directory: URL) throws -> MultipartBodyStream? {
         guard !isEmpty else { return nil }
         guard contentLength > limit else { return try MultipartBodyStream(.data(encode()), throttle: throttle) }
@@ -42,14 +43,14 @@ public final class StreamingMultipartFormData: MultipartFormData {
     }
 }
 
-/// An encoded form to be read as a stream, which can be copied and so be sent again.
+/// An encoded form as a stream, which can be copied and thereby sent again.
 public final class MultipartBodyStream: InputStream {
     struct Throttle: Sendable {
         let packetSize: Int
         let delay: Duration
     }
 
-    /// Goes with its last reference.
+    /// Removes its file with the last reference.
     final class TemporaryFile: Sendable {
         let url: URL
 
@@ -72,7 +73,7 @@ public final class MultipartBodyStream: InputStream {
 
     private let source: Source
     private let throttle: Throttle?
-    /// How many bytes it gives.
+    /// The number of bytes in the stream.
     public let length: Int64
     private let state = Lock(State())
 
@@ -93,15 +94,15 @@ public final class MultipartBodyStream: InputStream {
         super.init(data: Data())
     }
 
-    /// Another stream of the same bytes, from their beginning.
+    /// Returns another stream of the same bytes, from their start.
     public func makeCopy() -> MultipartBodyStream { MultipartBodyStream(copyOf: self) }
 
-    /// All its bytes, unless they lie in a file.
+    /// All bytes; `nil` if they are in a file.
     var dataInMemory: Data? {
         if case .data(let data) = source { data } else { nil }
     }
 
-    /// Makes it ready to be read.
+    /// Opens the stream for reading.
     public override func open() {
         state.withLock { state in
             guard state.status == .notOpen else { return }
@@ -115,7 +116,7 @@ public final class MultipartBodyStream: InputStream {
         }
     }
 
-    /// Ends it.
+    /// Closes the stream.
     public override func close() {
         state.withLock { state in
             try? state.handle?.close()
@@ -124,16 +125,16 @@ public final class MultipartBodyStream: InputStream {
         }
     }
 
-    /// How it stands.
+    /// The stream's status.
     public override var streamStatus: Stream.Status { state.withLock { $0.status } }
 
-    /// Why it could not be read.
+    /// Why reading failed; `nil` if it has not.
     public override var streamError: (any Error)? { state.withLock { $0.error } }
 
     /// Whether there may be more to read.
     public override var hasBytesAvailable: Bool { streamStatus == .open }
 
-    /// Reads a packet, behind the delay if there is one; 0 at the end, −1 when it is not open or can't be read.
+    /// Reads a packet, sleeping for the delay first if there is one; returns 0 at the end, −1 if the stream is not open or reading failed.
     public override func read(_ buffer: UnsafeMutablePointer<UInt8>, maxLength: Int) -> Int {
         guard maxLength > 0 else { return streamStatus == .open ? 0 : -1 }
         if let throttle, state.withLock({ $0.position }) > 0 { Thread.sleep(forTimeInterval: throttle.delay.timeInterval) }
@@ -161,7 +162,7 @@ public final class MultipartBodyStream: InputStream {
         }
     }
 
-    /// There is none: the bytes are not in one piece.
+    /// Returns `false`: the bytes are not in one contiguous buffer.
     public override func getBuffer(_ buffer: UnsafeMutablePointer<UnsafeMutablePointer<UInt8>?>, length len: UnsafeMutablePointer<Int>)
         -> Bool
     {

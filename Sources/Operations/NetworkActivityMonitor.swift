@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 import Dispatch
 
-/// Tells whether operations have connections on their way, for an indicator: it goes on at once, and off 0.17 seconds after the last one,
+/// Reports whether operations are in flight, for an activity indicator: visible at once, and hidden 0.17 seconds after the last operation,
 /// so that it does not flicker.
 ///
-/// Counts the notifications of operations; a program may count work of its own with it. Any thread.
+/// Counts the notifications of operations; a program may count other work with it. Thread-safe.
 public final class NetworkActivityMonitor: Sendable {
     private struct State {
         var count = 0
         var isVisible = false
         var isEnabled = false
-        /// Counts changes, so that an old delay changes nothing.
+        /// Counts changes, so that an outdated delay has no effect.
         var change = 0
         var closure: (@Sendable (Bool) -> Void)?
         var streams: [AsyncStream<Bool>.Continuation] = []
@@ -19,16 +19,16 @@ public final class NetworkActivityMonitor: Sendable {
     /// Runs work after a delay in seconds.
     typealias Schedule = @Sendable (TimeInterval, @escaping @Sendable () -> Void) -> Void
 
-    /// One for the whole program; not enabled.
+    /// The monitor shared by the whole program; disabled by default.
     public static let shared = NetworkActivityMonitor()
-    /// How long it stays on, in seconds.
+    /// How long the indicator stays visible after the last operation, in seconds.
     static let invisibilityDelay: TimeInterval = 0.17
 
     private let state = Lock(State())
     private let observers = Lock<ObserverTokens>(ObserverTokens())
     private let schedule: Schedule
 
-    /// Makes a monitor that counts nothing until it is enabled.
+    /// Creates a monitor, which counts nothing until it is enabled.
     public convenience init() {
         let queue = DispatchQueue(label: "curlew.activity")
         self.init { delay, work in queue.asyncAfter(deadline: .now() + delay, execute: work) }
@@ -43,7 +43,7 @@ public final class NetworkActivityMonitor: Sendable {
         for stream in state.withLock({ $0.streams }) { stream.finish() }
     }
 
-    /// Whether it counts operations; `false` by default.
+    /// Whether operations are counted; `false` by default.
     public var isEnabled: Bool {
         get { state.withLock { $0.isEnabled } }
         set {
@@ -61,27 +61,27 @@ public final class NetworkActivityMonitor: Sendable {
         }
     }
 
-    /// Whether an indicator is to be shown.
+    /// Whether an indicator should be visible.
     public var isNetworkActivityIndicatorVisible: Bool { state.withLock { $0.isVisible } }
 
-    /// Has `closure` told each change, on the thread on which it happens.
+    /// Sets the closure that is called with each change, on the thread that caused the change.
     public func setVisibilityChangeBlock(_ closure: (@Sendable (Bool) -> Void)?) {
         state.withLock { $0.closure = closure }
     }
 
-    /// Each change from now on.
+    /// The changes from now on.
     public var visibility: AsyncStream<Bool> {
         let (stream, continuation) = AsyncStream.makeStream(of: Bool.self)
         state.withLock { $0.streams.append(continuation) }
         return stream
     }
 
-    /// Counts something that begins.
+    /// Increments the count.
     public func incrementActivityCount() {
         change { $0 += 1 }
     }
 
-    /// Counts something that ends; never below zero.
+    /// Decrements the count; never below zero.
     public func decrementActivityCount() {
         change { $0 = max(0, $0 - 1) }
     }
@@ -110,8 +110,8 @@ public final class NetworkActivityMonitor: Sendable {
     }
 }
 
-/// Observers of the notification centre, to be removed.
-private struct ObserverTokens: @unchecked Sendable {  // the centre may be used from any thread, and its tokens are only handed back
+/// Observers of the notification center, which are removed together.
+private struct ObserverTokens: @unchecked Sendable {  // the center is thread-safe, and tokens are only passed back to it
     private var tokens: [any NSObjectProtocol] = []
 
     mutating func observe(_ name: Notification.Name, _ body: @escaping @Sendable () -> Void) {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// An operation as a value that outlives its process.
+/// A codable snapshot of an operation.
 ///
-/// It holds the request with all its header fields and its body in memory, credentials among them: keep it as carefully as those. Closures,
-/// streams, queues and the session are not in it.
+/// It contains the request with all header fields and a body in memory, including credentials: protect it as you protect them. Closures,
+/// streams, queues and the session are not included.
 public struct OperationArchive: Sendable, Codable {
     enum Kind: String, Sendable, Codable {
         case urlConnection, http
@@ -26,7 +26,7 @@ public struct OperationArchive: Sendable, Codable {
         let method: String
         let headers: [String: String]
         let body: Data?
-        /// Whether it has a body that could not be archived.
+        /// Whether the request has a body that could not be archived.
         let lacksBody: Bool
         let timeout: TimeInterval
         let cachePolicy: UInt
@@ -35,7 +35,7 @@ public struct OperationArchive: Sendable, Codable {
         let mainDocumentURL: URL?
     }
 
-    /// The name of a file in the directory of another one; what is no name of a part is refused, as the file is written or removed.
+    /// The name of a file in the destination's directory. Names that no partial file has are rejected, as the file is written or removed.
     struct PartName: Sendable, Codable {
         let name: String
 
@@ -45,7 +45,8 @@ public struct OperationArchive: Sendable, Codable {
             let container = try decoder.singleValueContainer()
             name = try container.decode(String.self)
             guard OutputPart.isName(name) else {
-                throw Swift.DecodingError.dataCorrupted(.init(codingPath: decoder.codingPath, debugDescription: "It is no name of a part"))
+                let text = "The name is not that of a partial file: \(Redaction.escaped(name))"
+                throw Swift.DecodingError.dataCorrupted(.init(codingPath: decoder.codingPath, debugDescription: text))
             }
         }
 
@@ -55,27 +56,27 @@ public struct OperationArchive: Sendable, Codable {
         }
     }
 
-    /// The version of this form; one of a later library is refused.
+    /// The version of the archive format; later versions are rejected.
     static let currentVersion = 1
 
     let version: Int
     let kind: Kind
     let request: Request
-    /// The state in which the operation comes back: ready, where it was executing or paused.
+    /// The state in which the operation is restored: ready if it was executing or paused.
     public let state: OperationState
     let response: Head?
     let error: Failure?
-    /// Why the serializer refused the response of an operation that is over.
+    /// Why the serializer rejected the response of a finished operation.
     let refusal: Failure?
-    /// The serializer, where it is one of this module's.
+    /// The serializer, if it is one of this module's.
     let serializer: SerializerArchive?
-    /// What of the body came, where it goes to memory.
+    /// The bytes of the body received so far, if it is received into memory.
     let data: Data?
-    /// The file into which the body goes, or has gone.
+    /// The file that the body is, or was, written to.
     public let outputFile: URL?
-    /// The hidden file beside it that has what of the body came.
+    /// The hidden file in the same directory with the bytes received so far.
     let part: PartName?
-    /// How many bytes of the body came.
+    /// The number of bytes of the body received.
     public let totalBytesRead: Int64
     let resumption: RangeResumption?
     let shouldUseCredentialStorage: Bool
@@ -83,14 +84,16 @@ public struct OperationArchive: Sendable, Codable {
 }
 
 extension URLConnectionOperation {
-    /// The operation as a value; one that is executing is paused for it, and stays so.
+    /// Returns a codable snapshot of the operation, pausing it if it is executing.
     ///
-    /// It comes back ready, and an ``HTTPRequestOperation`` resumes where it was: the body so far is in the archive, or in a hidden file
-    /// beside the ``outputFile``, which stays there for the archive also if this operation is cancelled or released; resumed instead, it
-    /// has the file for itself again. One with an output stream, and every other, begins anew. The body of the request is archived with it,
-    /// if it is data or a multipart form in memory; another stream is left out, and the operation fails with
-    /// `URLError.requestBodyStreamExhausted` unless its ``inputStream`` is set anew. The serializers of this module are archived, and so is
-    /// the judgement of an operation that is over. Waits for what is being done with the operation at this moment.
+    /// The restored operation is ready. An ``HTTPRequestOperation`` resumes where it stopped: the bytes so far are in the archive, or in a
+    /// hidden file in the directory of the ``outputFile``. That file is kept for the archive even if this operation is cancelled or
+    /// released; if it is resumed instead, the file belongs to it again. An operation with an output stream, and every other operation,
+    /// starts over.
+    ///
+    /// The request's body is archived if it is data or a multipart form in memory. Another stream is left out; the restored operation fails
+    /// with `URLError.requestBodyStreamExhausted` unless its ``inputStream`` is set. Serializers of this module are archived, as is the
+    /// outcome of a finished operation. Waits for work in progress on the operation's queue.
     public func archive() -> OperationArchive {
         pause()
         return onQueue { makeArchive() }
@@ -99,16 +102,16 @@ extension URLConnectionOperation {
     private func makeArchive() -> OperationArchive {
         let (serializer, refusal) = (archivedSerializer, archivedRefusal)
         return storage.withLock { storage in
-            let isOver = storage.lifecycle.state == .finished
+            let isFinished = storage.lifecycle.state == .finished
             let memory = (storage.sink as? MemorySink)?.data
             let file = storage.sink as? FileSink
-            let keepsBody = isOver || resumesWithRange && storage.resumption != nil && (memory != nil || file != nil)
+            let keepsBody = isFinished || resumesWithRange && storage.resumption != nil && (memory != nil || file != nil)
             return OperationArchive(
                 version: OperationArchive.currentVersion, kind: archivedKind, request: OperationArchive.Request(storage.request),
-                state: isOver ? .finished : .ready, response: isOver || keepsBody ? storage.response.flatMap { .init($0) } : nil,
-                error: storage.error.map { .init($0) }, refusal: isOver ? refusal.map { .init($0) } : nil,
+                state: isFinished ? .finished : .ready, response: isFinished || keepsBody ? storage.response.flatMap { .init($0) } : nil,
+                error: storage.error.map { .init($0) }, refusal: isFinished ? refusal.map { .init($0) } : nil,
                 serializer: serializer.flatMap { SerializerArchive($0) },
-                data: isOver ? storage.responseData : keepsBody ? memory : nil, outputFile: file?.url,
+                data: isFinished ? storage.responseData : keepsBody ? memory : nil, outputFile: file?.url,
                 part: keepsBody ? file?.keepForArchive().map { .init($0) } : nil, totalBytesRead: keepsBody ? storage.sink.count : 0,
                 resumption: keepsBody ? storage.resumption : nil,
                 shouldUseCredentialStorage: storage.settings.shouldUseCredentialStorage,
@@ -116,8 +119,8 @@ extension URLConnectionOperation {
         }
     }
 
-    /// Makes an operation of an archive; its session, its closures, and the serializer of an ``HTTPRequestOperation`` that is none of this
-    /// module's are to be set anew.
+    /// Creates an operation from an archive. Its session and closures have to be set again, as does the serializer of an
+    /// ``HTTPRequestOperation`` if it is not one of this module's.
     ///
     /// - Throws: ``OperationError/unsupportedArchive(version:)``.
     public convenience init(archive: OperationArchive) throws {
@@ -139,10 +142,10 @@ extension URLConnectionOperation {
             }
             if archive.state == .finished { storage.responseData = archive.data }
         }
-        restoreJudgement(from: archive)
+        restoreOutcome(from: archive)
     }
 
-    /// Makes an operation of the kind that was archived.
+    /// Creates an operation of the archived kind.
     ///
     /// - Throws: ``OperationError/unsupportedArchive(version:)``.
     public static func operation(from archive: OperationArchive) throws -> URLConnectionOperation {
@@ -156,10 +159,10 @@ extension URLConnectionOperation {
 // MARK: - Descriptions
 
 extension OperationArchive: CustomStringConvertible, CustomReflectable {
-    /// Method, URL without its secrets (``/CurlewHTTP/Redaction``), and state.
+    /// The method, the redacted URL (``/CurlewHTTP/Redaction``) and the state.
     public var description: String { "\(request.method) \((request.url?.absoluteString ?? "").redactedURL), \(state)" }
 
-    /// Nothing beyond the description: header fields and bodies hold secrets.
+    /// The description only: header fields and bodies contain secrets.
     public var customMirror: Mirror { .redacted(self) }
 }
 
@@ -216,7 +219,7 @@ extension OperationArchive.Request {
 }
 
 extension URLRequest {
-    /// A request that was archived without a URL can't be sent, and says so when it is.
+    /// A request that was archived without a URL can't be sent, and fails when it is started.
     fileprivate static var withoutURL: URLRequest {
         var request = URLRequest(url: URL(fileURLWithPath: "/"))
         request.url = nil

@@ -2,14 +2,14 @@
 import Dispatch
 
 extension URLConnectionOperation {
-    /// Ties operations together: the returned ones are to be put on a queue, those given and behind them one more, which depends on them.
+    /// Combines operations into a batch. Add the returned operations to a queue: the given ones, and one more that depends on them.
     ///
-    /// Behind the completion closure of each operation `progress` runs on that operation's ``completionQueue``, with the number of those
-    /// that are over and of all; behind all closures `completion` runs, once. Without
-    /// operations there is one that calls `completion` with none. Sets the operations' ``completionGroup`` and completion closures.
+    /// After each operation's completion closure, `progress` runs on that operation's ``completionQueue``, with the number of finished
+    /// operations and the total; after all closures, `completion` runs once. Without operations, the one returned calls `completion` with
+    /// an empty array. Sets the operations' ``completionGroup`` and completion closures.
     ///
-    /// - Parameter callbackQueue: where `completion` runs; `nil`, the default, for the callback queue of the first operation's session, or of
-    ///   ``OperationSession/shared`` without one.
+    /// - Parameter callbackQueue: the queue on which `completion` runs; `nil`, the default, for the callback queue of the first operation's
+    ///   session, or of ``OperationSession/shared`` if there are no operations.
     public static func batchOfRequestOperations(
         _ operations: [URLConnectionOperation], callbackQueue: DispatchQueue? = nil,
         progress: (@Sendable (_ finished: Int, _ total: Int) -> Void)? = nil,
@@ -17,10 +17,10 @@ extension URLConnectionOperation {
     ) -> [Operation] {
         let callbacks = callbackQueue ?? (operations.first?.session ?? .shared).configuration.callbackQueue
         let group = DispatchGroup()
-        // Not the operations: each would keep all of them as long as it has not run.
+        // Only the count is captured: capturing the operations would make each retain all of them until it has run.
         let (finished, total) = (Lock(0), operations.count)
         let last = BlockOperation {
-            // The closures may still be on their way when the operations are over; those entered the group before they ended.
+            // Closures may still be queued when their operations have finished; they entered the group before that.
             group.notify(queue: callbacks) { completion?(operations) }
         }
         for operation in operations {

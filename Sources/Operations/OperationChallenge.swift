@@ -1,19 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 import Dispatch
 
-/// A server's question for credentials, or whether it is trusted. Answered once, by one of its methods; the first answer counts.
+/// A server's request for credentials, or the question whether the server is trusted. Call one of its methods once; later calls have no
+/// effect.
 ///
-/// The connection waits for the answer. A challenge that nobody keeps and nobody has answered is cancelled.
+/// The connection waits until then. A challenge that is released without a call is cancelled.
 public final class OperationChallenge: Sendable {
-    /// What the server has to be answered.
+    /// What the challenge is about.
     public enum Kind: Sendable {
-        /// Whether what the server has shown is accepted; before the request is sent.
+        /// Whether the server's certificates are accepted; decided before the request is sent.
         case serverTrust(ServerTrust)
-        /// A name and a password, in the scheme of Foundation's challenge (RFC 9110, section 11).
+        /// A user and a password, for the scheme in Foundation's challenge (RFC 9110, section 11).
         case credential
     }
 
-    enum Answer: Sendable {
+    enum Disposition: Sendable {
         case use(URLCredential)
         case acceptServerTrust
         case continueWithout
@@ -22,60 +23,60 @@ public final class OperationChallenge: Sendable {
         case cancel
     }
 
-    /// What is asked.
+    /// What the challenge is about.
     public let kind: Kind
-    /// The challenge as Foundation has it; `nil` where a server's trust is in question.
+    /// Foundation's challenge; `nil` for server trust.
     public let authenticationChallenge: URLAuthenticationChallenge?
-    /// Who asks; in lower case.
+    /// The host that sent the challenge, in lower case.
     public let host: String
-    /// How many answers of this kind the server has refused.
+    /// The number of credentials that the server has rejected.
     public var previousFailureCount: Int { authenticationChallenge?.previousFailureCount ?? 0 }
-    /// A credential that is at hand: the URL's, or one of the storage.
+    /// The available credential: the URL's, or one from the storage.
     public var proposedCredential: URLCredential? { authenticationChallenge?.proposedCredential }
 
-    private let answer: Lock<(@Sendable (Answer) -> Void)?>
+    private let completion: Lock<(@Sendable (Disposition) -> Void)?>
 
-    init(kind: Kind, challenge: URLAuthenticationChallenge?, host: String, answer: @escaping @Sendable (Answer) -> Void) {
+    init(kind: Kind, challenge: URLAuthenticationChallenge?, host: String, completion: @escaping @Sendable (Disposition) -> Void) {
         self.kind = kind
         authenticationChallenge = challenge
         self.host = host
-        self.answer = Lock(answer)
+        self.completion = Lock(completion)
     }
 
     deinit {
-        give(.cancel)
+        complete(.cancel)
     }
 
-    /// Answers with a credential. It says nothing about a server whose trust is in question: the operation's policy judges that.
-    public func use(_ credential: URLCredential) { give(.use(credential)) }
+    /// Sends a credential. It does not decide about server trust: the operation's security policy does.
+    public func use(_ credential: URLCredential) { complete(.use(credential)) }
 
-    /// Accepts the server, whatever it has shown. Whoever accepts without looking lets anybody in between read and change everything.
-    public func acceptServerTrust() { give(.acceptServerTrust) }
+    /// Accepts the server regardless of its certificates. Without checking them, anyone on the path can read and change the traffic.
+    public func acceptServerTrust() { complete(.acceptServerTrust) }
 
-    /// Goes on without a credential: the server's refusal is the response. A server whose trust is in question is refused.
-    public func continueWithoutCredential() { give(.continueWithout) }
+    /// Continues without a credential: the server's challenge response becomes the response. For server trust, rejects the server.
+    public func continueWithoutCredential() { complete(.continueWithout) }
 
-    /// Does what is done without a closure: the operation's credential and policy.
-    public func performDefaultHandling() { give(.performDefault) }
+    /// Applies the default handling, as without a closure: the operation's credential and security policy.
+    public func performDefaultHandling() { complete(.performDefault) }
 
-    /// Passes on to the next scheme that the server offers; after the last its refusal is the response.
-    public func rejectProtectionSpace() { give(.reject) }
+    /// Tries the next scheme that the server offers; after the last one, its challenge response becomes the response.
+    public func rejectProtectionSpace() { complete(.reject) }
 
-    /// Ends the operation, with `URLError.userCancelledAuthentication`.
-    public func cancel() { give(.cancel) }
+    /// Fails the operation with `URLError.userCancelledAuthentication`.
+    public func cancel() { complete(.cancel) }
 
-    private func give(_ value: Answer) {
-        let answer = answer.withLock { answer in
-            defer { answer = nil }
-            return answer
+    private func complete(_ disposition: Disposition) {
+        let completion = completion.withLock { completion in
+            defer { completion = nil }
+            return completion
         }
-        answer?(value)
+        completion?(disposition)
     }
 }
 
 // MARK: - CustomReflectable
 
 extension OperationChallenge: CustomReflectable {
-    /// Kind and host; not the credential that is at hand.
+    /// Kind and host, without the proposed credential.
     public var customMirror: Mirror { .redacted(self, ["kind": kind, "host": Redaction.escaped(host)]) }
 }

@@ -1,40 +1,40 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// What can go wrong with an operation beyond what its connection can end with, which is an `URLError`.
+/// The errors of operations other than those of their connections, which are `URLError`s.
 public enum OperationError: Error, Sendable {
-    /// The body has to be written from its beginning again, and the output stream has got a part of it: a stream can't be taken back.
-    /// An ``URLConnectionOperation/outputFile`` can.
+    /// The body has to be written from the start again, but the output stream has already received a part of it and can't be rewound. An
+    /// ``URLConnectionOperation/outputFile`` can.
     case outputStreamNotRestartable
-    /// The output stream takes no more bytes.
+    /// The output stream accepts no more bytes.
     case outputStreamFull
-    /// The output stream refused bytes. The underlying error is the stream's, where it has one.
+    /// Writing to the output stream failed. The underlying error is the stream's, if it has one.
     case outputStreamFailed(underlying: (any Error)?)
-    /// The security policy has pins, and the URL's scheme is not `https`: nothing could be compared with them.
+    /// The security policy has pins, but the URL's scheme is not `https`, so there are no certificates to compare with them.
     case pinningRequiresTLS(url: URL)
-    /// The string makes no URL, not even relative to the manager's base URL.
+    /// The string is not a URL, neither absolute nor relative to the manager's base URL.
     case invalidURL(String)
-    /// The parameters are none that the request serializer can write.
+    /// The request serializer can't encode the parameters.
     case parametersNotSupported
-    /// The bytes are no image of a format that is known.
+    /// The bytes are not an image of a supported format.
     case imageNotRecognised
-    /// An XML document is malformed, or uses what is refused in documents from elsewhere.
+    /// The XML document is malformed, or uses a feature that is rejected in untrusted documents.
     case invalidXML(reason: String)
-    /// None of a compound serializer's serializers made anything of the response.
+    /// None of a compound serializer's serializers accepted the response.
     case noSerializerAccepted
-    /// An archive was made by a later version of this library.
+    /// The archive was made by a later version of this library.
     case unsupportedArchive(version: Int)
 }
 
 extension OperationError: LocalizedError {
-    /// One sentence for people; URLs redacted, control characters escaped.
+    /// The error in one sentence; URLs redacted, control characters escaped.
     public var errorDescription: String? { description }
 }
 
 extension OperationError: CustomStringConvertible, CustomReflectable {
-    /// One sentence for people; URLs redacted, control characters escaped.
+    /// The error in one sentence; URLs redacted, control characters escaped.
     public var description: String { Redaction.escaped(sentence) }
 
-    /// The description, under the name of the case where it has a payload.
+    /// The description, under the case's name if it has a payload.
     public var customMirror: Mirror {
         let name: String? =
             switch self {
@@ -50,39 +50,42 @@ extension OperationError: CustomStringConvertible, CustomReflectable {
 
     private var sentence: String {
         switch self {
-        case .outputStreamNotRestartable: "The body has to be written anew, and the output stream can't be taken back to its beginning"
-        case .outputStreamFull: "The output stream takes no more bytes"
-        case .outputStreamFailed(let error): "The output stream refused bytes" + (error.map { ": \($0.localizedDescription)" } ?? "")
-        case .pinningRequiresTLS(let url): "The security policy has pins, and the scheme of the URL is \(url.scheme ?? "missing")"
-        case .invalidURL(let string): "The string makes no URL: \(string.redactedURL)"
-        case .parametersNotSupported: "The request serializer can't write such parameters"
-        case .imageNotRecognised: "The bytes are no image of a format that is known"
-        case .invalidXML(let reason): "The XML is malformed: \(reason)"
-        case .noSerializerAccepted: "No serializer made anything of the response"
-        case .unsupportedArchive(let version): "The archive has the version \(version), which is later than this library"
+        case .outputStreamNotRestartable:
+            "The body has to be written from the start again, but the output stream can't be rewound; use an outputFile instead"
+        case .outputStreamFull: "The output stream accepts no more bytes"
+        case .outputStreamFailed(let error): "Writing to the output stream failed" + (error.map { ": \($0.localizedDescription)" } ?? "")
+        case .pinningRequiresTLS(let url):
+            "The security policy has pins, which require an https URL, but the URL's scheme is \(url.scheme ?? "missing")"
+        case .invalidURL(let string): "Invalid URL: \(string.redactedURL)"
+        case .parametersNotSupported: "The request serializer can't encode the parameters: they are not a dictionary with string keys"
+        case .imageNotRecognised: "The bytes are not an image in PNG, JPEG, GIF, BMP, WebP, TIFF or ICO format"
+        case .invalidXML(let reason): "The XML document was rejected: \(reason)"
+        case .noSerializerAccepted: "No serializer accepted the response"
+        case .unsupportedArchive(let version):
+            "The archive has format version \(version), but this library supports version \(OperationArchive.currentVersion)"
         }
     }
 }
 
-/// Keys in the `userInfo` of the errors that operations end with; the values are those that programs for AFNetworking know.
+/// Keys in the `userInfo` of operations' errors, with AFNetworking's values.
 ///
-/// Request and response are whole; descriptions of the errors show them redacted (``/CurlewHTTP/Redaction``), and so is the URL under
+/// The request and the response are complete, but their descriptions are redacted (``/CurlewHTTP/Redaction``), as is the URL under
 /// `NSURLErrorFailingURLErrorKey`.
 public enum OperationErrorKey {
-    /// The `URLRequest` of the operation that failed.
+    /// The `URLRequest` of the failed operation.
     public static let request = "com.alamofire.serialization.request.error.response"
-    /// The `HTTPURLResponse` that was refused.
+    /// The rejected `HTTPURLResponse`.
     public static let response = "com.alamofire.serialization.response.error.response"
-    /// The body of the response that was refused, as `Data`.
+    /// The body of the rejected response, as `Data`.
     public static let data = "com.alamofire.serialization.response.error.data"
 }
 
 extension Error {
-    /// The error as an operation ends with it: an `URLError` where Foundation has a code for it, with the URL that failed.
+    /// The error as an operation reports it: a `URLError` with the failing URL if Foundation has a code for it.
     func asOperationError(of request: URLRequest) -> any Error {
         guard let error = self as? CurlewError else { return self }
         var code = error.urlError?.code
-        // What its policy refuses, the operation refuses itself: as if it had cancelled the challenge.
+        // A server that the policy rejects fails the operation as if it had cancelled the challenge.
         if case .transferFailed(let failure) = error, failure.kind == .serverCertificate { code = .userCancelledAuthentication }
         guard let code else { return self }
         return URLError.operationError(code, request, underlying: error)
@@ -102,7 +105,7 @@ extension URLError {
         return URLError(code, userInfo: info)
     }
 
-    /// The same with the request under its key.
+    /// The error with the request added to its user info.
     func adding(_ request: URLRequest) -> URLError {
         URLError(code, userInfo: userInfo.merging([OperationErrorKey.request: request.shownInErrors]) { _, new in new })
     }

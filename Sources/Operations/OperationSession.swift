@@ -1,32 +1,31 @@
 // SPDX-License-Identifier: Apache-2.0
 import Dispatch
 
-/// What operations share: how their requests travel, and the connections that are kept between them.
+/// The transport configuration and the pooled connections that operations share.
 ///
-/// Operations with equal security policies share connections, those with different ones do not. Lives as long as an operation has it.
+/// Operations with equal security policies share connections; those with different ones do not. Retained by its operations.
 public final class OperationSession: Sendable {
-    /// The session of operations that are given none: with the cookies, the cache and the credentials that Foundation shares, on the main
-    /// queue.
+    /// The default session of operations, with Foundation's shared cookies, cache and credentials, and the main queue for callbacks.
     ///
-    /// On Linux the main queue runs only under `RunLoop.main`, `dispatchMain()` or an asynchronous `@main`: other programs make a session
-    /// with a ``SessionConfiguration/callbackQueue`` of their own.
+    /// On Linux the main queue runs only under `RunLoop.main`, `dispatchMain()` or an asynchronous `@main`; other programs create a session
+    /// with a different ``SessionConfiguration/callbackQueue``.
     public static let shared = OperationSession(configuration: SessionConfiguration(URLSessionConfiguration.default))
 
-    /// How the requests travel. Callbacks without a queue of their own come on its ``SessionConfiguration/callbackQueue``.
+    /// The transport configuration. Callbacks without a queue of their own run on its ``SessionConfiguration/callbackQueue``.
     public let configuration: SessionConfiguration
     private let pools = Lock<[SecurityPolicy: ConnectionPool]>([:])
 
-    /// Makes a session; nothing of it is shared with others.
+    /// Creates a session, which shares nothing with others.
     public init(configuration: SessionConfiguration = SessionConfiguration()) {
         self.configuration = configuration
     }
 
-    /// The connections for an operation; for one that judges servers itself, connections of its own.
-    func pool(for policy: SecurityPolicy, judge: ConnectionPool.Judge?) -> ConnectionPool {
-        if let judge { return ConnectionPool(configuration: configuration, trust: .customEvaluation(judge)) }
+    /// Returns the pool for an operation; an operation that evaluates server trust itself has its own.
+    func pool(for policy: SecurityPolicy, evaluator: ConnectionPool.TrustEvaluator?) -> ConnectionPool {
+        if let evaluator { return ConnectionPool(configuration: configuration, trust: .customEvaluation(evaluator)) }
         return pools.withLock { pools in
             if let pool = pools[policy] { return pool }
-            // What the configuration says of TLS holds where the policy says nothing.
+            // The session configuration's TLS settings apply unless the policy sets anything.
             let trust = policy == SecurityPolicy() ? nil : policy.serverTrustPolicy
             let pool = ConnectionPool(configuration: configuration, trust: trust)
             pools[policy] = pool
@@ -35,12 +34,12 @@ public final class OperationSession: Sendable {
     }
 }
 
-/// A manager of the core, whose events it brings to the operations that they concern.
+/// A session manager whose events are forwarded to the attempts that they belong to.
 final class ConnectionPool: Sendable {
-    typealias Judge = @Sendable (ServerTrust, String) -> Bool
+    typealias TrustEvaluator = @Sendable (ServerTrust, String) -> Bool
 
-    /// One policy for whatever host.
-    private final class EveryHost: ServerTrustPolicyManager, @unchecked Sendable {  // immutable
+    /// One policy for all hosts.
+    private final class SinglePolicyManager: ServerTrustPolicyManager, @unchecked Sendable {  // immutable
         private let policy: ServerTrustPolicy
 
         init(_ policy: ServerTrustPolicy) {
@@ -55,16 +54,16 @@ final class ConnectionPool: Sendable {
     private let attempts = Lock<[Int: ConnectionAttempt]>([:])
 
     init(configuration: SessionConfiguration, trust: ServerTrustPolicy?) {
-        manager = SessionManager(configuration: configuration, serverTrustPolicyManager: trust.map { EveryHost($0) })
+        manager = SessionManager(configuration: configuration, serverTrustPolicyManager: trust.map { SinglePolicyManager($0) })
         manager.startRequestsImmediately = false
         setClosures(of: manager.delegate)
     }
 
-    /// Makes the request of an attempt, which tells the attempt of what happens from when it is resumed.
+    /// Creates the request of an attempt, which receives its events from the time it is resumed.
     func makeRequest(_ urlRequest: URLRequest, for attempt: ConnectionAttempt) -> DataRequest {
-        // Bodies of requests that say that they stream are not cached.
-        let mayBeCached = manager.session.configuration.urlCache != nil && urlRequest.mayBeCached
-        let request = mayBeCached ? manager.request(urlRequest) : manager.streamRequest(urlRequest)
+        // The core does not cache bodies of streamed requests.
+        let isCacheable = manager.session.configuration.urlCache != nil && urlRequest.isCacheable
+        let request = isCacheable ? manager.request(urlRequest) : manager.streamRequest(urlRequest)
         if let id = request.task?.taskIdentifier { attempts.withLock { $0[id] = attempt } }
         return request
     }
@@ -74,7 +73,7 @@ final class ConnectionPool: Sendable {
     }
 
     private func setClosures(of delegate: SessionDelegate) {
-        // The dictionary, not the pool: that holds the delegate.
+        // The closures capture the dictionary, not the pool, which retains the delegate.
         let attempts = attempts
         @Sendable func attempt(_ task: SessionTask) -> ConnectionAttempt? { attempts.withLock { $0[task.taskIdentifier] } }
         delegate.dataTaskDidReceiveResponseWithCompletion = { _, task, response, completion in
@@ -104,7 +103,7 @@ final class ConnectionPool: Sendable {
 }
 
 extension URLRequest {
-    fileprivate var mayBeCached: Bool {
+    fileprivate var isCacheable: Bool {
         httpMethod ?? "GET" == "GET" && httpBody == nil && httpBodyStream == nil && value(forHTTPHeaderField: "Range") == nil
     }
 }

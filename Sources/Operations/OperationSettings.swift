@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 import Dispatch
 
-/// What users set on an operation, and what its copies keep.
-struct OperationSettings: @unchecked Sendable {  // what of Foundation's is in it is immutable or made for many threads
+/// The user's settings of an operation, which its copies share.
+struct OperationSettings: @unchecked Sendable {  // its Foundation objects are immutable or thread-safe
     var session: OperationSession = .shared
     var credential: URLCredential?
     var shouldUseCredentialStorage = true

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 @_exported import Foundation
 
-// On Linux XML is a module of its own, which only who imports this one loads.
+// On Linux, XML is a separate module; only programs that import this one load it.
 #if canImport(FoundationXML)
 @_exported import FoundationXML
 #endif
@@ -10,18 +10,18 @@
 import Glibc
 #endif
 
-/// What a process does at a signal.
+/// The disposition of a signal.
 struct SignalDisposition: @unchecked Sendable {  // a C struct of plain values
     private let action: sigaction
 
-    /// What is done at a signal; `nil` where that is to ignore it.
+    /// The current disposition; `nil` if the signal is ignored.
     static func current(_ signal: Int32) -> SignalDisposition? {
         var old = sigaction()
         guard sigaction(signal, nil, &old) == 0, !isIgnoring(old) else { return nil }
         return SignalDisposition(action: old)
     }
 
-    /// Whether the handler, which stands first on every platform, is the number 1.
+    /// Whether the handler, the first field on every platform, is 1 (`SIG_IGN`).
     private static func isIgnoring(_ action: sigaction) -> Bool {
         withUnsafeBytes(of: action) { $0.loadUnaligned(as: UInt.self) } == 1
     }
@@ -31,7 +31,7 @@ struct SignalDisposition: @unchecked Sendable {  // a C struct of plain values
         sigaction(signal, &action, nil)
     }
 
-    /// Sends the process a signal, which threads of queues block.
+    /// Sends the process a signal, unblocking it first as dispatch's threads block signals.
     static func raise(_ signal: Int32) {
         var set = sigset_t()
         sigemptyset(&set)
@@ -41,9 +41,9 @@ struct SignalDisposition: @unchecked Sendable {  // a C struct of plain values
     }
 }
 
-/// The service manager that started the process, if one did.
+/// The service manager that started the process, if any.
 enum ServiceManager {
-    /// Tells it that the process takes so long to end (sd_notify, `EXTEND_TIMEOUT_USEC`); nothing without one.
+    /// Extends the stop timeout (sd_notify, `EXTEND_TIMEOUT_USEC`); does nothing without a service manager.
     static func extendTimeout(by duration: Duration) {
         guard let path = ProcessInfo.processInfo.environment["NOTIFY_SOCKET"] else { return }
         notify("STOPPING=1\nEXTEND_TIMEOUT_USEC=\(Int(duration.timeInterval * 1e6))", path)
@@ -55,7 +55,7 @@ enum ServiceManager {
         var bytes = Array(path.utf8)
         let capacity = MemoryLayout.size(ofValue: address.sun_path)
         guard !bytes.isEmpty, bytes.count < capacity else { return }
-        // A name that lies in no directory.
+        // A leading `@` denotes Linux's abstract namespace, where the first byte is 0.
         if bytes[0] == UInt8(ascii: "@") { bytes[0] = 0 }
         withUnsafeMutableBytes(of: &address.sun_path) { $0.copyBytes(from: bytes) }
         #if os(Linux)

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// Parameters as AFNetworking 2 writes them: as ``URLEncoding`` does but for two things. A null gives its name alone, and the elements of a
-/// set have the set's own name, sorted.
+/// AFNetworking 2's parameter encoding: like ``URLEncoding``, except that a null is encoded as its name alone, and that the elements of a
+/// set have the set's name and are sorted.
 enum QueryPairs {
     private static let encoding = URLEncoding.default
 
-    /// The text of a query, percent-encoded.
+    /// Returns the percent-encoded query.
     ///
-    /// - Throws: ``OperationError/parametersNotSupported`` for what has no names.
+    /// - Throws: ``OperationError/parametersNotSupported`` for parameters without names.
     static func text(of parameters: Any) throws -> String {
         guard let parameters = parameters as? [String: Any] else { throw OperationError.parametersNotSupported }
         return leaves(of: parameters, nil).map { leaf in
@@ -16,7 +16,7 @@ enum QueryPairs {
         }.joined(separator: "&")
     }
 
-    /// Names and values as they are fields of a form: not encoded, `Data` as it is, a null empty.
+    /// Returns the names and values of form fields: not percent-encoded, `Data` unchanged, a null as an empty value.
     static func pairs(of parameters: [String: Any]) -> [(name: String, value: Data)] {
         leaves(of: parameters, nil).map { leaf in
             switch leaf.value {
@@ -39,7 +39,7 @@ enum QueryPairs {
         }
     }
 
-    /// A single value as ``URLEncoding`` writes it, before it is escaped.
+    /// Returns a single value as ``URLEncoding`` encodes it, before percent-encoding.
     private static func text(ofLeaf value: Any) -> String {
         let pair = encoding.queryComponents(fromKey: "", value: value).first
         return pair?.1.removingPercentEncoding ?? ""

@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 import Dispatch
 
-/// Tells whether the network, or a host, can be reached, with AFNetworking's states: unknown until it is started.
+/// Monitors whether the network, or a host, is reachable, with AFNetworking's states; `unknown` until it is started.
 ///
-/// On the core's ``NetworkReachabilityManager``, which says what that means. All members may be used from any thread.
+/// Built on Core's ``NetworkReachabilityManager``, which defines what reachable means. All members are thread-safe.
 public final class ReachabilityMonitor: Sendable {
-    /// What is known.
+    /// The reachability status.
     public enum Status: Int, Sendable, Hashable {
-        /// Not yet anything.
+        /// Not known yet.
         case unknown = -1
-        /// No way leads there.
+        /// There is no route.
         case notReachable = 0
-        /// A way over a mobile network leads there.
+        /// Reachable over a mobile network.
         case reachableViaWWAN = 1
-        /// A way over another network leads there.
+        /// Reachable over another network.
         case reachableViaWiFi = 2
     }
 
@@ -22,9 +22,9 @@ public final class ReachabilityMonitor: Sendable {
         var closure: (@Sendable (Status) -> Void)?
     }
 
-    /// Watches the network as a whole; `nil` when the system does not tell.
+    /// Monitors the network as a whole; `nil` if the system can't tell.
     public static let shared = ReachabilityMonitor()
-    /// Posted at each change; the object is the monitor, and `userInfo` has the ``Status`` under ``statusKey``. On the callback queue.
+    /// Posted at each change, on the callback queue; the object is the monitor, and `userInfo` has the ``Status`` under ``statusKey``.
     public static let didChangeNotification = Notification.Name("com.alamofire.networking.reachability.change")
     /// The key of the status in the notification's `userInfo`.
     public static let statusKey = "AFNetworkingReachabilityNotificationStatusItem"
@@ -32,21 +32,21 @@ public final class ReachabilityMonitor: Sendable {
     private let manager: NetworkReachabilityManager
     private let state = Lock(State())
 
-    /// Watches the network as a whole; `nil` when the system does not tell.
+    /// Creates a monitor of the network as a whole; `nil` if the system can't tell.
     public convenience init?(queue: DispatchQueue = .main) {
         guard let manager = NetworkReachabilityManager() else { return nil }
         self.init(manager, queue: queue)
     }
 
-    /// Watches the way to a host, by name or by address; `nil` when the system does not tell.
+    /// Creates a monitor of a host, given by name or address; `nil` if the system can't tell.
     public convenience init?(domain: String, queue: DispatchQueue = .main) {
         guard let manager = NetworkReachabilityManager(host: domain) else { return nil }
         self.init(manager, queue: queue)
     }
 
-    /// Watches what a provider knows.
+    /// Creates a monitor of a provider's paths.
     ///
-    /// - Parameter queue: where closure and notification come.
+    /// - Parameter queue: the queue for the closure and the notification.
     public convenience init(provider: any NetworkPathProvider, queue: DispatchQueue = .main) {
         self.init(NetworkReachabilityManager(provider: provider), queue: queue)
     }
@@ -57,29 +57,29 @@ public final class ReachabilityMonitor: Sendable {
         manager.listener = { [weak self] in self?.changed(to: $0) }
     }
 
-    /// The status as it was told last; `unknown` before the first time.
+    /// The last reported status; `unknown` before the first report.
     public var status: Status { state.withLock { $0.status } }
 
-    /// Whether there is a way, of either kind.
+    /// Whether the network or host is reachable, over either kind of network.
     public var isReachable: Bool { status.rawValue > 0 }
 
-    /// Whether there is one over a mobile network.
+    /// Whether it is reachable over a mobile network.
     public var isReachableViaWWAN: Bool { status == .reachableViaWWAN }
 
-    /// Whether there is one over another network.
+    /// Whether it is reachable over another network.
     public var isReachableViaWiFi: Bool { status == .reachableViaWiFi }
 
-    /// Has `closure` told the status when monitoring starts, and each change after that.
+    /// Sets the closure that receives the status when monitoring starts, and each change after that.
     public func setReachabilityStatusChangeBlock(_ closure: (@Sendable (Status) -> Void)?) {
         state.withLock { $0.closure = closure }
     }
 
-    /// Starts to tell; the current status first.
+    /// Starts monitoring; the current status is reported first.
     public func startMonitoring() {
         manager.startListening()
     }
 
-    /// Tells nothing any more. So does letting go of the monitor.
+    /// Stops monitoring. Releasing the monitor does the same.
     public func stopMonitoring() {
         manager.stopListening()
     }

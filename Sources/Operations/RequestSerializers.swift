@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 import Dispatch
 
-/// Makes requests: with header fields, settings, and parameters in the query or in a form body.
+/// Creates requests with header fields, settings, and parameters encoded into the query or a form body.
 ///
-/// May be used from any thread; a request has what was set when it was made.
+/// Thread-safe; a request has the settings that were in effect when it was created.
 open class HTTPRequestSerializer: @unchecked Sendable {  // the settings are behind a lock
-    /// Writes parameters as text of a query, percent-encoded as it likes. What it throws is the error of the request.
+    /// Encodes parameters as a percent-encoded query. Errors it throws become the request's error.
     public typealias QueryStringBlock = @Sendable (URLRequest, Any) throws -> String
 
     struct Settings: Sendable {
@@ -21,7 +21,7 @@ open class HTTPRequestSerializer: @unchecked Sendable {  // the settings are beh
 
     let settings: Lock<Settings>
 
-    /// Makes a serializer with the header fields `Accept-Language` and `User-Agent` of ``SessionManager/defaultHTTPHeaders``.
+    /// Creates a serializer with the header fields `Accept-Language` and `User-Agent` of ``SessionManager/defaultHTTPHeaders``.
     public init() {
         let names = ["Accept-Language", "User-Agent"]
         let headers = HTTPHeaders(SessionManager.defaultHTTPHeaders.filter { header in names.contains { header.isNamed($0) } })
@@ -34,7 +34,7 @@ open class HTTPRequestSerializer: @unchecked Sendable {  // the settings are beh
 
     // MARK: Header fields
 
-    /// The header fields that requests get, unless they have fields of those names.
+    /// The header fields added to requests that do not have fields of those names.
     public var headers: HTTPHeaders { settings.withLock { $0.headers } }
 
     /// Sets a header field; `nil` removes it.
@@ -44,10 +44,11 @@ open class HTTPRequestSerializer: @unchecked Sendable {  // the settings are beh
         }
     }
 
-    /// A header field's value; `nil` for none.
+    /// The value of a header field; `nil` if there is none.
     public func value(forHTTPHeaderField field: String) -> String? { headers.value(for: field) }
 
-    /// Sets `Authorization` to a name and a password: Basic (RFC 7617). A name with a colon, or a control character in either, sets nothing.
+    /// Sets `Authorization` to a user and a password: Basic (RFC 7617). Does nothing if the user contains a colon, or either a control
+    /// character.
     public func setAuthorizationHeader(username: String, password: String) {
         guard let header = Request.authorizationHeader(user: username, password: password) else { return }
         setValue(header.value, forHTTPHeaderField: header.key)
@@ -65,40 +66,40 @@ open class HTTPRequestSerializer: @unchecked Sendable {  // the settings are beh
 
     // MARK: Settings
 
-    /// The methods whose parameters go into the query; GET, HEAD and DELETE by default.
+    /// The methods whose parameters are encoded into the query; GET, HEAD and DELETE by default.
     public var httpMethodsEncodingParametersInURI: Set<String> {
         get { settings.withLock { $0.methodsInURI } }
         set { set(\.methodsInURI, newValue) }
     }
 
-    /// The encoding of a form body that a ``setQueryStringSerialization(_:)`` has written; UTF-8 by default. Our own is ASCII.
+    /// The encoding of a form body written by ``setQueryStringSerialization(_:)``; UTF-8 by default. The default serialization gives ASCII.
     public var stringEncoding: String.Encoding {
         get { settings.withLock { $0.stringEncoding } }
         set { set(\.stringEncoding, newValue) }
     }
 
-    /// Has a closure write queries; `nil` for the default.
+    /// Sets the closure that encodes queries; `nil` for the default encoding.
     public func setQueryStringSerialization(_ block: QueryStringBlock?) { set(\.queryStringBlock, block) }
 
-    /// Whether requests may go over cellular interfaces; as the request says by default.
+    /// Whether requests may use cellular interfaces; the request's own setting by default.
     public var allowsCellularAccess: Bool {
         get { settings.withLock { $0.allowsCellularAccess } ?? true }
         set { set(\.allowsCellularAccess, newValue) }
     }
 
-    /// How the cache takes part; as the request says by default.
+    /// The cache policy; the request's own by default.
     public var cachePolicy: URLRequest.CachePolicy {
         get { settings.withLock { $0.cachePolicy } ?? .useProtocolCachePolicy }
         set { set(\.cachePolicy, newValue) }
     }
 
-    /// Whether cookies are sent and kept; as the request says by default.
+    /// Whether cookies are sent and stored; the request's own setting by default.
     public var httpShouldHandleCookies: Bool {
         get { settings.withLock { $0.handlesCookies } ?? true }
         set { set(\.handlesCookies, newValue) }
     }
 
-    /// The longest pause between two bytes, in seconds; as the request says by default, which is 60.
+    /// The idle timeout in seconds, between two bytes; the request's own by default, which is 60.
     public var timeoutInterval: TimeInterval {
         get { settings.withLock { $0.timeoutInterval } ?? 60 }
         set { set(\.timeoutInterval, newValue) }
@@ -106,9 +107,9 @@ open class HTTPRequestSerializer: @unchecked Sendable {  // the settings are beh
 
     // MARK: Requests
 
-    /// Makes a request with parameters.
+    /// Creates a request with parameters.
     ///
-    /// - Throws: what the writing of the parameters throws; `URLError.badURL` for a method that is none.
+    /// - Throws: the error of encoding the parameters; `URLError.badURL` for an invalid method.
     public func request(method: String, url: URL, parameters: Any? = nil) throws -> URLRequest {
         guard HTTPMethod(rawValue: method) != nil else {
             throw CurlewError.urlRequestValidationFailed(reason: .invalidMethod(method))
@@ -127,11 +128,11 @@ open class HTTPRequestSerializer: @unchecked Sendable {  // the settings are beh
         if let timeout = settings.timeoutInterval { request.timeoutInterval = timeout }
     }
 
-    /// The request with the serializer's header fields, where it has none of that name, and with parameters.
+    /// Returns the request with the parameters, and with the serializer's header fields that it does not have yet.
     ///
-    /// A method whose parameters go into the body gets one in any case, be it empty.
+    /// A method whose parameters belong in the body gets a body even if there are no parameters.
     ///
-    /// - Throws: what the writing of the parameters throws.
+    /// - Throws: the error of encoding the parameters.
     open func request(bySerializing parameters: Any?, into request: URLRequest) throws -> URLRequest {
         let settings = settings.withLock { $0 }
         var request = addingHeaders(to: request)
@@ -148,7 +149,7 @@ open class HTTPRequestSerializer: @unchecked Sendable {  // the settings are beh
         return request
     }
 
-    /// Whether the parameters of a request go into its query.
+    /// Whether the parameters of a request are encoded into its query.
     func encodesInURI(_ request: URLRequest) -> Bool {
         httpMethodsEncodingParametersInURI.contains((request.httpMethod ?? "GET").uppercased())
     }
@@ -164,12 +165,12 @@ open class HTTPRequestSerializer: @unchecked Sendable {  // the settings are beh
 
     // MARK: Multipart
 
-    /// Makes a request whose body is a form: of the parameters as fields, and of what `block` appends.
+    /// Creates a request whose body is a multipart form: the parameters as fields, then the parts that `block` appends.
     ///
-    /// Files and streams are read here, for as long as that takes; a form of more than 10 MB lies in a temporary file until it was sent.
-    /// The body can be sent again. A form to which nothing was appended leaves the request without one.
+    /// Files and streams are read before this returns; a form of more than 10 MB is kept in a temporary file until it has been sent. The
+    /// body can be sent again. An empty form leaves the request without a body.
     ///
-    /// - Throws: ``CurlewError/multipartEncodingFailed(reason:)``: what was wrong with the first part that could not be had.
+    /// - Throws: ``CurlewError/multipartEncodingFailed(reason:)`` for the first part that could not be read.
     public func multipartFormRequest(
         method: String = "POST", url: URL, parameters: [String: Any]? = nil,
         constructingBodyWith block: (StreamingMultipartFormData) throws -> Void
@@ -191,9 +192,9 @@ open class HTTPRequestSerializer: @unchecked Sendable {  // the settings are beh
         return request
     }
 
-    /// Writes a request's body, which is a stream, to a file, for an upload of the file; `completion` gets an error if that failed.
+    /// Writes a request's body stream to a file, to upload the file instead; `completion` receives an error if that failed.
     ///
-    /// Returns at once; the stream is read on another thread, and `completion` called on `queue`.
+    /// Returns at once; the stream is read on another thread, and `completion` is called on `queue`.
     ///
     /// - Returns: the request without the stream.
     public func request(
@@ -212,7 +213,7 @@ open class HTTPRequestSerializer: @unchecked Sendable {  // the settings are beh
 
     // MARK: Copies
 
-    /// Another serializer of the same class with the same settings.
+    /// Returns a serializer of the same class with the same settings.
     open func copy() -> HTTPRequestSerializer {
         let copy = makeEmptyCopy()
         copy.settings.withLock { [settings = settings.withLock { $0 }] in $0 = settings }
@@ -222,20 +223,20 @@ open class HTTPRequestSerializer: @unchecked Sendable {  // the settings are beh
     func makeEmptyCopy() -> HTTPRequestSerializer { HTTPRequestSerializer() }
 }
 
-/// Writes parameters as JSON (RFC 8259) into the body; into the query for the methods that have none.
-open class JSONRequestSerializer: HTTPRequestSerializer, @unchecked Sendable {  // immutable beside its superclass
+/// Encodes parameters as JSON (RFC 8259) into the body, or into the query for methods without a body.
+open class JSONRequestSerializer: HTTPRequestSerializer, @unchecked Sendable {  // immutable apart from its superclass
     /// Options of `JSONSerialization`; none by default.
     public let writingOptions: JSONSerialization.WritingOptions
 
-    /// Makes a serializer.
+    /// Creates a serializer.
     public init(writingOptions: JSONSerialization.WritingOptions = []) {
         self.writingOptions = writingOptions
         super.init()
     }
 
-    /// The request with the parameters as its body, of the type `application/json` unless it has one.
+    /// Returns the request with the parameters as its body, with the content type `application/json` unless it has one.
     ///
-    /// - Throws: ``CurlewError/parameterEncodingFailed(reason:)`` for what JSON can't hold.
+    /// - Throws: ``CurlewError/parameterEncodingFailed(reason:)`` for values that JSON can't represent.
     open override func request(bySerializing parameters: Any?, into request: URLRequest) throws -> URLRequest {
         guard !encodesInURI(request) else { return try super.request(bySerializing: parameters, into: request) }
         return try JSONEncoding(options: writingOptions).encode(addingHeaders(to: request), withJSONObject: parameters)
@@ -244,21 +245,21 @@ open class JSONRequestSerializer: HTTPRequestSerializer, @unchecked Sendable {  
     override func makeEmptyCopy() -> HTTPRequestSerializer { JSONRequestSerializer(writingOptions: writingOptions) }
 }
 
-/// Writes parameters as a property list into the body; into the query for the methods that have none.
-open class PropertyListRequestSerializer: HTTPRequestSerializer, @unchecked Sendable {  // immutable beside its superclass
+/// Encodes parameters as a property list into the body, or into the query for methods without a body.
+open class PropertyListRequestSerializer: HTTPRequestSerializer, @unchecked Sendable {  // immutable apart from its superclass
     /// The format; XML by default.
     public let format: PropertyListSerialization.PropertyListFormat
 
-    /// Makes a serializer.
+    /// Creates a serializer.
     public init(format: PropertyListSerialization.PropertyListFormat = .xml) {
         self.format = format
         super.init()
     }
 
-    /// The request with the parameters as its body, of the type `application/x-plist` unless it has one.
+    /// Returns the request with the parameters as its body, with the content type `application/x-plist` unless it has one.
     ///
-    /// - Throws: ``CurlewError/parameterEncodingFailed(reason:)`` for what a property list can't hold,
-    ///   ``OperationError/parametersNotSupported`` for a top level that is no dictionary.
+    /// - Throws: ``CurlewError/parameterEncodingFailed(reason:)`` for values that a property list can't represent,
+    ///   ``OperationError/parametersNotSupported`` if the top level is not a dictionary.
     open override func request(bySerializing parameters: Any?, into request: URLRequest) throws -> URLRequest {
         guard !encodesInURI(request) else { return try super.request(bySerializing: parameters, into: request) }
         guard let parameters else { return addingHeaders(to: request) }

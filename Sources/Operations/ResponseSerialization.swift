@@ -1,39 +1,39 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// What a serializer made of a response.
+/// The result of serializing a response.
 public struct SerializedResponse {
-    /// The value; also beside an error, where a response that was refused could be read.
+    /// The value; also set alongside an error, if a rejected response could be read.
     public var object: Any?
-    /// Why the response was refused, or could not be read.
+    /// Why the response was rejected or could not be read.
     public var error: (any Error)?
 
-    /// Makes a result.
+    /// Creates a result.
     public init(object: Any? = nil, error: (any Error)? = nil) {
         self.object = object
         self.error = error
     }
 }
 
-/// Judges a response and makes a value of it.
+/// Validates a response and makes a value of it.
 public protocol ResponseSerialization: Sendable {
-    /// What is acceptable.
+    /// The responses that are accepted.
     var acceptance: ResponseAcceptance { get set }
 
-    /// Makes the value of a body that is there; `nil` for none. Runs on the operation's queue.
+    /// Makes a value from a body that is not empty; `nil` for none. Runs on the operation's queue.
     ///
-    /// - Throws: why the body can't be read.
+    /// - Throws: the reason that the body can't be read.
     func object(of data: Data, in response: HTTPURLResponse?) throws -> Any?
 
-    /// Judges the response and makes the value. By itself it reads the body of a response that was refused, too, for whoever wants to know
-    /// what the server had to say; then the judgement is the error.
+    /// Validates the response and makes the value. The default implementation also reads the body of a rejected response, for the details
+    /// that the server gives; the validation error is then the error.
     func serialize(_ response: HTTPURLResponse?, _ data: Data?) -> SerializedResponse
 }
 
 extension ResponseSerialization {
-    /// Judges the response and makes the value.
+    /// Validates the response and makes the value.
     public func serialize(_ response: HTTPURLResponse?, _ data: Data?) -> SerializedResponse {
         let refusal = acceptance.refusal(of: response, data)
-        // What is of another type is none of this serializer's.
+        // A body of another type is not for this serializer to read.
         if let error = refusal as? URLError, error.code == .cannotDecodeContentData { return SerializedResponse(error: error) }
         guard let data, !data.isEmpty else { return SerializedResponse(error: refusal) }
         do {
@@ -44,34 +44,36 @@ extension ResponseSerialization {
     }
 }
 
-/// Which responses a serializer accepts.
+/// The responses that a serializer accepts.
 public struct ResponseAcceptance: Sendable, Hashable, Codable {
-    /// The statuses; 200 to 299 by default, `nil` for all.
+    /// The accepted statuses; 200 to 299 by default, `nil` for all.
     public var statusCodes: Set<Int>? = Set(200..<300)
-    /// The content types, in lower case and without parameters; `nil` for all. A response without a body has any, one without a type none.
+    /// The accepted content types, in lower case and without parameters; `nil` for all. A response without a body passes; a body without a
+    /// content type does not.
     public var contentTypes: Set<String>?
 
-    /// Makes one for all content types.
+    /// Accepts all content types.
     public init() {}
 
-    /// Makes one for these content types.
+    /// Accepts the given content types.
     public init(contentTypes: Set<String>) {
         self.contentTypes = contentTypes
     }
 
-    /// Why a response is not acceptable: an `URLError` with the code `cannotDecodeContentData` (−1016) for a type, `badServerResponse`
-    /// (−1011) for a status; where both are wrong, the one for the type has that for the status as its underlying error.
+    /// Returns why a response is not acceptable: a `URLError` with the code `cannotDecodeContentData` (−1016) for a content type, or
+    /// `badServerResponse` (−1011) for a status. If both are wrong, the content type's error has the status's as its underlying error.
     ///
-    /// Its `userInfo` has response and body under the keys of ``OperationErrorKey``.
+    /// Its `userInfo` has the response and the body under the keys of ``OperationErrorKey``.
     public func refusal(of response: HTTPURLResponse?, _ data: Data?) -> (any Error)? {
         guard let response else { return nil }
         var error: URLError?
         if let statusCodes, !statusCodes.contains(response.statusCode) {
-            error = makeError(.badServerResponse, "The status is \(response.statusCode)", response, data, underlying: nil)
+            error = makeError(.badServerResponse, "status \(response.statusCode) is not acceptable", response, data, underlying: nil)
         }
         let type = response.mediaType
         if let contentTypes, let data, !data.isEmpty, !(type.map(contentTypes.contains) ?? false) {
-            let text = "The content type \(type ?? "is missing, which") is not acceptable"
+            let accepted = contentTypes.sorted().joined(separator: ", ")
+            let text = type.map { "content type \($0) is not one of \(accepted)" } ?? "the content type is missing; expected \(accepted)"
             error = makeError(.cannotDecodeContentData, text, response, data, underlying: error)
         }
         return error
@@ -80,8 +82,10 @@ public struct ResponseAcceptance: Sendable, Hashable, Codable {
     private func makeError(
         _ code: URLError.Code, _ text: String, _ response: HTTPURLResponse, _ data: Data?, underlying: URLError?
     ) -> URLError {
+        let url = (response.url?.absoluteString ?? "").redactedURL
         var info: [String: Any] = [
-            NSLocalizedDescriptionKey: Redaction.escaped(text), OperationErrorKey.response: ErrorResponse(response) ?? response,
+            NSLocalizedDescriptionKey: Redaction.escaped("\(url): \(text)"),
+            OperationErrorKey.response: ErrorResponse(response) ?? response,
         ]
         if let url = response.url?.redacted { info[NSURLErrorFailingURLErrorKey] = url }
         if let data { info[OperationErrorKey.data] = data }

@@ -1,39 +1,39 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// Gives the body as `Data`, of whatever type; empty where the response has none.
+/// Returns the body as `Data`, of any content type; empty if the response has none.
 public struct HTTPResponseSerializer: ResponseSerialization {
-    /// What is acceptable: the statuses 200 to 299, any type.
+    /// Accepts the statuses 200 to 299, and any content type.
     public var acceptance = ResponseAcceptance()
 
-    /// Makes a serializer.
+    /// Creates a serializer.
     public init() {}
 
-    /// The body.
+    /// Returns the body.
     public func object(of data: Data, in response: HTTPURLResponse?) -> Any? { data }
 
-    /// Judges the response and gives the body: empty `Data` for an empty one, `nil` only where it went elsewhere.
+    /// Validates the response and returns the body: empty `Data` for an empty body, `nil` only if it was written elsewhere.
     public func serialize(_ response: HTTPURLResponse?, _ data: Data?) -> SerializedResponse {
         let refusal = acceptance.refusal(of: response, data)
-        let isOfWrongType = (refusal as? URLError)?.code == .cannotDecodeContentData
-        return SerializedResponse(object: isOfWrongType ? nil : data, error: refusal)
+        let hasWrongType = (refusal as? URLError)?.code == .cannotDecodeContentData
+        return SerializedResponse(object: hasWrongType ? nil : data, error: refusal)
     }
 }
 
-/// Gives what `JSONSerialization` makes of the body (RFC 8259); `nil` for a body of a single space, with which some servers say nothing.
+/// Decodes the body with `JSONSerialization` (RFC 8259); `nil` for a single space, which some servers send as an empty response.
 public struct JSONResponseSerializer: ResponseSerialization {
-    /// What is acceptable: the statuses 200 to 299, `application/json`, `text/json` and `text/javascript`.
+    /// Accepts the statuses 200 to 299, and `application/json`, `text/json` and `text/javascript`.
     public var acceptance = ResponseAcceptance(contentTypes: ["application/json", "text/json", "text/javascript"])
-    /// Options of `JSONSerialization`; none by default, so that the top level is an object or an array.
+    /// Options of `JSONSerialization`; none by default, so that the top level has to be an object or an array.
     public var readingOptions: JSONSerialization.ReadingOptions = []
-    /// Whether members with the value `null` are left out of objects, at all depths; `false` by default.
+    /// Whether members whose value is `null` are removed from objects, at all levels; `false` by default.
     public var removesKeysWithNullValues = false
 
-    /// Makes a serializer.
+    /// Creates a serializer.
     public init(readingOptions: JSONSerialization.ReadingOptions = []) {
         self.readingOptions = readingOptions
     }
 
-    /// The value, read in the response's charset.
+    /// Returns the value, decoded in the response's charset.
     public func object(of data: Data, in response: HTTPURLResponse?) throws -> Any? {
         if data == Data(" ".utf8) { return nil }
         let serializer = DataRequest.jsonResponseSerializer(options: readingOptions)
@@ -41,7 +41,7 @@ public struct JSONResponseSerializer: ResponseSerialization {
         return removesKeysWithNullValues ? withoutNull(object) : object
     }
 
-    /// `JSONSerialization` finds out the encodings of Unicode by itself, and knows no other.
+    /// `JSONSerialization` detects the Unicode encodings itself and supports no other, so other charsets are converted to UTF-8.
     private func utf8(_ data: Data, of response: HTTPURLResponse?) -> Data {
         let encoding = response?.value(forHTTPHeaderField: "Content-Type").flatMap { String.Encoding(contentType: $0) }
         guard let encoding, encoding != .utf8, let text = String(data: data, encoding: encoding) else { return data }
@@ -57,36 +57,36 @@ public struct JSONResponseSerializer: ResponseSerialization {
     }
 }
 
-/// Gives what `PropertyListSerialization` makes of the body.
+/// Decodes the body with `PropertyListSerialization`.
 public struct PropertyListResponseSerializer: ResponseSerialization {
-    /// What is acceptable: the statuses 200 to 299, `application/x-plist`.
+    /// Accepts the statuses 200 to 299, and `application/x-plist`.
     public var acceptance = ResponseAcceptance(contentTypes: ["application/x-plist"])
     /// Options of `PropertyListSerialization`; none by default.
     public var readOptions: PropertyListSerialization.ReadOptions = []
 
-    /// Makes a serializer.
+    /// Creates a serializer.
     public init(readOptions: PropertyListSerialization.ReadOptions = []) {
         self.readOptions = readOptions
     }
 
-    /// The value.
+    /// Returns the value.
     public func object(of data: Data, in response: HTTPURLResponse?) throws -> Any? {
         try DataRequest.propertyListResponseSerializer(options: readOptions).serializeResponse(nil, nil, data, nil).get()
     }
 }
 
-/// Gives an ``ImageHeader``: what kind of an image the body is, and how large, without decoding it.
+/// Returns an ``ImageHeader``: the image's format and size, without decoding it.
 public struct ImageResponseSerializer: ResponseSerialization {
-    /// What is acceptable: the statuses 200 to 299, the types of images that are known.
+    /// Accepts the statuses 200 to 299, and the types of the supported image formats.
     public var acceptance = ResponseAcceptance(contentTypes: [
         "image/png", "image/jpeg", "image/gif", "image/bmp", "image/x-bmp", "image/x-ms-bmp", "image/webp", "image/tiff", "image/ico",
         "image/x-icon", "image/vnd.microsoft.icon", "image/x-win-bitmap",
     ])
 
-    /// Makes a serializer.
+    /// Creates a serializer.
     public init() {}
 
-    /// The header, with the body.
+    /// Returns the header, with the body.
     ///
     /// - Throws: ``OperationError/imageNotRecognised``.
     public func object(of data: Data, in response: HTTPURLResponse?) throws -> Any? {
@@ -95,34 +95,38 @@ public struct ImageResponseSerializer: ResponseSerialization {
     }
 }
 
-/// Has several serializers try, one after the other: the first that makes something of the response without an error.
+/// Tries several serializers in order and returns the first result that has a value and no error.
 public struct CompoundResponseSerializer: ResponseSerialization {
-    /// What is acceptable if none of the serializers makes anything: then the body is the object.
+    /// The responses accepted if none of the serializers returns a value: then the body is the object.
     public var acceptance = ResponseAcceptance()
-    /// Those that try, in this order.
+    /// The serializers, in the order in which they are tried.
     public let serializers: [any ResponseSerialization]
 
-    /// Makes a serializer of serializers.
+    /// Creates a serializer from others.
     public init(_ serializers: [any ResponseSerialization]) {
         self.serializers = serializers
     }
 
-    /// The body.
+    /// Returns the body.
     public func object(of data: Data, in response: HTTPURLResponse?) -> Any? { data }
 
-    /// What the first serializer makes that can; else judges the response itself.
+    /// Returns the result of the first serializer that succeeds; otherwise validates the response itself and returns the body.
     public func serialize(_ response: HTTPURLResponse?, _ data: Data?) -> SerializedResponse {
         for serializer in serializers {
             let result = serializer.serialize(response, data)
             if result.object != nil, result.error == nil { return result }
         }
-        guard acceptance.refusal(of: response, data) == nil else { return HTTPResponseSerializer().judged(by: acceptance, response, data) }
+        guard acceptance.refusal(of: response, data) == nil else {
+            return HTTPResponseSerializer().serialize(response, data, accepting: acceptance)
+        }
         return SerializedResponse(object: data)
     }
 }
 
 extension HTTPResponseSerializer {
-    fileprivate func judged(by acceptance: ResponseAcceptance, _ response: HTTPURLResponse?, _ data: Data?) -> SerializedResponse {
+    fileprivate func serialize(
+        _ response: HTTPURLResponse?, _ data: Data?, accepting acceptance: ResponseAcceptance
+    ) -> SerializedResponse {
         var serializer = self
         serializer.acceptance = acceptance
         return serializer.serialize(response, data)

@@ -1,78 +1,78 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// What a server has to show before anything is sent to it, for whatever host.
+/// What a server's certificates are checked for before anything is sent, for all hosts.
 ///
-/// ``ServerTrustPolicy`` says the same of one host; this is AFNetworking's way to say it.
+/// AFNetworking's form of ``ServerTrustPolicy``, which applies to one host.
 public struct SecurityPolicy: Sendable, Hashable, Codable {
-    /// With what the server's certificates are compared.
+    /// What the server's certificates are compared with.
     public enum PinningMode: Int, Sendable, Hashable, Codable {
-        /// With nothing.
+        /// Nothing.
         case none = 0
-        /// One of the chain has the public key of a pin.
+        /// The public keys of the pins: one certificate of the chain has to have one of them.
         case publicKey = 1
-        /// The chain is valid and leads to a pin; the pins are the only certificates trusted.
+        /// The pins themselves: the chain has to be valid and lead to a pin, and only pins are trusted.
         case certificate = 2
     }
 
     /// What is compared.
     public var pinningMode: PinningMode
-    /// The certificates, or those whose keys are compared; *any* of them is enough. Ignored in the mode `none`.
+    /// The pinned certificates, or the certificates of the pinned keys; *any* match is enough. Ignored in the mode `none`.
     public var pinnedCertificates: [Certificate]
-    /// Whether a chain that is not valid is accepted; `false` by default. In the mode `certificate` it makes no difference.
+    /// Whether an invalid chain is accepted; `false` by default. It has no effect in the mode `certificate`.
     ///
-    /// Where nothing is compared, in the mode `none` or without pins, every server is refused unless ``validatesDomainName`` is switched
-    /// off as well: a certificate that anyone can make says nothing about a host. Switched off, the mode `none` accepts every server.
+    /// Where nothing is compared, in the mode `none` or without pins, every server is rejected unless ``validatesDomainName`` is `false` as
+    /// well: a certificate that anyone can make proves nothing about a host. If it is `false`, the mode `none` accepts every server.
     public var allowInvalidCertificates = false
     /// Whether the certificate has to name the host; `true` by default.
     public var validatesDomainName = true
 
-    /// The policy that compares nothing: what the system trusts is accepted.
+    /// Creates a policy without pins, which accepts the certificates that the system trusts.
     public init() {
         pinningMode = .none
         pinnedCertificates = []
     }
 
-    /// Makes a policy with pins; by default the certificates of the main bundle.
+    /// Creates a policy with pins; by default the certificates in the main bundle.
     ///
-    /// - Parameter pinnedCertificates: the pins. Without any, every server is refused.
+    /// - Parameter pinnedCertificates: the pins. Without any, every server is rejected.
     public init(pinningMode: PinningMode, pinnedCertificates: [Certificate]? = nil) {
         self.pinningMode = pinningMode
         self.pinnedCertificates = pinnedCertificates ?? (pinningMode == .none ? [] : Self.certificates(in: .main))
     }
 
-    /// The certificates of a bundle: of its files with the extension `cer`, `crt`, `der` or `pem`. Reads files.
+    /// Returns the certificates in a bundle: from its files with the extension `cer`, `crt`, `der` or `pem`. Reads files.
     public static func certificates(in bundle: Bundle) -> [Certificate] {
         ServerTrustPolicy.certificates(in: bundle)
     }
 
-    /// The certificates of a directory, as of a bundle. Reads files.
+    /// Returns the certificates in a directory, as for a bundle. Reads files.
     public static func certificates(in directory: URL) -> [Certificate] {
         ServerTrustPolicy.certificates(in: directory)
     }
 
-    /// Whether the policy accepts what a server has shown. May read files.
+    /// Whether the policy accepts a server's certificates. May read files.
     ///
-    /// - Parameter domain: the host's name; `nil` leaves that out.
+    /// - Parameter domain: the host's name; `nil` skips its check.
     public func evaluate(_ serverTrust: ServerTrust, forDomain domain: String?) -> Bool {
         var policy = self
         if domain == nil {
-            // Whoever asks for the name has to say it where everything else is left open.
+            // Without a name to check, nothing at all would be verified.
             if isContradictory { return false }
             policy.validatesDomainName = false
         }
         return policy.serverTrustPolicy.evaluate(serverTrust, forHost: domain ?? serverTrust.host)
     }
 
-    /// Whether the policy asks for the host's name of a certificate that is neither valid nor compared with a pin: anyone can make one.
+    /// Whether the policy checks the host's name in a certificate that is neither valid nor compared with a pin, which anyone can make.
     private var isContradictory: Bool {
         allowInvalidCertificates && validatesDomainName && (pinningMode == .none || pinnedCertificates.isEmpty)
     }
 
-    /// The same in the terms of the core.
+    /// The equivalent policy of Core.
     public var serverTrustPolicy: ServerTrustPolicy {
-        // No pins: refuses everybody.
-        let nobody = ServerTrustPolicy.pinCertificates(certificates: [], validateCertificateChain: false, validateHost: true)
-        if isContradictory { return nobody }
+        // Without pins, every server is rejected.
+        let rejectAll = ServerTrustPolicy.pinCertificates(certificates: [], validateCertificateChain: false, validateHost: true)
+        if isContradictory { return rejectAll }
         switch pinningMode {
         case .none: return allowInvalidCertificates ? .disableEvaluation : .performDefaultEvaluation(validateHost: validatesDomainName)
         case .publicKey:
@@ -80,7 +80,7 @@ public struct SecurityPolicy: Sendable, Hashable, Codable {
                 publicKeys: pinnedCertificates.map(\.publicKey), validateCertificateChain: !allowInvalidCertificates,
                 validateHost: validatesDomainName)
         case .certificate:
-            guard !pinnedCertificates.isEmpty else { return nobody }
+            guard !pinnedCertificates.isEmpty else { return rejectAll }
             return .pinCertificates(
                 certificates: pinnedCertificates, validateCertificateChain: true, validateHost: validatesDomainName)
         }
@@ -92,9 +92,9 @@ public struct SecurityPolicy: Sendable, Hashable, Codable {
         case pinningMode, pinnedCertificates, allowInvalidCertificates, validatesDomainName
     }
 
-    /// Reads a policy.
+    /// Decodes a policy.
     ///
-    /// - Throws: `DecodingError` where a pin is no certificate: leaving it out could open what it closes.
+    /// - Throws: `DecodingError` if a pin is not a certificate: skipping it could weaken the policy.
     public init(from decoder: any Decoder) throws {
         let container = try decoder.container(keyedBy: CodingKeys.self)
         pinningMode = try container.decode(PinningMode.self, forKey: .pinningMode)
@@ -104,13 +104,13 @@ public struct SecurityPolicy: Sendable, Hashable, Codable {
         pinnedCertificates = try pins.map { (der: Data) throws -> Certificate in
             guard let certificate = Certificate(der: der) else {
                 let path = container.codingPath + [CodingKeys.pinnedCertificates]
-                throw Swift.DecodingError.dataCorrupted(.init(codingPath: path, debugDescription: "A pin is no certificate."))
+                throw Swift.DecodingError.dataCorrupted(.init(codingPath: path, debugDescription: "A pin is not a certificate in DER."))
             }
             return certificate
         }
     }
 
-    /// Writes the policy, the certificates in DER.
+    /// Encodes the policy, with the certificates in DER.
     public func encode(to encoder: any Encoder) throws {
         var container = encoder.container(keyedBy: CodingKeys.self)
         try container.encode(pinningMode, forKey: .pinningMode)

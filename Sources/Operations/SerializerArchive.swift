@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// A response serializer of this module as a value.
+/// An archived response serializer of this module.
 indirect enum SerializerArchive: Sendable, Codable {
     case http(ResponseAcceptance)
     case json(ResponseAcceptance, readingOptions: UInt, removesKeysWithNullValues: Bool)
@@ -10,7 +10,7 @@ indirect enum SerializerArchive: Sendable, Codable {
     case xmlDocument(ResponseAcceptance, options: UInt)
     case compound(ResponseAcceptance, [SerializerArchive])
 
-    /// `nil` for a serializer of another module, and one that is made of such.
+    /// `nil` for a serializer of another module, or one composed of such serializers.
     init?(_ serializer: any ResponseSerialization) {
         let acceptance = serializer.acceptance
         switch serializer {
@@ -31,13 +31,13 @@ indirect enum SerializerArchive: Sendable, Codable {
     }
 
     var serializer: any ResponseSerialization {
-        var (serializer, acceptance) = unjudging
+        var (serializer, acceptance) = parts
         serializer.acceptance = acceptance
         return serializer
     }
 
-    /// The serializer as it is made, and what it is to accept.
-    private var unjudging: (any ResponseSerialization, ResponseAcceptance) {
+    /// The serializer with its default acceptance, and the archived acceptance.
+    private var parts: (any ResponseSerialization, ResponseAcceptance) {
         switch self {
         case .http(let acceptance): return (HTTPResponseSerializer(), acceptance)
         case .json(let acceptance, let readingOptions, let removesKeysWithNullValues):
@@ -50,12 +50,12 @@ indirect enum SerializerArchive: Sendable, Codable {
         case .xmlParser(let acceptance): return (XMLParserResponseSerializer(), acceptance)
         case .xmlDocument(let acceptance, let options):
             return (XMLDocumentResponseSerializer(options: .init(rawValue: options)), acceptance)
-        case .compound(let acceptance, let parts): return (CompoundResponseSerializer(parts.map(\.serializer)), acceptance)
+        case .compound(let acceptance, let members): return (CompoundResponseSerializer(members.map(\.serializer)), acceptance)
         }
     }
 }
 
-/// A request serializer of this module as a value, with all its header fields.
+/// An archived request serializer of this module, with all its header fields.
 struct RequestSerializerArchive: Sendable, Codable {
     enum Kind: Sendable, Codable {
         case http
@@ -77,11 +77,11 @@ struct RequestSerializerArchive: Sendable, Codable {
     let handlesCookies: Bool?
     let timeoutInterval: TimeInterval?
 
-    /// `nil` for a serializer of another class, and one whose queries a closure writes.
+    /// `nil` for a serializer of another class, or one with a closure for queries.
     init?(_ serializer: HTTPRequestSerializer) {
         let settings = serializer.settings.withLock { $0 }
         guard settings.queryStringBlock == nil else { return nil }
-        // Exactly these: a subclass does what nothing here knows.
+        // Compared exactly, since a subclass may behave differently.
         switch ObjectIdentifier(type(of: serializer)) {
         case ObjectIdentifier(HTTPRequestSerializer.self): kind = .http
         case ObjectIdentifier(JSONRequestSerializer.self):

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 import Dispatch
 
-/// Brings signals from their handler, in which next to nothing is allowed, to a queue.
+/// Forwards signals to a queue from their handler, in which only async-signal-safe calls are allowed.
 ///
-/// Not a dispatch source for signals: on Linux that installs a handler of its own, at a time of its own choosing and for good.
+/// A dispatch source is not used, because on Linux it installs its own handler, at an unspecified time and permanently.
 enum SignalPipe {
-    /// Written before any handler is installed, and never again.
+    /// Written once, before any handler is installed.
     nonisolated(unsafe) private static var writeEnd: Int32 = -1
     private static let source = Lock<(any DispatchSourceRead)?>(nil)
 
-    /// Has signals told on a queue from now on; `false` where the system gives no pipe. Again does nothing.
+    /// Starts to deliver signals on a queue; `false` if the system provides no pipe. Calling it again does nothing.
     static func open(on queue: DispatchQueue, _ received: @escaping @Sendable (Int32) -> Void) -> Bool {
         source.withLock { source in
             if source != nil { return true }
@@ -31,8 +31,8 @@ enum SignalPipe {
         }
     }
 
-    /// Has a signal go into the pipe.
-    static func take(_ signal: Int32) {
+    /// Installs the handler that writes a signal into the pipe.
+    static func install(_ signal: Int32) {
         Foundation.signal(signal) { signal in
             let before = errno
             var byte = UInt8(truncatingIfNeeded: signal)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// Writes a stream to a file, on the thread on which it runs.
-struct StreamCopier: @unchecked Sendable {  // the stream is used on that thread alone
+/// Copies a stream to a file, on the calling thread.
+struct StreamCopier: @unchecked Sendable {  // the stream is used on that thread only
     private let stream: InputStream
     private let file: URL
 
@@ -10,7 +10,7 @@ struct StreamCopier: @unchecked Sendable {  // the stream is used on that thread
         self.file = file
     }
 
-    /// Why it failed; `nil` when the file is complete. What was there before stays until then.
+    /// Copies the stream; returns the error, or `nil` when the file is complete. An existing file is kept until then.
     func run() -> (any Error)? {
         stream.open()
         defer { stream.close() }

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
 extension URLConnectionOperation {
-    /// The body, when the operation is over; empty where it went elsewhere. Waits, and does not start the operation: a queue does that, or
-    /// ``start()``. Cancelling the task that waits cancels the operation, as ``waitForEnd()`` says.
+    /// The body, once the operation has finished; empty if it was written elsewhere. Waits without starting the operation: a queue or
+    /// ``start()`` does that. Cancelling the waiting task cancels the operation, as with ``waitForEnd()``.
     ///
-    /// - Throws: the operation's ``error``; `URLError.cancelled` when the task was cancelled before the operation was started.
+    /// - Throws: the operation's ``error``; `URLError.cancelled` if the task was cancelled before the operation was started.
     public var value: Data {
         get async throws {
             try await waitForResult()
@@ -18,48 +18,48 @@ extension URLConnectionOperation {
         guard isFinished else { throw URLError.operationError(.cancelled, request) }
     }
 
-    /// Starts the operation and waits for its end, as ``value`` does: for operations that are on no queue.
+    /// Starts the operation and waits until it has finished, as ``value`` does: for operations that are not on a queue.
     @discardableResult
     public func run() async throws -> Data {
         start()
         return try await value
     }
 
-    /// Waits until the operation is over. Cancelling the task that waits cancels the operation; one that was not started ends only when its
-    /// queue starts it, and is not waited for then.
+    /// Waits until the operation has finished. Cancelling the waiting task cancels the operation; one that was not started finishes only
+    /// when its queue starts it, so the wait then ends at once.
     public func waitForEnd() async {
         let waiter = Waiter()
         await withTaskCancellationHandler {
             await withCheckedContinuation { continuation in
-                waiter.wait(continuation)
-                let isOver = storage.withLock { storage in
+                waiter.attach(continuation)
+                let isFinished = storage.withLock { storage in
                     guard storage.lifecycle.state != .finished else { return true }
-                    storage.waiters.append { waiter.end() }
+                    storage.waiters.append { waiter.resume() }
                     return false
                 }
-                if isOver { waiter.end() }
+                if isFinished { waiter.resume() }
             }
         } onCancel: {
             cancel()
-            // Starting it here, behind the back of its queue, would have that count wrongly.
-            if !storage.withLock({ $0.lifecycle.wasStarted }) { waiter.end() }
+            // Started here, without its queue's knowledge, it would be miscounted by the queue.
+            if !storage.withLock({ $0.lifecycle.wasStarted }) { waiter.resume() }
         }
     }
 }
 
-/// Resumes a continuation once, be it there before or after the event.
+/// Resumes a continuation once, whether it is attached before or after the event.
 private final class Waiter: Sendable {
-    private let state = Lock<(continuation: CheckedContinuation<Void, Never>?, isOver: Bool)>((nil, false))
+    private let state = Lock<(continuation: CheckedContinuation<Void, Never>?, isResumed: Bool)>((nil, false))
 
-    func wait(_ continuation: CheckedContinuation<Void, Never>) {
-        let isOver = state.withLock { state in
-            if !state.isOver { state.continuation = continuation }
-            return state.isOver
+    func attach(_ continuation: CheckedContinuation<Void, Never>) {
+        let isResumed = state.withLock { state in
+            if !state.isResumed { state.continuation = continuation }
+            return state.isResumed
         }
-        if isOver { continuation.resume() }
+        if isResumed { continuation.resume() }
     }
 
-    func end() {
+    func resume() {
         let continuation = state.withLock { state in
             defer { state = (nil, true) }
             return state.continuation
@@ -69,9 +69,9 @@ private final class Waiter: Sendable {
 }
 
 extension HTTPRequestOperation {
-    /// What the serializer made, when the operation is over, as ``URLConnectionOperation/value`` waits for it.
+    /// The serializer's object, once the operation has finished; waits for it as ``URLConnectionOperation/value`` does.
     ///
-    /// - Throws: the operation's error; `URLError.cannotParseResponse` where the object is of another type, or there is none.
+    /// - Throws: the operation's error; `URLError.cannotParseResponse` if the object is of another type or missing.
     public func object<Value: Sendable>(as type: Value.Type = Value.self) async throws -> Value {
         try await waitForResult()
         guard let value = responseObject as? Value else { throw URLError(.cannotParseResponse) }
@@ -80,7 +80,7 @@ extension HTTPRequestOperation {
 }
 
 extension OperationQueue {
-    /// Adds an operation, and waits for its body as ``URLConnectionOperation/value`` does.
+    /// Adds an operation and waits for its body, as ``URLConnectionOperation/value`` does.
     public func value(of operation: URLConnectionOperation) async throws -> Data {
         addOperation(operation)
         return try await operation.value

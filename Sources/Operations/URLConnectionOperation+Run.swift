@@ -4,50 +4,52 @@ import Dispatch
 // MARK: - States
 
 extension URLConnectionOperation {
-    /// Takes an event, has done what it asks for, and tells who observes the state.
+    /// Applies an event, schedules the action that it leads to, and notifies the observers of the state.
     ///
-    /// What has to be done goes to the queue in the order of the events, whatever threads they come from.
+    /// Actions go to the operation's queue in the order of the events, whichever threads these come from.
     func perform(_ event: (inout OperationLifecycle) -> OperationLifecycle.Action) {
-        let (foreseen, tellsFirst) = foresee(event)
-        for key in foreseen { willChangeValue(forKey: key) }
+        let (predicted, notifies) = predictKeys(of: event)
+        for key in predicted { willChangeValue(forKey: key) }
         storage.withLock { storage in
             let old = storage.lifecycle.state
-            carryOut(event(&storage.lifecycle))
+            schedule(event(&storage.lifecycle))
             let new = storage.lifecycle.state
             guard old != new else { return }
-            Self.tellObservers(of: new, storage: &storage)
-            for key in [old.key, new.key] where !foreseen.contains(key) && !storage.untold.contains(key) { storage.untold.append(key) }
+            Self.notifyObservers(of: new, storage: &storage)
+            for key in [old.key, new.key] where !predicted.contains(key) && !storage.pendingKeys.contains(key) {
+                storage.pendingKeys.append(key)
+            }
         }
-        for key in foreseen { didChangeValue(forKey: key) }
-        tellUntold(isTelling: tellsFirst)
+        for key in predicted { didChangeValue(forKey: key) }
+        notifyPending(isNotifying: notifies)
     }
 
-    /// What will come of an event, for observers who have to be told beforehand; no lock may be held while they are.
+    /// The keys that an event will change, for observers that have to be notified beforehand; no lock may be held during notifications.
     ///
-    /// One thread tells at a time, what has come of all: a queue that was told of an older state behind a newer one would wait for an
-    /// operation that is ready. So where another thread tells, nothing is foreseen.
-    private func foresee(_ event: (inout OperationLifecycle) -> OperationLifecycle.Action) -> (keys: [String], tells: Bool) {
+    /// One thread notifies at a time, on behalf of all: an operation queue that received an older state after a newer one would miss that
+    /// an operation is ready. So nothing is predicted while another thread notifies.
+    private func predictKeys(of event: (inout OperationLifecycle) -> OperationLifecycle.Action) -> (keys: [String], notifies: Bool) {
         storage.withLock { storage in
-            guard !storage.isTelling else { return ([], false) }
-            storage.isTelling = true
+            guard !storage.isNotifying else { return ([], false) }
+            storage.isNotifying = true
             var preview = storage.lifecycle
             _ = event(&preview)
             return (storage.lifecycle.state == preview.state ? [] : [storage.lifecycle.state.key, preview.state.key], true)
         }
     }
 
-    /// Tells what others have left to be told, until there is nothing; if another thread is about it, that does.
-    private func tellUntold(isTelling: Bool) {
-        var isTelling = isTelling
+    /// Notifies observers of the pending keys until there are none; does nothing if another thread is doing so.
+    private func notifyPending(isNotifying: Bool) {
+        var isNotifying = isNotifying
         while true {
             let keys = storage.withLock { storage in
-                guard isTelling || !storage.isTelling else { return [String]() }
-                defer { storage.untold = [] }
-                storage.isTelling = !storage.untold.isEmpty
-                return storage.untold
+                guard isNotifying || !storage.isNotifying else { return [String]() }
+                defer { storage.pendingKeys = [] }
+                storage.isNotifying = !storage.pendingKeys.isEmpty
+                return storage.pendingKeys
             }
             guard !keys.isEmpty else { return }
-            isTelling = true
+            isNotifying = true
             for key in keys {
                 willChangeValue(forKey: key)
                 didChangeValue(forKey: key)
@@ -55,7 +57,7 @@ extension URLConnectionOperation {
         }
     }
 
-    private static func tellObservers(of state: OperationState, storage: inout Storage) {
+    private static func notifyObservers(of state: OperationState, storage: inout Storage) {
         for stream in storage.stateStreams { stream.yield(state) }
         if state == .finished {
             for stream in storage.stateStreams { stream.finish() }
@@ -65,28 +67,28 @@ extension URLConnectionOperation {
         storage.settings.session.configuration.callbackQueue.async { closure(state) }
     }
 
-    private func carryOut(_ action: OperationLifecycle.Action) {
+    private func schedule(_ action: OperationLifecycle.Action) {
         switch action {
         case .none: break
         case .begin: queue.async { self.begin() }
         case .stop: queue.async { self.stop() }
-        case .endCancelled: queue.async { self.endCancelled() }
+        case .finishCancelled: queue.async { self.finishCancelled() }
         }
     }
 
-    /// Waits until what has been asked for is done, on whichever thread.
-    func settle() {
+    /// Waits until the actions scheduled so far have been performed; may be called on any thread.
+    func waitForActions() {
         onQueue {}
     }
 
-    /// Does something on the operation's queue, behind what has been asked for, and waits for it.
+    /// Runs `body` on the operation's queue, after the actions scheduled so far, and waits for it.
     func onQueue<Value>(_ body: () -> Value) -> Value {
         DispatchQueue.getSpecific(key: Self.queueKey) == ObjectIdentifier(self) ? body() : queue.sync(execute: body)
     }
 }
 
 extension OperationState {
-    /// The property that says whether an operation is in this state.
+    /// The key of the property that is `true` in this state.
     fileprivate var key: String {
         switch self {
         case .paused: "isPaused"
@@ -101,51 +103,52 @@ extension OperationState {
 
 extension URLConnectionOperation {
     private var sink: any BodySink { storage.withLock { $0.sink } }
-    private var isExecutingNow: Bool { storage.withLock { $0.lifecycle.state == .executing && !$0.lifecycle.isEnding } }
+    private var isExecutingNow: Bool { storage.withLock { $0.lifecycle.state == .executing && !$0.lifecycle.isFinishing } }
 
     private func isCurrent(_ attempt: ConnectionAttempt) -> Bool {
-        storage.withLock { $0.attempt === attempt && $0.lifecycle.state == .executing && !$0.lifecycle.isEnding }
+        storage.withLock { $0.attempt === attempt && $0.lifecycle.state == .executing && !$0.lifecycle.isFinishing }
     }
 
     private func begin() {
         guard isExecutingNow, storage.withLock({ $0.attempt == nil }) else { return }
-        let storageIsUsed = connectionShouldUseCredentialStorage()
+        let usesCredentialStorage = connectionShouldUseCredentialStorage()
         let limit = settings.session.configuration.maximumBodySize
         storage.withLock { storage in
-            storage.usesCredentialStorage = storageIsUsed
+            storage.usesCredentialStorage = usesCredentialStorage
             if let memory = storage.sink as? MemorySink { storage.sink = MemorySink(memory.data, limit: limit) }
         }
-        storage.withLock { $0.isAnnounced = true }
+        storage.withLock { $0.didPostStart = true }
         post(Self.didStartNotification)
         connect()
     }
 
-    /// Sends the request: for the rest of the body where there is a part of it, unless the whole is asked for.
-    private func connect(asksForWhole: Bool = false) {
+    /// Sends the request, for the rest of the body if a part of it is there, unless the whole body is requested.
+    private func connect(requestsWholeBody: Bool = false) {
         do {
-            guard let proposed = connection(willSend: try nextRequest(), redirectResponse: nil) else { throw CurlewError.cancelled }
+            guard let proposed = connection(willSend: try sendableRequest(), redirectResponse: nil) else { throw CurlewError.cancelled }
             try checkPolicy(for: proposed)
             let sink = sink
             try sink.open()
             let (known, settings) = storage.withLock { storage in
-                // A file may have become shorter since it was closed.
+                // The file may have been truncated since it was closed.
                 storage.totalBytesRead = sink.count
                 return (storage.resumption, storage.settings)
             }
-            let isResumed = resumesWithRange && sink.count > 0 && !asksForWhole && proposed.allowsRange
+            let isResumed = resumesWithRange && sink.count > 0 && !requestsWholeBody && proposed.allowsRange
             let resumption = isResumed ? known : nil
             let attempt = ConnectionAttempt(self, resumption: resumption, offset: sink.count)
             storage.withLock { $0.attempt = attempt }
-            let judge: ConnectionPool.Judge? = judgesServerTrust ? { @Sendable [weak attempt] in attempt?.judge($0, $1) ?? false } : nil
-            let pool = settings.session.pool(for: settings.securityPolicy, judge: judge)
+            let evaluator: ConnectionPool.TrustEvaluator? =
+                judgesServerTrust ? { @Sendable [weak attempt] in attempt?.evaluate($0, $1) ?? false } : nil
+            let pool = settings.session.pool(for: settings.securityPolicy, evaluator: evaluator)
             attempt.begin(proposed.adding(resumption?.headers(offset: sink.count)), in: pool)
         } catch {
             fail(error)
         }
     }
 
-    /// The request with a body that can be sent.
-    private func nextRequest() throws -> URLRequest {
+    /// Returns the request with a body that has not been read yet.
+    private func sendableRequest() throws -> URLRequest {
         var (request, isUsed) = storage.withLock { storage in
             defer { storage.isStreamUsed = storage.request.httpBodyStream != nil }
             return (storage.request, storage.isStreamUsed)
@@ -156,28 +159,28 @@ extension URLConnectionOperation {
         return request
     }
 
-    /// Nothing can be compared with pins where there is no TLS: that must not pass for a comparison.
+    /// Rejects pins for a URL without TLS: there are no certificates to compare, which must not pass for a successful comparison.
     private func checkPolicy(for request: URLRequest) throws {
         guard settings.securityPolicy.pinningMode != .none, let url = request.url, url.scheme?.lowercased() != "https" else { return }
         throw OperationError.pinningRequiresTLS(url: url)
     }
 
-    /// Gives up the connection because of a pause.
+    /// Cancels the connection for a pause.
     private func stop() {
         guard let attempt = storage.withLock({ $0.attempt }) else { return }
-        giveUp(attempt)
+        detach(attempt)
         if !(sink is StreamSink) { sink.close() }
-        announceEnd()
+        postFinish()
     }
 
-    private func giveUp(_ attempt: ConnectionAttempt) {
+    private func detach(_ attempt: ConnectionAttempt) {
         storage.withLock { $0.attempt = nil }
-        attempt.end()
+        attempt.cancel()
     }
 
     // MARK: Response
 
-    /// Takes the head of a response; `false` where its body is not wanted.
+    /// Handles the head of a response; returns `false` if its body is not needed.
     func received(_ response: HTTPURLResponse, of attempt: ConnectionAttempt) -> Bool {
         guard isCurrent(attempt), let head = attempt.head else { return false }
         do {
@@ -188,7 +191,7 @@ extension URLConnectionOperation {
         }
         let known = RangeResumption(request, head) ?? RangeResumption(request, head.withoutTag)
         storage.withLock { storage in
-            // The whole that the parts make is a 200 with the fields of the first one (RFC 9110, section 15.3.7.3).
+            // The complete body counts as a 200 with the fields of the first response (RFC 9110, section 15.3.7.3).
             if !attempt.isAppending || storage.response == nil { storage.response = response }
             if let known { storage.resumption = known }
         }
@@ -196,34 +199,36 @@ extension URLConnectionOperation {
         return isCurrent(attempt)
     }
 
-    /// Finds out where the body of a response goes; `false` where nothing of it is wanted.
+    /// Decides where the body of a response goes; returns `false` if it is not needed.
     private func prepare(for head: ResponseHead, of attempt: ConnectionAttempt) throws -> Bool {
         attempt.expectedLength = head.value(for: "Content-Encoding") == nil ? head.expectedBodyLength ?? -1 : -1
         guard let resumption = attempt.resumption else {
-            try takeWhole(head, of: attempt)
+            try acceptWholeBody(head, of: attempt)
             return true
         }
-        switch answer(head, to: resumption, of: attempt) {
+        switch resumptionAnswer(head, to: resumption, of: attempt) {
         case .append(let total):
             attempt.expectedLength = total
             attempt.isAppending = true
-        case .startOver, .setAside: try takeWhole(head, of: attempt)
+        case .startOver, .setAside: try acceptWholeBody(head, of: attempt)
         case .complete:
-            giveUp(attempt)
+            detach(attempt)
             succeed()
             return false
         case .askForWhole:
-            giveUp(attempt)
+            detach(attempt)
             storage.withLock { $0.resumption = nil }
-            connect(asksForWhole: true)
+            connect(requestsWholeBody: true)
             return false
         }
         return true
     }
 
-    /// Judges the answer to a request for the rest. Where a date was sent for want of a strong entity tag, a weak one that has changed says
-    /// that the rest is that of another version.
-    private func answer(_ head: ResponseHead, to resumption: RangeResumption, of attempt: ConnectionAttempt) -> RangeResumption.Answer {
+    /// Classifies the response to a request for the rest. If a date was sent because there was no strong entity tag, a changed weak tag
+    /// means that the rest belongs to another version.
+    private func resumptionAnswer(
+        _ head: ResponseHead, to resumption: RangeResumption, of attempt: ConnectionAttempt
+    ) -> RangeResumption.Answer {
         let answer = resumption.answer(head, offset: attempt.offset)
         guard case .append = answer, let tag = head.value(for: "ETag")?.opaqueTag,
             let known = response?.value(forHTTPHeaderField: "ETag")?.opaqueTag
@@ -231,21 +236,21 @@ extension URLConnectionOperation {
         return tag == known ? answer : .askForWhole
     }
 
-    /// What was there before gives way to the body; but not to that of an error, which is kept apart.
-    private func takeWhole(_ head: ResponseHead, of attempt: ConnectionAttempt) throws {
+    /// Accepts a whole body, which replaces the bytes received before. The body of an error response is kept apart instead.
+    private func acceptWholeBody(_ head: ResponseHead, of attempt: ConnectionAttempt) throws {
         let sink = sink
         let isError = !(200..<300).contains(head.statusCode)
         if isError, sink is FileSink || sink.count > 0 {
-            attempt.aside = MemorySink(limit: settings.session.configuration.maximumBodySize)
+            attempt.errorSink = MemorySink(limit: settings.session.configuration.maximumBodySize)
             return
         }
-        // What is there is of a version that counts no more.
+        // The bytes received before are of a version that is no longer current.
         defer { storage.withLock { $0.resumption = nil } }
         guard sink is FileSink || sink.count > 0 else { return }
         if !sink.canRestart, let version = storage.withLock({ $0.resumption })?.validator, version.hasPrefix("\""),
             version == head.value(for: "ETag")
         {
-            // The same, byte by byte (RFC 9110, section 8.8.1): what is there need not be taken back.
+            // Identical byte for byte, as the strong tag is the same (RFC 9110, section 8.8.1), so the bytes received before remain valid.
             attempt.bytesToSkip = sink.count
         } else {
             try sink.restart()
@@ -255,8 +260,8 @@ extension URLConnectionOperation {
 
     // MARK: Body
 
-    /// Takes a piece of the body; returns when there is room for the next.
-    func take(_ piece: Data, of attempt: ConnectionAttempt) async throws {
+    /// Writes a piece of the body; returns when there is space for the next.
+    func receive(_ piece: Data, of attempt: ConnectionAttempt) async throws {
         try await withCheckedThrowingContinuation { continuation in
             queue.async { self.write(piece, of: attempt) { continuation.resume(with: $0) } }
         }
@@ -266,25 +271,27 @@ extension URLConnectionOperation {
         guard isCurrent(attempt) else { return done(.failure(CurlewError.cancelled)) }
         let skipped = min(attempt.bytesToSkip, Int64(piece.count))
         attempt.bytesToSkip -= skipped
-        let news = piece.dropFirst(Int(skipped))
-        writeRest(news, of: attempt) { result in
-            if case .success = result, !news.isEmpty { self.connection(didReceive: news) }
+        let remaining = piece.dropFirst(Int(skipped))
+        writeRemaining(remaining, of: attempt) { result in
+            if case .success = result, !remaining.isEmpty { self.connection(didReceive: remaining) }
             done(result)
         }
     }
 
-    private func writeRest(_ rest: Data, of attempt: ConnectionAttempt, done: @escaping @Sendable (Result<Void, any Error>) -> Void) {
-        var rest = rest
+    private func writeRemaining(_ data: Data, of attempt: ConnectionAttempt, done: @escaping @Sendable (Result<Void, any Error>) -> Void) {
+        var remaining = data
         do {
-            while !rest.isEmpty {
+            while !remaining.isEmpty {
                 guard isCurrent(attempt) else { return done(.failure(CurlewError.cancelled)) }
-                let sink: any BodySink = attempt.aside ?? sink
-                let count = try sink.write(rest)
-                if attempt.aside == nil { storage.withLock { $0.totalBytesRead = sink.count } }
-                rest = rest.dropFirst(count)
+                let sink: any BodySink = attempt.errorSink ?? sink
+                let count = try sink.write(remaining)
+                if attempt.errorSink == nil { storage.withLock { $0.totalBytesRead = sink.count } }
+                remaining = remaining.dropFirst(count)
                 guard count == 0 else { continue }
-                // The stream has no space, and nobody to tell when it has again.
-                return queue.asyncAfter(deadline: .now() + .milliseconds(5)) { [rest] in self.writeRest(rest, of: attempt, done: done) }
+                // The stream has no space, and no way to report when it has, so it is polled.
+                return queue.asyncAfter(deadline: .now() + .milliseconds(5)) { [remaining] in
+                    self.writeRemaining(remaining, of: attempt, done: done)
+                }
             }
             done(.success(()))
         } catch {
@@ -293,14 +300,14 @@ extension URLConnectionOperation {
         }
     }
 
-    // MARK: End
+    // MARK: Completion
 
-    /// The connection of an attempt is over.
-    func ended(_ attempt: ConnectionAttempt, with error: (any Error)?) {
+    /// Handles the completion of an attempt's connection.
+    func completed(_ attempt: ConnectionAttempt, with error: (any Error)?) {
         queue.async { [self] in
             guard isCurrent(attempt) else { return }
-            let isRefused = storage.withLock { $0.refusesChallenge }
-            if isRefused {
+            let challengeWasCancelled = storage.withLock { $0.cancelledChallenge }
+            if challengeWasCancelled {
                 fail(URLError.operationError(.userCancelledAuthentication, request))
             } else if let error {
                 fail(error)
@@ -310,45 +317,49 @@ extension URLConnectionOperation {
         }
     }
 
-    func refusedChallenge(of attempt: ConnectionAttempt) {
-        storage.withLock { if $0.attempt === attempt { $0.refusesChallenge = true } }
+    func cancelledChallenge(of attempt: ConnectionAttempt) {
+        storage.withLock { if $0.attempt === attempt { $0.cancelledChallenge = true } }
     }
 
     var usesCredentialStorage: Bool { storage.withLock { $0.usesCredentialStorage } }
 
     private func succeed() {
-        guard storage.withLock({ $0.lifecycle.beginEnding() }) else { return }
-        conclude(with: nil)
+        guard storage.withLock({ $0.lifecycle.beginFinishing() }) else { return }
+        finish(with: nil)
     }
 
     private func fail(_ error: any Error) {
-        guard storage.withLock({ $0.lifecycle.beginEnding() }) else { return }
-        conclude(with: error.asOperationError(of: request))
+        guard storage.withLock({ $0.lifecycle.beginFinishing() }) else { return }
+        finish(with: error.asOperationError(of: request))
     }
 
-    private func endCancelled() {
-        conclude(with: URLError.operationError(.cancelled, request))
+    private func finishCancelled() {
+        finish(with: URLError.operationError(.cancelled, request))
     }
 
-    /// Brings the operation to its end: the only way there.
-    private func conclude(with error: (any Error)?) {
+    /// Finishes the operation; the only way to do so.
+    private func finish(with error: (any Error)?) {
         let attempt = storage.withLock { storage in
             storage.error = error
-            storage.responseData = (storage.attempt?.aside ?? storage.sink as? MemorySink)?.data
+            storage.responseData = (storage.attempt?.errorSink ?? storage.sink as? MemorySink)?.data
             return storage.attempt
         }
-        if let attempt { giveUp(attempt) }
+        if let attempt { detach(attempt) }
         processResponse()
-        placeBody(isWhole: attempt?.aside == nil)
+        commitOrDiscardBody(isComplete: attempt?.errorSink == nil)
         if let failure = storage.withLock({ $0.error }) { connection(didFailWithError: failure) } else { connectionDidFinishLoading() }
-        if settings.completesBeforeDependents { complete { self.queue.async { self.finish() } } } else { finish { self.complete {} } }
-        announceEnd()
+        if settings.completesBeforeDependents {
+            runCompletion { self.queue.async { self.becomeFinished() } }
+        } else {
+            becomeFinished { self.runCompletion {} }
+        }
+        postFinish()
     }
 
-    /// Gives a body that is whole and accepted its place, and removes another one.
-    private func placeBody(isWhole: Bool) {
+    /// Commits the body of an accepted response, and discards another one.
+    private func commitOrDiscardBody(isComplete: Bool) {
         let sink = sink
-        guard isWhole, error == nil else { return sink.discard() }
+        guard isComplete, error == nil else { return sink.discard() }
         do {
             try sink.commit()
         } catch {
@@ -357,17 +368,17 @@ extension URLConnectionOperation {
         }
     }
 
-    /// Tells those who were told of the beginning.
-    private func announceEnd() {
-        let wasAnnounced = storage.withLock { storage in
-            defer { storage.isAnnounced = false }
-            return storage.isAnnounced
+    /// Posts the finish notification if the start notification was posted.
+    private func postFinish() {
+        let wasPosted = storage.withLock { storage in
+            defer { storage.didPostStart = false }
+            return storage.didPostStart
         }
-        if wasAnnounced { post(Self.didFinishNotification) }
+        if wasPosted { post(Self.didFinishNotification) }
     }
 
-    /// Lets go of the completion closure after it has run; `done` is called then.
-    private func complete(_ done: @escaping @Sendable () -> Void) {
+    /// Runs the completion closure and releases it, then calls `done`.
+    private func runCompletion(_ done: @escaping @Sendable () -> Void) {
         let (completion, settings) = storage.withLock { storage in
             defer { storage.completion = nil }
             return (storage.completion, storage.settings)
@@ -375,14 +386,16 @@ extension URLConnectionOperation {
         guard let completion else { return done() }
         let callbacks = settings.completionQueue ?? settings.session.configuration.callbackQueue
         callbacks.async(group: settings.completionGroup) {
-            // With the operation, which the closure may want though nobody else has it any more.
+            // Retains the operation while its closure runs, as the closure may use it and there may be no other reference.
             withExtendedLifetime(self) { completion() }
             done()
         }
     }
 
-    /// - Parameter handOver: what has to be on its way before those that depend on the operation are let go.
-    private func finish(handOver: () -> Void = {}) {
+    /// Enters the state `finished`.
+    ///
+    /// - Parameter enqueue: enqueues what has to be queued before operations that depend on this one can start.
+    private func becomeFinished(enqueue: () -> Void = {}) {
         let keys = ["isExecuting", "isFinished"]
         for key in keys { willChangeValue(forKey: key) }
         let (waiters, activity) = storage.withLock { storage in
@@ -393,21 +406,21 @@ extension URLConnectionOperation {
             }
             return (storage.waiters, storage.activity)
         }
-        handOver()
-        storage.withLock { Self.tellObservers(of: .finished, storage: &$0) }
+        enqueue()
+        storage.withLock { Self.notifyObservers(of: .finished, storage: &$0) }
         for key in keys { didChangeValue(forKey: key) }
         activity?.end()
         for waiter in waiters { waiter() }
     }
 
-    /// Calls a progress closure.
-    func tell(_ progress: ProgressBlock?, _ bytes: Int64, _ total: Int64, _ expected: Int64) {
+    /// Calls a progress closure on the session's callback queue.
+    func report(_ progress: ProgressBlock?, _ bytes: Int64, _ total: Int64, _ expected: Int64) {
         if let progress { settings.session.configuration.callbackQueue.async { progress(bytes, total, expected) } }
     }
 }
 
 extension URLRequest {
-    /// Whether ranges of it can be asked for: by GET, without a body, where the user asks for none.
+    /// Whether a range may be requested: for a GET without a body, if the user requests none.
     fileprivate var allowsRange: Bool {
         httpMethod ?? "GET" == "GET" && httpBody == nil && httpBodyStream == nil && value(forHTTPHeaderField: "Range") == nil
             && value(forHTTPHeaderField: "If-Range") == nil
@@ -422,17 +435,16 @@ extension URLRequest {
 }
 
 extension ResponseHead {
-    /// The head without its entity tag, so that the date of the last change is the validator if it is a strong one (RFC 9110, section
-    /// 8.8.2.2).
+    /// The head without its entity tag, so that `Last-Modified` becomes the validator if it is a strong one (RFC 9110, section 8.8.2.2).
     ///
-    /// For a tag that `If-Range` can't hold, as it is weak. Section 13.1.5 has the date sent only where there is no tag at all; servers
-    /// whose tags are all weak could not be resumed from then, and a weak tag that has changed is noticed in the answer.
+    /// Used for weak tags, which `If-Range` can't carry. Section 13.1.5 allows the date only if there is no tag at all; but then downloads
+    /// from servers whose tags are all weak could not be resumed, and a changed weak tag is detected in the response.
     fileprivate var withoutTag: ResponseHead {
         ResponseHead(statusCode: statusCode, headers: HTTPHeaders(headers.filter { !$0.isNamed("ETag") }))
     }
 }
 
 extension String {
-    /// An entity tag as it is compared weakly (RFC 9110, section 8.8.3.2).
+    /// The tag as compared weakly (RFC 9110, section 8.8.3.2).
     fileprivate var opaqueTag: Substring { hasPrefix("W/") ? dropFirst(2) : self[...] }
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import Dispatch
 
-// What is set counts from the next time that it is needed: best before the operation is started.
+// A setting takes effect the next time it is needed; set it before the operation is started.
 
 extension URLConnectionOperation {
     private func setting<Value>(_ path: KeyPath<OperationSettings, Value>) -> Value {
@@ -14,38 +14,38 @@ extension URLConnectionOperation {
 
     // MARK: Connection
 
-    /// How its request travels, and with whom it shares connections; ``OperationSession/shared`` by default.
+    /// The session, which determines the transport configuration and the shared connections; ``OperationSession/shared`` by default.
     public var session: OperationSession {
         get { setting(\.session) }
         set { set(\.session, newValue) }
     }
 
-    /// Answers servers that ask for a name and a password, once; those in the URL go before it. `nil` by default.
+    /// The credential for servers that request a user and a password, sent once; those in the URL take precedence. `nil` by default.
     public var credential: URLCredential? {
         get { setting(\.credential) }
         set { set(\.credential, newValue) }
     }
 
-    /// Whether credentials are looked up in, and accepted ones kept in, the session's storage; `true` by default.
+    /// Whether credentials are looked up in the session's storage, and accepted ones saved there; `true` by default.
     public var shouldUseCredentialStorage: Bool {
         get { setting(\.shouldUseCredentialStorage) }
         set { set(\.shouldUseCredentialStorage, newValue) }
     }
 
-    /// What the server has to show before anything is sent to it. A server that is refused ends the operation with
-    /// `URLError.userCancelledAuthentication`; pins with a URL that is not `https`, with ``OperationError/pinningRequiresTLS(url:)``.
+    /// What the server's certificates are checked for before anything is sent. A rejected server fails the operation with
+    /// `URLError.userCancelledAuthentication`; pins with a URL that is not `https` with ``OperationError/pinningRequiresTLS(url:)``.
     public var securityPolicy: SecurityPolicy {
         get { setting(\.securityPolicy) }
         set { set(\.securityPolicy, newValue) }
     }
 
-    /// Whatever the user wants to keep with the operation; not archived.
+    /// Values that the user attaches to the operation; not archived.
     public var userInfo: [String: any Sendable] {
         get { setting(\.userInfo) }
         set { set(\.userInfo, newValue) }
     }
 
-    /// For programs that set it: no run loop serves the connection here, and it has no effect. The common modes by default.
+    /// Has no effect, as no run loop serves the connection; for source compatibility. The common modes by default.
     public var runLoopModes: Set<RunLoop.Mode> {
         get { setting(\.runLoopModes) }
         set { set(\.runLoopModes, newValue) }
@@ -53,34 +53,34 @@ extension URLConnectionOperation {
 
     // MARK: Bodies
 
-    /// The request's body, where it is a stream; it belongs to the operation then.
+    /// The request's body stream. The operation owns it once set.
     public var inputStream: InputStream? {
         get { request.httpBodyStream }
         set {
             storage.withLock { storage in
-                // Foundation on Linux traps when a copied request without a URL is changed; such a request can't be sent anyway.
+                // Foundation on Linux traps when a copied request without a URL is mutated; such a request can't be sent anyway.
                 if storage.request.url != nil { storage.request.httpBodyStream = newValue }
                 storage.isStreamUsed = false
             }
         }
     }
 
-    /// Where the response's body is written in place of memory; closed at the end. `nil` by default, for memory.
+    /// The stream that receives the response's body in place of memory; closed at the end. `nil` by default, for memory.
     ///
-    /// No more is received than it has space for. A stream before it is closed. For downloads that are paused ``outputFile`` is better: a
-    /// stream can't be taken back where the server begins anew.
+    /// No more is received than the stream has space for. Replacing the stream closes the previous one. For downloads that are paused
+    /// ``outputFile`` is better: a stream can't be rewound if the server starts over.
     public var outputStream: OutputStream? {
         get { storage.withLock { ($0.sink as? StreamSink)?.stream } }
         set { setSink(newValue.map { StreamSink($0) }) }
     }
 
-    /// The file into which the response's body is written in place of memory; `nil` by default.
+    /// The file that receives the response's body in place of memory; `nil` by default.
     ///
-    /// It is written under a hidden name in the same directory (`.name.XXXXXX.part`) and renamed when the body is whole and accepted, so
-    /// that a file that was there before is replaced at once or not at all. A paused operation resumes behind what it has written. The
-    /// hidden file is removed when the operation fails, is cancelled or released, unless the operation was archived since it last began or
-    /// was resumed: then the archive has it. A link is replaced, not followed; anything else that is no file fails the operation. The body
-    /// of an error does not go there, but into ``responseData``.
+    /// The body is written under a hidden name in the same directory (`.name.XXXXXX.part`) and renamed when it is complete and accepted, so
+    /// that an existing file is replaced atomically or not at all. A paused operation resumes after the bytes it has written. The hidden
+    /// file is removed when the operation fails, is cancelled or is released, unless the operation was archived since it was last started
+    /// or resumed: then the archive owns it. A symbolic link is replaced, not followed; anything else that is not a file fails the
+    /// operation. The body of an error response is not written to the file, but is in ``responseData``.
     public var outputFile: URL? {
         get { storage.withLock { ($0.sink as? FileSink)?.url } }
         set { setSink(newValue.map { FileSink($0) }) }
@@ -100,7 +100,8 @@ extension URLConnectionOperation {
 
     // MARK: Completion
 
-    /// Where ``completionBlock`` runs; `nil`, the default, for the callback queue of the session, which is the main queue unless set.
+    /// The queue on which ``completionBlock`` runs; `nil`, the default, for the session's callback queue, which is the main queue by
+    /// default.
     public var completionQueue: DispatchQueue? {
         get { setting(\.completionQueue) }
         set { set(\.completionQueue, newValue) }
@@ -112,9 +113,9 @@ extension URLConnectionOperation {
         set { set(\.completionGroup, newValue) }
     }
 
-    /// Whether operations that depend on this one wait for its completion closures, too; `false` by default.
+    /// Whether dependent operations also wait for this operation's completion closure; `false` by default.
     ///
-    /// If so the operation is finished only when they have run: waiting for it on the queue on which they run never ends.
+    /// If so, the operation finishes only after the closure has run: waiting for it on the queue that runs the closure deadlocks.
     public var completesBeforeDependents: Bool {
         get { setting(\.completesBeforeDependents) }
         set { set(\.completesBeforeDependents, newValue) }
@@ -122,32 +123,32 @@ extension URLConnectionOperation {
 
     // MARK: Closures
 
-    /// Has `block` told how much of the request's body has left, on the callback queue of the session.
+    /// Sets the closure that is called with the upload progress, on the session's callback queue.
     public func setUploadProgressBlock(_ block: ProgressBlock?) { set(\.uploadProgress, block) }
 
-    /// Has `block` told how much of the response's body has come, on the callback queue of the session. Totals count what came before a
-    /// pause.
+    /// Sets the closure that is called with the download progress, on the session's callback queue. Totals include the bytes received
+    /// before a pause.
     public func setDownloadProgressBlock(_ block: ProgressBlock?) { set(\.downloadProgress, block) }
 
-    /// Has `block` decide about redirects, on the operation's queue. It is asked about the first request, too, with no response; `nil`
-    /// cancels the operation then.
+    /// Sets the closure that decides about redirects, on the operation's queue. It is also called for the first request, without a
+    /// response; returning `nil` then cancels the operation.
     public func setRedirectResponseBlock(_ block: RedirectBlock?) { set(\.redirectResponse, block) }
 
-    /// Has `block` decide what goes into the session's cache, on the operation's queue.
+    /// Sets the closure that decides what is stored in the session's cache, on the operation's queue.
     public func setCacheResponseBlock(_ block: CacheBlock?) { set(\.cacheResponse, block) }
 
-    /// Has `block` answer all challenges, in place of everything that is done by default, also whether the server is trusted: on the
-    /// operation's queue. It may answer later.
+    /// Sets the closure that handles all challenges, including server trust, in place of the default handling. It is called on the
+    /// operation's queue and may answer later.
     public func setWillSendRequestForAuthenticationChallengeBlock(_ block: ChallengeBlock?) { set(\.challenge, block) }
 
-    /// Has the operation given time to end when the process is asked to (SIGTERM, SIGINT), as ``BackgroundActivity`` says.
+    /// Gives the operation time to finish when the process is asked to end (SIGTERM, SIGINT), as ``BackgroundActivity`` describes.
     ///
-    /// When that time is up `handler` runs on the callback queue of the session, and the operation is cancelled. Once only: a second call
-    /// does nothing.
+    /// When that time is up, `handler` runs on the session's callback queue, and the operation is cancelled. Takes effect once: further
+    /// calls do nothing.
     public func setShouldExecuteAsBackgroundTask(expirationHandler handler: (@Sendable () -> Void)? = nil) {
         let callbacks = session.configuration.callbackQueue
-        let isWanted = storage.withLock { $0.activity == nil && $0.lifecycle.state != .finished }
-        guard isWanted else { return }
+        let canRegister = storage.withLock { $0.activity == nil && $0.lifecycle.state != .finished }
+        guard canRegister else { return }
         let activity = BackgroundActivity.shared.begin(queue: callbacks) { [weak self] in
             handler?()
             self?.cancel()

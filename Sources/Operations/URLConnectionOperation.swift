@@ -1,40 +1,40 @@
 // SPDX-License-Identifier: Apache-2.0
 import Dispatch
 
-/// A request that is an operation: it can be put on a queue, depend on others, be paused and resumed, copied and archived.
+/// A request as a Foundation operation: it can be added to a queue, depend on others, be paused and resumed, copied and archived.
 ///
-/// Everything about its connection happens on a queue of the operation's own, in order: the methods `connection…`, which subclasses may
-/// override, run there. An override has to call `super`, which tells the operation's closures. All other members may be used from any
-/// thread. Best subclassed for HTTP is ``HTTPRequestOperation``.
+/// Everything about its connection happens on the operation's own serial queue, including the methods `connection…`, which subclasses may
+/// override. An override has to call `super`, which calls the operation's closures. All other members are thread-safe. For HTTP, subclass
+/// ``HTTPRequestOperation``.
 open class URLConnectionOperation: Operation, NSCopying, @unchecked Sendable {  // the state is behind a lock
-    /// Bytes now, bytes so far, bytes in all (−1 if unknown).
+    /// Called with the bytes of this step, the bytes so far, and the total (−1 if unknown).
     public typealias ProgressBlock = @Sendable (_ bytes: Int64, _ totalBytes: Int64, _ totalBytesExpected: Int64) -> Void
-    /// The request to be sent in place of the proposed one; `nil` for none. The response is that of the redirect.
+    /// Returns the request to send in place of the proposed one; `nil` for none. The response is the redirect's.
     public typealias RedirectBlock = @Sendable (URLConnectionOperation, URLRequest, HTTPURLResponse?) -> URLRequest?
-    /// What goes into the cache in place of the proposed response; `nil` for nothing.
+    /// Returns the response to cache in place of the proposed one; `nil` for none.
     public typealias CacheBlock = @Sendable (URLConnectionOperation, CachedURLResponse) -> CachedURLResponse?
-    /// Answers a challenge, now or later.
+    /// Handles a challenge, now or later.
     public typealias ChallengeBlock = @Sendable (URLConnectionOperation, OperationChallenge) -> Void
 
-    struct Storage: @unchecked Sendable {  // only in the lock
+    struct Storage: @unchecked Sendable {  // used in the lock only
         var lifecycle = OperationLifecycle()
         var request: URLRequest
         var settings = OperationSettings()
         var completion: (@Sendable () -> Void)?
         var waiters: [@Sendable () -> Void] = []
-        /// What has changed and was not told yet, by its key, and whether a thread is telling it.
-        var untold: [String] = []
-        var isTelling = false
+        /// The keys whose observers still have to be notified, and whether a thread is doing so.
+        var pendingKeys: [String] = []
+        var isNotifying = false
         var onStateChange: (@Sendable (OperationState) -> Void)?
         var stateStreams: [AsyncStream<OperationState>.Continuation] = []
         var activity: BackgroundActivity.Registration?
 
         var attempt: ConnectionAttempt?
         var sink: any BodySink
-        var isAnnounced = false
+        var didPostStart = false
         var isStreamUsed = false
         var resumption: RangeResumption?
-        var refusesChallenge = false
+        var cancelledChallenge = false
         var usesCredentialStorage = true
 
         var response: HTTPURLResponse?
@@ -43,12 +43,12 @@ open class URLConnectionOperation: Operation, NSCopying, @unchecked Sendable {  
         var totalBytesRead: Int64 = 0
     }
 
-    /// Where everything about the connection happens.
+    /// The serial queue for everything about the connection.
     let queue = DispatchQueue(label: "curlew.operation", target: .global(qos: .utility))
     static let queueKey = DispatchSpecificKey<ObjectIdentifier>()
     let storage: Lock<Storage>
 
-    /// Makes an operation that is ready, for a request with the scheme `http` or `https`.
+    /// Creates an operation in the state `ready`, for a request with the scheme `http` or `https`.
     public required init(request: URLRequest) {
         storage = Lock(Storage(request: request, sink: MemorySink(limit: .max)))
         super.init()
@@ -66,31 +66,31 @@ open class URLConnectionOperation: Operation, NSCopying, @unchecked Sendable {  
 
     // MARK: State
 
-    /// Where the operation is.
+    /// The operation's state.
     public var state: OperationState { storage.withLock { $0.lifecycle.state } }
 
-    /// Whether it is stopped until it is resumed or cancelled.
+    /// Whether the operation is stopped until it is resumed or cancelled.
     public var isPaused: Bool { state == .paused }
 
-    /// Whether it may be started: neither paused nor started, and what it depends on is over.
+    /// Whether the operation may be started: neither paused nor started, with its dependencies finished.
     open override var isReady: Bool { state == .ready && super.isReady }
 
-    /// Whether its connection is on its way.
+    /// Whether the connection is in flight.
     open override var isExecuting: Bool { state == .executing }
 
-    /// Whether it is over.
+    /// Whether the operation has finished.
     open override var isFinished: Bool { state == .finished }
 
-    /// `true`: starting it returns before it is over.
+    /// `true`: ``start()`` returns before the operation has finished.
     open override var isAsynchronous: Bool { true }
 
-    /// Is told of each new state, on the callback queue of the session; `nil` by default.
+    /// Called with each new state, on the session's callback queue; `nil` by default.
     public var onStateChange: (@Sendable (OperationState) -> Void)? {
         get { storage.withLock { $0.onStateChange } }
         set { storage.withLock { $0.onStateChange = newValue } }
     }
 
-    /// The state now and each one from now on, until the operation is over.
+    /// The current state and each later one, until the operation has finished.
     public var states: AsyncStream<OperationState> {
         let (stream, continuation) = AsyncStream.makeStream(of: OperationState.self)
         storage.withLock { storage in
@@ -101,157 +101,159 @@ open class URLConnectionOperation: Operation, NSCopying, @unchecked Sendable {  
         return stream
     }
 
-    /// Starts the operation, unless it is paused, was started, or is over. Operation queues do that.
+    /// Starts the operation unless it is paused, started or finished. Operation queues call this.
     open override func start() {
         perform { $0.start() }
     }
 
-    /// Stops the operation until it is resumed or cancelled; what is on its way ends, what has come is kept where it can be gone on from.
+    /// Stops the operation until it is resumed or cancelled. Its connection is cancelled; bytes received so far are kept if it can resume
+    /// from them.
     ///
-    /// It stays in its queue, and if it was executing it keeps its place among those that may execute there at the same time. Pausing one
-    /// that is paused, cancelled or over does nothing.
+    /// It stays in its queue, and if it was executing it keeps its place among those that may execute there at the same time. Pausing an
+    /// operation that is paused, cancelled or finished does nothing.
     open func pause() {
         perform { $0.pause() }
     }
 
-    /// Lets a paused operation go on. One that was started begins at once, an ``HTTPRequestOperation`` where it was if the server
-    /// allows it, another from zero. One that was not waits for its queue again, or for ``start()``.
+    /// Resumes a paused operation. One that was started continues at once: an ``HTTPRequestOperation`` where it stopped if the server
+    /// allows it, another from the start. One that was not waits for its queue or ``start()`` again.
     open func resume() {
         perform { $0.resume() }
     }
 
-    /// Ends the operation with `URLError.cancelled`; its completion closures run. Also while it is paused. One that was not started ends when
-    /// its queue starts it.
+    /// Fails the operation with `URLError.cancelled`, also while it is paused; its completion closure runs. One that was not started
+    /// finishes when its queue starts it.
     open override func cancel() {
-        // Foundation says that it is cancelled only of operations that are not over, and has its queue start it at once: in between.
-        storage.withLock { $0.lifecycle.announceCancel() }
+        // `super.cancel()` has the queue start the operation at once, before `perform` below, so it is marked as cancelled first.
+        storage.withLock { $0.lifecycle.markCancelled() }
         super.cancel()
         perform { $0.cancel() }
     }
 
-    // MARK: What comes of it
+    // MARK: Results
 
     /// The request as it was given.
     public var request: URLRequest { storage.withLock { $0.request } }
 
-    /// The response; `nil` until there is one. The one behind all redirects; after a resume that of the first part, with its status and
-    /// header fields, as the whole that the parts make is that (RFC 9110, section 15.3.7.3). ``connection(didReceive:)-(HTTPURLResponse)``
-    /// is told of each.
+    /// The response; `nil` until it arrives. After redirects it is the last one; after resuming it is that of the first part, with its
+    /// status and header fields, as the combined body counts as that response (RFC 9110, section 15.3.7.3).
+    /// ``connection(didReceive:)-(HTTPURLResponse)`` receives each of them.
     public var response: HTTPURLResponse? { storage.withLock { $0.response } }
 
-    /// Why the operation failed; `nil` when it did not, or is not over. Mostly an `URLError`, with the URL that failed in its `userInfo`.
+    /// Why the operation failed; `nil` if it has not. Usually a `URLError`, with the failing URL in its `userInfo`.
     open var error: (any Error)? { storage.withLock { $0.error } }
 
-    /// The body, when the operation is over; `nil` where it went to an output stream or a file.
+    /// The body, once the operation has finished; `nil` if it was written to an output stream or a file.
     public var responseData: Data? { storage.withLock { $0.responseData } }
 
-    /// How many bytes of the body have come, those before a pause counted once.
+    /// The number of bytes of the body received, including those before a pause.
     public var totalBytesRead: Int64 { storage.withLock { $0.totalBytesRead } }
 
-    /// The body as text, in ``responseStringEncoding``; `nil` where there is no body, or it is none.
+    /// The body as text, in ``responseStringEncoding``; `nil` if there is no body, or it is not text in that encoding.
     public var responseString: String? {
         responseData.flatMap { String(data: $0, encoding: responseStringEncoding) }
     }
 
-    /// The encoding that the response's charset names; UTF-8 without one, and for one that nobody knows.
+    /// The encoding that the response's charset names; UTF-8 without one, or for an unknown one.
     public var responseStringEncoding: String.Encoding {
         response?.value(forHTTPHeaderField: "Content-Type").flatMap { String.Encoding(contentType: $0) } ?? .utf8
     }
 
     // MARK: Connection, to be overridden
 
-    /// Is told of the response, before its body. Call `super`.
+    /// Called with the response, before its body. Call `super`.
     open func connection(didReceive response: HTTPURLResponse) {}
 
-    /// Is told of a piece of the body, which is written already. Call `super`: it tells the download progress.
+    /// Called with a piece of the body, which has been written already. Call `super`, which reports the download progress.
     open func connection(didReceive data: Data) {
         let (total, expected) = storage.withLock { ($0.totalBytesRead, $0.attempt?.expectedLength ?? -1) }
-        tell(settings.downloadProgress, Int64(data.count), total, expected)
+        report(settings.downloadProgress, Int64(data.count), total, expected)
     }
 
-    /// Is told that the body is complete, and where it belongs. Call `super`. The operation ends behind it.
+    /// Called when the body is complete and committed. Call `super`. The operation finishes afterwards.
     open func connectionDidFinishLoading() {}
 
-    /// Is told why the connection has failed, also when it was cancelled. Call `super`. The operation ends behind it.
+    /// Called when the connection has failed or was cancelled. Call `super`. The operation finishes afterwards.
     open func connection(didFailWithError error: any Error) {}
 
-    /// Is told how much of the request's body has left; −1 in all if unknown. Call `super`: it tells the upload progress.
+    /// Called with the upload progress; the total is −1 if unknown. Call `super`, which reports it.
     open func connection(didSendBodyData bytesWritten: Int64, totalBytesWritten: Int64, totalBytesExpectedToWrite: Int64) {
-        tell(settings.uploadProgress, bytesWritten, totalBytesWritten, totalBytesExpectedToWrite)
+        report(settings.uploadProgress, bytesWritten, totalBytesWritten, totalBytesExpectedToWrite)
     }
 
-    /// Decides what goes into the cache. `super` asks the cache closure, else gives the proposed response; nothing when cancelled.
+    /// Decides what is cached. `super` calls the cache closure, or returns the proposed response without one; `nil` if cancelled.
     open func connection(willCache proposed: CachedURLResponse) -> CachedURLResponse? {
         guard !isCancelled else { return nil }
         guard let decide = settings.cacheResponse else { return proposed }
         return decide(self, proposed)
     }
 
-    /// Whether the session's credential storage is asked. `super` gives ``shouldUseCredentialStorage``.
+    /// Whether the session's credential storage is used. `super` returns ``shouldUseCredentialStorage``.
     open func connectionShouldUseCredentialStorage() -> Bool { shouldUseCredentialStorage }
 
-    /// Gives the body of a request anew, which has to be sent again: after a redirect, a challenge or a pause. `nil` fails the operation.
-    /// `super` copies a body that can be copied, as multipart bodies can.
+    /// Returns a new body stream for a request that has to be sent again: after a redirect, a challenge or a pause. `nil` fails the
+    /// operation. `super` copies a body that can be copied, as multipart bodies can.
     open func connectionNeedNewBodyStream(for request: URLRequest) -> InputStream? {
         (request.httpBodyStream as? MultipartBodyStream)?.makeCopy()
     }
 
-    /// Answers a challenge, now or later. `super` asks the challenge closure, else does the default handling.
+    /// Handles a challenge, now or later. `super` calls the challenge closure, or performs the default handling without one.
     ///
-    /// Whether a server is trusted is asked only where ``judgesServerTrust`` is `true`.
+    /// Called for server trust only if ``judgesServerTrust`` is `true`.
     open func connection(willSendRequestFor challenge: OperationChallenge) {
         if let answer = settings.challenge { answer(self, challenge) } else { challenge.performDefaultHandling() }
     }
 
-    /// Decides about a redirect: the request to be sent, `nil` to take the redirect for the response. Also asked about the first request,
-    /// with no response; `nil` cancels the operation then. `super` asks the redirect closure, else gives the proposed request.
+    /// Decides about a redirect: returns the request to send, or `nil` to take the redirect as the response. Also called for the first
+    /// request, without a response; `nil` then cancels the operation. `super` calls the redirect closure, or returns the proposed request
+    /// without one.
     open func connection(willSend request: URLRequest, redirectResponse: HTTPURLResponse?) -> URLRequest? {
         guard let decide = settings.redirectResponse else { return request }
         return decide(self, request, redirectResponse)
     }
 
-    /// Whether challenges are about the server's trust, too; then the operation has connections of its own. `super` says so where there is
-    /// a challenge closure.
+    /// Whether challenges include server trust; the operation then has its own connections. `super` returns `true` if there is a challenge
+    /// closure.
     open var judgesServerTrust: Bool { settings.challenge != nil }
 
     // MARK: For subclasses of this module
 
-    /// Whether the operation asks for the rest after a pause.
+    /// Whether the operation requests the rest of the body after a pause.
     var resumesWithRange: Bool { false }
 
-    /// Makes of the response what the operation gives, before it is over; on the operation's queue.
+    /// Serializes the response, before the operation finishes; on the operation's queue.
     func processResponse() {}
 
-    /// Has a copy keep what this class adds.
+    /// Copies this class's own settings to a copy.
     func configure(copy: URLConnectionOperation) {}
 
-    /// The archive's note of what kind it is.
+    /// The kind of operation for the archive.
     var archivedKind: OperationArchive.Kind { .urlConnection }
 
-    /// What makes ``processResponse()`` come out as it does, for the archive.
+    /// The serializer that ``processResponse()`` uses, for the archive.
     var archivedSerializer: (any ResponseSerialization)? { nil }
 
-    /// Why ``processResponse()`` has refused the response, for the archive.
+    /// Why ``processResponse()`` rejected the response, for the archive.
     var archivedRefusal: (any Error)? { nil }
 
-    /// Takes over from an archive what this class adds, also what came of the response where the operation is over.
-    func restoreJudgement(from archive: OperationArchive) {}
+    /// Restores this class's own state from an archive, including the serialized result of a finished operation.
+    func restoreOutcome(from archive: OperationArchive) {}
 
     // MARK: - NSCopying
 
-    /// A new operation, ready, for the same request and with the same settings and closures; without output stream or file, completion
-    /// closure, result and dependencies. A body that is a stream is shared unless it can be copied: where it was sent already, it has to be set anew, or
-    /// ``connectionNeedNewBodyStream(for:)`` asked for it.
+    /// Returns a new operation in the state `ready`, for the same request, with the same settings and closures; without output stream or
+    /// file, completion closure, result and dependencies. A body stream is shared unless it can be copied: if it was sent already, it has
+    /// to be set again or returned by ``connectionNeedNewBodyStream(for:)``.
     public func copy(with zone: NSZone? = nil) -> Any { duplicate() }
 
-    /// ``copy(with:)``, by its type.
+    /// ``copy(with:)``, typed.
     public func duplicate() -> Self {
         var request = request
         if let body = request.httpBodyStream as? MultipartBodyStream { request.httpBodyStream = body.makeCopy() }
         let copy = Self(request: request)
         copy.settings = settings
         if !(request.httpBodyStream is MultipartBodyStream) {
-            // What was read of a shared stream, it does not give again.
+            // A shared stream can't be read again.
             copy.storage.withLock { [isUsed = storage.withLock { $0.isStreamUsed }] in $0.isStreamUsed = isUsed }
         }
         configure(copy: copy)
@@ -260,8 +262,8 @@ open class URLConnectionOperation: Operation, NSCopying, @unchecked Sendable {  
 
     // MARK: - Completion
 
-    /// Runs once when the operation is over, cancelled or not, on ``completionQueue`` and in ``completionGroup``; it is let go after that,
-    /// so that it may hold the operation. Set it, better than override it.
+    /// Runs once when the operation has finished, cancelled or not, on ``completionQueue`` and in ``completionGroup``. It is released
+    /// afterwards, so it may capture the operation. Set it rather than overriding it.
     open override var completionBlock: (@Sendable () -> Void)? {
         get { storage.withLock { $0.completion } }
         set { storage.withLock { $0.completion = newValue } }

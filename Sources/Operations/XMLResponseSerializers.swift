@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// Gives an `XMLParser` on the body, to be given a delegate and run.
+/// Returns an `XMLParser` for the body; set its delegate and run it.
 ///
-/// It resolves no external entities, so that a document can't have files or other servers read.
+/// It resolves no external entities, so that a document can't cause files or other servers to be read.
 public struct XMLParserResponseSerializer: ResponseSerialization {
-    /// What is acceptable: the statuses 200 to 299, `application/xml` and `text/xml`.
+    /// Accepts the statuses 200 to 299, and `application/xml` and `text/xml`.
     public var acceptance = ResponseAcceptance(contentTypes: ["application/xml", "text/xml"])
 
-    /// Makes a serializer.
+    /// Creates a serializer.
     public init() {}
 
-    /// The parser.
+    /// Returns the parser.
     public func object(of data: Data, in response: HTTPURLResponse?) -> Any? {
         let parser = XMLParser(data: data)
         parser.shouldResolveExternalEntities = false
@@ -18,35 +18,35 @@ public struct XMLParserResponseSerializer: ResponseSerialization {
     }
 }
 
-/// Gives an `XMLDocument` of the body.
+/// Parses the body as an `XMLDocument`.
 ///
-/// A document with a document type is refused: what that declares could grow beyond all bounds, or have files read.
+/// A document with a document type declaration is rejected: its entities could expand without bound, or cause files to be read.
 public struct XMLDocumentResponseSerializer: ResponseSerialization {
-    /// What is acceptable: the statuses 200 to 299, `application/xml` and `text/xml`.
+    /// Accepts the statuses 200 to 299, and `application/xml` and `text/xml`.
     public var acceptance = ResponseAcceptance(contentTypes: ["application/xml", "text/xml"])
     /// Options of `XMLNode`; none by default.
     public var options: XMLNode.Options
 
-    /// Makes a serializer.
+    /// Creates a serializer.
     public init(options: XMLNode.Options = []) {
         self.options = options
     }
 
-    /// The document.
+    /// Returns the document.
     ///
     /// - Throws: ``OperationError/invalidXML(reason:)``.
     public func object(of data: Data, in response: HTTPURLResponse?) throws -> Any? {
-        // Without the zeros of UTF-16 and UTF-32.
+        // Zeros are removed to find the declaration in UTF-16 and UTF-32, too.
         guard Data(data.filter { $0 != 0 }).range(of: Data("<!DOCTYPE".utf8)) == nil else {
-            throw OperationError.invalidXML(reason: "it has a document type")
+            throw OperationError.invalidXML(reason: "it has a document type declaration")
         }
-        // On Linux Foundation takes a document that is cut off for a whole one, and ends the program over one without an element.
+        // Foundation on Linux accepts a truncated document, and crashes on one without an element.
         try XMLBalance().check(data)
         return try XMLDocument(data: data, options: options)
     }
 }
 
-/// Finds out whether a document's elements end.
+/// Checks that all elements of a document are closed.
 private final class XMLBalance: NSObject, XMLParserDelegate {
     private var depth = 0
     private var count = 0
@@ -56,9 +56,9 @@ private final class XMLBalance: NSObject, XMLParserDelegate {
         parser.shouldResolveExternalEntities = false
         parser.delegate = self
         guard parser.parse(), parser.parserError == nil else {
-            throw OperationError.invalidXML(reason: parser.parserError.map { "\($0)" } ?? "it can't be read")
+            throw OperationError.invalidXML(reason: parser.parserError.map { "\($0)" } ?? "the parser reports no reason")
         }
-        guard depth == 0, count > 0 else { throw OperationError.invalidXML(reason: count == 0 ? "it has no element" : "it is cut off") }
+        guard depth == 0, count > 0 else { throw OperationError.invalidXML(reason: count == 0 ? "it has no element" : "it is truncated") }
     }
 
     func parser(

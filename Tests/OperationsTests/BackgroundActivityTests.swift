@@ -5,14 +5,14 @@ import CurlewTestSupport
 import Dispatch
 import Testing
 
-/// A process is asked to end while an operation in it is on its way.
+/// A process is asked to end while an operation in it is in flight.
 @Suite(.timeLimit(.minutes(1))) struct BackgroundActivityTests {
     private func start(_ server: LoopbackServer, grace: String, notify: String = "") throws -> ChildProcess {
         try Probe.start(
             "operate", server.url("/"), environment: ["CURLEW_PROBE_GRACE": grace, "NOTIFY_SOCKET": notify])
     }
 
-    /// A server that answers when the gate is open.
+    /// A server that responds once the gate is open.
     private func server(_ gate: Gate) throws -> LoopbackServer {
         try LoopbackServer { _, connection in
             connection.wait(until: gate)
@@ -21,7 +21,7 @@ import Testing
     }
 
     @Test(
-        "when the time is up, the handler runs, the operation is cancelled, and the process ends by the signal",
+        "when the grace period is over, the handler runs, the operation is cancelled, and the process ends by the signal",
         arguments: [SIGTERM, SIGINT])
     func expired(signal: Int32) async throws {
         let server = try server(Gate())
@@ -33,7 +33,7 @@ import Testing
         #expect(status == -1)
     }
 
-    @Test("an operation that ends in time is not disturbed; the service manager is told")
+    @Test("an operation that finishes in time is not cancelled, and the service manager is notified")
     func endsInTime() async throws {
         let directory = try TemporaryDirectory()
         let manager = try NotifySocket(directory.file("notify").path)
@@ -49,7 +49,7 @@ import Testing
         #expect(status == -1)
     }
 
-    @Test("a second signal ends the time")
+    @Test("a second signal ends the grace period")
     func secondSignal() async throws {
         let directory = try TemporaryDirectory()
         let manager = try NotifySocket(directory.file("notify").path)
@@ -63,7 +63,7 @@ import Testing
         #expect(Array(output.prefix(3)) == ["started=1", "expired=1", "ended=0"] && status == -1)
     }
 
-    @Test("behind the last operation signals are what they were")
+    @Test("after the last operation the original signal handlers are restored")
     func afterTheEnd() async throws {
         let gate = Gate()
         gate.open()
@@ -73,7 +73,7 @@ import Testing
         #expect(await process.finish().status == -1)
     }
 
-    @Test("the handler is set once, and goes with the operation")
+    @Test("the handler is set once and released with the operation")
     func once() async throws {
         let server = try LoopbackServer.standard()
         weak var weakly: URLConnectionOperation?
@@ -89,7 +89,7 @@ import Testing
     }
 }
 
-/// What a service manager listens to.
+/// The socket on which a service manager receives notifications.
 private final class NotifySocket: Sendable {
     private let descriptor: Int32
 
@@ -108,7 +108,7 @@ private final class NotifySocket: Sendable {
 
     deinit { close(descriptor) }
 
-    /// The next message; empty when none comes within 20 seconds.
+    /// The next message; empty if none arrives within 20 seconds.
     func receive() async -> String {
         await withTrackedContinuation { continuation in
             DispatchQueue.global().async { [descriptor] in

@@ -16,7 +16,7 @@ import Testing
         manager = HTTPRequestOperationManager(baseURL: URL(string: server.url("/api")), session: makeSession())
     }
 
-    /// What comes of a call: the object's member `target`, or the error's code.
+    /// The outcome of a call: the object's member `target`, or the error's code.
     private func outcome(
         _ call: (@escaping HTTPRequestOperationManager.Success, @escaping HTTPRequestOperationManager.Failure) -> HTTPRequestOperation?
     ) async -> String {
@@ -29,7 +29,7 @@ import Testing
         }
     }
 
-    @Test("each method has a function, relative to the base URL")
+    @Test("each method has a function, which resolves URLs against the base URL")
     func methods() async throws {
         #expect(manager.baseURL?.absoluteString == server.url("/api/"))
         let parameters = ["a": 1]
@@ -58,7 +58,7 @@ import Testing
         #expect(await outcome { manager.get(server.url("/whole"), success: $0, failure: $1) } == "/whole")
     }
 
-    @Test("a refused response fails; a request that can't be made gives no operation, and fails later")
+    @Test("a rejected response fails; a request that can't be created returns no operation, and fails later")
     func failures() async throws {
         #expect(await outcome { manager.get("fail", success: $0, failure: $1) } == "-1011 false")
         manager.requestSerializer = JSONRequestSerializer()
@@ -68,7 +68,7 @@ import Testing
         #expect(lost.get("relative") == nil)
     }
 
-    @Test("operations have the manager's settings, and run so many at a time")
+    @Test("operations have the manager's settings, and the number of concurrent ones is limited")
     func settings() async throws {
         let queue = DispatchQueue(label: "manager")
         let group = DispatchGroup()
@@ -107,7 +107,7 @@ import Testing
         manager.operationQueue.isSuspended = false
     }
 
-    @Test("an archive has the serializers of this module", arguments: 0..<3)
+    @Test("serializers of this module are archived", arguments: 0..<3)
     func archivedSerializers(kind: Int) throws {
         let json = JSONRequestSerializer(writingOptions: .sortedKeys)
         manager.requestSerializer = [HTTPRequestSerializer(), json, PropertyListRequestSerializer(format: .binary)][kind]
@@ -127,13 +127,13 @@ import Testing
         #expect(kind != 1 || (serializer as? JSONRequestSerializer)?.writingOptions == .sortedKeys)
         #expect(kind != 2 || (serializer as? PropertyListRequestSerializer)?.format == .binary)
         #expect(try restore().responseSerializer is PropertyListResponseSerializer)
-        // What a closure does can't be archived: the default serializer comes back, for another one to be set.
+        // A closure can't be archived, so the default serializer is restored.
         manager.requestSerializer.setQueryStringSerialization { _, _ in "" }
         #expect(try type(of: restore().requestSerializer) == HTTPRequestSerializer.self)
         #expect(try restore().requestSerializer.value(forHTTPHeaderField: "X-One") == nil)
     }
 
-    @Test("an operation comes back with its own serializer, and with the manager's for one that can't be archived")
+    @Test("an operation is restored with its own serializer, or with the manager's if that can't be archived")
     func serializerOfAnOperation() throws {
         let operation = manager.httpRequestOperation(with: try manager.requestSerializer.request(method: "GET", url: server.url))
         operation.responseSerializer = ImageResponseSerializer()
@@ -146,7 +146,7 @@ import Testing
         #expect(try manager.httpRequestOperation(from: operation.archive()).responseSerializer is JSONResponseSerializer)
     }
 
-    @Test("an archive comes back with the manager's settings")
+    @Test("an archived operation is restored with the manager's settings")
     func archives() async throws {
         let operation = manager.httpRequestOperation(with: try manager.requestSerializer.request(method: "GET", url: server.url))
         let archive = operation.archive()

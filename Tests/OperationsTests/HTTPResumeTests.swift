@@ -5,14 +5,14 @@ import CurlewTestSupport
 import Testing
 
 @Suite(.timeLimit(.minutes(1))) struct HTTPResumeTests {
-    /// Pauses an operation when the first half has come, and resumes it.
+    /// Pauses an operation once half of the body has arrived, and resumes it.
     private func pauseAtHalf(_ operation: URLConnectionOperation) async {
         await operation.received(HalfServer.half - 1)
         operation.pause()
         operation.resume()
     }
 
-    @Test("it goes on where it was, and counts the whole", arguments: [false, true])
+    @Test("a paused operation resumes where it stopped, and counts the complete body", arguments: [false, true])
     func partial(toFile: Bool) async throws {
         let server = try HalfServer()
         let directory = try TemporaryDirectory()
@@ -37,7 +37,7 @@ import Testing
         #expect(progress.elements.allSatisfy { $0[0] > HalfServer.half })
     }
 
-    @Test("the response stays the first one's, whose fields the second may leave out, and judges the whole")
+    @Test("the response is the first one, whose fields the second may omit, and validation applies to it")
     func responseOfTheFirst() async throws {
         let fields = [ServerField("ETag", "\"1\""), ServerField("Content-Type", "image/bmp; charset=utf-16")]
         let server = try HalfServer(headers: fields) { _ in Self.rest([ServerField("ETag", "\"1\"")]) }
@@ -58,14 +58,14 @@ import Testing
         #expect(operation.statuses.elements == [200, 206])
     }
 
-    /// The second half, with fields.
+    /// The second half, with header fields.
     private static func rest(_ fields: [ServerField]) -> ServerResponse {
         let offset = HalfServer.half
         let range = ServerField("Content-Range", "bytes \(offset)-\(HalfServer.length - 1)/\(HalfServer.length)")
         return ServerResponse(status: 206, headers: [range] + fields, body: .generated(length: HalfServer.length - offset, offset: offset))
     }
 
-    @Test("beside a weak tag the date counts; another tag, or another date, has the whole asked for", arguments: ["1", "2", nil])
+    @Test("next to a weak tag the date is the validator; with another tag or date the whole body is requested", arguments: ["1", "2", nil])
     func weakTag(second: String?) async throws {
         let date = "Wed, 21 Oct 2015 07:28:00 GMT"
         let fields = [
@@ -84,7 +84,7 @@ import Testing
         #expect(server.requests.map { $0.header("Range") } == (second == "1" ? [nil, range] : [nil, range, nil]))
     }
 
-    @Test("a response that has only a date is gone on from by that; a weak tag is none")
+    @Test("a response with only a date resumes from it; a weak tag is not a validator")
     func validators() async throws {
         let date = "Wed, 21 Oct 2015 07:28:00 GMT"
         let fields = [ServerField("Last-Modified", date), ServerField("Date", "Wed, 21 Oct 2015 08:28:00 GMT")]
@@ -105,43 +105,43 @@ import Testing
         #expect(weak.requests.last?.header("Range") == nil)
     }
 
-    struct Answer: Sendable, CustomStringConvertible {
+    struct SecondResponse: Sendable, CustomStringConvertible {
         let description: String
         let requests: Int
         let status: Int
-        let answer: @Sendable (ServerRequest) -> ServerResponse
+        let respond: @Sendable (ServerRequest) -> ServerResponse
     }
 
-    static let answers = [
-        Answer(description: "200: the whole takes the place of the part", requests: 2, status: 200) { _ in
+    static let secondResponses = [
+        SecondResponse(description: "200: the whole body replaces the part", requests: 2, status: 200) { _ in
             ServerResponse(status: 200, body: .generated(length: HalfServer.length))
         },
-        Answer(description: "206 of another part: the whole is asked for", requests: 3, status: 200) { _ in
+        SecondResponse(description: "206 of another range: the whole body is requested", requests: 3, status: 200) { _ in
             let range = "bytes 100-\(HalfServer.length - 1)/\(HalfServer.length)"
             return ServerResponse(
                 status: 206, headers: [ServerField("Content-Range", range)], body: .generated(length: HalfServer.length - 100, offset: 100))
         },
-        Answer(description: "206 without a range: the whole is asked for", requests: 3, status: 200) { _ in
+        SecondResponse(description: "206 without Content-Range: the whole body is requested", requests: 3, status: 200) { _ in
             ServerResponse(status: 206, body: .data(Data("?".utf8)))
         },
-        Answer(description: "416 of another length: the whole is asked for", requests: 3, status: 200) { _ in
+        SecondResponse(description: "416 of another length: the whole body is requested", requests: 3, status: 200) { _ in
             .status(416, headers: [ServerField("Content-Range", "bytes */7")])
         },
     ]
 
-    @Test("what does not fit is never put behind what is there", arguments: answers)
-    func otherAnswers(_ answer: Answer) async throws {
-        let server = try HalfServer(answer: answer.answer)
+    @Test("only a matching range is appended", arguments: secondResponses)
+    func mismatches(_ second: SecondResponse) async throws {
+        let server = try HalfServer(answer: second.respond)
         let operation = try HTTPRequestOperation.make(server.url)
         operation.start()
         await pauseAtHalf(operation)
         #expect(try await operation.value == HalfServer.body)
         #expect(operation.totalBytesRead == HalfServer.length)
-        #expect(server.requests.count == answer.requests)
-        #expect(operation.response?.statusCode == answer.status)
+        #expect(server.requests.count == second.requests)
+        #expect(operation.response?.statusCode == second.status)
     }
 
-    @Test("416 at the full length is the end; the response is the one that brought the body")
+    @Test("416 at the full length completes the body; the response is the one that sent it")
     func complete() async throws {
         let gate = Gate()
         let server = try LoopbackServer { request, connection in
@@ -162,7 +162,7 @@ import Testing
         gate.open()
     }
 
-    @Test("an error in place of the rest is the response, and leaves the file that was there alone")
+    @Test("an error in place of the rest becomes the response, and leaves the existing file alone")
     func errorInPlaceOfTheRest() async throws {
         let server = try HalfServer { _ in ServerResponse(status: 503, body: .data(Data("Later".utf8))) }
         let directory = try TemporaryDirectory()
@@ -178,7 +178,7 @@ import Testing
         #expect(try contents(of: directory) == ["body"])
     }
 
-    @Test("the contents of a file stay until there are others: an error takes nothing from them", arguments: [404, 200])
+    @Test("an existing file is kept until it is replaced: an error response leaves it unchanged", arguments: [404, 200])
     func contentsBefore(status: Int) async throws {
         let server = try LoopbackServer { _, _ in ServerResponse(status: status, body: .data(Data())) }
         let directory = try TemporaryDirectory()
@@ -191,7 +191,7 @@ import Testing
         #expect(size?.intValue == (status == 200 ? 0 : 6))
     }
 
-    @Test("what took the place of the part is gone on from by its own version, or not at all")
+    @Test("a body that replaced the part is resumed by its own version, or not at all")
     func versionOfTheWhole() async throws {
         let gate = Gate()
         let tags = Lock(["\"1\"", "W/\"2\""])
@@ -217,7 +217,7 @@ import Testing
         #expect(server.requests.map { $0.header("If-Range") } == [nil, "\"1\"", nil])
     }
 
-    @Test("a stream that can't be taken back is passed over what it has, or the operation fails", arguments: [true, false])
+    @Test("a stream that can't be rewound skips the bytes it already has, or the operation fails", arguments: [true, false])
     func streams(isSame: Bool) async throws {
         let tag = ServerField("ETag", "\"\(HalfServer.length)-\(isSame ? 0 : 1)\"")
         let server = try HalfServer { _ in ServerResponse(status: 200, headers: [tag], body: .generated(length: HalfServer.length)) }
@@ -235,7 +235,7 @@ import Testing
         }
     }
 
-    @Test("one that never started asks for no range, and a range of the user's own stays")
+    @Test("an operation that never started requests no range, and the user's own range is kept")
     func noRange() async throws {
         let server = try LoopbackServer.standard()
         let paused = try HTTPRequestOperation.make(server.url("/bytes/100"))

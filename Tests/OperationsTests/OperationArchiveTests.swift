@@ -5,7 +5,7 @@ import CurlewTestSupport
 import Testing
 
 @Suite(.timeLimit(.minutes(1))) struct OperationArchiveTests {
-    /// What another process would make of an archive.
+    /// The archive as another process would decode it.
     private func restore(_ archive: OperationArchive) throws -> URLConnectionOperation {
         let data = try JSONEncoder().encode(archive)
         let operation = try URLConnectionOperation.operation(from: JSONDecoder().decode(OperationArchive.self, from: data))
@@ -13,8 +13,8 @@ import Testing
         return operation
     }
 
-    @Test("archiving pauses; it comes back ready and goes on where it was", arguments: [false, true])
-    func goesOn(toFile: Bool) async throws {
+    @Test("archiving pauses the operation; restored, it is ready and resumes where it stopped", arguments: [false, true])
+    func resumes(toFile: Bool) async throws {
         let server = try HalfServer()
         let directory = try TemporaryDirectory()
         let operation = try HTTPRequestOperation.make(server.url)
@@ -32,7 +32,7 @@ import Testing
         #expect(server.requests.last?.header("Range") == "bytes=\(HalfServer.half)-")
     }
 
-    @Test("no text of an operation, its archive, its serializer, its manager and its error shows a secret")
+    @Test("no text of an operation, its archive, serializer, manager or error contains a secret")
     func texts() async throws {
         let url = try #require(URL(string: "http://user:s3cret@127.0.0.1:1/?access_token=s3cret"))
         var request = URLRequest(url: url)
@@ -57,12 +57,12 @@ import Testing
         #expect((error as? URLError)?.userInfo[OperationErrorKey.request] as? URLRequest == request)
     }
 
-    @Test("a URL that is none is shown without secrets")
+    @Test("an invalid URL is redacted in the error")
     func invalidURL() {
         #expect("\(OperationError.invalidURL("http://u:s3cret@h h/?access_token=s3cret"))".hasSuffix(": http://h h/?access_token=<hidden>"))
     }
 
-    @Test("a file that was cut meanwhile is gone on from where it ends, and one that is gone from zero", arguments: [nil, 1000])
+    @Test("a file truncated meanwhile is resumed from its end, and a removed one from zero", arguments: [nil, 1000])
     func changedFile(length: Int?) async throws {
         let server = try HalfServer()
         let directory = try TemporaryDirectory()
@@ -82,8 +82,8 @@ import Testing
         #expect(server.requests.last?.header("Range") == length.map { "bytes=\($0)-" })
     }
 
-    @Test("the base class begins anew, and so does one with a stream")
-    func beginsAnew() async throws {
+    @Test("the base class starts over, as does an operation with a stream")
+    func startsOver() async throws {
         let server = try HalfServer()
         let operation = try URLConnectionOperation.make(server.url)
         operation.start()
@@ -97,7 +97,7 @@ import Testing
         #expect(try restore(streaming.archive()).outputStream == nil)
     }
 
-    @Test("what is over comes back as over, with its result")
+    @Test("a finished operation is restored as finished, with its result")
     func finished() async throws {
         let server = try LoopbackServer.standard()
         let good = try HTTPRequestOperation.make(server.url("/json"))
@@ -118,7 +118,7 @@ import Testing
         HTTPResponseSerializer(),
     ])
 
-    @Test("the serializers of this module come along, with what they accept", arguments: [false, true])
+    @Test("the serializers of this module are archived, with what they accept", arguments: [false, true])
     func serializers(isCompound: Bool) throws {
         let operation = try HTTPRequestOperation.make("http://127.0.0.1:1/")
         var json = JSONResponseSerializer(readingOptions: .fragmentsAllowed)
@@ -140,8 +140,8 @@ import Testing
         }
     }
 
-    @Test("what is over keeps object and judgement", arguments: [200, 422])
-    func judgement(status: Int) async throws {
+    @Test("a finished operation keeps its object and its validation error", arguments: [200, 422])
+    func validation(status: Int) async throws {
         let server = try LoopbackServer { _, _ in try .json(["why": "x"], status: status) }
         let operation = try HTTPRequestOperation.make(server.url("/"))
         operation.responseSerializer = JSONResponseSerializer()
@@ -151,8 +151,8 @@ import Testing
         #expect(restored.urlErrorCode == (status == 200 ? nil : .badServerResponse) && restored.urlErrorCode == operation.urlErrorCode)
     }
 
-    @Test("the judgement of a serializer of one's own stays, and may be made anew", arguments: [200, 404])
-    func judgementOfAnother(status: Int) async throws {
+    @Test("the validation error of a custom serializer is kept, and setting the serializer validates again", arguments: [200, 404])
+    func customSerializer(status: Int) async throws {
         /// Accepts 404 only.
         struct Absence: ResponseSerialization {
             var acceptance = ResponseAcceptance()
@@ -174,7 +174,7 @@ import Testing
         #expect(restored.urlErrorCode == (status == 404 ? .badServerResponse : nil))
     }
 
-    @Test("the request comes back as it was, with body and settings")
+    @Test("the request is restored, with its body and settings")
     func request() async throws {
         let server = try LoopbackServer.standard()
         let operation = try HTTPRequestOperation.make(server.url("/echo?a=b")) { request in
@@ -196,7 +196,7 @@ import Testing
         #expect(reply.method == "PUT" && reply.target == "/echo?a=b")
     }
 
-    @Test("a form comes along with its request; another stream is asked for again")
+    @Test("a form is archived with its request; another body stream has to be set again")
     func streamedBodies() async throws {
         let server = try LoopbackServer.standard()
         let url = try #require(URL(string: server.url("/body")))
@@ -215,7 +215,7 @@ import Testing
         #expect(try await again.run() == Data("again".utf8))
     }
 
-    @Test("an archive of a later library is refused, and one that was tampered with, too")
+    @Test("an archive of a later version is rejected, as is one that was tampered with")
     func refused() async throws {
         let server = try HalfServer()
         let operation = try HTTPRequestOperation.make(server.url)

@@ -6,7 +6,7 @@ import Dispatch
 import Testing
 
 @Suite(.timeLimit(.minutes(1))) struct OperationBatchTests {
-    @Test("the batch ends behind all completion closures, each followed by its progress")
+    @Test("a batch completes after all completion closures, each followed by its progress")
     func order() async throws {
         let server = try LoopbackServer.standard()
         let session = makeSession()
@@ -31,7 +31,7 @@ import Testing
         for index in stride(from: 0, to: 10, by: 2) { #expect(["done", "failed"].contains(log.elements[index])) }
     }
 
-    @Test("slow closures are waited for, on whichever queue they run")
+    @Test("the batch waits for slow closures, on any queue")
     func slowClosures() async throws {
         let server = try LoopbackServer.standard()
         let operation = try URLConnectionOperation.make(server.url("/json"))
@@ -66,7 +66,7 @@ import Testing
         #expect(operations.allSatisfy { $0.urlErrorCode == .cancelled })
     }
 
-    @Test("a batch that nobody runs goes without a trace")
+    @Test("a batch that is never run is released")
     func dropped() throws {
         weak var weakly: URLConnectionOperation?
         do {
@@ -77,8 +77,8 @@ import Testing
         #expect(weakly == nil)
     }
 
-    @Test("operations that are over when the batch is made do not hold it up")
-    func overAlready() async throws {
+    @Test("operations that have finished before the batch is made do not block it")
+    func finishedAlready() async throws {
         let server = try LoopbackServer.standard()
         let operation = try URLConnectionOperation.make(server.url("/json"))
         try await operation.run()
@@ -89,7 +89,7 @@ import Testing
         #expect(log.elements == [1])
     }
 
-    @Test("a batch of none is one operation that tells of its end")
+    @Test("an empty batch is one operation that calls the completion")
     func empty() async {
         let count: Int = await withTrackedContinuation { continuation in
             let batch = URLConnectionOperation.batchOfRequestOperations(

@@ -19,7 +19,7 @@ import Testing
         try URLConnectionOperation.make("http://\(user)127.0.0.1:\(server.port)/", session: session)
     }
 
-    @Test("a credential answers a server that asks; without one its refusal is the response")
+    @Test("a credential answers a challenge; without one the 401 is the response")
     func credentialAnswers() async throws {
         let operation = try operation()
         operation.credential = credential
@@ -29,7 +29,7 @@ import Testing
         #expect(without.response?.statusCode == 401)
     }
 
-    @Test("a wrong credential is given once")
+    @Test("a wrong credential is sent once")
     func wrongCredential() async throws {
         let operation = try operation()
         operation.credential = URLCredential(user: "curlew", password: "wrong", persistence: .none)
@@ -37,14 +37,14 @@ import Testing
         #expect(operation.response?.statusCode == 401 && server.requestCount == 2)
     }
 
-    @Test("name and password of the URL go before the credential")
+    @Test("the URL's user and password take precedence over the credential")
     func credentialOfTheURL() async throws {
         let operation = try operation(user: "curlew:secret@")
         operation.credential = URLCredential(user: "curlew", password: "wrong", persistence: .none)
         #expect(try await operation.run() == Data("in".utf8))
     }
 
-    @Test("the storage is asked, unless the operation is not to use it", arguments: [true, false])
+    @Test("the credential storage is used unless the operation disables it", arguments: [true, false])
     func storage(isUsed: Bool) async throws {
         let storage = URLCredentialStorage()
         let space = URLProtectionSpace(
@@ -57,16 +57,16 @@ import Testing
         #expect(operation.response?.statusCode == (isUsed ? 200 : 401))
     }
 
-    enum Answer: CaseIterable {
+    enum Disposition: CaseIterable {
         case use, later, performDefault, continueWithout, reject, cancel
     }
 
-    @Test("a challenge closure answers in place of the credential", arguments: Answer.allCases)
-    func challengeBlock(_ answer: Answer) async throws {
+    @Test("a challenge closure replaces the credential", arguments: Disposition.allCases)
+    func challengeBlock(_ disposition: Disposition) async throws {
         let operation = try operation()
-        operation.credential = answer == .performDefault ? credential : URLCredential(user: "x", password: "x", persistence: .none)
+        operation.credential = disposition == .performDefault ? credential : URLCredential(user: "x", password: "x", persistence: .none)
         operation.setWillSendRequestForAuthenticationChallengeBlock { [credential] _, challenge in
-            switch answer {
+            switch disposition {
             case .use: challenge.use(credential)
             case .later: callbackQueue.async { challenge.use(credential) }
             case .performDefault: challenge.performDefaultHandling()
@@ -74,10 +74,10 @@ import Testing
             case .reject: challenge.rejectProtectionSpace()
             case .cancel: challenge.cancel()
             }
-            if answer != .later { challenge.cancel() }
+            if disposition != .later { challenge.cancel() }
         }
         await operation.runToEnd()
-        switch answer {
+        switch disposition {
         case .use, .later, .performDefault: #expect(operation.responseData == Data("in".utf8))
         case .continueWithout, .reject: #expect(operation.response?.statusCode == 401 && operation.error == nil)
         case .cancel: #expect(operation.urlErrorCode == .userCancelledAuthentication)

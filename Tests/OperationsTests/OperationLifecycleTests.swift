@@ -19,8 +19,8 @@ import Testing
     static let pause: Event = { $0.pause() }
     static let resume: Event = { $0.resume() }
     static let cancel: Event = { $0.cancel() }
-    static let end: Event = {
-        _ = $0.beginEnding()
+    static let finish: Event = {
+        _ = $0.beginFinishing()
         $0.finish()
         return .none
     }
@@ -30,11 +30,11 @@ import Testing
         Case(name: "ready, pause", events: [pause], state: .paused, action: .none),
         Case(name: "ready, resume", events: [resume], state: .ready, action: .none),
         Case(name: "ready, cancel", events: [cancel], state: .ready, action: .none),
-        Case(name: "ready, cancel, start", events: [cancel, start], state: .ready, action: .endCancelled),
+        Case(name: "ready, cancel, start", events: [cancel, start], state: .ready, action: .finishCancelled),
         Case(name: "executing, start", events: [start, start], state: .executing, action: .none),
         Case(name: "executing, pause", events: [start, pause], state: .paused, action: .stop),
         Case(name: "executing, resume", events: [start, resume], state: .executing, action: .none),
-        Case(name: "executing, cancel", events: [start, cancel], state: .executing, action: .endCancelled),
+        Case(name: "executing, cancel", events: [start, cancel], state: .executing, action: .finishCancelled),
         Case(name: "executing, cancel, cancel", events: [start, cancel, cancel], state: .executing, action: .none),
         Case(name: "executing, cancel, pause", events: [start, cancel, pause], state: .executing, action: .none),
         Case(name: "paused, pause", events: [pause, pause], state: .paused, action: .none),
@@ -42,16 +42,16 @@ import Testing
         Case(name: "paused, start", events: [pause, start], state: .paused, action: .none),
         Case(name: "paused before its queue's start, resume", events: [pause, start, resume], state: .executing, action: .begin),
         Case(name: "paused, cancel", events: [pause, cancel], state: .ready, action: .none),
-        Case(name: "paused, cancel, start", events: [pause, cancel, start], state: .ready, action: .endCancelled),
+        Case(name: "paused, cancel, start", events: [pause, cancel, start], state: .ready, action: .finishCancelled),
         Case(name: "paused after its start, resume", events: [start, pause, resume], state: .executing, action: .begin),
-        Case(name: "paused after its start, cancel", events: [start, pause, cancel], state: .paused, action: .endCancelled),
-        Case(name: "finished, start", events: [start, end, start], state: .finished, action: .none),
-        Case(name: "finished, pause", events: [start, end, pause], state: .finished, action: .none),
-        Case(name: "finished, resume", events: [start, end, resume], state: .finished, action: .none),
-        Case(name: "finished, cancel", events: [start, end, cancel], state: .finished, action: .none),
+        Case(name: "paused after its start, cancel", events: [start, pause, cancel], state: .paused, action: .finishCancelled),
+        Case(name: "finished, start", events: [start, finish, start], state: .finished, action: .none),
+        Case(name: "finished, pause", events: [start, finish, pause], state: .finished, action: .none),
+        Case(name: "finished, resume", events: [start, finish, resume], state: .finished, action: .none),
+        Case(name: "finished, cancel", events: [start, finish, cancel], state: .finished, action: .none),
     ]
 
-    @Test("what does not count in a state changes nothing", arguments: cases)
+    @Test("events that do not apply to a state change nothing", arguments: cases)
     func transitions(_ item: Case) {
         var lifecycle = OperationLifecycle()
         var action = OperationLifecycle.Action.none
@@ -60,7 +60,7 @@ import Testing
         #expect(action == item.action)
     }
 
-    @Test("the states have the numbers that programs know")
+    @Test("the states have AFNetworking's raw values")
     func numbers() {
         #expect([OperationState.paused, .ready, .executing, .finished].map(\.rawValue) == [-1, 1, 2, 3])
     }

@@ -8,7 +8,7 @@ import Testing
 @Suite(.timeLimit(.minutes(1)), .serialized) struct OperationMonitorTests {
     // MARK: Activity
 
-    /// Delays that end when the test says so.
+    /// Delays that end when the test ends them.
     private final class Delays: Sendable {
         let waiting = Lock<[@Sendable () -> Void]>([])
         let seconds = Log<TimeInterval>()
@@ -27,7 +27,7 @@ import Testing
         }
     }
 
-    @Test("an indicator goes on at once and off with a delay, and does not flicker in between")
+    @Test("the indicator is shown at once, hidden after a delay, and does not flicker")
     func activity() {
         let delays = Delays()
         let monitor = NetworkActivityMonitor { delays.add($0, $1) }
@@ -48,7 +48,7 @@ import Testing
         #expect(!monitor.isNetworkActivityIndicatorVisible)
     }
 
-    @Test("operations are counted while it is enabled")
+    @Test("operations are counted while the monitor is enabled")
     func activityOfOperations() async throws {
         let server = try LoopbackServer.standard()
         let delays = Delays()
@@ -89,7 +89,7 @@ import Testing
         }
     }
 
-    @Test("unknown until it is started; then the status, and each change, by closure and notification")
+    @Test("the status is unknown until monitoring starts; it and each change go to the closure and the notification")
     func reachability() async throws {
         let network = Network(NetworkPath(interface: "eth0"))
         let monitor = ReachabilityMonitor(provider: network, queue: callbackQueue)

@@ -11,7 +11,7 @@ import Testing
         authority = try await TLSAuthority.shared()
     }
 
-    /// A session that trusts the tests' root, or the system's only.
+    /// A session that trusts the tests' root, or only the system's.
     private func session(trusting: Bool = true) -> OperationSession {
         makeSession { if trusting { $0.tls.certificateAuthorityFile = authority.path("root.pem") } }
     }
@@ -54,7 +54,7 @@ import Testing
         Case(description: "pins asked for, and none there", mode: .certificate, isAccepted: false),
     ]
 
-    @Test("a policy accepts and refuses", arguments: cases)
+    @Test("a policy accepts and rejects servers", arguments: cases)
     func policies(_ item: Case) async throws {
         let server = try await TLSServer(authority, item.server)
         var policy = SecurityPolicy(pinningMode: item.mode, pinnedCertificates: try item.pins.map { try authority.certificate($0) })
@@ -70,7 +70,7 @@ import Testing
         #expect(try JSONDecoder().decode(SecurityPolicy.self, from: JSONEncoder().encode(policy)) == policy)
     }
 
-    @Test("pins with a URL without TLS fail, before anything is sent")
+    @Test("pins fail for a URL without TLS before anything is sent")
     func pinsWithoutTLS() async throws {
         let server = try LoopbackServer.standard()
         let policy = SecurityPolicy(pinningMode: .publicKey, pinnedCertificates: [try authority.certificate("good")])
@@ -80,7 +80,7 @@ import Testing
         #expect(server.requestCount == 0)
     }
 
-    @Test("the certificates of a directory are pins, whatever their extension says of their form")
+    @Test("the certificates in a directory are pins, regardless of the encoding their extension implies")
     func directory() throws {
         let directory = try TemporaryDirectory()
         let certificate = try authority.certificate("good")
@@ -92,7 +92,7 @@ import Testing
         #expect(policy.pinnedCertificates == SecurityPolicy.certificates(in: .main))
     }
 
-    @Test("a policy can be asked by itself")
+    @Test("a policy can be evaluated directly")
     func evaluation() throws {
         let certificate = try authority.certificate("good")
         var policy = SecurityPolicy(pinningMode: .publicKey, pinnedCertificates: [certificate])
@@ -105,22 +105,22 @@ import Testing
 
     // MARK: Challenges
 
-    enum Answer: CaseIterable {
+    enum Disposition: CaseIterable {
         case accept, performDefault, credential, refuse, forget
     }
 
-    @Test("a challenge closure decides alone whether a server is trusted", arguments: Answer.allCases)
-    func serverTrust(_ answer: Answer) async throws {
+    @Test("a challenge closure alone decides whether a server is trusted", arguments: Disposition.allCases)
+    func serverTrust(_ disposition: Disposition) async throws {
         let server = try await TLSServer(authority, "self")
         let operation = try operation(server.url, SecurityPolicy(), trusting: false)
         let asked = Log<String>()
         operation.setWillSendRequestForAuthenticationChallengeBlock { _, challenge in
             guard case .serverTrust(let trust) = challenge.kind else { return challenge.cancel() }
             asked.append("\(challenge.host) \(trust.certificates.first?.commonName ?? "")")
-            switch answer {
+            switch disposition {
             case .accept: challenge.acceptServerTrust()
             case .performDefault: challenge.performDefaultHandling()
-            // A name and a password say nothing about the server.
+            // A user and a password do not decide about the server.
             case .credential: challenge.use(URLCredential(user: "curlew", password: "x", persistence: .none))
             case .refuse: challenge.cancel()
             case .forget: break
@@ -128,11 +128,11 @@ import Testing
         }
         await operation.runToEnd()
         #expect(asked.elements == ["localhost self"])
-        #expect((operation.error == nil) == (answer == .accept))
-        if answer != .accept { #expect(operation.urlErrorCode == .userCancelledAuthentication) }
+        #expect((operation.error == nil) == (disposition == .accept))
+        if disposition != .accept { #expect(operation.urlErrorCode == .userCancelledAuthentication) }
     }
 
-    @Test("an operation that waits for an answer can be cancelled")
+    @Test("an operation that waits for a trust decision can be cancelled")
     func cancelWhileAsked() async throws {
         let server = try await TLSServer(authority, "self")
         let operation = try operation(server.url, SecurityPolicy(), trusting: false)
@@ -143,7 +143,7 @@ import Testing
         operation.cancel()
         await operation.waitForEnd()
         #expect(operation.urlErrorCode == .cancelled)
-        // Answered, it lets go of the operation.
+        // Once answered, the challenge releases the operation.
         kept.elements.first?.cancel()
     }
 }

@@ -20,7 +20,7 @@ import Testing
         return operation
     }
 
-    @Test("a body has a hidden name until it is whole, also over a pause; then it takes the place of what was there")
+    @Test("a body has a hidden name until it is complete, also across a pause; then it replaces the existing file")
     func hidden() async throws {
         try directory.write(before, to: "body")
         let server = try HalfServer()
@@ -36,7 +36,7 @@ import Testing
         #expect(try contents(of: directory) == ["body"] && Data(contentsOf: file) == HalfServer.body)
     }
 
-    @Test("the file is in its place before the operation tells that it has ended")
+    @Test("the file is in place before the operation reports completion")
     func order() async throws {
         final class Reader: HTTPRequestOperation, @unchecked Sendable {  // the log is locked
             let bodies = Log<Data?>()
@@ -54,15 +54,15 @@ import Testing
     }
 
     enum Failure: CaseIterable, Sendable {
-        case lostConnection, refusedResponse, status, cancelled, cancelledWhilePaused, released, otherFile, baseClass
+        case lostConnection, rejectedResponse, status, cancelled, cancelledWhilePaused, released, otherFile, baseClass
     }
 
-    @Test("a failed replacement leaves what was there, and nothing beside it", arguments: Failure.allCases)
+    @Test("a failed replacement keeps the existing file and leaves no other", arguments: Failure.allCases)
     func failures(_ failure: Failure) async throws {
         try directory.write(before, to: "body")
         let server = try LoopbackServer { request, connection in
             if failure == .status || failure == .baseClass { return ServerResponse(status: 404, body: .data(Data("absent".utf8))) }
-            if failure == .refusedResponse { return .generated(length: 1000, for: request) }
+            if failure == .rejectedResponse { return .generated(length: 1000, for: request) }
             try connection.send(raw: "HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\n")
             try connection.send(raw: GeneratedBody().data(count: 500))
             if failure == .lostConnection { connection.close() } else { connection.waitUntilClosed() }
@@ -71,10 +71,10 @@ import Testing
         var operation: URLConnectionOperation? =
             failure == .baseClass ? try URLConnectionOperation.make(server.url("/")) : try HTTPRequestOperation.make(server.url("/"))
         operation?.outputFile = file
-        if failure == .refusedResponse { (operation as? HTTPRequestOperation)?.responseSerializer.acceptance.statusCodes = [201] }
+        if failure == .rejectedResponse { (operation as? HTTPRequestOperation)?.responseSerializer.acceptance.statusCodes = [201] }
         operation?.start()
         switch failure {
-        case .lostConnection, .refusedResponse, .status, .baseClass: break
+        case .lostConnection, .rejectedResponse, .status, .baseClass: break
         case .cancelled:
             await operation?.received(499)
             #expect(try contents(of: directory).count == 2)
@@ -87,7 +87,7 @@ import Testing
         case .cancelledWhilePaused: operation?.cancel()
         case .released:
             operation = nil
-            // What its queue has still to do keeps it.
+            // Work left on its queue still retains it.
             while try contents(of: directory).count > 1 { await Task.yield() }
         case .otherFile:
             operation?.outputFile = directory.file("other")
@@ -100,7 +100,7 @@ import Testing
         #expect(try contents(of: directory) == ["body"] && Data(contentsOf: file) == before)
     }
 
-    @Test("what can't be replaced fails the operation, and stays", arguments: ["directory", "missing"])
+    @Test("a destination that can't be replaced fails the operation and is kept", arguments: ["directory", "missing"])
     func irreplaceable(_ kind: String) async throws {
         let server = try LoopbackServer.standard()
         let operation = try HTTPRequestOperation.make(server.url("/bytes/1000"))
@@ -115,7 +115,7 @@ import Testing
         #expect(try contents(of: directory) == (kind == "directory" ? ["body"] : []))
     }
 
-    @Test("a destination that became irreplaceable meanwhile is told as the failure")
+    @Test("a destination that can't be replaced at the end is reported as the error")
     func irreplaceableAtTheEnd() async throws {
         let server = try HalfServer()
         let operation = try operation(server.url)
@@ -129,7 +129,7 @@ import Testing
         #expect(try contents(of: directory) == ["body"])
     }
 
-    @Test("a link is replaced, and what it leads to stays")
+    @Test("a symbolic link is replaced, and its target is kept")
     func link() async throws {
         let target = try directory.write(before, to: "target")
         try FileManager.default.createSymbolicLink(at: file, withDestinationURL: target)
@@ -138,7 +138,7 @@ import Testing
         #expect(try Data(contentsOf: target) == before && Data(contentsOf: file).count == 1000)
     }
 
-    @Test("an archive has its part until the operation goes on; what is restored and fails removes it")
+    @Test("an archive keeps its partial file until the operation resumes; a restored operation that fails removes it")
     func archives() async throws {
         let gate = Gate()
         let server = try LoopbackServer { request, connection in
@@ -163,7 +163,7 @@ import Testing
         #expect(try contents(of: directory).count == 1)
         let kept = try #require(archive)
         do {
-            // Looked at, and let go.
+            // Restored, but released without being started.
             _ = try HTTPRequestOperation(archive: kept).request
         }
         #expect(try contents(of: directory).count == 1)
@@ -171,7 +171,7 @@ import Testing
         restored.session = makeSession()
         restored.start()
         #expect(await server.waitForRequests(2))
-        // Another one of the same archive does not write to the same file.
+        // A second operation from the same archive does not write to the same file.
         let other = try HTTPRequestOperation(archive: kept)
         other.session = makeSession()
         let pieces = Log<Int64>()
@@ -189,7 +189,7 @@ import Testing
         #expect(try contents(of: directory).isEmpty)
     }
 
-    @Test("an archive of an operation that goes on has no part of its own")
+    @Test("an archive of an operation that is then resumed has no partial file of its own")
     func archivedAndResumed() async throws {
         let server = try HalfServer { _ in .status(503) }
         let operation = try operation(server.url)

@@ -4,18 +4,18 @@ import CurlewOperations
 import CurlewTestSupport
 import Testing
 
-/// An output stream that behaves as one tells it.
+/// An output stream that behaves as configured.
 final class TestStream: OutputStream {
     enum Behaviour {
         case takes
-        /// Takes so many bytes at a time, and has no space every other time that it is asked.
+        /// Accepts a number of bytes at a time, and has no space on every other call.
         case takesSlowly(Int)
         /// Has no space, and an error.
         case hasError
-        /// Says −1.
+        /// Returns −1.
         case refuses
         case neverHasSpace
-        /// Has space when a gate opens.
+        /// Has space once a gate opens.
         case waits(Gate)
     }
 
@@ -84,7 +84,7 @@ final class TestStream: OutputStream {
         return operation
     }
 
-    @Test("a body goes to the stream as that has space, and is not kept beside it")
+    @Test("a body is written to the stream as it has space, and is not kept in memory as well")
     func backpressure() async throws {
         let stream = TestStream(.takesSlowly(20_000))
         let operation = try operation(stream)
@@ -94,7 +94,7 @@ final class TestStream: OutputStream {
         #expect(operation.totalBytesRead == 100_000)
     }
 
-    @Test("as long as a stream has no space, the server has to wait")
+    @Test("while a stream has no space, backpressure stops the server")
     func waitingServer() async throws {
         let length = 24 << 20
         let (gate, isSent) = (Gate(), Log<Bool>())
@@ -110,7 +110,7 @@ final class TestStream: OutputStream {
         operation.outputStream = stream
         operation.start()
         #expect(await server.waitForRequests(1))
-        // In the time in which another has all, it gets no more than fits into buffers.
+        // In the time in which another receives everything, it receives no more than the buffers hold.
         #expect(try await URLConnectionOperation.make(server.url("/"), session: session).run().count == length)
         await isSent.wait(for: 1)
         #expect(isSent.count == 1)
@@ -119,7 +119,7 @@ final class TestStream: OutputStream {
         #expect(stream.data == GeneratedBody().data(count: length) && isSent.count == 2)
     }
 
-    @Test("Foundation's streams to memory and to files take it")
+    @Test("Foundation's streams to memory and to files receive the body")
     func foundationStreams() async throws {
         let memory = OutputStream.toMemory()
         try await operation(memory).run()
@@ -130,7 +130,7 @@ final class TestStream: OutputStream {
         #expect(try Data(contentsOf: directory.file("body")) == GeneratedBody().data(count: 100_000))
     }
 
-    @Test("a stream without space but with an error, and one that refuses, fail the operation", arguments: [true, false])
+    @Test("a stream without space but with an error, and one that returns −1, fail the operation", arguments: [true, false])
     func failures(hasError: Bool) async throws {
         let operation = try operation(TestStream(hasError ? .hasError : .refuses))
         await operation.runToEnd()
@@ -138,7 +138,7 @@ final class TestStream: OutputStream {
         #expect((underlying as? CocoaError)?.code == (hasError ? .fileWriteOutOfSpace : nil))
     }
 
-    @Test("a stream of which nothing is left fails the operation")
+    @Test("a stream that has reached its end fails the operation")
     func full() async throws {
         let operation = try operation(OutputStream(toBuffer: Self.buffer.bytes, capacity: 1000))
         await operation.runToEnd()
@@ -147,13 +147,13 @@ final class TestStream: OutputStream {
 
     private static let buffer = Buffer()
 
-    private final class Buffer: @unchecked Sendable {  // one test writes to it, and nobody reads
+    private final class Buffer: @unchecked Sendable {  // one test writes to it, and nothing reads it
         let bytes = UnsafeMutablePointer<UInt8>.allocate(capacity: 1000)
 
         deinit { bytes.deallocate() }
     }
 
-    @Test("one that waits for space for ever can be cancelled")
+    @Test("an operation whose stream never has space can be cancelled")
     func waiting() async throws {
         let operation = try operation(TestStream(.neverHasSpace))
         operation.start()
@@ -164,7 +164,7 @@ final class TestStream: OutputStream {
         #expect(operation.urlErrorCode == .cancelled)
     }
 
-    @Test("a stream in place of another one closes that")
+    @Test("replacing the stream closes the previous one")
     func replaced() throws {
         let first = TestStream()
         first.open()
@@ -175,7 +175,7 @@ final class TestStream: OutputStream {
         #expect(operation.outputStream == nil)
     }
 
-    @Test("a request's body may be a stream")
+    @Test("a request's body can be a stream")
     func inputStream() async throws {
         let operation = try URLConnectionOperation.make(server.url("/body")) { $0.httpMethod = "POST" }
         operation.inputStream = InputStream(data: Data("streamed".utf8))
@@ -185,7 +185,7 @@ final class TestStream: OutputStream {
 }
 
 extension URLConnectionOperation {
-    /// Runs it, whatever comes of it.
+    /// Runs the operation, ignoring its outcome.
     func runToEnd() async {
         start()
         await waitForEnd()

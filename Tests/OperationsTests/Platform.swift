@@ -2,9 +2,9 @@
 import Foundation
 
 #if os(Linux)
-/// Sockets of datagrams.
+/// The type of datagram sockets.
 let datagram = Int32(SOCK_DGRAM.rawValue)
 #else
-/// Sockets of datagrams.
+/// The type of datagram sockets.
 let datagram = SOCK_DGRAM
 #endif

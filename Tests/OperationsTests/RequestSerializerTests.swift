@@ -27,7 +27,7 @@ import Testing
         ({ [:] }, ""),
     ]
 
-    @Test("parameters become a query, names sorted, nested ones in brackets", arguments: queries.indices)
+    @Test("parameters become a query, with sorted names and nested ones in brackets", arguments: queries.indices)
     func query(_ index: Int) throws {
         let (parameters, query) = Self.queries[index]
         let request = try HTTPRequestSerializer().request(method: "GET", url: url, parameters: parameters())
@@ -40,7 +40,7 @@ import Testing
         #expect(request.httpBody == nil)
     }
 
-    @Test("other methods have a form body, be it empty", arguments: ["POST", "PUT", "PATCH"])
+    @Test("other methods have a form body, even an empty one", arguments: ["POST", "PUT", "PATCH"])
     func formBody(method: String) throws {
         let serializer = HTTPRequestSerializer()
         let request = try serializer.request(method: method, url: url, parameters: ["a": [1]])
@@ -52,7 +52,7 @@ import Testing
         #expect(try serializer.request(method: method, url: url, parameters: ["a": 1]).url?.query == "old=1&a=1")
     }
 
-    @Test("a closure may write the query, and may fail")
+    @Test("a closure can encode the query, and can fail")
     func queryBlock() throws {
         let serializer = HTTPRequestSerializer()
         serializer.setQueryStringSerialization { _, parameters in "\(parameters as? Int ?? 0)" }
@@ -67,7 +67,7 @@ import Testing
 
     // MARK: Header fields and settings
 
-    @Test("the request's own header fields go before the serializer's")
+    @Test("the request's own header fields take precedence over the serializer's")
     func headers() throws {
         let serializer = HTTPRequestSerializer()
         #expect(serializer.value(forHTTPHeaderField: "Accept-Language")?.isEmpty == false)
@@ -86,7 +86,7 @@ import Testing
         #expect(serializer.headers["Authorization"] == nil && serializer.headers["X-One"] == nil)
     }
 
-    @Test("settings go into requests; copies have them, too")
+    @Test("settings apply to requests and are copied")
     func settings() throws {
         let serializer = JSONRequestSerializer(writingOptions: .sortedKeys)
         #expect(try serializer.request(method: "GET", url: url).timeoutInterval == 60)
@@ -104,7 +104,7 @@ import Testing
 
     // MARK: JSON and property lists
 
-    @Test("JSON and property lists are bodies, and queries for the methods without a body")
+    @Test("JSON and property lists are bodies, or queries for methods without a body")
     func bodies() throws {
         let json = JSONRequestSerializer()
         let request = try json.request(method: "POST", url: url, parameters: [1, 2])
@@ -124,7 +124,7 @@ import Testing
 
     // MARK: Multipart
 
-    @Test("a form goes out with its exact length, and again after a redirect")
+    @Test("a form is sent with its exact length, and again after a redirect")
     func multipart() async throws {
         let server = try LoopbackServer { request, _ in
             request.path == "/old" ? .redirect(to: "/new", status: 307) : .ok(request.body, type: request.header("Content-Type") ?? "")
@@ -154,7 +154,7 @@ import Testing
         #expect(try await String(decoding: operation.duplicate().run(), as: UTF8.self) == text)
     }
 
-    @Test("a large form lies in a file until it was sent")
+    @Test("a large form is kept in a file until it has been sent")
     func largeForm() throws {
         let directory = try TemporaryDirectory()
         var stream: MultipartBodyStream?
@@ -171,7 +171,7 @@ import Testing
         #expect(try contents(of: directory).isEmpty)
     }
 
-    @Test("a form of nothing leaves the request without a body, and a file that is not there is an error")
+    @Test("an empty form leaves the request without a body, and a missing file is an error")
     func emptyAndMissing() throws {
         let serializer = HTTPRequestSerializer()
         let empty = try serializer.multipartFormRequest(url: url) { _ in }
@@ -182,7 +182,7 @@ import Testing
         #expect(throws: CurlewError.self) { try serializer.multipartFormRequest(method: "GET", url: url) { _ in } }
     }
 
-    @Test("a file whose name has no extension is a part of bytes")
+    @Test("a file without an extension is a part of type application/octet-stream")
     func withoutExtension() throws {
         let directory = try TemporaryDirectory()
         let file = try directory.write(Data("all:".utf8), to: "Makefile")
@@ -245,9 +245,9 @@ import Testing
         #expect(failure != nil)
     }
 
-    @Test("a body that can't be read leaves the file that was there, and nothing beside it")
-    func toFileInVain() async throws {
-        /// Gives some bytes, and then an error.
+    @Test("a body that can't be read keeps the existing file and leaves no other")
+    func toFileFails() async throws {
+        /// Gives some bytes, then an error.
         final class BrokenStream: InputStream {
             var isFirst = true
 

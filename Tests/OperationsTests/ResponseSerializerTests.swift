@@ -11,10 +11,10 @@ import Testing
             HTTPURLResponse(url: url, statusCode: status, httpVersion: "HTTP/1.1", headerFields: type.map { ["Content-Type": $0] }))
     }
 
-    // MARK: Judgement
+    // MARK: Validation
 
-    @Test("a status that is not acceptable is −1011, a type −1016, with response and body beside it; both nest")
-    func judgement() throws {
+    @Test("a wrong status is −1011, a wrong type −1016, each with response and body; both nest")
+    func validation() throws {
         let serializer = JSONResponseSerializer()
         let body = Data("{}".utf8)
         let status = try #require(serializer.serialize(response("application/json", status: 404), body).error as? URLError)
@@ -32,7 +32,7 @@ import Testing
         #expect(try plain.serialize(response(nil, status: 300), body).error != nil)
     }
 
-    @Test("a refusal's texts show neither secrets of the response nor control characters")
+    @Test("a validation error's texts contain neither secrets of the response nor control characters")
     func texts() throws {
         let url = try #require(URL(string: "http://user:s3cret@h/?access_token=s3cret"))
         let fields = ["Content-Type": "text/\u{1B}[2J\u{9B}", "Set-Cookie": "a=s3cret"]
@@ -47,14 +47,14 @@ import Testing
         #expect(kept?.value(forHTTPHeaderField: "Set-Cookie") == "a=s3cret" && kept?.url == url)
     }
 
-    @Test("the body of a refused response is read, too")
+    @Test("the body of a rejected response is read, too")
     func bodyOfFailure() throws {
         let result = JSONResponseSerializer().serialize(try response("application/json", status: 422), Data(#"{"why":"x"}"#.utf8))
         #expect((result.object as? [String: String]) == ["why": "x"])
         #expect((result.error as? URLError)?.code == .badServerResponse)
     }
 
-    @Test("an empty body is empty data to the plain serializer, and none to the others", arguments: [200, 204, 404])
+    @Test("an empty body is empty data for the plain serializer, and no object for the others", arguments: [200, 204, 404])
     func emptyBody(status: Int) async throws {
         let plain = HTTPResponseSerializer().serialize(try response(nil, status: status), Data())
         #expect(plain.object as? Data == Data() && (plain.error == nil) == (status < 300))
@@ -70,7 +70,7 @@ import Testing
 
     // MARK: JSON
 
-    @Test("JSON is read in its charset, and nulls are left out if that is asked")
+    @Test("JSON is decoded in its charset, and nulls are removed if requested")
     func json() throws {
         var serializer = JSONResponseSerializer()
         let type = try response("application/json")
@@ -92,7 +92,7 @@ import Testing
 
     // MARK: Others
 
-    @Test("property lists are read, of either form; 204 has none")
+    @Test("property lists in either format are decoded; a 204 has none")
     func propertyList() throws {
         let serializer = PropertyListResponseSerializer()
         let type = try response("application/x-plist")
@@ -116,7 +116,7 @@ import Testing
         }
     }
 
-    @Test("XML gives a parser, or a document; one with a document type is refused")
+    @Test("XML is a parser or a document; one with a document type declaration is rejected")
     func xml() throws {
         let data = Data("<a><b>text</b></a>".utf8)
         let parser = try #require(XMLParserResponseSerializer().serialize(response("application/xml"), data).object as? XMLParser)
@@ -162,7 +162,7 @@ import Testing
         ),
     ]
 
-    @Test("the header of an image says its format and size, and whatever is cut off or wrong is none", arguments: images)
+    @Test("an image's header gives its format and size; a truncated or invalid one gives none", arguments: images)
     func image(_ item: (format: ImageHeader.Format, bytes: [UInt8])) throws {
         let data = Data(item.bytes)
         let header = try #require(ImageResponseSerializer().serialize(response("image/png"), data).object as? ImageHeader)
@@ -171,14 +171,14 @@ import Testing
         #expect(ImageHeader((Data([9]) + data).dropFirst())?.width == 300)
     }
 
-    @Test("bytes that are no image fail")
+    @Test("bytes that are not an image fail")
     func noImage() throws {
         let result = ImageResponseSerializer().serialize(try response("image/png"), Data("text".utf8))
         guard case OperationError.imageNotRecognised? = result.error else { throw TestError("no error") }
         #expect(ImageHeader(Data([0, 0, 1, 0, 1, 0, 16, 0]))?.height == 256)
     }
 
-    @Test("of several serializers the first that can makes the object; else the body is it")
+    @Test("the first serializer that succeeds makes the object; otherwise it is the body")
     func compound() throws {
         let serializer = CompoundResponseSerializer([JSONResponseSerializer(), PropertyListResponseSerializer()])
         #expect(try serializer.serialize(response("application/json"), Data("[1]".utf8)).object as? [Int] == [1])
@@ -191,7 +191,7 @@ import Testing
 
     // MARK: In operations
 
-    @Test("the serializer's error is the operation's, and the object is there with it")
+    @Test("the serializer's error is the operation's, and the object is available with it")
     func operation() async throws {
         let server = try LoopbackServer { _, _ in try .json(["why": "x"], status: 400) }
         let operation = try HTTPRequestOperation.make(server.url("/"))

@@ -6,28 +6,28 @@ import Testing
 
 @testable import CurlewTransport
 
-/// Every combination of a policy's fields, and what it accepts.
+/// Every combination of a policy's fields, and which servers it accepts.
 @Suite(.timeLimit(.minutes(2)), .enabled(if: TLSAuthority.isAvailable)) struct SecurityPolicyTableTests {
-    /// What a server for `localhost` shows.
+    /// The certificate of a server for `localhost`.
     enum Server: String, CaseIterable {
-        /// A certificate of a trusted authority.
+        /// A certificate from a trusted authority.
         case good
         /// The same for another name.
         case elsewhere
-        /// A certificate signed by itself.
+        /// A self-signed certificate.
         case selfSigned = "self"
         /// The same for another name.
         case selfSignedElsewhere = "self-elsewhere"
-        /// A certificate of the trusted authority that has expired.
+        /// An expired certificate from the trusted authority.
         case expired
-        /// The key of `good` in a certificate of an authority that is not trusted.
+        /// The key of `good` in a certificate from an untrusted authority.
         case resigned
 
         var sent: [String] { [.good, .elsewhere, .expired].contains(self) ? [rawValue, "intermediate"] : [rawValue] }
     }
 
     enum Pins: CaseIterable {
-        /// None, the server's own certificate (for `resigned` that of `good`), another one.
+        /// No pins, the server's own certificate (for `resigned` that of `good`), or another one.
         case none, right, wrong
 
         func certificates(for server: Server, of authority: TLSAuthority) throws -> [Certificate] {
@@ -46,7 +46,7 @@ import Testing
         let mode: SecurityPolicy.PinningMode
         let allowsInvalid: Bool
         let validatesName: Bool
-        /// For a domain, and without one.
+        /// With a domain, and without one.
         let named, unnamed: Accepted
     }
 
@@ -62,7 +62,7 @@ import Testing
                 mode: .none, allowsInvalid: false, validatesName: false,
                 named: [[.good, .elsewhere], [.good, .elsewhere], [.good, .elsewhere]],
                 unnamed: [[.good, .elsewhere], [.good, .elsewhere], [.good, .elsewhere]]),
-            // A name in a certificate that anyone can make: refused, whether or not there are pins that are not compared.
+            // A name in a certificate that anyone can make is rejected, whether or not there are pins that are not compared.
             Row(mode: .none, allowsInvalid: true, validatesName: true, named: nothing, unnamed: nothing),
             Row(mode: .none, allowsInvalid: true, validatesName: false, named: [all, all, all], unnamed: [all, all, all]),
             Row(
@@ -94,7 +94,7 @@ import Testing
         authority = try await TLSAuthority.shared()
     }
 
-    /// A policy of the table for a server, and whether it accepts the server.
+    /// A policy of the table, a server, and whether the policy accepts it.
     private struct Case: CustomStringConvertible {
         let policy: SecurityPolicy
         let description: String
@@ -123,7 +123,7 @@ import Testing
         #expect(policies.count == 36 && Set(policies).count == 36)
     }
 
-    @Test("a policy judges certificates as the table says, also after it was archived", arguments: Server.allCases)
+    @Test("a policy evaluates certificates as in the table, also after archiving", arguments: Server.allCases)
     func evaluation(_ server: Server) throws {
         var options = TLSOptions()
         options.certificateAuthorityFile = authority.path("root.pem")
@@ -140,7 +140,7 @@ import Testing
         }
     }
 
-    @Test("a request reaches a server if the table says so, and else not a byte of it does", arguments: Server.allCases)
+    @Test("a request reaches a server if the table says so; otherwise not a byte is sent", arguments: Server.allCases)
     func requests(_ server: Server) async throws {
         let running = try await TLSServer(authority, server.rawValue) { $0.closes = true }
         let session = makeSession { $0.tls.certificateAuthorityFile = authority.path("root.pem") }

@@ -18,7 +18,7 @@ import Testing
 
     // MARK: State
 
-    @Test("a queue runs an operation, which has its result when it is over")
+    @Test("a queue runs an operation, which has its result when it has finished")
     func runsOnAQueue() async throws {
         let operation = try operation("/json")
         #expect(operation.isReady && operation.isAsynchronous && operation.shouldUseCredentialStorage)
@@ -31,7 +31,7 @@ import Testing
         #expect(operation.totalBytesRead == Int64(body.count))
     }
 
-    @Test("no more run at a time than the queue lets, and one that depends on another starts behind it")
+    @Test("the queue's limit applies, and a dependent operation starts after its dependency")
     func limitsAndDependencies() async throws {
         let running = Lock((now: 0, most: 0))
         let gate = Gate()
@@ -59,7 +59,7 @@ import Testing
     }
 
     @Test(
-        "paused, resumed and archived from several threads at once, all come to their end")
+        "operations paused, resumed and archived from several threads at once all finish")
     func manyThreads() async throws {
         let session = makeSession()
         let operations = try (0..<60).map { try HTTPRequestOperation.make(server.url("/bytes/\(20_000 + $0)"), session: session) }
@@ -87,7 +87,7 @@ import Testing
         }
     }
 
-    @Test("observers are told of states, and of start and finish by notifications")
+    @Test("observers receive states, and notifications of start and finish")
     func observers() async throws {
         let operation = try operation("/json")
         let log = Log<String>()
@@ -114,7 +114,7 @@ import Testing
         case ready, queued, executing, pausedBeforeItsStart, pausedAfterItsStart
     }
 
-    @Test("cancelled at whatever moment, it ends with the error, and its completion closure runs", arguments: Moment.allCases)
+    @Test("an operation cancelled at any moment finishes with the error and runs its completion closure", arguments: Moment.allCases)
     func cancel(_ moment: Moment) async throws {
         let operation = try operation("/silent")
         let completed = Log<Bool>()
@@ -166,7 +166,7 @@ import Testing
 
     // MARK: Pausing
 
-    @Test("a paused operation stays in its queue and keeps its place; resumed, it starts from zero")
+    @Test("a paused operation stays in its queue and keeps its place; resumed, it starts over")
     func pauseAndResume() async throws {
         let server = try HalfServer()
         let operation = try URLConnectionOperation.make(server.url)
@@ -186,7 +186,7 @@ import Testing
         #expect(operation.isFinished)
     }
 
-    @Test("one that was paused before its start waits for its queue again")
+    @Test("an operation paused before its start waits for its queue again")
     func pausedBeforeItsStart() async throws {
         let operation = try operation("/json")
         operation.pause()
@@ -200,7 +200,7 @@ import Testing
 
     // MARK: Completion
 
-    @Test("the completion closure runs on its queue, in its group, and is let go with what it holds")
+    @Test("the completion closure runs on its queue, in its group, and is released with its captures")
     func completion() async throws {
         final class Token: Sendable {}
         let operation = try operation("/json")
@@ -231,7 +231,7 @@ import Testing
     }
 
     @Test(
-        "completion closures come in the order of the ends, and before those that depend on them if that is asked",
+        "completion closures run in the order of completion, and before dependent operations if requested",
         arguments: [false, true])
     func completionOrder(before: Bool) async throws {
         let session = makeSession()
@@ -307,7 +307,7 @@ import Testing
         }
     }
 
-    @Test("the connection's methods are called in their order, for an upload that has to be sent again")
+    @Test("the connection's methods are called in order, for an upload that has to be sent again")
     func connectionMethods() async throws {
         let server = try LoopbackServer { request, _ in
             if request.path == "/old" { return .redirect(to: "/new", status: 307) }
@@ -332,7 +332,7 @@ import Testing
         #expect(operation.inputStream != nil)
     }
 
-    @Test("one that fails is told so, and one whose response may be kept is asked about the cache")
+    @Test("a failed operation is notified, and a cacheable response is passed to the cache method")
     func connectionMethodsOfFailureAndCache() async throws {
         let failing = try Recording.make(server.url("/reset"))
         await #expect(throws: URLError.self) { try await failing.run() }
@@ -353,7 +353,7 @@ import Testing
 
     // MARK: Closures
 
-    @Test("what the cache closure gives is kept, and nothing if it gives nothing", arguments: [true, false])
+    @Test("the cache closure's response is stored, and none if it returns nil", arguments: [true, false])
     func cacheResponse(isKept: Bool) async throws {
         let server = try Self.cacheable()
         let session = makeSession { $0.urlCache = URLCache(memoryCapacity: 1 << 20, diskCapacity: 0, diskPath: nil) }
@@ -365,7 +365,7 @@ import Testing
         #expect(server.requestCount == (isKept ? 1 : 2))
     }
 
-    @Test("the redirect closure is asked about the first request, too, and may refuse a redirect")
+    @Test("the redirect closure is called for the first request, too, and can refuse a redirect")
     func redirectResponse() async throws {
         let log = Log<Int>()
         let operation = try operation("/redirect/2")
@@ -383,7 +383,7 @@ import Testing
         #expect(refused.urlErrorCode == .cancelled)
     }
 
-    @Test("the redirect closure decides whether the stream of an upload follows", arguments: [nil, "GET", "PUT"] as [String?])
+    @Test("the redirect closure decides whether an upload's stream follows", arguments: [nil, "GET", "PUT"] as [String?])
     func redirectedStream(_ method: String?) async throws {
         let server = try LoopbackServer { request, _ in
             request.path == "/old" ? .redirect(to: "/new", status: 307) : .ok(Data("\(request.method) ".utf8) + request.body)
@@ -399,14 +399,14 @@ import Testing
             return request
         }
         await operation.runToEnd()
-        // The stream can't be sent twice: that fails the redirect which asks for it, and no other.
+        // The stream can't be sent twice, which fails only the redirect that needs it.
         #expect((operation.error == nil) == (method != "PUT"))
         #expect(server.requests.map(\.body) == [Data("secret".utf8)] + (method == "GET" ? [Data()] : []))
         if method == nil { #expect(operation.response?.statusCode == 307) }
         if method == "GET" { #expect(operation.responseData == Data("GET ".utf8)) }
     }
 
-    @Test("progress is told of both ways; what nobody knows is −1")
+    @Test("progress is reported in both directions; an unknown total is −1")
     func progress() async throws {
         let (up, down) = (Log<[Int64]>(), Log<[Int64]>())
         let operation = try operation("/body") { request in
@@ -431,7 +431,7 @@ import Testing
     }
 
     @Test(
-        "the charset says the encoding of the text; UTF-8 without one, and for one that is unknown",
+        "the charset determines the text encoding; UTF-8 without one, or for an unknown one",
         arguments: [
             ("text/plain; charset=iso-8859-1", String.Encoding.isoLatin1), ("text/plain", .utf8), ("text/plain; charset=none", .utf8),
         ])
@@ -446,7 +446,7 @@ import Testing
 
     // MARK: Copies
 
-    @Test("a copy is ready, and keeps all but streams, completion closure and result", arguments: [false, true])
+    @Test("a copy is ready, and keeps everything except streams, completion closure and result", arguments: [false, true])
     func copies(isHTTP: Bool) async throws {
         let type = isHTTP ? HTTPRequestOperation.self : URLConnectionOperation.self
         let operation = try type.make(server.url("/body")) { request in
@@ -482,7 +482,7 @@ import Testing
         #expect(Set(log.elements.dropFirst(before.count)) == ["up", "down", "redirect"])
     }
 
-    @Test("a copy keeps the closures of cache and challenges", arguments: ["/cache", "/challenge"])
+    @Test("a copy keeps the cache and challenge closures", arguments: ["/cache", "/challenge"])
     func copiesOfDecisions(path: String) async throws {
         let server = try LoopbackServer { request, _ in
             guard request.path == "/cache" || request.header("Authorization") != nil else {
@@ -505,7 +505,7 @@ import Testing
         #expect(log.elements == [path])
     }
 
-    @Test("a copy does not send what is left of a stream that was read: it asks for it anew, or fails")
+    @Test("a copy does not send the rest of a stream that was read: it requests a new one, or fails")
     func copyOfAReadStream() async throws {
         let operation = try operation("/body") { $0.httpMethod = "POST" }
         operation.inputStream = InputStream(data: Data("streamed".utf8))
@@ -532,7 +532,7 @@ import Testing
         #expect(server.requestCount == 1 && operation.isFinished && operation.urlErrorCode == .cancelled)
     }
 
-    @Test("operations run in a group of tasks; cancelling a task cancels its operation")
+    @Test("operations run in a task group; cancelling a task cancels its operation")
     func taskGroup() async throws {
         let session = makeSession()
         let count = try await withThrowingTaskGroup(of: Int.self) { group in
