@@ -2,30 +2,31 @@
 import CurlewHTTP
 
 extension AsyncSequence where Element == Data {
-    /// The events in these bytes (WHATWG HTML, section 9.2.5), as they come.
+    /// Returns the events in these bytes (WHATWG HTML, section 9.2.5), as they arrive.
     ///
-    /// - Parameter maximumEventSize: the most bytes of an event's data, and of a line; 16 MiB by default.
+    /// - Parameter maximumEventSize: the maximum size of an event's data, and of a line, in bytes; 16 MiB by default.
     public func serverSentEvents(maximumEventSize: Int = 16 << 20) -> ServerSentEvents<Self> {
         ServerSentEvents(bytes: self, maximumEventSize: maximumEventSize)
     }
 
-    /// The lines in these bytes, as they come, without their line breaks (LF or CR LF); what stands behind the last break is one too.
+    /// Returns the lines in these bytes, as they arrive, without their line breaks (LF or CR LF). Bytes after the last break are a line as
+    /// well.
     ///
-    /// - Parameter maximumSize: the longest line, in bytes; 16 MiB by default.
+    /// - Parameter maximumSize: the maximum size of a line, in bytes; 16 MiB by default.
     public func dataLines(maximumSize: Int = 16 << 20) -> DataLines<Self> {
         DataLines(bytes: self, maximumSize: maximumSize)
     }
 
-    /// The values in these bytes, a line of JSON each, as they come; empty lines are passed over.
+    /// Returns the values in these bytes, one JSON text per line, as they arrive; empty lines are skipped.
     ///
     /// ```swift
     /// for try await entry in manager.streamRequest(url).validate().bodyStream().jsonLines(of: Entry.self) { … }
     /// ```
     ///
     /// - Parameters:
-    ///   - type: what each line is.
-    ///   - decoder: must not be changed any more.
-    ///   - maximumSize: the longest line, in bytes; 16 MiB by default.
+    ///   - type: the type of each line's value.
+    ///   - decoder: must not be modified afterwards.
+    ///   - maximumSize: the maximum size of a line, in bytes; 16 MiB by default.
     public func jsonLines<Value: Decodable & Sendable>(
         of type: Value.Type = Value.self, decoder: JSONDecoder = JSONDecoder(), maximumSize: Int = 16 << 20
     ) -> JSONLines<Self, Value> {
@@ -33,7 +34,7 @@ extension AsyncSequence where Element == Data {
     }
 }
 
-/// The events in a sequence of bytes. Throws ``EventStreamError/tooLarge(limit:)``, and what the bytes throw.
+/// The events in a sequence of bytes. Throws ``EventStreamError/tooLarge(limit:)``, and the errors of the byte sequence.
 public struct ServerSentEvents<Bytes: AsyncSequence>: AsyncSequence where Bytes.Element == Data {
     /// An event.
     public typealias Element = ServerSentEvent
@@ -41,12 +42,12 @@ public struct ServerSentEvents<Bytes: AsyncSequence>: AsyncSequence where Bytes.
     let bytes: Bytes
     let maximumEventSize: Int
 
-    /// Reads the events.
+    /// Iterates over the events.
     public struct Iterator: AsyncIteratorProtocol {
         var bytes: Bytes.AsyncIterator
         var parser: ServerSentEventParser
 
-        /// The next event; `nil` at the end.
+        /// Returns the next event; `nil` at the end.
         public mutating func next() async throws -> ServerSentEvent? {
             while true {
                 if let event = try parser.next() { return event }
@@ -56,13 +57,13 @@ public struct ServerSentEvents<Bytes: AsyncSequence>: AsyncSequence where Bytes.
         }
     }
 
-    /// An iterator.
+    /// Creates an iterator.
     public func makeAsyncIterator() -> Iterator {
         Iterator(bytes: bytes.makeAsyncIterator(), parser: ServerSentEventParser(maximumEventSize: maximumEventSize))
     }
 }
 
-/// The lines in a sequence of bytes. Throws ``EventStreamError/tooLarge(limit:)``, and what the bytes throw.
+/// The lines in a sequence of bytes. Throws ``EventStreamError/tooLarge(limit:)``, and the errors of the byte sequence.
 public struct DataLines<Bytes: AsyncSequence>: AsyncSequence where Bytes.Element == Data {
     /// A line.
     public typealias Element = Data
@@ -70,23 +71,23 @@ public struct DataLines<Bytes: AsyncSequence>: AsyncSequence where Bytes.Element
     let bytes: Bytes
     let maximumSize: Int
 
-    /// Reads the lines.
+    /// Iterates over the lines.
     public struct Iterator: AsyncIteratorProtocol {
         var bytes: Bytes.AsyncIterator
         var lines: LineSplitter
 
-        /// The next line; `nil` at the end.
+        /// Returns the next line; `nil` at the end.
         public mutating func next() async throws -> Data? {
             while true {
-                // By itself: a slice of what came would begin at another index than 0.
+                // Copied, so that the first index is 0, which a slice's would not be.
                 if let line = try lines.next() { return Data(line) }
-                guard let piece = try await bytes.next() else { return lines.rest().map { Data($0) } }
+                guard let piece = try await bytes.next() else { return lines.remainder().map { Data($0) } }
                 lines.feed(piece)
             }
         }
     }
 
-    /// An iterator.
+    /// Creates an iterator.
     public func makeAsyncIterator() -> Iterator {
         Iterator(bytes: bytes.makeAsyncIterator(), lines: LineSplitter(.lineFeed, limit: maximumSize))
     }
@@ -94,7 +95,7 @@ public struct DataLines<Bytes: AsyncSequence>: AsyncSequence where Bytes.Element
 
 /// The values in lines of JSON.
 ///
-/// A line that is none throws ``EventStreamError/decodingFailed(data:error:)``; the iterator can then be asked for the next.
+/// An invalid line throws ``EventStreamError/decodingFailed(data:error:)``; iteration may continue with the next one.
 public struct JSONLines<Bytes: AsyncSequence, Value: Decodable & Sendable>: AsyncSequence where Bytes.Element == Data {
     /// A value.
     public typealias Element = Value
@@ -102,12 +103,12 @@ public struct JSONLines<Bytes: AsyncSequence, Value: Decodable & Sendable>: Asyn
     let lines: DataLines<Bytes>
     let decoder: JSONDecoder
 
-    /// Reads the values.
+    /// Iterates over the values.
     public struct Iterator: AsyncIteratorProtocol {
         var lines: DataLines<Bytes>.Iterator
         let decoder: JSONDecoder
 
-        /// The next value; `nil` at the end.
+        /// Returns the next value; `nil` at the end.
         public mutating func next() async throws -> Value? {
             while let line = try await lines.next() {
                 if line.allSatisfy({ $0 == UInt8(ascii: " ") || $0 == UInt8(ascii: "\t") }) { continue }
@@ -117,14 +118,14 @@ public struct JSONLines<Bytes: AsyncSequence, Value: Decodable & Sendable>: Asyn
         }
     }
 
-    /// An iterator.
+    /// Creates an iterator.
     public func makeAsyncIterator() -> Iterator {
         Iterator(lines: lines.makeAsyncIterator(), decoder: decoder)
     }
 }
 
 extension JSONDecoder {
-    /// The value, or why there is none.
+    /// Decodes a value; a decoder's error is wrapped.
     func value<Value: Decodable>(in data: Data) throws(EventStreamError) -> Value {
         do {
             return try decode(Value.self, from: data)

@@ -4,13 +4,13 @@ import CurlewEncoding
 import CurlewHTTP
 import CurlewTransport
 
-/// The events that a server sends (WHATWG HTML, section 9.2), over as many connections as it takes.
+/// The events that a server sends (WHATWG HTML, section 9.2), across reconnections.
 ///
-/// Made by ``CurlewCore/SessionManager/eventStream(_:configuration:interceptor:)``. Nothing is asked for before somebody reads, and not more is
-/// received than is read, but for 1 MiB. When a response ends, or its connection is lost, the stream goes on over another, which names the
-/// last event's ID. The sequence ends with a status of 204, or when it is not to go on; when another connection would not help it throws
-/// ``EventStreamError``, for a wrong status or content type with the response's body, or ``CurlewError``. Letting go of the iterator, or
-/// cancelling the task that reads, cancels the request.
+/// Created by ``CurlewCore/SessionManager/eventStream(_:configuration:interceptor:)``. The request is sent when iteration starts, and
+/// backpressure limits what is received ahead of the reader to 1 MiB. When a response ends, or its connection is lost, the stream
+/// reconnects with the last event's ID. The sequence ends with a status of 204, or when the stream is not to reconnect. When a reconnection
+/// would not help, it throws ``EventStreamError``, which for a wrong status or content type contains the response's body, or
+/// ``CurlewError``. Releasing the iterator, or cancelling the task that iterates, cancels the request.
 public struct EventStream: AsyncSequence, Sendable {
     /// An event.
     public typealias Element = ServerSentEvent
@@ -20,38 +20,38 @@ public struct EventStream: AsyncSequence, Sendable {
     let configuration: EventStreamConfiguration
     let interceptor: (any RequestInterceptor)?
 
-    /// Reads the events.
+    /// Iterates over the events.
     public struct Iterator: AsyncIteratorProtocol {
         private let stream: EventStream
         private var connection: Connection?
         private var parser: ServerSentEventParser
         private var failures = 0
-        private var isOver = false
+        private var isFinished = false
 
         init(_ stream: EventStream) {
             self.stream = stream
             parser = stream.configuration.makeParser(lastEventID: stream.configuration.lastEventID)
         }
 
-        /// The ID of the last event, to go on behind it another time; empty for none.
+        /// The ID of the last event, with which a later stream can resume; empty for none.
         public var lastEventID: String { parser.lastEventID }
 
-        /// The next event; `nil` when the stream has ended for good.
+        /// Returns the next event; `nil` when the stream has ended for good.
         public mutating func next() async throws -> ServerSentEvent? {
-            while !isOver {
+            while !isFinished {
                 do {
                     if let event = try parser.next() { return event }
                     if let piece = try await nextPiece() {
                         parser.feed(piece)
                     } else {
-                        try await end(nil)
+                        try await connectionCompleted(with: nil)
                     }
                 } catch let error as EventStreamError {
-                    isOver = true
+                    isFinished = true
                     connection = nil
                     throw error
                 } catch {
-                    try await end(error)
+                    try await connectionCompleted(with: error)
                 }
             }
             return nil
@@ -65,7 +65,7 @@ public struct EventStream: AsyncSequence, Sendable {
             guard var connection else { return nil }
             let piece = try await connection.bytes.next()
             if !connection.isOpen, let head = connection.request.responseHead, head.statusCode == 200 {
-                try head.mustBeEvents()
+                try head.requireEventStreamType()
                 connection.isOpen = true
                 failures = 0
                 stream.configuration.onChange?(.open(head))
@@ -74,19 +74,19 @@ public struct EventStream: AsyncSequence, Sendable {
             return piece
         }
 
-        /// A connection is over: waits for the time of the next, or ends the stream.
-        private mutating func end(_ error: (any Error)?) async throws {
+        /// Handles the completion of a connection: waits until the next one is due, or ends the stream.
+        private mutating func connectionCompleted(with error: (any Error)?) async throws {
             let head = connection?.request.responseHead
             let shownError = connection?.shown(error) ?? error
             connection = nil
-            // What has no blank line behind it is no event.
+            // An event without a blank line after it is incomplete, and discarded.
             let time = parser.retry
             parser = stream.configuration.makeParser(lastEventID: parser.lastEventID, retry: time)
-            guard head?.statusCode != 204 else { return isOver = true }
+            guard head?.statusCode != 204 else { return isFinished = true }
             if error != nil { failures += 1 }
             let delay = stream.configuration.delay(serverTime: time, failures: failures, refusal: error == nil ? nil : head)
-            guard let delay, stream.goesOn(after: error, status: head?.statusCode, failures: failures) else {
-                isOver = true
+            guard let delay, stream.reconnects(after: error, status: head?.statusCode, failures: failures) else {
+                isFinished = true
                 if let shownError { throw shownError }
                 return
             }
@@ -94,26 +94,26 @@ public struct EventStream: AsyncSequence, Sendable {
             do {
                 try await stream.configuration.clock.sleep(for: delay)
             } catch {
-                isOver = true
+                isFinished = true
                 throw CurlewError.cancelled
             }
         }
     }
 
-    /// An iterator, with connections of its own.
+    /// Creates an iterator, with connections of its own.
     public func makeAsyncIterator() -> Iterator {
         Iterator(self)
     }
 
     // MARK: Connections
 
-    /// A response that is being read.
+    /// A response being read.
     private struct Connection {
         let request: DataRequest
         var bytes: BodyStream.Iterator
         var isOpen = false
 
-        /// The error with the body of the response, where that was refused.
+        /// The error, with the response's body added if the response was rejected.
         func shown(_ error: (any Error)?) -> (any Error)? {
             guard let error = error as? CurlewError, case .responseValidationFailed = error, let head = request.responseHead else {
                 return error
@@ -129,16 +129,16 @@ public struct EventStream: AsyncSequence, Sendable {
             urlRequest.setValue("no-store", forHTTPHeaderField: "Cache-Control")
         }
         let header = HTTPHeader(name: "Last-Event-ID", value: lastEventID)
-        // An ID may hold what a header field may not.
+        // An ID may contain characters that are not allowed in a header field.
         if !lastEventID.isEmpty, header.isValid { urlRequest.setValue(header.value, forHTTPHeaderField: header.name) }
         let request = manager.streamRequest(urlRequest, interceptor: interceptor)
             .validate(statusCode: [200]).validate(contentType: ["text/event-stream"])
-        request.keepRefusedBody(upTo: EventStreamRefusal.maximumBodySize, for: EventStreamRefusal.patience)
+        request.keepRefusedBody(upTo: EventStreamRefusal.maximumBodySize, for: EventStreamRefusal.bodyTimeout)
         return Connection(request: request, bytes: request.bodyStream().makeAsyncIterator())
     }
 
-    /// Whether another connection is made after the end of one, or its failure.
-    private func goesOn(after error: (any Error)?, status: Int?, failures: Int) -> Bool {
+    /// Whether the stream reconnects after a connection has ended or failed.
+    private func reconnects(after error: (any Error)?, status: Int?, failures: Int) -> Bool {
         switch configuration.reconnection {
         case .never: return false
         case .automatic: if (try? request.get().httpMethod) ?? "GET" != "GET" { return false }
@@ -156,8 +156,8 @@ public struct EventStream: AsyncSequence, Sendable {
 }
 
 extension ResponseHead {
-    /// A validation lets every type pass where there is no body, and then it would be asked for again and again.
-    fileprivate func mustBeEvents() throws(CurlewError) {
+    /// Checked here as well, because validation accepts any content type for an empty body, which would be requested again endlessly.
+    fileprivate func requireEventStreamType() throws(CurlewError) {
         let wanted = "text/event-stream"
         let type = value(for: "Content-Type")?.prefix { $0 != ";" }.trimmingCharacters(in: .whitespaces).lowercased()
         guard let type else { throw .responseValidationFailed(reason: .missingContentType(acceptableContentTypes: [wanted])) }
@@ -177,7 +177,7 @@ extension EventStreamConfiguration {
 // MARK: - CustomReflectable
 
 extension EventStream: CustomReflectable {
-    /// Method and URL of the request, redacted.
+    /// The request's method and redacted URL.
     public var customMirror: Mirror {
         let shown = request.map { "\($0.httpMethod ?? "GET") \(($0.url?.absoluteString ?? "").redactedURL)" }
         return .redacted(self, ["request": shown])

@@ -3,79 +3,81 @@ import CurlewCore
 import CurlewHTTP
 import CurlewTransport
 
-/// How a stream of server-sent events works.
+/// The configuration of a stream of server-sent events.
 public struct EventStreamConfiguration: Sendable {
-    /// When the stream goes on over a new connection after its end or a failure.
+    /// When the stream reconnects after a response has ended or failed.
     public enum Reconnection: Sendable, Hashable {
-        /// For GET only: another POST may not be what anybody wants.
+        /// For GET only, since repeating another method may have side effects.
         case automatic
-        /// Whatever the method.
+        /// For every method.
         case always
-        /// Never: the end of the response is the end of the stream.
+        /// Never: the stream ends with the response.
         case never
     }
 
-    /// What happens to the stream.
+    /// A change of the stream's state.
     public enum Change: Sendable {
-        /// A connection is made; the attempt is 1 for the first, and for the first after one that stood.
+        /// A connection is being made; the attempt is 1 for the first one, and for the first after a connection that was open.
         case connecting(attempt: Int)
-        /// The server has answered with a stream of events.
+        /// The server has responded with a stream of events.
         case open(ResponseHead)
-        /// The connection is over, and another will be made; `nil` after a proper end, ``EventStreamError/refused(_:)`` after a response
-        /// that is no stream of events.
+        /// The connection has ended, and the stream will reconnect after the delay. The error is `nil` after a complete response, and
+        /// ``EventStreamError/refused(_:)`` after a response that is not a stream of events.
         case waiting(delay: Duration, error: (any Error)?)
     }
 
-    /// When the stream goes on over a new connection; automatically by default.
+    /// When the stream reconnects; automatically by default.
     public var reconnection = Reconnection.automatic
 
-    /// How long to wait before that, as long as the server does not say (`retry`); 3 seconds by default.
+    /// The delay before reconnecting, unless the server sets one (`retry`); 3 seconds by default.
     ///
-    /// After a failure at least 100 ms, after each in a row twice as long, up to ``maximumDelay``, and a random part of up to a half less. Where a refusal says how
-    /// long to wait (`Retry-After`; RFC 9110, section 10.2.3), that counts instead; one that asks for longer ends the stream.
+    /// After a failure it is at least 100 ms and doubles with each further one in a row (exponential backoff), up to ``maximumDelay``;
+    /// random jitter then shortens it by up to half. If a rejecting response has a `Retry-After` (RFC 9110, section 10.2.3), that applies
+    /// instead; one above ``maximumDelay`` ends the stream.
     public var reconnectionTime = Duration.seconds(3)
 
-    /// The longest pause after failures, and the longest that a server may ask for; a minute by default.
+    /// The maximum delay, both of the backoff and of what a server may request; 60 seconds by default.
     public var maximumDelay = Duration.seconds(60)
 
-    /// How many attempts in a row may fail; `nil`, the default, for any number.
+    /// The maximum number of failed attempts in a row; `nil`, the default, for no limit.
     public var reconnectionLimit: Int?
 
-    /// The statuses after which another attempt is made; 408, 429, 500, 502, 503 and 504 by default.
+    /// The statuses after which the stream reconnects; 408, 429, 500, 502, 503 and 504 by default.
     ///
-    /// Others end the stream with an error, but for 204, which ends it (WHATWG HTML, section 9.2.3). Browsers go on after none of them.
+    /// Others end the stream with an error, except for 204, which ends it without one (WHATWG HTML, section 9.2.3). Browsers do not
+    /// reconnect after any of them.
     public var retryableStatusCodes: Set<Int> = [408, 429, 500, 502, 503, 504]
 
-    /// The ID of the last event that was seen, which the server goes on behind; empty, the default, for none.
+    /// The ID of the last event received, after which the server resumes; empty, the default, for none.
     public var lastEventID = ""
 
-    /// The most bytes of an event's data, and of a line; 16 MiB by default.
+    /// The maximum size of an event's data, and of a line, in bytes; 16 MiB by default.
     public var maximumEventSize = 16 << 20
 
-    /// Is told what happens to the stream, by the task that reads it; `nil` by default.
+    /// Called with the changes of the stream's state, by the task that iterates; `nil` by default.
     public var onChange: (@Sendable (Change) -> Void)?
 
-    /// What the pauses are measured by.
+    /// The clock for delays.
     package var clock: any Clock<Duration> = ContinuousClock()
-    /// Which part of its pause is waited, 0.5 to 1.
+    /// The fraction of a delay that is waited, 0.5 to 1.
     package var jitter: @Sendable () -> Double = { .random(in: 0.5...1) }
 
-    /// The shortest first pause after a failure.
-    private static let leastDelay = Duration.milliseconds(100)
+    /// The minimum first delay after a failure.
+    private static let minimumDelay = Duration.milliseconds(100)
 
     /// Makes a configuration with the defaults.
     public init() {}
 
-    /// The pause before the next connection; `nil` when the server asks for a longer one than is waited.
+    /// Returns the delay before the next connection; `nil` if the server requests one above the maximum.
     func delay(serverTime: Duration?, failures: Int, refusal: ResponseHead?) -> Duration? {
         if let refusal, let delay = RetryAfter(refusal)?.delay {
             return delay <= maximumDelay / .seconds(1) ? .seconds(delay) : nil
         }
         let time = serverTime ?? reconnectionTime
         guard failures > 0 else { return min(time, maximumDelay) }
-        // A server that has asked for no pause, and is gone, is not tried in a circle.
-        let first = max(time, Self.leastDelay) / .seconds(1)
-        // The exponent is limited as infinity is no duration, and nothing times infinity no number.
+        // The minimum avoids a busy loop when a server has set a delay of zero and becomes unreachable.
+        let first = max(time, Self.minimumDelay) / .seconds(1)
+        // The exponent is clamped, as an infinite delay is not a valid duration, and zero times infinity is not a number.
         let seconds = Double.minimum(first * pow(2, Double(min(failures - 1, 60))), maximumDelay / .seconds(1))
         return .seconds(Double.maximum(seconds, 0) * Double.minimum(Double.maximum(jitter(), 0), 1))
     }

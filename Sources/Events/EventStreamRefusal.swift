@@ -4,28 +4,27 @@ import CurlewHTTP
 import CurlewTransport
 import Dispatch
 
-/// A response that is no stream of events, by its status or its content type, with what the server says in it: an error in JSON, perhaps.
+/// A response that is not a stream of events, by its status or content type, with its body, such as an error in JSON.
 public struct EventStreamRefusal: Sendable {
-    /// The most that is kept of the body: 64 KiB.
+    /// The maximum size of the body that is kept: 64 KiB.
     public static let maximumBodySize = 64 << 10
-    /// How long the body is waited for: a response of the wrong type may never end.
-    static let patience = DispatchTimeInterval.seconds(2)
+    /// How long to wait for the body, as a response of the wrong type may never end.
+    static let bodyTimeout = DispatchTimeInterval.seconds(2)
 
-    /// Status and header fields.
+    /// The status and header fields.
     public let response: ResponseHead
-    /// The body's first ``maximumBodySize`` bytes, decoded; less where it took the server longer than two seconds, or the connection was
-    /// lost.
+    /// The body's first ``maximumBodySize`` bytes, decoded; fewer if it took more than two seconds, or the connection was lost.
     public let body: Data
-    /// What is wrong with the response.
+    /// Why the response was rejected.
     public let error: CurlewError
 }
 
 // MARK: - Descriptions
 
 extension EventStreamRefusal: CustomStringConvertible, CustomReflectable {
-    /// What is wrong with the response, and the size of the body, which is not shown as it may hold secrets.
+    /// Why the response was rejected, and the size of the body, which is not shown because it may contain secrets.
     public var description: String { "\(error) The body has \(body.count) bytes." }
 
-    /// Nothing beyond the description.
+    /// The description only.
     public var customMirror: Mirror { .redacted(self) }
 }

@@ -1,40 +1,41 @@
 // SPDX-License-Identifier: Apache-2.0
 import CurlewHTTP
 
-/// Cuts bytes that come piece by piece into lines.
+/// Splits bytes that arrive in pieces into lines.
 struct LineSplitter: Sendable {
-    /// What ends a line.
+    /// The line break.
     enum Ending: Sendable {
         /// CR LF, LF or CR (WHATWG HTML, section 9.2.5).
         case any
-        /// LF; a CR before it is no part of the line.
+        /// LF; a CR before it is not part of the line.
         case lineFeed
     }
 
     private let ending: Ending
     private let limit: Int
-    /// What has come and was not given out, perhaps with what stood before it.
+    /// The bytes received but not yet returned, possibly a slice of a larger buffer.
     private(set) var bytes = Data()
-    /// How many bytes, from the first, have no line break in them.
+    /// The number of bytes, from the first, that are known to contain no line break.
     private var searched = 0
-    /// Whether a line feed at the beginning belongs to a carriage return before it.
+    /// Whether a leading line feed belongs to the carriage return before it.
     private var skipsLineFeed = false
 
-    /// - Parameter limit: the longest line, in bytes.
+    /// - Parameter limit: the maximum size of a line, in bytes.
     init(_ ending: Ending, limit: Int) {
         self.ending = ending
         self.limit = limit
     }
 
-    /// Takes bytes behind those before.
+    /// Appends bytes.
     mutating func feed(_ piece: Data) {
         guard !bytes.isEmpty else { return bytes = piece }
-        // Else a stream whose pieces never end with a line would keep all that ever came.
+        // Copied, because a slice retains the bytes before it: a stream whose pieces never end with a line would retain everything
+        // received.
         if bytes.startIndex > 0 { bytes = Data(bytes) }
         bytes.append(piece)
     }
 
-    /// The next line without its break; `nil` when more bytes are needed.
+    /// Returns the next line without its break; `nil` if more bytes are needed.
     mutating func next() throws(EventStreamError) -> Data? {
         if skipsLineFeed, let first = bytes.first {
             if first == lineFeed { bytes = bytes.dropFirst() }
@@ -53,7 +54,7 @@ struct LineSplitter: Sendable {
         return ending == .lineFeed ? withoutReturn(line) : line
     }
 
-    /// Where the next line break is.
+    /// Returns the index of the next line break.
     private func findEnd() -> Int? {
         let offset = bytes.withUnsafeBytes { bytes -> Int? in
             var index = searched
@@ -67,8 +68,8 @@ struct LineSplitter: Sendable {
         return offset.map { bytes.startIndex + $0 }
     }
 
-    /// What stands behind the last line break; `nil` for nothing.
-    mutating func rest() -> Data? {
+    /// Returns the bytes after the last line break; `nil` if there are none.
+    mutating func remainder() -> Data? {
         defer { bytes = Data() }
         let line = ending == .lineFeed ? withoutReturn(bytes) : bytes
         return line.isEmpty ? nil : line

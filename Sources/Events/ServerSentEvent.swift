@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 import CurlewHTTP
 
-/// An event of a server (WHATWG HTML, section 9.2).
+/// A server-sent event (WHATWG HTML, section 9.2).
 public struct ServerSentEvent: Sendable, Hashable {
-    /// What kind of event it is; `message` where the server says nothing.
+    /// The event's type; `message` if the server sets none.
     public let type: String
-    /// The data; several lines of it are joined with line feeds.
+    /// The data; several `data` lines are joined with line feeds.
     public let data: String
-    /// The last ID that the server has given, with this event or with one before it; empty for none.
+    /// The last ID that the server has set, with this event or an earlier one; empty for none.
     public let id: String
 
-    /// Makes an event.
+    /// Creates an event.
     public init(type: String = "message", data: String, id: String = "") {
         self.type = type
         self.data = data
@@ -18,10 +18,10 @@ public struct ServerSentEvent: Sendable, Hashable {
     }
 }
 
-/// Makes events of the bytes of a stream, which come piece by piece (WHATWG HTML, sections 9.2.5 and 9.2.6).
+/// Parses a stream of events, which arrives in pieces (WHATWG HTML, sections 9.2.5 and 9.2.6).
 ///
-/// A value that knows no connection: pieces are put in with ``feed(_:)`` and events taken out with ``next()``. An event that has no blank
-/// line behind it when the stream ends is none.
+/// A value without I/O: pieces go in with ``feed(_:)``, and events come out with ``next()``. An event without a blank line after it at the
+/// end of the stream is discarded.
 public struct ServerSentEventParser: Sendable {
     private let limit: Int
     private var lines: LineSplitter
@@ -30,16 +30,16 @@ public struct ServerSentEventParser: Sendable {
     private var data: Data?
     private var idBuffer: String
 
-    /// The last ID that came with an event; what a new connection names as `Last-Event-ID`.
+    /// The last ID that came with an event, which a reconnection sends as `Last-Event-ID`.
     public private(set) var lastEventID: String
-    /// How long to wait before connecting again, as the server wants it; `nil` as long as it says nothing.
+    /// The delay before reconnecting that the server has set; `nil` if it has set none.
     public private(set) var retry: Duration?
 
-    /// Makes a parser for a stream.
+    /// Creates a parser for a stream.
     ///
     /// - Parameters:
-    ///   - lastEventID: the last ID of the stream before.
-    ///   - maximumEventSize: the most bytes of an event's data, and of a line; 16 MiB by default.
+    ///   - lastEventID: the last ID of the previous connection.
+    ///   - maximumEventSize: the maximum size of an event's data, and of a line, in bytes; 16 MiB by default.
     public init(lastEventID: String = "", maximumEventSize: Int = 16 << 20) {
         limit = maximumEventSize
         lines = LineSplitter(.any, limit: maximumEventSize)
@@ -47,18 +47,18 @@ public struct ServerSentEventParser: Sendable {
         self.lastEventID = lastEventID
     }
 
-    /// Makes a parser for a stream that goes on.
+    /// Creates a parser for a stream that has reconnected.
     init(lastEventID: String, maximumEventSize: Int, retry: Duration?) {
         self.init(lastEventID: lastEventID, maximumEventSize: maximumEventSize)
         self.retry = retry
     }
 
-    /// Takes a piece of the stream.
+    /// Appends a piece of the stream.
     public mutating func feed(_ piece: Data) {
         lines.feed(piece)
     }
 
-    /// The next event; `nil` when more of the stream is needed.
+    /// Returns the next event; `nil` if more of the stream is needed.
     ///
     /// - Throws: ``EventStreamError/tooLarge(limit:)``.
     public mutating func next() throws(EventStreamError) -> ServerSentEvent? {
@@ -68,13 +68,13 @@ public struct ServerSentEventParser: Sendable {
             if line.isEmpty {
                 if let event = dispatch() { return event }
             } else {
-                try take(line)
+                try process(line)
             }
         }
         return nil
     }
 
-    private mutating func take(_ line: Data) throws(EventStreamError) {
+    private mutating func process(_ line: Data) throws(EventStreamError) {
         let colon = line.firstIndex(of: UInt8(ascii: ":"))
         let name = colon.map { line[..<$0] } ?? line
         var value = colon.map { line[($0 + 1)...] } ?? Data()
@@ -83,8 +83,8 @@ public struct ServerSentEventParser: Sendable {
         case "data": try append(value)
         case "event": type = String(decoding: value, as: UTF8.self)
         case "id": if !value.contains(0) { idBuffer = String(decoding: value, as: UTF8.self) }
-        case "retry": takeRetry(value)
-        default: break  // comments have no name
+        case "retry": setRetry(value)
+        default: break  // comments have an empty name
         }
     }
 
@@ -97,20 +97,20 @@ public struct ServerSentEventParser: Sendable {
         self.data = data
     }
 
-    private mutating func takeRetry(_ value: Data) {
+    private mutating func setRetry(_ value: Data) {
         guard !value.isEmpty, value.allSatisfy({ (UInt8(ascii: "0")...UInt8(ascii: "9")).contains($0) }) else { return }
-        // More than an Int holds is longer than anybody waits.
+        // A value that overflows `Int` is clamped to about 68 years.
         retry = Int(String(decoding: value, as: UTF8.self)).map { .milliseconds($0) } ?? .seconds(Int32.max)
     }
 
-    /// A blank line: the event is whole. Without data it is none, but its ID counts.
+    /// Handles a blank line, which completes an event. Without data there is no event, but its ID counts.
     private mutating func dispatch() -> ServerSentEvent? {
         lastEventID = idBuffer
         defer {
             type = ""
             data = nil
         }
-        // "data" without a value, alone, gives an event with empty data: what is empty is the buffer without any.
+        // `data` alone, without a value, makes an event with empty data: only without any `data` line is there no event.
         guard let data else { return nil }
         return ServerSentEvent(
             type: type.isEmpty ? "message" : type, data: String(decoding: data, as: UTF8.self), id: lastEventID)
@@ -119,23 +119,23 @@ public struct ServerSentEventParser: Sendable {
 
 /// Why a stream of events or lines can't be read.
 public enum EventStreamError: Error, Sendable {
-    /// An event or a line is larger than allowed, in bytes.
+    /// An event or a line exceeds the maximum size, in bytes.
     case tooLarge(limit: Int)
-    /// The server's response is no stream of events, by its status or its content type, and no other connection is made.
+    /// The server's response is not a stream of events, by its status or content type, and the stream does not reconnect.
     case refused(EventStreamRefusal)
-    /// A line or an event's data could not be decoded; the cause is what the decoder threw. What follows may be read on.
+    /// A line or an event's data could not be decoded; the cause is the decoder's error. Iteration may continue.
     case decodingFailed(data: Data, error: any Error)
 }
 
 // MARK: - Descriptions
 
 extension EventStreamError: CustomStringConvertible {
-    /// What went wrong, in a sentence; control characters are escaped.
+    /// The error in one sentence; control characters are escaped.
     public var description: String {
         switch self {
-        case .tooLarge(let limit): "An event or a line is larger than \(limit) bytes."
+        case .tooLarge(let limit): "An event or a line exceeds the maximum size of \(limit) bytes."
         case .refused(let refusal): "\(refusal)"
-        case .decodingFailed(let data, let error): Redaction.escaped("\(data.count) bytes of data were not decoded: \(error)")
+        case .decodingFailed(let data, let error): Redaction.escaped("Decoding \(data.count) bytes of a line or an event failed: \(error)")
         }
     }
 }

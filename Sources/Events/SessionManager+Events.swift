@@ -4,14 +4,14 @@ import CurlewEncoding
 import CurlewHTTP
 
 extension SessionManager {
-    /// The events that a server sends for a URL (WHATWG HTML, section 9.2).
+    /// Returns the events that a server sends for a URL (WHATWG HTML, section 9.2).
     ///
-    /// Never throws, and asks for nothing before somebody reads. The stream keeps the manager.
+    /// Never throws; the request is sent when iteration starts. The stream retains the manager.
     ///
     /// - Parameters:
-    ///   - url: where to.
-    ///   - headers: header fields; `Accept` and `Cache-Control` are added where they are missing.
-    ///   - configuration: how it works.
+    ///   - url: the URL.
+    ///   - headers: header fields; `Accept` and `Cache-Control` are added if they are missing.
+    ///   - configuration: the stream's configuration.
     ///   - interceptor: adapts the request of each connection, and decides about its retries; `nil` for none.
     public func eventStream(
         _ url: any URLConvertible, headers: HTTPHeaders? = nil, configuration: EventStreamConfiguration = EventStreamConfiguration(),
@@ -20,9 +20,9 @@ extension SessionManager {
         makeEventStream(Result { try URLRequest(url: url, method: .get, headers: headers) }, configuration, interceptor)
     }
 
-    /// The events that a server sends for a `URLRequest`; see ``eventStream(_:headers:configuration:interceptor:)``.
+    /// Returns the events that a server sends for a `URLRequest`; see ``eventStream(_:headers:configuration:interceptor:)``.
     ///
-    /// With a method other than GET the stream goes on over a new connection only if the configuration says so.
+    /// With a method other than GET, the stream reconnects only if the configuration says so.
     public func eventStream(
         _ urlRequest: any URLRequestConvertible, configuration: EventStreamConfiguration = EventStreamConfiguration(),
         interceptor: (any RequestInterceptor)? = nil

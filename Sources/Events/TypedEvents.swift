@@ -1,32 +1,32 @@
 // SPDX-License-Identifier: Apache-2.0
 import CurlewHTTP
 
-/// An event whose data is a value.
+/// An event with its decoded data.
 public struct TypedEvent<Value: Sendable>: Sendable {
     /// The event.
     public let event: ServerSentEvent
-    /// What its data says.
+    /// The decoded data.
     public let value: Value
 }
 
 extension TypedEvent: Equatable where Value: Equatable {}
 
 extension AsyncSequence where Element == ServerSentEvent {
-    /// The events with their data as values, decoded from JSON.
+    /// Returns the events with their data decoded from JSON.
     ///
-    /// Data that is none throws ``EventStreamError/decodingFailed(data:error:)``; the iterator can then be asked for the next.
+    /// Invalid data throws ``EventStreamError/decodingFailed(data:error:)``; iteration may continue with the next event.
     ///
     /// - Parameters:
-    ///   - value: what the data is.
-    ///   - eventType: the type of the events that are wanted; others are passed over. `nil`, the default, for all.
-    ///   - decoder: must not be changed any more.
+    ///   - value: the type of the data.
+    ///   - eventType: the type of events to return; others are skipped. `nil`, the default, for all.
+    ///   - decoder: must not be modified afterwards.
     public func typed<Value: Decodable & Sendable>(
         as value: Value.Type = Value.self, eventType: String? = nil, decoder: JSONDecoder = JSONDecoder()
     ) -> TypedEvents<Self, Value> {
         typed(eventType: eventType) { event in try decoder.value(in: Data(event.data.utf8)) }
     }
 
-    /// The events with their data as values, by a closure; what it throws, the sequence throws.
+    /// Returns the events with their data decoded by a closure, whose errors the sequence throws.
     public func typed<Value: Sendable>(
         eventType: String? = nil, decode: @escaping @Sendable (ServerSentEvent) throws -> Value
     ) -> TypedEvents<Self, Value> {
@@ -34,22 +34,22 @@ extension AsyncSequence where Element == ServerSentEvent {
     }
 }
 
-/// Events with their data as values.
+/// Events with decoded data.
 public struct TypedEvents<Events: AsyncSequence, Value: Sendable>: AsyncSequence where Events.Element == ServerSentEvent {
-    /// An event with its value.
+    /// An event with its decoded data.
     public typealias Element = TypedEvent<Value>
 
     let events: Events
     let eventType: String?
     let decode: @Sendable (ServerSentEvent) throws -> Value
 
-    /// Reads the events.
+    /// Iterates over the events.
     public struct Iterator: AsyncIteratorProtocol {
         var events: Events.AsyncIterator
         let eventType: String?
         let decode: @Sendable (ServerSentEvent) throws -> Value
 
-        /// The next event; `nil` at the end.
+        /// Returns the next event; `nil` at the end.
         public mutating func next() async throws -> TypedEvent<Value>? {
             while let event = try await events.next() {
                 guard eventType == nil || event.type == eventType else { continue }
@@ -59,7 +59,7 @@ public struct TypedEvents<Events: AsyncSequence, Value: Sendable>: AsyncSequence
         }
     }
 
-    /// An iterator.
+    /// Creates an iterator.
     public func makeAsyncIterator() -> Iterator {
         Iterator(events: events.makeAsyncIterator(), eventType: eventType, decode: decode)
     }

@@ -20,19 +20,19 @@ import Testing
         }
     }
 
-    @Test("lines end with LF or CR LF, and the last with nothing", arguments: [1, 2, 3, 100])
+    @Test("lines end with LF or CR LF, the last one without either", arguments: [1, 2, 3, 100])
     func lines(_ size: Int) async throws {
         var lines: [String] = []
         for try await line in pieces("a\nb\r\n\n\rc\rd\ne", by: size).dataLines() { lines.append(String(decoding: line, as: UTF8.self)) }
         #expect(lines == ["a", "b", "", "\rc\rd", "e"])
     }
 
-    @Test("a line is data by itself, whose first index is 0", arguments: [1, 100])
+    @Test("a line is a copy whose first index is 0", arguments: [1, 100])
     func indices(_ size: Int) async throws {
         for try await line in pieces("ab\nab\nab", by: size).dataLines() { #expect(line.indices == 0..<2) }
     }
 
-    @Test("what was given out is not kept, wherever the pieces end") func keepsLittle() throws {
+    @Test("returned lines are not retained, wherever the pieces end") func memory() throws {
         var lines = LineSplitter(.any, limit: 1000)
         var count = 0
         for _ in 0..<10_000 {
@@ -43,13 +43,13 @@ import Testing
         #expect(lines.bytes.endIndex < 100)
     }
 
-    @Test("a line over the limit is refused") func limit() async {
+    @Test("a line over the limit is rejected") func limit() async {
         await #expect(throws: EventStreamError.self) {
             for try await _ in pieces("123\n12345", by: 1).dataLines(maximumSize: 4) {}
         }
     }
 
-    @Test("values are lines of JSON, empty ones passed over", arguments: [1, 7, 100])
+    @Test("values are lines of JSON, and empty lines are skipped", arguments: [1, 7, 100])
     func values(_ size: Int) async throws {
         var values: [Entry] = []
         for try await value in pieces("{\"n\":1}\n\n{\"n\": 2}\r\n  \n{\"n\":3}", by: size).jsonLines(of: Entry.self) {
@@ -58,7 +58,7 @@ import Testing
         #expect(values == [Entry(n: 1), Entry(n: 2), Entry(n: 3)])
     }
 
-    @Test("a line that is no value is told, and the next one read") func noValue() async throws {
+    @Test("an invalid line throws, and the next one is read") func invalidLine() async throws {
         var values = pieces("{\"n\":1}\n{\"n\":\n{\"n\":3}\n", by: 100).jsonLines(of: Entry.self).makeAsyncIterator()
         #expect(try await values.next() == Entry(n: 1))
         do {
@@ -71,7 +71,7 @@ import Testing
         #expect(try await values.next() == nil)
     }
 
-    @Test("events are read out of any bytes, and typed") func typedEvents() async throws {
+    @Test("events are read from any bytes, and typed") func typedEvents() async throws {
         let text = "event: e\ndata: {\"n\":1}\n\nevent: other\ndata: x\n\nevent: e\nid: 5\ndata: {\"n\":2}\n\n"
         var events: [TypedEvent<Entry>] = []
         for try await event in pieces(text, by: 3).serverSentEvents().typed(as: Entry.self, eventType: "e") { events.append(event) }
@@ -79,7 +79,7 @@ import Testing
         #expect(events.map(\.event.id) == ["", "5"])
     }
 
-    @Test("data may be decoded by a closure") func closure() async throws {
+    @Test("data can be decoded by a closure") func closure() async throws {
         var lengths: [Int] = []
         for try await event in pieces("data: abc\n\n", by: 100).serverSentEvents().typed(decode: { $0.data.count }) {
             lengths.append(event.value)

@@ -9,7 +9,7 @@ import Testing
 @Suite(.timeLimit(.minutes(1))) struct EventStreamTests {
     private let manager = makeManager()
 
-    /// A clock on which every sleep is over at once, and noted.
+    /// A clock on which every sleep returns at once and is recorded.
     private final class InstantClock: Clock, Sendable {
         struct Instant: InstantProtocol {
             var offset: Duration
@@ -30,7 +30,7 @@ import Testing
         }
     }
 
-    @Test("no text of a stream shows a secret, and none of an error control characters") func texts() {
+    @Test("no text of a stream contains a secret, and no error a control character") func texts() {
         let stream = manager.eventStream("http://u:s3cret@h/?access_token=s3cret", headers: [.authorization(bearerToken: "s3cret")])
         var text = "\(stream) \(String(reflecting: stream)) "
         dump(stream, to: &text)
@@ -48,7 +48,7 @@ import Testing
         return configuration
     }
 
-    /// A server that answers its requests one after the other; the last answer counts for all behind it too.
+    /// A server that sends its responses in order; the last one is repeated.
     private func makeServer(_ answers: [ServerResponse]) throws -> LoopbackServer {
         let count = Lock(0)
         return try LoopbackServer { _, _ in
@@ -66,7 +66,7 @@ import Testing
 
     private let over = ServerResponse.status(204)
 
-    @Test("events of several connections, each of which goes on behind the last event") func reconnects() async throws {
+    @Test("each reconnection resumes after the last event") func reconnects() async throws {
         let clock = InstantClock()
         let server = try makeServer([events("id: 1\ndata: a\n\nretry: 500\n\ndata: cut"), events("id: 2\ndata: b\n\n"), over])
         defer { server.stop() }
@@ -78,7 +78,7 @@ import Testing
         #expect(clock.sleeps == [.milliseconds(500), .milliseconds(500)])
     }
 
-    @Test("a stream goes on behind the ID it is given") func resumed() async throws {
+    @Test("a stream resumes after the configured ID") func resumed() async throws {
         let server = try makeServer([over])
         defer { server.stop() }
         var configuration = configuration(InstantClock())
@@ -87,7 +87,7 @@ import Testing
         #expect(server.requests.map { $0.header("Last-Event-ID") } == ["42"])
     }
 
-    @Test("an ID that no header field may hold is not sent") func invalidID() async throws {
+    @Test("an ID that is not allowed in a header field is not sent") func invalidID() async throws {
         let server = try makeServer([events("id: a\u{1}b\ndata: x\n\n"), over])
         defer { server.stop() }
         var ids: [String] = []
@@ -96,7 +96,7 @@ import Testing
         #expect(server.requests.map { $0.header("Last-Event-ID") } == [nil, nil])
     }
 
-    @Test("statuses that may pass are tried again, ever later, until one does") func backOff() async throws {
+    @Test("retryable statuses are retried with a growing delay until one succeeds") func backOff() async throws {
         let clock = InstantClock()
         let server = try makeServer([.status(503), .status(503), .status(429), events("data: a\n\n"), .status(500), over])
         defer { server.stop() }
@@ -104,7 +104,7 @@ import Testing
         #expect(clock.sleeps == [3, 6, 12, 3, 3].map { .seconds($0) })
     }
 
-    @Test("pauses stay pauses, whatever the server wants and however often it fails") func longOutage() {
+    @Test("delays stay within bounds for any server setting and any number of failures") func longOutage() {
         let configuration = configuration(InstantClock())
         let delays = [1, 2, 2000, .max].map { configuration.delay(serverTime: .zero, failures: $0, refusal: nil) }
         #expect(delays == [.milliseconds(100), .milliseconds(200), .seconds(60), .seconds(60)])
@@ -112,7 +112,7 @@ import Testing
         #expect(configuration.delay(serverTime: .zero, failures: 0, refusal: nil) == .zero)
     }
 
-    @Test("a refusal may say how long to wait, but not for ever") func retryAfter() async throws {
+    @Test("a rejecting response can set the delay, up to a limit") func retryAfter() async throws {
         let clock = InstantClock()
         let server = try makeServer([7, 61].map { .status(503, headers: [ServerField("Retry-After", "\($0)")]) })
         defer { server.stop() }
@@ -122,7 +122,7 @@ import Testing
         #expect(clock.sleeps == [.seconds(7)])
     }
 
-    @Test("attempts in a row are limited, and the last error told") func limit() async throws {
+    @Test("attempts in a row are limited, and the last error is thrown") func limit() async throws {
         let server = try makeServer([.status(503)])
         defer { server.stop() }
         var configuration = configuration(InstantClock())
@@ -136,7 +136,7 @@ import Testing
         #expect(server.requestCount == 3)
     }
 
-    @Test("other statuses and types of content end the stream with an error", arguments: [401, 404, 200])
+    @Test("other statuses and content types end the stream with an error", arguments: [401, 404, 200])
     func refused(_ status: Int) async throws {
         let server = try makeServer([
             ServerResponse(status: status, headers: [ServerField("Content-Type", "text/html")], body: .data(Data("data: x\n\n".utf8)))
@@ -147,7 +147,7 @@ import Testing
         #expect(server.requestCount == 1)
     }
 
-    /// What the stream of a server ends with.
+    /// The error with which a server's stream ends.
     private func refusal(of server: LoopbackServer, _ interceptor: (any RequestInterceptor)? = nil) async throws -> EventStreamRefusal {
         let stream = manager.eventStream(server.url("/"), configuration: configuration(InstantClock()), interceptor: interceptor)
         do {
@@ -158,7 +158,7 @@ import Testing
         throw CurlewError.cancelled
     }
 
-    @Test("the error has what the server says, as far as that is bounded", arguments: [100, 64 << 10, 200_000])
+    @Test("the error contains the response's body, up to a limit", arguments: [100, 64 << 10, 200_000])
     func refusedBody(size: Int) async throws {
         let body = GeneratedBody().data(count: size)
         let server = try makeServer([
@@ -173,7 +173,7 @@ import Testing
         #expect(text.contains("400") && text.utf8.count < 2000)
     }
 
-    @Test("a refused response that does not end is not waited for, and what came of it is there", arguments: [400, 200])
+    @Test("a rejected response that does not end is not awaited, and its body so far is kept", arguments: [400, 200])
     func endlessRefusal(status: Int) async throws {
         let server = try LoopbackServer { _, connection in
             try connection.send(raw: "HTTP/1.1 \(status) X\r\nContent-Type: text/plain\r\nContent-Length: 100\r\n\r\nnever")
@@ -187,7 +187,7 @@ import Testing
         #expect(await server.waitForConnectionsToClose())
     }
 
-    @Test("a refused response is tried again where a retrier wants that, and the body is that of the last")
+    @Test("a rejected response is retried if a retrier decides so, and the body is the last one's")
     func refusedAndRetried() async throws {
         let server = try makeServer(["first", "second"].map { ServerResponse(status: 400, body: .data(Data($0.utf8))) })
         defer { server.stop() }
@@ -196,7 +196,7 @@ import Testing
         #expect(server.requestCount == 2)
     }
 
-    @Test("what is tried again is told with the body, too")
+    @Test("a retried error contains the body, too")
     func refusedAndWaiting() async throws {
         let server = try makeServer([ServerResponse(status: 503, body: .data(Data("busy".utf8))), over])
         defer { server.stop() }
@@ -210,7 +210,7 @@ import Testing
         #expect(bodies.withLock { $0 } == [Data("busy".utf8)])
     }
 
-    @Test("a wrong type of content ends the stream with an error, also without a body", arguments: ["text/html", nil])
+    @Test("a wrong content type ends the stream with an error, also without a body", arguments: ["text/html", nil])
     func emptyBody(_ type: String?) async throws {
         let fields = type.map { [ServerField("Content-Type", $0)] } ?? []
         let server = try makeServer([.status(200, headers: fields), over])
@@ -220,7 +220,7 @@ import Testing
     }
 
     @Test(
-        "a POST is not sent again unless that is wanted",
+        "a POST is not repeated unless configured",
         arguments: [
             (EventStreamConfiguration.Reconnection.automatic, 1), (.never, 1), (.always, 2),
         ])
@@ -237,7 +237,7 @@ import Testing
         #expect(server.requests.map(\.body) == Array(repeating: Data("question".utf8), count: count))
     }
 
-    @Test("what happens is told") func changes() async throws {
+    @Test("changes are reported") func changes() async throws {
         let server = try makeServer([.status(503), events("data: a\n\n"), over])
         defer { server.stop() }
         let changes = Lock<[String]>([])
@@ -258,7 +258,7 @@ import Testing
             ])
     }
 
-    @Test("events come while the response goes on, and letting go of the stream ends the request") func live() async throws {
+    @Test("events arrive while the response is in flight, and releasing the stream ends the request") func live() async throws {
         let gate = Gate()
         let server = try LoopbackServer { _, connection in
             try connection.send(raw: "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\ndata: 1\n\n")
@@ -302,7 +302,7 @@ import Testing
         #expect(try await events.next() == nil)
     }
 
-    @Test("lines of JSON of a response") func jsonLines() async throws {
+    @Test("lines of JSON in a response") func jsonLines() async throws {
         struct Entry: Decodable, Sendable, Equatable { let n: Int }
         let server = try makeServer([.ok("{\"n\":1}\n{\"n\":2}\n")])
         defer { server.stop() }

@@ -3,8 +3,8 @@ import Curlew
 import CurlewEvents
 import CurlewHTTP
 
-// The code of ServerSentEvents.md, region by region: what stands between `// snippet: NAME` and `// end` is the same in both files, up to
-// indentation. `GuideTests` sees to that, and runs it.
+// The code of ServerSentEvents.md, region by region: the lines between `// snippet: NAME` and `// end` are the same in both files, up to
+// indentation. `GuideTests` checks that, and runs the code.
 
 // snippet: values
 struct Price: Decodable, Sendable {

@@ -5,11 +5,11 @@ import CurlewHTTP
 import CurlewTestSupport
 import Testing
 
-/// The code of the guide does what the guide says.
+/// Runs the guide's code and checks that it behaves as the guide says.
 @Suite(.timeLimit(.minutes(1))) struct EventsGuideTests {
     private let manager = makeManager()
 
-    @Test("every block of the guide is compiled, and everything compiled for it is in it") func sameCode() throws {
+    @Test("every block of the guide is compiled, and all code compiled for it is in it") func sameCode() throws {
         let here = URL(fileURLWithPath: #filePath).deletingLastPathComponent()
         let page = here.appendingPathComponent("../../Sources/Curlew/Curlew.docc/ServerSentEvents.md")
         #expect(try DocumentedCode.differences(page: page, sources: here.appendingPathComponent("GuideSnippets.swift")) == [])
@@ -34,7 +34,7 @@ import Testing
         #expect(printed == [#"price 1: {"symbol": "CRLW", "cents": 700}"#, "message 2: x"])
     }
 
-    @Test("a POST of JSON is answered with events, up to the one that says so") func post() async throws {
+    @Test("a POST of JSON is answered with events, up to the final one") func post() async throws {
         let server = try LoopbackServer { request, _ in
             let question = try JSONSerialization.jsonObject(with: request.body) as? [String: Any]
             let isAsked = question?["prompt"] as? String == "What does a curlew eat?" && question?["stream"] as? Bool == true
@@ -60,7 +60,7 @@ import Testing
         #expect(printed == ["CRLW: 700"])
     }
 
-    @Test("a stream goes on where another ended") func resumed() async throws {
+    @Test("a stream resumes where another ended") func resumed() async throws {
         let server = try makeServer()
         defer { server.stop() }
         for try await _ in manager.eventStream(server.url("/events"), configuration: GuideSnippets.resumed("2")) { #expect(Bool(false)) }

@@ -49,7 +49,7 @@ import Testing
         ("nothing", ":\n\n:\n", []),
     ]
 
-    @Test("streams are read, however they are cut", arguments: streams.indices)
+    @Test("streams are parsed, wherever they are split", arguments: streams.indices)
     func events(_ index: Int) throws {
         let (name, stream, expected) = Self.streams[index]
         for size in [1, 2, 3, 5, 1000] {
@@ -57,7 +57,7 @@ import Testing
         }
     }
 
-    @Test("any bytes give the same events, however they are cut") func randomBytes() throws {
+    @Test("random bytes give the same events, wherever they are split") func randomBytes() throws {
         let words = ["data", "id", "event", "retry", ":", ":", " ", "\r", "\n", "\n\n", "\r\n", "\0", "7", "\u{FEFF}", "ü"].map {
             Data($0.utf8)
         }
@@ -78,12 +78,12 @@ import Testing
         }
     }
 
-    @Test("what is not UTF-8 is replaced") func invalidText() throws {
+    @Test("invalid UTF-8 is replaced") func invalidText() throws {
         #expect(try parse(Data("data: ".utf8) + Data([0xFF]) + Data("\n\n".utf8), by: 1).events == [.init(data: "\u{FFFD}")])
     }
 
     @Test(
-        "the time to wait is digits, and nothing else counts",
+        "the reconnection time is digits only",
         arguments: [
             ("retry: 1500", .milliseconds(1500)), ("retry:0", .zero), ("retry: 1.5", nil), ("retry: -1", nil), ("retry: 1s", nil),
             ("retry", nil),
@@ -93,13 +93,13 @@ import Testing
         #expect(try parse(Data((line + "\n").utf8), by: 1000).parser.retry == expected)
     }
 
-    @Test("the last ID is that of the last event that was whole") func lastEventID() throws {
+    @Test("the last ID is that of the last complete event") func lastEventID() throws {
         let parser = try parse(Data("id: 1\ndata: a\n\nid: 2\ndata: b\n".utf8), by: 1000).parser
         #expect(parser.lastEventID == "1")
     }
 
     @Test(
-        "events over the limit are refused, in a line or in many",
+        "events over the limit are rejected, in one line or many",
         arguments: [
             "data: " + String(repeating: "x", count: 100), String(repeating: "data: 123456789\n", count: 11),
             ":" + String(repeating: "x", count: 100),
@@ -110,7 +110,7 @@ import Testing
         }
     }
 
-    @Test("events at the limit are not") func atTheLimit() throws {
+    @Test("events at the limit are accepted") func atTheLimit() throws {
         let stream = String(repeating: "data: 123456789\n", count: 9) + "data: 12345678\n\n"
         #expect(try parse(Data(stream.utf8), by: 1000, limit: 98).events.first?.data.utf8.count == 98)
     }

@@ -2,7 +2,7 @@
 import Curlew
 import Dispatch
 
-/// A manager without proxy, and with a queue of its own.
+/// A manager without a proxy, and with a queue of its own.
 func makeManager() -> SessionManager {
     var configuration = SessionConfiguration()
     configuration.callbackQueue = DispatchQueue(label: "events-tests")
