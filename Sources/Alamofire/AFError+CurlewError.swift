@@ -4,23 +4,24 @@ import CurlewEncoding
 import CurlewHTTP
 
 extension AFError {
-    /// The error as a program written for Alamofire knows it: an `AFError`, a `URLError`, or, unless it is Curlew's, itself.
+    /// Translates an error for a program written for Alamofire: a `CurlewError` becomes an `AFError` or a `URLError`; others stay as they
+    /// are.
     @Sendable
     static func translate(_ error: any Error) -> any Error {
         guard let error = error as? CurlewError else { return error }
         if let translation = AFError(error) { return translation }
         guard let urlError = error.urlError else { return error }
-        // Alamofire cancels the challenge of a server that a policy refuses.
+        // Alamofire cancels the challenge of a server that a policy rejects.
         if case .transferFailed(let failure) = error, failure.isRefusedByPolicy { return URLError(.cancelled, userInfo: urlError.userInfo) }
         return urlError
     }
 
-    /// Does something, its errors translated.
+    /// Runs a closure and translates the errors it throws.
     static func translating<Value>(_ body: () throws -> Value) throws -> Value {
         do { return try body() } catch { throw translate(error) }
     }
 
-    /// The error of that family; `nil` for those for which there is a `URLError`.
+    /// The corresponding error; `nil` for errors that become a `URLError`.
     public init?(_ error: CurlewError) {
         switch error {
         case .invalidURL(let url): self = .invalidURL(url: url)
@@ -60,11 +61,11 @@ extension AFError.ResponseSerializationFailureReason {
 // MARK: - LocalizedError
 
 extension AFError: LocalizedError {
-    /// What went wrong, where and why, in a sentence.
+    /// What failed, on what and why, in one sentence.
     public var errorDescription: String? { CurlewError(self).errorDescription }
 }
 
-// The way back, as Curlew has the sentences.
+// The reverse conversion, since the texts are Curlew's.
 
 extension CurlewError {
     fileprivate init(_ error: AFError) {
@@ -105,27 +106,27 @@ extension CurlewError.ResponseSerializationFailureReason {
 // MARK: - Descriptions
 
 extension AFError: CustomStringConvertible, CustomReflectable {
-    /// What went wrong, where and why, in a sentence; URLs redacted, control characters escaped.
+    /// What failed, on what and why, in one sentence; URLs redacted, control characters escaped.
     public var description: String { CurlewError(self).description }
 
-    /// The description, under the name of the case.
+    /// The description, under the case's name.
     public var customMirror: Mirror { .redacted(self, caseName: CurlewError(self).caseName) }
 }
 
 extension AFError.ParameterEncodingFailureReason: CustomStringConvertible {
-    /// The reason in a sentence.
+    /// The reason in one sentence.
     public var description: String { CurlewError.ParameterEncodingFailureReason(self).description }
 }
 
 extension AFError.MultipartEncodingFailureReason: CustomStringConvertible, CustomReflectable {
-    /// The reason in a sentence.
+    /// The reason in one sentence.
     public var description: String { CurlewError.MultipartEncodingFailureReason(self).description }
 
-    /// The description, under the name of the case.
+    /// The description, under the case's name.
     public var customMirror: Mirror { .redacted(self, caseName: CurlewError.MultipartEncodingFailureReason(self).caseName) }
 }
 
 extension AFError.ResponseSerializationFailureReason: CustomStringConvertible {
-    /// The reason in a sentence.
+    /// The reason in one sentence.
     public var description: String { CurlewError.ResponseSerializationFailureReason(self).description }
 }

@@ -3,7 +3,7 @@ import CurlewEncoding
 import CurlewHTTP
 
 extension AFError.MultipartEncodingFailureReason {
-    /// The reason by Alamofire's name; those that it does not know are errors of reading or writing.
+    /// The corresponding reason; reasons that Alamofire lacks become errors of reading or writing.
     init(_ reason: CurlewError.MultipartEncodingFailureReason) {
         switch reason {
         case .bodyPartURLInvalid(let url): self = .bodyPartURLInvalid(url: url)
@@ -29,7 +29,7 @@ extension AFError.MultipartEncodingFailureReason {
 }
 
 extension CurlewError.MultipartEncodingFailureReason {
-    /// The way back.
+    /// The reverse conversion.
     init(_ reason: AFError.MultipartEncodingFailureReason) {
         switch reason {
         case .bodyPartURLInvalid(let url): self = .bodyPartURLInvalid(url: url)

@@ -2,20 +2,20 @@
 import CurlewEncoding
 import CurlewHTTP
 
-/// The errors of Alamofire 4, by those of its five families that a request can end with.
+/// Alamofire 4's errors: the five of its families that a request can fail with.
 ///
-/// What goes wrong on the way to the server and back is a `URLError`, whose `NSUnderlyingErrorKey` holds the ``/CurlewHTTP/CurlewError``
-/// that tells more. What code of the user threw arrives as it was thrown.
+/// Transfer errors are `URLError`s, whose `NSUnderlyingErrorKey` holds the more detailed ``/CurlewHTTP/CurlewError``. Errors thrown by the
+/// user's code are delivered unchanged.
 public enum AFError: Error, Sendable {
-    /// A `URLConvertible` stands for no URL.
+    /// A `URLConvertible` does not give a valid URL.
     case invalidURL(url: any URLConvertible)
     /// Parameters could not be encoded into the request.
     case parameterEncodingFailed(reason: ParameterEncodingFailureReason)
-    /// A multipart body could not be put together.
+    /// A multipart body could not be encoded.
     case multipartEncodingFailed(reason: MultipartEncodingFailureReason)
-    /// The response came, but is not acceptable to a built-in validation.
+    /// A built-in validation rejected the response.
     case responseValidationFailed(reason: ResponseValidationFailureReason)
-    /// The response came, but a built-in serializer made nothing of it.
+    /// A built-in serializer could not read the response.
     case responseSerializationFailed(reason: ResponseSerializationFailureReason)
 
     /// Why parameters could not be encoded.
@@ -28,13 +28,13 @@ public enum AFError: Error, Sendable {
         case propertyListEncodingFailed(error: any Error)
     }
 
-    /// Why a multipart body could not be put together.
+    /// Why a multipart body could not be encoded.
     public enum MultipartEncodingFailureReason: Sendable {
-        /// The part's URL is not that of a file.
+        /// The part's URL is not a file URL.
         case bodyPartURLInvalid(url: URL)
-        /// The part's URL gives no file name with an extension.
+        /// The part's URL does not give a file name with an extension.
         case bodyPartFilenameInvalid(in: URL)
-        /// The part's file is not there, or not readable.
+        /// The part's file does not exist or is not readable.
         case bodyPartFileNotReachable(at: URL)
         /// The same, with the reason.
         case bodyPartFileNotReachableWithError(atURL: URL, error: any Error)
@@ -42,15 +42,15 @@ public enum AFError: Error, Sendable {
         case bodyPartFileIsDirectory(at: URL)
         /// The part's file has no size.
         case bodyPartFileSizeNotAvailable(at: URL)
-        /// The part's file does not tell its size, with the reason.
+        /// The size of the part's file could not be determined, with the reason.
         case bodyPartFileSizeQueryFailedWithError(forURL: URL, error: any Error)
         /// The part's file can't be opened.
         case bodyPartInputStreamCreationFailed(for: URL)
-        /// The file to write to can't be made.
+        /// The output file can't be created.
         case outputStreamCreationFailed(for: URL)
-        /// The file to write to is there already.
+        /// The output file exists already.
         case outputStreamFileAlreadyExists(at: URL)
-        /// The URL to write to is not that of a file.
+        /// The output URL is not a file URL.
         case outputStreamURLInvalid(url: URL)
         /// Writing failed.
         case outputStreamWriteFailed(error: any Error)
@@ -58,10 +58,10 @@ public enum AFError: Error, Sendable {
         case inputStreamReadFailed(error: any Error)
     }
 
-    /// Why a built-in validation refused a response.
+    /// Why a built-in validation rejected a response.
     public typealias ResponseValidationFailureReason = CurlewError.ResponseValidationFailureReason
 
-    /// Why a built-in serializer made nothing of a response.
+    /// Why a built-in serializer could not read a response.
     public enum ResponseSerializationFailureReason: Sendable {
         /// There is no body.
         case inputDataNil
@@ -71,7 +71,7 @@ public enum AFError: Error, Sendable {
         case inputFileNil
         /// The file can't be read.
         case inputFileReadFailed(at: URL)
-        /// The bytes are no text in this encoding.
+        /// The bytes are not text in this encoding.
         case stringSerializationFailed(encoding: String.Encoding)
         /// `JSONSerialization`, or a decoder, refused the bytes.
         case jsonSerializationFailed(error: any Error)
@@ -80,7 +80,7 @@ public enum AFError: Error, Sendable {
     }
 }
 
-// MARK: - Which family
+// MARK: - Families
 
 extension AFError {
     /// Whether the error is ``invalidURL(url:)``.
@@ -95,10 +95,10 @@ extension AFError {
     public var isResponseSerializationError: Bool { if case .responseSerializationFailed = self { true } else { false } }
 }
 
-// MARK: - What it carries
+// MARK: - Associated values
 
 extension AFError {
-    /// What should have been a URL, of ``invalidURL(url:)``.
+    /// The value that is not a valid URL, of ``invalidURL(url:)``.
     public var urlConvertible: (any URLConvertible)? {
         if case .invalidURL(let url) = self { url } else { nil }
     }
@@ -108,7 +108,7 @@ extension AFError {
         if case .multipartEncodingFailed(let reason) = self { reason.url } else { nil }
     }
 
-    /// The error behind an encoding or serialization error that has one.
+    /// The underlying error of an encoding or serialization error, if it has one.
     public var underlyingError: (any Error)? {
         switch self {
         case .parameterEncodingFailed(let reason): reason.underlyingError
@@ -118,7 +118,7 @@ extension AFError {
         }
     }
 
-    /// The content types that would have been acceptable.
+    /// The content types that were acceptable.
     public var acceptableContentTypes: [String]? {
         switch self {
         case .responseValidationFailed(.missingContentType(let types)), .responseValidationFailed(.unacceptableContentType(let types, _)):
@@ -127,17 +127,17 @@ extension AFError {
         }
     }
 
-    /// The content type that is not acceptable.
+    /// The content type that was rejected.
     public var responseContentType: String? {
         if case .responseValidationFailed(.unacceptableContentType(_, let type)) = self { type } else { nil }
     }
 
-    /// The status that is not acceptable.
+    /// The status that was rejected.
     public var responseCode: Int? {
         if case .responseValidationFailed(.unacceptableStatusCode(let code)) = self { code } else { nil }
     }
 
-    /// The encoding in which the bytes are no text.
+    /// The encoding in which the bytes are not text.
     public var failedStringEncoding: String.Encoding? {
         if case .responseSerializationFailed(.stringSerializationFailed(let encoding)) = self { encoding } else { nil }
     }

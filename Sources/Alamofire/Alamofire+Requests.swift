@@ -3,10 +3,10 @@ import CurlewCore
 import CurlewEncoding
 import CurlewHTTP
 
-// The same as the functions outside of any type.
+// The same functions as the global ones.
 
 extension Alamofire {
-    /// Makes a request for a URL, with parameters encoded into it, by the default manager.
+    /// Makes a request for a URL, with parameters encoded into it, with the default manager.
     @discardableResult
     public static func request(
         _ url: any URLConvertible, method: HTTPMethod = .get, parameters: Parameters? = nil,
@@ -15,13 +15,13 @@ extension Alamofire {
         CurlewAlamofire.request(url, method: method, parameters: parameters, encoding: encoding, headers: headers)
     }
 
-    /// Makes a request of a `URLRequest`, by the default manager.
+    /// Makes a request from a `URLRequest`, with the default manager.
     @discardableResult
     public static func request(_ urlRequest: any URLRequestConvertible) -> DataRequest {
         CurlewAlamofire.request(urlRequest)
     }
 
-    /// Makes a download of a URL, by the default manager.
+    /// Makes a download from a URL, with the default manager.
     @preconcurrency @discardableResult
     public static func download(
         _ url: any URLConvertible, method: HTTPMethod = .get, parameters: Parameters? = nil,
@@ -31,7 +31,7 @@ extension Alamofire {
         CurlewAlamofire.download(url, method: method, parameters: parameters, encoding: encoding, headers: headers, to: destination)
     }
 
-    /// Makes a download of a `URLRequest`, by the default manager.
+    /// Makes a download from a `URLRequest`, with the default manager.
     @preconcurrency @discardableResult
     public static func download(
         _ urlRequest: any URLRequestConvertible, to destination: DownloadRequest.DownloadFileDestination? = nil
@@ -39,7 +39,7 @@ extension Alamofire {
         CurlewAlamofire.download(urlRequest, to: destination)
     }
 
-    /// Goes on with a download that was cancelled or failed, by the default manager.
+    /// Resumes a download that was cancelled or failed, with the default manager.
     @preconcurrency @discardableResult
     public static func download(
         resumingWith resumeData: Data, to destination: DownloadRequest.DownloadFileDestination? = nil
@@ -47,7 +47,7 @@ extension Alamofire {
         CurlewAlamofire.download(resumingWith: resumeData, to: destination)
     }
 
-    /// Makes an upload of a file, by the default manager.
+    /// Makes an upload of a file, with the default manager.
     @discardableResult
     public static func upload(
         _ fileURL: URL, to url: any URLConvertible, method: HTTPMethod = .post, headers: HTTPHeaders? = nil
@@ -55,13 +55,13 @@ extension Alamofire {
         CurlewAlamofire.upload(fileURL, to: url, method: method, headers: headers)
     }
 
-    /// Makes an upload of a file as the body of a `URLRequest`, by the default manager.
+    /// Makes an upload of a file as the body of a `URLRequest`, with the default manager.
     @discardableResult
     public static func upload(_ fileURL: URL, with urlRequest: any URLRequestConvertible) -> UploadRequest {
         CurlewAlamofire.upload(fileURL, with: urlRequest)
     }
 
-    /// Makes an upload of bytes, by the default manager.
+    /// Makes an upload of bytes, with the default manager.
     @discardableResult
     public static func upload(
         _ data: Data, to url: any URLConvertible, method: HTTPMethod = .post, headers: HTTPHeaders? = nil
@@ -69,13 +69,13 @@ extension Alamofire {
         CurlewAlamofire.upload(data, to: url, method: method, headers: headers)
     }
 
-    /// Makes an upload of bytes as the body of a `URLRequest`, by the default manager.
+    /// Makes an upload of bytes as the body of a `URLRequest`, with the default manager.
     @discardableResult
     public static func upload(_ data: Data, with urlRequest: any URLRequestConvertible) -> UploadRequest {
         CurlewAlamofire.upload(data, with: urlRequest)
     }
 
-    /// Makes an upload of a stream, by the default manager.
+    /// Makes an upload of a stream, with the default manager.
     @discardableResult
     public static func upload(
         _ stream: InputStream, to url: any URLConvertible, method: HTTPMethod = .post, headers: HTTPHeaders? = nil
@@ -83,13 +83,13 @@ extension Alamofire {
         CurlewAlamofire.upload(stream, to: url, method: method, headers: headers)
     }
 
-    /// Makes an upload of a stream as the body of a `URLRequest`, by the default manager.
+    /// Makes an upload of a stream as the body of a `URLRequest`, with the default manager.
     @discardableResult
     public static func upload(_ stream: InputStream, with urlRequest: any URLRequestConvertible) -> UploadRequest {
         CurlewAlamofire.upload(stream, with: urlRequest)
     }
 
-    /// Opens a raw TCP connection, by the default manager.
+    /// Opens a raw TCP connection, with the default manager.
     @discardableResult
     public static func stream(withHostName hostName: String, port: Int) -> StreamRequest {
         CurlewAlamofire.stream(withHostName: hostName, port: port)

@@ -4,13 +4,13 @@
 @_exported import CurlewHTTP
 @_exported import CurlewTransport
 
-// What is declared here takes the place of what is re-exported, for whoever imports this module: types of the same name, and members of
-// the same signature. Overloads that differ in a type are disfavoured instead, so that literals mean Curlew's types.
+// Declarations in this module shadow the re-exported types of the same name, and members of the same signature, for programs that import
+// it. Overloads that differ in a type are disfavoured instead, so that literals have Curlew's types.
 
-/// Header fields by name, as in Alamofire 4: without order and repetitions. `CurlewHTTP.HTTPHeaders` has both.
+/// Header fields in a dictionary, as in Alamofire 4: unordered and without repetition. `CurlewHTTP.HTTPHeaders` supports both.
 public typealias HTTPHeaders = [String: String]
 
-/// The name of the module for which a program was written, so that `Alamofire.request` and `Alamofire.SessionManager` mean what they did.
+/// A namespace with the module name of Alamofire, so that `Alamofire.request` and `Alamofire.SessionManager` keep their meaning.
 public enum Alamofire {
     /// See ``AFError``.
     public typealias AFError = CurlewAlamofire.AFError

@@ -2,12 +2,12 @@
 import CurlewEncoding
 import CurlewHTTP
 
-// Curlew's functions, their errors translated.
+// Curlew's functions, with translated errors.
 
 extension String {
-    /// The string as a URL.
+    /// Returns the string as a URL.
     ///
-    /// Strict (RFC 3986): a string with characters that a URL can't hold is refused, not repaired. Percent-encode them first.
+    /// Strict (RFC 3986): a string with characters that are not allowed in a URL is rejected, not repaired. Percent-encode them first.
     ///
     /// - Throws: ``AFError/invalidURL(url:)``.
     public func asURL() throws -> URL {
@@ -16,25 +16,27 @@ extension String {
 }
 
 extension URLComponents {
-    /// The URL of these components.
+    /// Returns the URL of these components.
     ///
-    /// - Throws: ``AFError/invalidURL(url:)`` when they give none.
+    /// - Throws: ``AFError/invalidURL(url:)`` if they do not form one.
     public func asURL() throws -> URL {
         try AFError.translating { try (self as any URLConvertible).asURL() }
     }
 }
 
 extension URLRequest {
-    /// Makes a request of a URL, a method and headers.
+    /// Creates a request from a URL, a method and header fields.
     ///
-    /// - Throws: ``AFError/invalidURL(url:)``, or what else `url` throws; `URLError.badURL` for a header with an invalid name or value.
+    /// - Throws: ``AFError/invalidURL(url:)``, or another error of `url`; `URLError.badURL` for a header field with an invalid name or
+    ///   value.
     public init(url: any URLConvertible, method: HTTPMethod, headers: CurlewHTTP.HTTPHeaders? = nil) throws {
         self = try AFError.translating { try URLRequest(convertible: url, method: method, headers: headers) }
     }
 
-    /// Makes a request of a URL, a method and headers in a dictionary.
+    /// Creates a request from a URL, a method and header fields in a dictionary.
     ///
-    /// - Throws: ``AFError/invalidURL(url:)``, or what else `url` throws; `URLError.badURL` for a header with an invalid name or value.
+    /// - Throws: ``AFError/invalidURL(url:)``, or another error of `url`; `URLError.badURL` for a header field with an invalid name or
+    ///   value.
     @_disfavoredOverload
     public init(url: any URLConvertible, method: HTTPMethod, headers: HTTPHeaders?) throws {
         try self.init(url: url, method: method, headers: headers.map { CurlewHTTP.HTTPHeaders($0) })
@@ -42,34 +44,34 @@ extension URLRequest {
 }
 
 extension URLEncoding {
-    /// The request with the parameters in its query or its body.
+    /// Returns the request with the parameters encoded into its query or its body.
     ///
-    /// - Throws: ``AFError/parameterEncodingFailed(reason:)``; what `urlRequest` throws.
+    /// - Throws: ``AFError/parameterEncodingFailed(reason:)``; the errors of `urlRequest`.
     public func encode(_ urlRequest: any URLRequestConvertible, with parameters: Parameters?) throws -> URLRequest {
         try AFError.translating { try (self as any ParameterEncoding).encode(urlRequest, with: parameters) }
     }
 }
 
 extension JSONEncoding {
-    /// The request with the parameters as a JSON object in its body.
+    /// Returns the request with the parameters as a JSON object in its body.
     ///
-    /// - Throws: ``AFError/parameterEncodingFailed(reason:)`` when the parameters hold what JSON can't; what `urlRequest` throws.
+    /// - Throws: ``AFError/parameterEncodingFailed(reason:)`` for values that JSON can't represent; the errors of `urlRequest`.
     public func encode(_ urlRequest: any URLRequestConvertible, with parameters: Parameters?) throws -> URLRequest {
         try AFError.translating { try (self as any ParameterEncoding).encode(urlRequest, with: parameters) }
     }
 
-    /// The request with a JSON text in its body, whose top level may be an array; `nil` leaves the request as it is.
+    /// Returns the request with a JSON text in its body, whose top level may be an array; `nil` leaves the request unchanged.
     ///
-    /// - Throws: ``AFError/parameterEncodingFailed(reason:)`` when the object holds what JSON can't; what `urlRequest` throws.
+    /// - Throws: ``AFError/parameterEncodingFailed(reason:)`` for values that JSON can't represent; the errors of `urlRequest`.
     public func encode(_ urlRequest: any URLRequestConvertible, withJSONObject jsonObject: Any? = nil) throws -> URLRequest {
         try AFError.translating { try encoded(urlRequest, jsonObject) }
     }
 }
 
 extension PropertyListEncoding {
-    /// The request with the parameters as a property list in its body.
+    /// Returns the request with the parameters as a property list in its body.
     ///
-    /// - Throws: ``AFError/parameterEncodingFailed(reason:)`` when the parameters hold what a property list can't; what `urlRequest` throws.
+    /// - Throws: ``AFError/parameterEncodingFailed(reason:)`` for values that a property list can't represent; the errors of `urlRequest`.
     public func encode(_ urlRequest: any URLRequestConvertible, with parameters: Parameters?) throws -> URLRequest {
         try AFError.translating { try (self as any ParameterEncoding).encode(urlRequest, with: parameters) }
     }

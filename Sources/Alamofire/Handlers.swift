@@ -3,12 +3,12 @@ import CurlewCore
 import CurlewEncoding
 import Dispatch
 
-// Curlew's functions by which a program learns of errors. Whoever calls them by this module has the errors of the request's session as
-// Alamofire's. Where the sessions are made could not be the place: an initializer here would stand in the way of subclasses, which call
-// those of the class.
+// Curlew's functions that report errors. Calling this module's versions switches the errors of the request's session to Alamofire's. The
+// session's creation would be the wrong place to do so: an initializer declared here would get in the way of subclasses, which call the
+// class's own initializers.
 
 extension Request {
-    /// The request, its session's errors from now on those that Alamofire's users know.
+    /// Returns the request after switching its session's errors to those that Alamofire's users know.
     func translatingErrors() -> Self {
         session.deliverErrors(as: AFError.translate)
         return self
@@ -16,18 +16,18 @@ extension Request {
 }
 
 extension TaskDelegate {
-    /// Why the request failed; `nil` as long as it has not.
+    /// Why the request failed; `nil` if it has not.
     public var error: (any Error)? { ownError.map(AFError.translate) }
 }
 
 extension DataRequest {
-    /// Adds a handler that gets the response as it came.
+    /// Adds a handler that receives the response without serializing it.
     @preconcurrency @discardableResult
     public func response(queue: DispatchQueue? = nil, completionHandler: @escaping @Sendable (DefaultDataResponse) -> Void) -> Self {
         translatingErrors().addResponseHandler(queue, completionHandler)
     }
 
-    /// Adds a handler that gets the response serialized by a serializer of one's own.
+    /// Adds a handler that receives the response serialized by a custom serializer.
     @preconcurrency @discardableResult
     public func response<S: DataResponseSerializerProtocol>(
         queue: DispatchQueue? = nil, responseSerializer: S,
@@ -36,7 +36,7 @@ extension DataRequest {
         translatingErrors().addResponseHandler(queue, responseSerializer, completionHandler)
     }
 
-    /// Adds a handler that gets the body.
+    /// Adds a handler that receives the body.
     @preconcurrency @discardableResult
     public func responseData(
         queue: DispatchQueue? = nil, completionHandler: @escaping @Sendable (DataResponse<Data>) -> Void
@@ -44,7 +44,7 @@ extension DataRequest {
         translatingErrors().addResponseHandler(queue, CurlewCore.Serializers.data, completionHandler)
     }
 
-    /// Adds a handler that gets the body as text, in the given encoding, else in the response's charset, else in ISO 8859-1.
+    /// Adds a handler that receives the body as text, in the given encoding, else in the response's charset, else in ISO 8859-1.
     @preconcurrency @discardableResult
     public func responseString(
         queue: DispatchQueue? = nil, encoding: String.Encoding? = nil, completionHandler: @escaping @Sendable (DataResponse<String>) -> Void
@@ -52,7 +52,7 @@ extension DataRequest {
         translatingErrors().addResponseHandler(queue, CurlewCore.Serializers.string(encoding), completionHandler)
     }
 
-    /// Adds a handler that gets what `JSONSerialization` makes of the body.
+    /// Adds a handler that receives the body as decoded by `JSONSerialization`.
     @preconcurrency @discardableResult
     public func responseJSON(
         queue: DispatchQueue? = nil, options: JSONSerialization.ReadingOptions = .allowFragments,
@@ -61,7 +61,7 @@ extension DataRequest {
         translatingErrors().addResponseHandler(queue, CurlewCore.Serializers.json(options), completionHandler)
     }
 
-    /// Adds a handler that gets what `PropertyListSerialization` makes of the body.
+    /// Adds a handler that receives the body as decoded by `PropertyListSerialization`.
     @preconcurrency @discardableResult
     public func responsePropertyList(
         queue: DispatchQueue? = nil, options: PropertyListSerialization.ReadOptions = [],
@@ -70,7 +70,7 @@ extension DataRequest {
         translatingErrors().addResponseHandler(queue, CurlewCore.Serializers.propertyList(options), completionHandler)
     }
 
-    /// Adds a handler that gets the body decoded.
+    /// Adds a handler that receives the decoded body.
     @preconcurrency @discardableResult
     public func responseDecodable<Value: Decodable & Sendable>(
         of type: Value.Type = Value.self, queue: DispatchQueue? = nil, decoder: any DataDecoder = JSONDecoder(),
@@ -79,37 +79,37 @@ extension DataRequest {
         translatingErrors().addResponseHandler(queue, CurlewCore.Serializers.decodable(type, decoder), completionHandler)
     }
 
-    /// The body, to be awaited.
+    /// Returns a task for the body.
     public func serializingData() -> DataTask<Data> {
         DataTask(request: translatingErrors(), serializer: CurlewCore.Serializers.data)
     }
 
-    /// The body as text, to be awaited; in the given encoding, else in the response's charset, else in ISO 8859-1.
+    /// Returns a task for the body as text, in the given encoding, else in the response's charset, else in ISO 8859-1.
     public func serializingString(encoding: String.Encoding? = nil) -> DataTask<String> {
         DataTask(request: translatingErrors(), serializer: CurlewCore.Serializers.string(encoding))
     }
 
-    /// The body decoded, to be awaited.
+    /// Returns a task for the decoded body.
     public func serializingDecodable<Value: Decodable & Sendable>(
         _ type: Value.Type = Value.self, decoder: any DataDecoder = JSONDecoder()
     ) -> DataTask<Value> {
         DataTask(request: translatingErrors(), serializer: CurlewCore.Serializers.decodable(type, decoder))
     }
 
-    /// What a serializer of one's own makes of the response, to be awaited.
+    /// Returns a task for the value that a custom serializer makes of the response.
     public func serializingResponse<Value: Sendable>(using serializer: DataResponseSerializer<Value>) -> DataTask<Value> {
         DataTask(request: translatingErrors(), serializer: serializer)
     }
 }
 
 extension DownloadRequest {
-    /// Adds a handler that gets the response as it came.
+    /// Adds a handler that receives the response without serializing it.
     @preconcurrency @discardableResult
     public func response(queue: DispatchQueue? = nil, completionHandler: @escaping @Sendable (DefaultDownloadResponse) -> Void) -> Self {
         translatingErrors().addResponseHandler(queue, completionHandler)
     }
 
-    /// Adds a handler that gets the response serialized by a serializer of one's own.
+    /// Adds a handler that receives the response serialized by a custom serializer.
     @preconcurrency @discardableResult
     public func response<S: DownloadResponseSerializerProtocol>(
         queue: DispatchQueue? = nil, responseSerializer: S,
@@ -118,7 +118,7 @@ extension DownloadRequest {
         translatingErrors().addResponseHandler(queue, responseSerializer, completionHandler)
     }
 
-    /// Adds a handler that gets the file's URL.
+    /// Adds a handler that receives the file's URL.
     @preconcurrency @discardableResult
     public func responseURL(
         queue: DispatchQueue? = nil, completionHandler: @escaping @Sendable (DownloadResponse<URL>) -> Void
@@ -126,7 +126,7 @@ extension DownloadRequest {
         translatingErrors().addResponseHandler(queue, Self.urlResponseSerializer(), completionHandler)
     }
 
-    /// Adds a handler that gets the file's content.
+    /// Adds a handler that receives the file's content.
     @preconcurrency @discardableResult
     public func responseData(
         queue: DispatchQueue? = nil, completionHandler: @escaping @Sendable (DownloadResponse<Data>) -> Void
@@ -134,7 +134,7 @@ extension DownloadRequest {
         translatingErrors().addResponseHandler(queue, DownloadResponseSerializer(of: CurlewCore.Serializers.data), completionHandler)
     }
 
-    /// Adds a handler that gets the file's content as text, in the given encoding, else in the response's charset, else in ISO 8859-1.
+    /// Adds a handler that receives the file's content as text, in the given encoding, else in the response's charset, else in ISO 8859-1.
     @preconcurrency @discardableResult
     public func responseString(
         queue: DispatchQueue? = nil, encoding: String.Encoding? = nil,
@@ -144,7 +144,7 @@ extension DownloadRequest {
             queue, DownloadResponseSerializer(of: CurlewCore.Serializers.string(encoding)), completionHandler)
     }
 
-    /// Adds a handler that gets what `JSONSerialization` makes of the file's content.
+    /// Adds a handler that receives the file's content as decoded by `JSONSerialization`.
     @preconcurrency @discardableResult
     public func responseJSON(
         queue: DispatchQueue? = nil, options: JSONSerialization.ReadingOptions = .allowFragments,
@@ -154,7 +154,7 @@ extension DownloadRequest {
             queue, DownloadResponseSerializer(of: CurlewCore.Serializers.json(options)), completionHandler)
     }
 
-    /// Adds a handler that gets what `PropertyListSerialization` makes of the file's content.
+    /// Adds a handler that receives the file's content as decoded by `PropertyListSerialization`.
     @preconcurrency @discardableResult
     public func responsePropertyList(
         queue: DispatchQueue? = nil, options: PropertyListSerialization.ReadOptions = [],
@@ -164,7 +164,7 @@ extension DownloadRequest {
             queue, DownloadResponseSerializer(of: CurlewCore.Serializers.propertyList(options)), completionHandler)
     }
 
-    /// Adds a handler that gets the file's content decoded.
+    /// Adds a handler that receives the file's decoded content.
     @preconcurrency @discardableResult
     public func responseDecodable<Value: Decodable & Sendable>(
         of type: Value.Type = Value.self, queue: DispatchQueue? = nil, decoder: any DataDecoder = JSONDecoder(),
@@ -174,22 +174,22 @@ extension DownloadRequest {
             queue, DownloadResponseSerializer(of: CurlewCore.Serializers.decodable(type, decoder)), completionHandler)
     }
 
-    /// The file's URL, to be awaited.
+    /// Returns a task for the file's URL.
     public func serializingURL() -> DownloadTask<URL> {
         DownloadTask(request: translatingErrors(), serializer: Self.urlResponseSerializer())
     }
 
-    /// The file's content, to be awaited.
+    /// Returns a task for the file's content.
     public func serializingData() -> DownloadTask<Data> {
         DownloadTask(request: translatingErrors(), serializer: DownloadResponseSerializer(of: CurlewCore.Serializers.data))
     }
 
-    /// The file's content as text, to be awaited; in the given encoding, else in the response's charset, else in ISO 8859-1.
+    /// Returns a task for the file's content as text, in the given encoding, else in the response's charset, else in ISO 8859-1.
     public func serializingString(encoding: String.Encoding? = nil) -> DownloadTask<String> {
         DownloadTask(request: translatingErrors(), serializer: DownloadResponseSerializer(of: CurlewCore.Serializers.string(encoding)))
     }
 
-    /// The file's content decoded, to be awaited.
+    /// Returns a task for the file's decoded content.
     public func serializingDecodable<Value: Decodable & Sendable>(
         _ type: Value.Type = Value.self, decoder: any DataDecoder = JSONDecoder()
     ) -> DownloadTask<Value> {
@@ -197,7 +197,7 @@ extension DownloadRequest {
             request: translatingErrors(), serializer: DownloadResponseSerializer(of: CurlewCore.Serializers.decodable(type, decoder)))
     }
 
-    /// What a serializer of one's own makes of the response, to be awaited.
+    /// Returns a task for the value that a custom serializer makes of the response.
     public func serializingResponse<Value: Sendable>(using serializer: DownloadResponseSerializer<Value>) -> DownloadTask<Value> {
         DownloadTask(request: translatingErrors(), serializer: serializer)
     }

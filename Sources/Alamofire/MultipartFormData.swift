@@ -5,22 +5,22 @@ import CurlewHTTP
 import Dispatch
 
 extension MultipartFormData {
-    /// Adds a part out of a stream, with header fields in a dictionary; `Content-Disposition` comes first, then `Content-Type`.
+    /// Appends a part from a stream, with header fields in a dictionary; `Content-Disposition` is sent first, then `Content-Type`.
     @_disfavoredOverload
     public func append(_ stream: InputStream, withLength length: UInt64, headers: HTTPHeaders) {
         append(stream, withLength: length, headers: CurlewHTTP.HTTPHeaders(headers))
     }
 
-    /// The whole body in memory.
+    /// Returns the whole body in memory.
     ///
-    /// Files and streams are read to their ends, for as long as that takes; streams can be read once.
+    /// Files and streams are read to their ends before this returns; a stream can be read only once.
     ///
     /// - Throws: ``AFError/multipartEncodingFailed(reason:)``.
     public func encode() throws -> Data {
         try AFError.translating { try encoded() }
     }
 
-    /// Writes the whole body to a new file, piece by piece. When it fails, no file is left.
+    /// Writes the whole body to a new file, in pieces. On failure no file is left.
     ///
     /// - Throws: ``AFError/multipartEncodingFailed(reason:)``.
     public func writeEncodedData(to fileURL: URL) throws {
@@ -29,7 +29,7 @@ extension MultipartFormData {
 }
 
 extension SessionManager {
-    /// Encodes a form and makes an upload of it to a URL; its completion gets ``AFError/multipartEncodingFailed(reason:)``.
+    /// Encodes a form and makes an upload of it to a URL; errors go to its completion as ``AFError/multipartEncodingFailed(reason:)``.
     @preconcurrency
     public func upload(
         multipartFormData: @escaping @Sendable (MultipartFormData) -> Void,
@@ -41,7 +41,7 @@ extension SessionManager {
         uploadForm(multipartFormData, encodingMemoryThreshold, to: url, method, headers, queue, encodingCompletion)
     }
 
-    /// Encodes a form and makes an upload of it as the body of a `URLRequest`; its completion gets
+    /// Encodes a form and makes an upload of it as the body of a `URLRequest`; errors go to its completion as
     /// ``AFError/multipartEncodingFailed(reason:)``.
     @preconcurrency
     public func upload(
@@ -68,7 +68,7 @@ extension SessionManager {
     }
 }
 
-/// Encodes a form and makes an upload of it to a URL, by ``/CurlewCore/SessionManager/default``.
+/// Encodes a form and makes an upload of it to a URL, with ``/CurlewCore/SessionManager/default``.
 @preconcurrency
 public func upload(
     multipartFormData: @escaping @Sendable (MultipartFormData) -> Void,
@@ -81,7 +81,7 @@ public func upload(
         encodingCompletion: encodingCompletion)
 }
 
-/// Encodes a form and makes an upload of it as the body of a `URLRequest`, by ``/CurlewCore/SessionManager/default``.
+/// Encodes a form and makes an upload of it as the body of a `URLRequest`, with ``/CurlewCore/SessionManager/default``.
 @preconcurrency
 public func upload(
     multipartFormData: @escaping @Sendable (MultipartFormData) -> Void,
@@ -95,7 +95,7 @@ public func upload(
 }
 
 extension Alamofire {
-    /// Encodes a form and makes an upload of it to a URL, by the default manager.
+    /// Encodes a form and makes an upload of it to a URL, with the default manager.
     @preconcurrency
     public static func upload(
         multipartFormData: @escaping @Sendable (MultipartFormData) -> Void,
@@ -108,7 +108,7 @@ extension Alamofire {
             encodingCompletion: encodingCompletion)
     }
 
-    /// Encodes a form and makes an upload of it as the body of a `URLRequest`, by the default manager.
+    /// Encodes a form and makes an upload of it as the body of a `URLRequest`, with the default manager.
     @preconcurrency
     public static func upload(
         multipartFormData: @escaping @Sendable (MultipartFormData) -> Void,

@@ -1,59 +1,59 @@
 // SPDX-License-Identifier: Apache-2.0
 import CurlewCore
 
-/// The result of a request, with Alamofire's one parameter: Swift's `Result` whose failure may be any error.
+/// The result of a request, with Alamofire's single type parameter: Swift's `Result` with any error as its failure.
 public typealias Result<Value> = Swift.Result<Value, any Error>
 
-// Properties and functions, and no conformances: those would hold for the whole program.
+// Properties and functions but no conformances, since those would apply to the whole program.
 
 extension Swift.Result {
-    /// Whether there is a value.
+    /// Whether the result is a success.
     public var isSuccess: Bool { if case .success = self { true } else { false } }
 
-    /// Whether there is an error.
+    /// Whether the result is a failure.
     public var isFailure: Bool { !isSuccess }
 
-    /// The value, if there is one.
+    /// The value; `nil` for a failure.
     public var value: Success? { if case .success(let value) = self { value } else { nil } }
 
-    /// The error, if there is one.
+    /// The error; `nil` for a success.
     public var error: (any Error)? { if case .failure(let error) = self { error } else { nil } }
 
     /// `SUCCESS` or `FAILURE`.
     public var description: String { isSuccess ? "SUCCESS" : "FAILURE" }
 
-    /// `SUCCESS` with the value, or `FAILURE` with the error, in a line: control characters are escaped.
+    /// `SUCCESS` with the value, or `FAILURE` with the error, on one line: control characters are escaped.
     public var debugDescription: String { summary }
 
-    /// The value.
+    /// Returns the value.
     ///
-    /// - Throws: the error, if there is no value.
+    /// - Throws: the error of a failure.
     public func unwrap() throws -> Success {
         try get()
     }
 
-    /// Calls `closure` with the value, if there is one; the result itself.
+    /// Calls `closure` with the value of a success; returns the result itself.
     @discardableResult
     public func withValue(_ closure: (Success) throws -> Void) rethrows -> Self {
         if case .success(let value) = self { try closure(value) }
         return self
     }
 
-    /// Calls `closure` with the error, if there is one; the result itself.
+    /// Calls `closure` with the error of a failure; returns the result itself.
     @discardableResult
     public func withError(_ closure: (any Error) throws -> Void) rethrows -> Self {
         if case .failure(let error) = self { try closure(error) }
         return self
     }
 
-    /// Calls `closure` if there is a value; the result itself.
+    /// Calls `closure` for a success; returns the result itself.
     @discardableResult
     public func ifSuccess(_ closure: () throws -> Void) rethrows -> Self {
         if isSuccess { try closure() }
         return self
     }
 
-    /// Calls `closure` if there is an error; the result itself.
+    /// Calls `closure` for a failure; returns the result itself.
     @discardableResult
     public func ifFailure(_ closure: () throws -> Void) rethrows -> Self {
         if isFailure { try closure() }
@@ -62,23 +62,23 @@ extension Swift.Result {
 }
 
 extension Swift.Result where Failure == any Error {
-    /// What a success holds.
+    /// The type of a success's value.
     public typealias Value = Success
 
-    /// Makes a result of what a closure returns or throws.
+    /// Creates a result from what a closure returns or throws.
     @_disfavoredOverload
     public init(value: () throws -> Success) {
         self.init(catching: value)
     }
 
-    /// The result with its value changed by something that may throw, which is then its failure.
+    /// Returns the result with its value transformed; an error thrown by `transform` becomes the failure.
     ///
-    /// Unlike Swift's function of that name, whose closure returns a result.
+    /// Swift's function of that name differs: its closure returns a result.
     public func flatMap<T>(_ transform: (Success) throws -> T) -> Result<T> {
         flatMap { value in Result<T> { try transform(value) } }
     }
 
-    /// The result with its error changed; a value stays.
+    /// Returns the result with its error transformed; a success is unchanged.
     public func mapError<T: Error>(_ transform: (any Error) -> T) -> Result<Success> {
         switch self {
         case .success: self
@@ -86,7 +86,7 @@ extension Swift.Result where Failure == any Error {
         }
     }
 
-    /// The result with its error changed by something that may throw, which is then its failure.
+    /// Returns the result with its error transformed; an error thrown by `transform` becomes the failure.
     public func flatMapError<T: Error>(_ transform: (any Error) throws -> T) -> Result<Success> {
         guard case .failure(let error) = self else { return self }
         return Result { throw try transform(error) }

@@ -2,7 +2,7 @@
 import CurlewCore
 import CurlewEncoding
 
-// The built-in serializers for those who call them themselves, their errors translated. What sessions do with them they translate.
+// The built-in serializers with translated errors, for programs that call them directly. Sessions translate the errors of their own uses.
 
 extension DataResponseSerializer {
     fileprivate func translated() -> DataResponseSerializer {
@@ -13,7 +13,7 @@ extension DataResponseSerializer {
 }
 
 extension DownloadResponseSerializer {
-    /// Makes a serializer that does with the file's content what another one does with a body.
+    /// Creates a serializer that applies another one to the file's content.
     fileprivate init(translating content: DataResponseSerializer<Value>) {
         let serializer = DownloadResponseSerializer(of: content)
         self.init { request, response, fileURL, error in
@@ -23,24 +23,24 @@ extension DownloadResponseSerializer {
 }
 
 extension DataRequest {
-    /// A serializer that gives the body: an error if there is none; empty for the statuses 204 and 205.
+    /// Returns a serializer for the body: fails if there is none, except for the statuses 204 and 205, which give empty data.
     public static func dataResponseSerializer() -> DataResponseSerializer<Data> {
         CurlewCore.Serializers.data.translated()
     }
 
-    /// A serializer that gives the body as text, in the given encoding, else in the response's charset, else in ISO 8859-1.
+    /// Returns a serializer for the body as text, in the given encoding, else in the response's charset, else in ISO 8859-1.
     public static func stringResponseSerializer(encoding: String.Encoding? = nil) -> DataResponseSerializer<String> {
         CurlewCore.Serializers.string(encoding).translated()
     }
 
-    /// A serializer that gives what `JSONSerialization` makes of the body (RFC 8259); `NSNull` for the statuses 204 and 205.
+    /// Returns a serializer that decodes the body with `JSONSerialization` (RFC 8259); `NSNull` for the statuses 204 and 205.
     public static func jsonResponseSerializer(
         options: JSONSerialization.ReadingOptions = .allowFragments
     ) -> DataResponseSerializer<Any> {
         CurlewCore.Serializers.json(options).translated()
     }
 
-    /// A serializer that gives what `PropertyListSerialization` makes of the body; `NSNull` for the statuses 204 and 205.
+    /// Returns a serializer that decodes the body with `PropertyListSerialization`; `NSNull` for the statuses 204 and 205.
     public static func propertyListResponseSerializer(
         options: PropertyListSerialization.ReadOptions = []
     ) -> DataResponseSerializer<Any> {
@@ -49,24 +49,24 @@ extension DataRequest {
 }
 
 extension DownloadRequest {
-    /// A serializer that gives the file's content.
+    /// Returns a serializer for the file's content.
     public static func dataResponseSerializer() -> DownloadResponseSerializer<Data> {
         DownloadResponseSerializer(translating: CurlewCore.Serializers.data)
     }
 
-    /// A serializer that gives the file's content as text, in the given encoding, else in the response's charset, else in ISO 8859-1.
+    /// Returns a serializer for the file's content as text, in the given encoding, else in the response's charset, else in ISO 8859-1.
     public static func stringResponseSerializer(encoding: String.Encoding? = nil) -> DownloadResponseSerializer<String> {
         DownloadResponseSerializer(translating: CurlewCore.Serializers.string(encoding))
     }
 
-    /// A serializer that gives what `JSONSerialization` makes of the file's content (RFC 8259).
+    /// Returns a serializer that decodes the file's content with `JSONSerialization` (RFC 8259).
     public static func jsonResponseSerializer(
         options: JSONSerialization.ReadingOptions = .allowFragments
     ) -> DownloadResponseSerializer<Any> {
         DownloadResponseSerializer(translating: CurlewCore.Serializers.json(options))
     }
 
-    /// A serializer that gives what `PropertyListSerialization` makes of the file's content.
+    /// Returns a serializer that decodes the file's content with `PropertyListSerialization`.
     public static func propertyListResponseSerializer(
         options: PropertyListSerialization.ReadOptions = []
     ) -> DownloadResponseSerializer<Any> {
@@ -75,26 +75,27 @@ extension DownloadRequest {
 }
 
 extension Request {
-    /// The body, or why there is none; empty for the statuses 204 and 205. An error given is the result's.
+    /// Returns the body, or why there is none; empty for the statuses 204 and 205. A given error becomes the failure.
     public static func serializeResponseData(response: HTTPURLResponse?, data: Data?, error: (any Error)?) -> Result<Data> {
         DataRequest.dataResponseSerializer().serializeResponse(nil, response, data, error)
     }
 
-    /// The body as text, in the given encoding, else in the response's charset, else in ISO 8859-1. An error given is the result's.
+    /// Returns the body as text, in the given encoding, else in the response's charset, else in ISO 8859-1. A given error becomes the
+    /// failure.
     public static func serializeResponseString(
         encoding: String.Encoding?, response: HTTPURLResponse?, data: Data?, error: (any Error)?
     ) -> Result<String> {
         DataRequest.stringResponseSerializer(encoding: encoding).serializeResponse(nil, response, data, error)
     }
 
-    /// What `JSONSerialization` makes of the body (RFC 8259); `NSNull` for the statuses 204 and 205. An error given is the result's.
+    /// Decodes the body with `JSONSerialization` (RFC 8259); `NSNull` for the statuses 204 and 205. A given error becomes the failure.
     public static func serializeResponseJSON(
         options: JSONSerialization.ReadingOptions, response: HTTPURLResponse?, data: Data?, error: (any Error)?
     ) -> Result<Any> {
         DataRequest.jsonResponseSerializer(options: options).serializeResponse(nil, response, data, error)
     }
 
-    /// What `PropertyListSerialization` makes of the body; `NSNull` for the statuses 204 and 205. An error given is the result's.
+    /// Decodes the body with `PropertyListSerialization`; `NSNull` for the statuses 204 and 205. A given error becomes the failure.
     public static func serializeResponsePropertyList(
         options: PropertyListSerialization.ReadOptions, response: HTTPURLResponse?, data: Data?, error: (any Error)?
     ) -> Result<Any> {

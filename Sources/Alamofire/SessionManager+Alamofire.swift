@@ -4,8 +4,8 @@ import CurlewEncoding
 import CurlewHTTP
 
 extension SessionManager {
-    /// The manager behind the functions outside of any type: made of `URLSessionConfiguration.default`, with its cookies and its cache; its
-    /// requests carry ``defaultHTTPHeaders``.
+    /// The manager behind the global functions: created from `URLSessionConfiguration.default`, with its cookies and its cache; its
+    /// requests have ``defaultHTTPHeaders``.
     public static let `default`: SessionManager = {
         var configuration = SessionConfiguration(.default)
         configuration.headers = CurlewHTTP.HTTPHeaders(defaultHTTPHeaders)

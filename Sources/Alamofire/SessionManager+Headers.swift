@@ -3,7 +3,7 @@ import CurlewCore
 import CurlewEncoding
 import CurlewHTTP
 
-// The requests with header fields in a dictionary. They go out in the order of their names.
+// Requests with header fields in a dictionary, which are sent in alphabetical order of their names.
 
 extension SessionManager {
     /// Makes a request for a URL, with parameters encoded into it.
@@ -15,7 +15,7 @@ extension SessionManager {
         request(url, method: method, parameters: parameters, encoding: encoding, headers: headers.map { CurlewHTTP.HTTPHeaders($0) })
     }
 
-    /// Makes a download of a URL.
+    /// Makes a download from a URL.
     @_disfavoredOverload @preconcurrency @discardableResult
     public func download(
         _ url: any URLConvertible, method: HTTPMethod = .get, parameters: Parameters? = nil,

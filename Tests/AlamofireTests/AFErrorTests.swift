@@ -8,7 +8,7 @@ import Testing
     private let file = URL(fileURLWithPath: "/tmp/part")
     private let cause = TestError("cause")
 
-    /// As programs have it: no `default`.
+    /// As programs write it: no `default`.
     private func family(of error: AFError) -> String {
         switch error {
         case .invalidURL: return "url"
@@ -57,7 +57,7 @@ import Testing
         #expect("\(AFError.MultipartEncodingFailureReason.bodyPartURLInvalid(url: url))".contains("access_token=<hidden>"))
     }
 
-    @Test("five families, each with its question; a switch needs no default")
+    @Test("five families, each with its own property; a switch needs no default")
     func families() {
         let errors: [AFError] = [
             .invalidURL(url: "x y"), .parameterEncodingFailed(reason: .missingURL),
@@ -72,7 +72,7 @@ import Testing
         #expect(errors.map(\.isResponseSerializationError) == [false, false, false, false, true])
     }
 
-    @Test("what an error carries") func properties() {
+    @Test("the properties of associated values") func properties() {
         #expect(AFError.invalidURL(url: "x y").urlConvertible as? String == "x y")
         #expect(AFError.responseValidationFailed(reason: .dataFileNil).urlConvertible == nil)
         let missing = AFError.responseValidationFailed(reason: .missingContentType(acceptableContentTypes: ["a/b"]))
@@ -84,7 +84,7 @@ import Testing
         #expect(AFError.responseSerializationFailed(reason: .stringSerializationFailed(encoding: .utf8)).failedStringEncoding == .utf8)
     }
 
-    @Test("the error behind an error") func underlyingErrors() {
+    @Test("the underlying error") func underlyingErrors() {
         let errors: [AFError] = [
             .parameterEncodingFailed(reason: .jsonEncodingFailed(error: cause)),
             .parameterEncodingFailed(reason: .propertyListEncodingFailed(error: cause)),
@@ -113,7 +113,7 @@ import Testing
         #expect(AFError.invalidURL(url: file).url == nil)
     }
 
-    @Test("descriptions name what the error carries") func descriptions() {
+    @Test("descriptions contain the associated values") func descriptions() {
         #expect(AFError.invalidURL(url: "x y").localizedDescription.contains("x y"))
         #expect(AFError.responseValidationFailed(reason: .unacceptableStatusCode(code: 404)).errorDescription?.contains("404") == true)
         #expect(AFError.multipartEncodingFailed(reason: .bodyPartFileIsDirectory(at: file)).errorDescription?.contains("/tmp/part") == true)

@@ -4,7 +4,7 @@ import CurlewTestSupport
 import Foundation
 import Testing
 
-/// Names of Alamofire's that no other suite is about.
+/// Names of Alamofire's that are not covered by another suite.
 @Suite(.timeLimit(.minutes(2))) struct CompatibilityTests {
     private let server: LoopbackServer
     private let manager = SessionManager()
@@ -22,7 +22,7 @@ import Testing
         #expect(URLEncoding.default.escape("a b/?&") == "a%20b/?%26")
     }
 
-    @Test("a timeline describes itself: durations, and in debugging the times") func timelineDescriptions() {
+    @Test("a timeline describes itself: durations, and the times when debugging") func timelineDescriptions() {
         let timeline = Timeline(
             requestStartTime: 1.0, initialResponseTime: 1.5, requestCompletedTime: 2.25, serializationCompletedTime: 2.5)
         for text in ["0.500 secs", "1.250 secs", "0.250 secs", "1.500 secs"] {
@@ -33,14 +33,13 @@ import Testing
         #expect(Timeline().totalDuration == 0)
     }
 
-    @Test("download options are bits") func downloadOptions() {
+    @Test("download options are an option set") func downloadOptions() {
         let both: DownloadRequest.DownloadOptions = [.createIntermediateDirectories, .removePreviousFile]
         #expect(both.rawValue == 3)
         #expect(DownloadRequest.DownloadOptions(rawValue: 2) == .removePreviousFile)
     }
 
-    @Test("the suggested destination is a directory of the user, with the response's name for the file") func suggestedDestination() throws
-    {
+    @Test("the suggested destination is a user directory, with the response's suggested file name") func suggestedDestination() throws {
         let url = try "https://example.org/report".asURL()
         let fields = ["Content-Disposition": "attachment; filename=\"report.txt\""]
         let response = try #require(HTTPURLResponse(url: url, statusCode: 200, httpVersion: "HTTP/1.1", headerFields: fields))
@@ -54,7 +53,7 @@ import Testing
 
     // MARK: Responses
 
-    @Test("data responses are made of their parts") func responses() throws {
+    @Test("data responses are initialized from their parts") func responses() throws {
         let request = try URLRequest(url: server.url("/json"), method: .get)
         let response = HTTPURLResponse(url: try server.url("/json").asURL(), statusCode: 201, httpVersion: "HTTP/1.1", headerFields: nil)
         let metrics = TaskMetrics(transactionMetrics: [TransferMetrics()])
@@ -70,7 +69,7 @@ import Testing
         #expect(failed.flatMapError { _ in TestError("other") }.error as? TestError == TestError("other"))
     }
 
-    @Test("download responses are made of their parts") func downloadResponses() throws {
+    @Test("download responses are initialized from their parts") func downloadResponses() throws {
         let request = try URLRequest(url: server.url("/json"), method: .get)
         let (here, there) = (URL(fileURLWithPath: "/tmp/here"), URL(fileURLWithPath: "/tmp/there"))
         let plain = DefaultDownloadResponse(
@@ -89,7 +88,7 @@ import Testing
         #expect(value.debugDescription.contains("/tmp/here") && value.debugDescription.contains("/tmp/there"))
     }
 
-    @Test("downloads are serialized by each handler") func downloadHandlers() async {
+    @Test("each handler serializes a download") func downloadHandlers() async {
         func made(_ path: String) -> DownloadRequest {
             manager.download(server.url(path), to: { temporary, _ in (temporary, []) })
         }
@@ -123,9 +122,9 @@ import Testing
         try FileManager.default.removeItem(at: temporary)
     }
 
-    // MARK: Serializers of one's own
+    // MARK: Custom serializers
 
-    @Test("types and closures that serialize data and files, as they are written for Alamofire") func ownSerializers() async {
+    @Test("types and closures that serialize data and files, as written for Alamofire") func customSerializers() async {
         struct Count: DataResponseSerializerProtocol {
             var serializeResponse: (URLRequest?, HTTPURLResponse?, Data?, Error?) -> Result<Int> {
                 { _, _, data, error in error.map { .failure($0) } ?? .success(data?.count ?? 0) }
@@ -155,7 +154,7 @@ import Testing
 
     // MARK: Requests
 
-    @Test("a task tells request, response, counts and state") func task() async throws {
+    @Test("a task has its request, response, counts and state") func task() async throws {
         let upload = manager.upload(Data(repeating: 1, count: 1000), to: server.url("/body"))
         _ = await upload.plainResponse()
         let task = try #require(upload.task)
@@ -181,7 +180,7 @@ import Testing
         if let file = response.temporaryURL { try? FileManager.default.removeItem(at: file) }
     }
 
-    @Test("a manager knows its session and its delegate, and that the request of a task") func delegate() async {
+    @Test("a manager has its session and its delegate, and finds the request of a task") func delegate() async {
         let delegate = SessionDelegate()
         let manager = SessionManager(delegate: delegate)
         manager.startRequestsImmediately = false
@@ -194,7 +193,7 @@ import Testing
         #expect(request.delegate.data?.isEmpty == false && request.delegate.error == nil)
     }
 
-    @Test("a request that was not started ends with its manager") func managerReleased() async {
+    @Test("a request that was not started finishes with its manager") func managerReleased() async {
         var manager: SessionManager? = SessionManager()
         manager?.startRequestsImmediately = false
         let request = manager?.request(server.url("/json"))

@@ -4,7 +4,7 @@ import CurlewTestSupport
 import Foundation
 import Testing
 
-/// What programs call themselves throws, or results in, Alamofire's errors.
+/// Functions that programs call directly throw, or return, Alamofire's errors.
 @Suite struct DirectCallTests {
     private let response = HTTPURLResponse(
         url: URL(fileURLWithPath: "/"), statusCode: 200, httpVersion: "HTTP/1.1",
@@ -36,7 +36,7 @@ import Testing
         #expect(error { _ = try components.asURL() }?.isInvalidURLError == true)
     }
 
-    @Test("a URLRequest of a URL, a method and header fields") func urlRequest() throws {
+    @Test("a URLRequest from a URL, a method and header fields") func urlRequest() throws {
         let headers: HTTPHeaders = ["X-One": "1"]
         let request = try URLRequest(url: "https://example.org", method: .patch, headers: headers)
         #expect(request.httpMethod == "PATCH" && request.value(forHTTPHeaderField: "X-One") == "1")
@@ -45,7 +45,7 @@ import Testing
         #expect(error { _ = try URLRequest(url: "x y", method: .get, headers: headers) }?.isInvalidURLError == true)
     }
 
-    @Test("urlRequest is nil where asURLRequest throws") func urlRequestOfConvertible() {
+    @Test("urlRequest is nil if asURLRequest throws") func urlRequestOfConvertible() {
         struct Broken: URLRequestConvertible {
             func asURLRequest() throws -> URLRequest { throw TestError("mine") }
         }
@@ -64,7 +64,7 @@ import Testing
         #expect(throws: TestError("mine")) { try URLEncoding.default.encode(Broken(), with: nil) }
     }
 
-    @Test("JSONEncoding, of parameters and of any object") func jsonEncoding() throws {
+    @Test("JSONEncoding, with parameters and with any object") func jsonEncoding() throws {
         let encoded = try JSONEncoding.default.encode(request(), withJSONObject: [1, 2])
         #expect(encoded.httpBody == Data("[1,2]".utf8))
         #expect(try JSONEncoding.default.encode(request(), withJSONObject: nil).httpBody == nil)

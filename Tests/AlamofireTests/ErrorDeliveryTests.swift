@@ -4,7 +4,7 @@ import CurlewTestSupport
 import Foundation
 import Testing
 
-/// Which error arrives where.
+/// Which error is delivered where.
 @Suite(.timeLimit(.minutes(2))) struct ErrorDeliveryTests {
     private let server: LoopbackServer
     private let manager = SessionManager()
@@ -19,7 +19,7 @@ import Testing
         return server.port
     }
 
-    @Test("a string that is no URL gives invalidURL, without a request, with empty data") func invalidURL() async {
+    @Test("an invalid URL gives invalidURL, without a request, with empty data") func invalidURL() async {
         let response = await manager.request("http://localhost/äöü").plainResponse()
         #expect((response.error as? AFError)?.urlConvertible as? String == "http://localhost/äöü")
         #expect(response.request == nil && response.response == nil)
@@ -45,7 +45,7 @@ import Testing
         }
     }
 
-    @Test("validations give responseValidationFailed") func validation() async {
+    @Test("validation gives responseValidationFailed") func validation() async {
         let status = await manager.request(server.url("/status/418")).validate().plainResponse()
         #expect((status.error as? AFError)?.responseCode == 418)
         let type = await manager.request(server.url("/json")).validate(contentType: ["text/html"]).plainResponse()
@@ -67,7 +67,7 @@ import Testing
         #expect((list.error as? AFError)?.isResponseSerializationError == true)
     }
 
-    @Test("whoever awaits a value, a result or a response gets the same error") func awaited() async throws {
+    @Test("awaiting a value, a result or a response gives the same error") func awaited() async throws {
         let request = manager.request(server.url("/status/418")).validate()
         await #expect { try await request.serializingData().value } throws: { ($0 as? AFError)?.responseCode == 418 }
         #expect((await request.serializingString().result.error as? AFError)?.responseCode == 418)
@@ -79,19 +79,19 @@ import Testing
         await #expect { try await unreachable.serializingData().value } throws: { ($0 as? URLError)?.code == .cannotConnectToHost }
     }
 
-    @Test("a failed connection is a URLError, with Curlew's error behind it") func transport() async throws {
+    @Test("a failed connection is a URLError, with Curlew's error underlying") func transport() async throws {
         let response = await manager.request("http://127.0.0.1:\(try closedPort())/").plainResponse()
         let error = try #require(response.error as? URLError)
         #expect(error.code == .cannotConnectToHost)
         #expect((response.error as NSError?)?.domain == NSURLErrorDomain)
         guard case .transferFailed(let failure)? = error.userInfo[NSUnderlyingErrorKey] as? CurlewError else {
-            Issue.record("no CurlewError behind it")
+            Issue.record("no underlying CurlewError")
             return
         }
         #expect(failure.kind == .connect)
     }
 
-    @Test("a cancelled request gives URLError.cancelled, and its task's delegate says so too") func cancellation() async {
+    @Test("a cancelled request gives URLError.cancelled, also from its task's delegate") func cancellation() async {
         let request = manager.request(server.url("/silent"))
         request.cancel()
         let response = await request.plainResponse()
@@ -99,7 +99,7 @@ import Testing
         #expect((request.delegate.error as? URLError)?.code == .cancelled)
     }
 
-    @Test("what code of the program throws arrives as it was thrown") func ownErrors() async {
+    @Test("errors thrown by the program's code are delivered unchanged") func ownErrors() async {
         final class Refusing: RequestAdapter {
             func adapt(_ urlRequest: URLRequest) throws -> URLRequest { throw AFError.invalidURL(url: "mine") }
         }
@@ -107,8 +107,8 @@ import Testing
         adapted.adapter = Refusing()
         let refused = await adapted.request(server.url("/json")).plainResponse()
         #expect((refused.error as? AFError)?.urlConvertible as? String == "mine")
-        let judged = await manager.request(server.url("/json")).validate { _, _, _ in .failure(TestError("mine")) }.plainResponse()
-        #expect(judged.error as? TestError == TestError("mine"))
+        let response = await manager.request(server.url("/json")).validate { _, _, _ in .failure(TestError("mine")) }.plainResponse()
+        #expect(response.error as? TestError == TestError("mine"))
         let serializer = DataResponseSerializer<Int> { _, _, _, _ in .failure(TestError("mine")) }
         let serialized: DataResponse<Int> = await outcome {
             manager.request(server.url("/json"))
@@ -117,7 +117,7 @@ import Testing
         #expect(serialized.error as? TestError == TestError("mine"))
     }
 
-    @Test("a retrier is asked about Alamofire's errors, and not about a cancelled task") func retrier() async {
+    @Test("a retrier receives Alamofire's errors, and is not called for a cancelled task") func retrier() async {
         final class Asked: RequestRetrier, @unchecked Sendable {
             var errors: [Error] = []
             func should(_ manager: SessionManager, retry request: Request, with error: Error, completion: @escaping RequestRetryCompletion)
@@ -136,7 +136,7 @@ import Testing
         #expect(asked.errors.count == 1)
     }
 
-    @Test("Curlew's own retriers know the errors of such a session") func retryPolicy() async throws {
+    @Test("Curlew's own retriers handle the errors of such a session") func retryPolicy() async throws {
         let manager = SessionManager()
         manager.retrier = RetryPolicy(retryLimit: 1, exponentialBackoffScale: 0)
         let request = manager.request(server.url("/cut-body"))
@@ -154,7 +154,7 @@ import Testing
         #expect((response.error as? AFError)?.responseCode == 500)
     }
 
-    @Test("so does the default manager") func defaultManager() async {
+    @Test("the default manager delivers the same errors") func defaultManager() async {
         #expect((await Alamofire.request("x y").plainResponse().error as? AFError)?.isInvalidURLError == true)
     }
 }

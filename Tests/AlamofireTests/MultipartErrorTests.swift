@@ -8,12 +8,12 @@ import Testing
     private let url = URL(fileURLWithPath: "/tmp/part")
     private let cause = TestError("cause")
 
-    /// The case's name, without what it carries.
+    /// The case's name, without its associated values.
     private func name(_ reason: Any) -> String {
         String("\(reason)".prefix { $0 != "(" })
     }
 
-    @Test("each reason has Alamofire's name; those that it does not know are errors of reading or writing") func reasons() {
+    @Test("each reason has Alamofire's name; reasons that it lacks are errors of reading or writing") func reasons() {
         let reasons: [CurlewError.MultipartEncodingFailureReason] = [
             .bodyPartURLInvalid(url: url), .bodyPartFilenameInvalid(in: url), .bodyPartFileNotReachable(at: url),
             .bodyPartFileNotReachableWithError(atURL: url, error: cause), .bodyPartFileIsDirectory(at: url),
@@ -54,7 +54,7 @@ import Testing
         #expect(try form.encode().isEmpty == false)
     }
 
-    @Test("an upload that can't be encoded gives them to its completion") func delivered() async throws {
+    @Test("an upload that can't be encoded passes them to its completion") func delivered() async throws {
         let manager = SessionManager()
         let directory = try TemporaryDirectory()
         let result: SessionManager.MultipartFormDataEncodingResult = await outcome { completion in
@@ -69,7 +69,7 @@ import Testing
     }
 }
 
-/// The ways to an upload of a form.
+/// The ways to upload a form.
 @Suite(.timeLimit(.minutes(2))) struct MultipartRequestsTests {
     private let server: LoopbackServer
 
@@ -95,7 +95,7 @@ import Testing
         form.append(Data("value".utf8), withName: "field")
     }
 
-    @Test("forms of the default manager, to a URL and with a request") func defaultManager() async throws {
+    @Test("forms with the default manager, to a URL and with a request") func defaultManager() async throws {
         let url = server.url("/echo")
         let headers: HTTPHeaders = ["X-One": "1"]
         let urlRequest = try URLRequest(url: url, method: .post, headers: headers)
@@ -106,7 +106,7 @@ import Testing
         try await expectForm(await outcome { upload(multipartFormData: fill, with: urlRequest, encodingCompletion: $0) })
     }
 
-    @Test("forms of a manager, from the disk above the threshold") func manager() async throws {
+    @Test("forms with a manager, from disk above the threshold") func manager() async throws {
         let manager = SessionManager()
         let headers: HTTPHeaders = ["X-One": "1"]
         let result: SessionManager.MultipartFormDataEncodingResult = await outcome {
@@ -117,7 +117,7 @@ import Testing
         try await expectForm(result, streamed: true)
     }
 
-    @Test("a stream's part takes its header fields in a dictionary") func streamHeaders() throws {
+    @Test("a part from a stream has its header fields in a dictionary") func streamHeaders() throws {
         let form = MultipartFormData()
         let headers: HTTPHeaders = ["Content-Type": "a/b", "Content-Disposition": "form-data; name=\"s\""]
         form.append(InputStream(data: Data("x".utf8)), withLength: 1, headers: headers)

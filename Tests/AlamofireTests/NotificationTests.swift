@@ -9,7 +9,7 @@ private protocol TaskReader: Sendable {
     func dataTask(of notification: Notification) -> AnyObject?
 }
 
-/// What a program for Alamofire writes; deprecated like the names that it uses, whose warnings are not for this file.
+/// Code as written for Alamofire; deprecated like the names it uses, so that it gives no warnings here.
 private struct AlamofireProgram: TaskReader {
     @available(*, deprecated)
     func task(of notification: Notification) -> AnyObject? { notification.userInfo?[Notification.Key.Task] as? URLSessionTask }
@@ -19,7 +19,7 @@ private struct AlamofireProgram: TaskReader {
 }
 
 @Suite(.timeLimit(.minutes(1))) struct NotificationTests {
-    @Test("a cast of a notification's task to URLSessionTask gives the task, not nothing") func tasks() async throws {
+    @Test("a notification's task casts to URLSessionTask") func tasks() async throws {
         let server = try LoopbackServer.standard()
         let manager = SessionManager()
         manager.startRequestsImmediately = false

@@ -4,7 +4,7 @@ import CurlewTestSupport
 import Foundation
 import Testing
 
-/// The ways to a request: `Alamofire.request`, the bare functions, a manager; header fields in a dictionary.
+/// The ways to make a request: `Alamofire.request`, the global functions, a manager; header fields in a dictionary.
 @Suite(.timeLimit(.minutes(2))) struct RequestsTests {
     private let server: LoopbackServer
     private let headers: HTTPHeaders = ["X-One": "1", "X-Two": "2"]
@@ -18,7 +18,7 @@ import Testing
         #expect(reply.header("X-Two") == "2")
     }
 
-    @Test("Alamofire.request and request are those of the default manager, and carry its headers") func defaultManager() async throws {
+    @Test("Alamofire.request and request use the default manager, with its headers") func defaultManager() async throws {
         for made in [
             Alamofire.request(server.url("/echo"), headers: headers), request(server.url("/echo"), headers: headers),
             SessionManager.default.request(server.url("/echo"), headers: headers),
@@ -31,7 +31,7 @@ import Testing
         }
     }
 
-    @Test("requests of a URLRequest") func urlRequests() async throws {
+    @Test("requests from a URLRequest") func urlRequests() async throws {
         let urlRequest = try URLRequest(url: server.url("/echo"), method: .put, headers: headers)
         for made in [Alamofire.request(urlRequest), request(urlRequest)] {
             let reply = try await made.echoed()
@@ -118,14 +118,14 @@ import Testing
         }
     }
 
-    @Test("the default header fields are a dictionary that can be changed") func defaultHeaders() {
+    @Test("the default header fields are a mutable dictionary") func defaultHeaders() {
         var headers = SessionManager.defaultHTTPHeaders
         #expect(Set(headers.keys) == ["Accept-Encoding", "Accept-Language", "User-Agent"])
         headers["Authorization"] = "Basic x"
         #expect(headers.count == 4)
     }
 
-    @Test("a response's fields are found in the dictionary of Foundation's response") func responseHeaders() async {
+    @Test("a response's fields are in the dictionary of Foundation's response") func responseHeaders() async {
         let response = await Alamofire.request(server.url("/headers?X-Reply=yes")).plainResponse()
         #expect(response.response?.allHeaderFields["X-Reply"] as? String == "yes")
     }

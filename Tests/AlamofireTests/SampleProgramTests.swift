@@ -4,9 +4,9 @@ import CurlewTestSupport
 import Foundation
 import Testing
 
-/// A program written for Alamofire 4, of which only the import line was changed: Tests/AlamofireSample.
+/// A program written for Alamofire 4, with only its import line changed: Tests/AlamofireSample.
 @Suite(.timeLimit(.minutes(2))) struct SampleProgramTests {
-    @Test("it runs, and all of its own checks pass") func allChecksPass() async throws {
+    @Test("it runs, and all its own checks pass") func allChecksPass() async throws {
         let server = try LoopbackServer.standard()
         let directory = try TemporaryDirectory()
         let output = directory.file("output")
@@ -17,15 +17,15 @@ import Testing
         #expect(status == 0)
     }
 
-    /// The program stands beside the tests.
+    /// The program is built next to the tests.
     private static func path() throws -> String {
         let directories = [Bundle.main.bundleURL, URL(fileURLWithPath: CommandLine.arguments[0]).deletingLastPathComponent()]
         let paths = (directories + directories.map { $0.deletingLastPathComponent() })
             .map { $0.appendingPathComponent("AlamofireSample").path }
-        return try #require(paths.first { FileManager.default.isExecutableFile(atPath: $0) }, "not beside the tests: \(paths)")
+        return try #require(paths.first { FileManager.default.isExecutableFile(atPath: $0) }, "not next to the tests: \(paths)")
     }
 
-    /// Runs a program to its end; its exit status, or −1 when a signal ended it.
+    /// Runs a program and returns its exit status, or −1 if a signal ended it.
     private func run(_ path: String, _ argument: String, output: String) async throws -> Int32 {
         var actions = posix_spawn_file_actions_t()
         posix_spawn_file_actions_init(&actions)

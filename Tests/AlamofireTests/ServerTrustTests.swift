@@ -4,10 +4,10 @@ import CurlewTestSupport
 import Foundation
 import Testing
 
-/// A server whose authority is none of the system's.
+/// A server whose authority the system does not trust.
 private let nginx = ProcessInfo.processInfo.environment["CURLEW_TEST_NGINX_TLS"]
 
-/// Policies and challenges about the trust of servers, as programs for Alamofire 4 have them.
+/// Server trust policies and challenges, as programs for Alamofire 4 use them.
 @Suite(.timeLimit(.minutes(2)), .enabled(if: nginx != nil, "needs the nginx of scripts/servers"))
 struct ServerTrustTests {
     private func code(of manager: SessionManager) async throws -> URLError.Code? {
@@ -22,7 +22,7 @@ struct ServerTrustTests {
         return try await code(of: SessionManager(serverTrustPolicyManager: policies))
     }
 
-    @Test("a server that a policy refuses cancels the request; one that nothing trusts is untrusted") func refusedByPolicy() async throws {
+    @Test("a server rejected by a policy cancels the request; an untrusted one is a trust error") func refusedByPolicy() async throws {
         let policies: [ServerTrustPolicy] = [
             .performDefaultEvaluation(validateHost: true),
             .performRevokedEvaluation(validateHost: true, revocationFlags: kSecRevocationUseAnyAvailableMethod),
@@ -35,7 +35,7 @@ struct ServerTrustTests {
         #expect(try await code(.disableEvaluation) == nil)
     }
 
-    @Test("a raw stream whose server a policy refuses is cancelled, too") func stream() async throws {
+    @Test("a raw stream whose server a policy rejects is cancelled, too") func stream() async throws {
         let server = try #require(URL(string: nginx ?? ""))
         let manager = SessionManager(
             serverTrustPolicyManager: ServerTrustPolicyManager(policies: ["localhost": .customEvaluation { _, _ in false }]))
@@ -43,17 +43,17 @@ struct ServerTrustTests {
         let error = await outcome { (done: @escaping @Sendable (Bool) -> Void) in
             Task {
                 _ = try? await stream.write(Data("GET".utf8))
-                // Runs when the request has ended.
+                // Runs when the request has finished.
                 stream.delegate.queue.addOperation { done((stream.delegate.error as? URLError)?.code == .cancelled) }
             }
         }
         #expect(error)
     }
 
-    @Test("sessionDidReceiveChallenge is asked, and decides as in Alamofire", arguments: [true, false])
+    @Test("sessionDidReceiveChallenge is called, and decides as in Alamofire", arguments: [true, false])
     func challenge(completes: Bool) async throws {
         let methods = Methods()
-        /// As such programs have it.
+        /// As such programs write it.
         @Sendable func answer(_ challenge: URLAuthenticationChallenge) -> (URLSession.AuthChallengeDisposition, URLCredential?) {
             methods.add(challenge.protectionSpace.authenticationMethod)
             if challenge.protectionSpace.authenticationMethod == NSURLAuthenticationMethodServerTrust,
@@ -80,7 +80,7 @@ struct ServerTrustTests {
         #expect(try await code(of: refusing) == .cancelled)
     }
 
-    private final class Methods: @unchecked Sendable {  // locked
+    private final class Methods: @unchecked Sendable {  // behind a lock
         private let lock = NSLock()
         private var methods: [String] = []
 
@@ -88,7 +88,7 @@ struct ServerTrustTests {
         func add(_ method: String) { lock.withLock { methods.append(method) } }
     }
 
-    @Test("the flags of the Security framework are those of policies") func revocationFlags() {
+    @Test("the Security framework's flags are those of policies") func revocationFlags() {
         #expect(kSecRevocationUseAnyAvailableMethod == .anyAvailableMethod && kSecRevocationCRLMethod == .revocationLists)
         #expect(kSecRevocationOCSPMethod | kSecRevocationRequirePositiveResponse == .stapledResponse)
     }

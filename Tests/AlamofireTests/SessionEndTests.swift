@@ -4,13 +4,13 @@ import CurlewTestSupport
 import Foundation
 import Testing
 
-/// What is left of a manager's requests when it goes.
+/// The requests of a manager that is released.
 @Suite(.timeLimit(.minutes(2))) struct SessionEndTests {
     enum Stage: CaseIterable, Sendable {
         case notStarted, startedAndSuspended, running
     }
 
-    @Test("a manager that is let go cancels its tasks at once, and their requests fail", arguments: Stage.allCases)
+    @Test("releasing a manager cancels its tasks at once, and their requests fail", arguments: Stage.allCases)
     func tasks(_ stage: Stage) async throws {
         let gate = Gate()
         let server = try LoopbackServer { _, connection in

@@ -4,10 +4,10 @@ import CurlewTestSupport
 import Foundation
 import Testing
 
-/// Where the tests' handlers run: the main queue belongs to the test runner.
+/// The queue of the tests' handlers: the main queue belongs to the test runner.
 let callbackQueue = DispatchQueue(label: "alamofire-tests.callbacks")
 
-/// What a handler gets, awaited: `start` gives the function it is handed to the handler.
+/// The value passed to a handler: `start` receives the function to use as the handler.
 func outcome<Value: Sendable>(_ start: (@escaping @Sendable (Value) -> Void) -> Void) async -> Value {
     await withTrackedContinuation { continuation in
         start { continuation.resume(returning: $0) }
@@ -15,7 +15,7 @@ func outcome<Value: Sendable>(_ start: (@escaping @Sendable (Value) -> Void) -> 
 }
 
 extension DataRequest {
-    /// The response as it came.
+    /// The response without serialization.
     func plainResponse() async -> DefaultDataResponse {
         await outcome { response(queue: callbackQueue, completionHandler: $0) }
     }
@@ -30,13 +30,13 @@ extension DataRequest {
 }
 
 extension DownloadRequest {
-    /// The response as it came.
+    /// The response without serialization.
     func plainResponse() async -> DefaultDownloadResponse {
         await outcome { response(queue: callbackQueue, completionHandler: $0) }
     }
 }
 
-/// An error of the tests' own.
+/// The tests' own error.
 struct TestError: Error, Equatable {
     let name: String
 

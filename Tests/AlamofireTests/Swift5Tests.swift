@@ -4,8 +4,8 @@ import CurlewTestSupport
 import Foundation
 import Testing
 
-/// Code as programs in Swift 5 mode have it: closures that change what they capture, classes with state that know nothing of `Sendable`.
-/// That it compiles is the first half of each test.
+/// Code as in programs in Swift 5 mode: closures that mutate their captures, and classes with state that are not `Sendable`. That it
+/// compiles is the first half of each test.
 @Suite(.timeLimit(.minutes(2))) struct Swift5Tests {
     private let server: LoopbackServer
 
@@ -32,9 +32,9 @@ import Testing
         }
     }
 
-    /// Runs code that is not asynchronous, as the program's is, on a thread where it may block.
+    /// Runs synchronous code, as the program's is, on a thread where it may block.
     private func program(_ body: @escaping () throws -> Void) async throws {
-        struct Program: @unchecked Sendable {  // run once, by one thread
+        struct Program: @unchecked Sendable {  // run once, on one thread
             let body: () throws -> Void
         }
         let program = Program(body: body)
@@ -49,7 +49,7 @@ import Testing
         done.wait()
     }
 
-    @Test("an adapter and a retrier with state of their own") func handlerClass() async throws { try await program(handlerClassProgram) }
+    @Test("an adapter and a retrier with state") func handlerClass() async throws { try await program(handlerClassProgram) }
 
     private func handlerClassProgram() {
         let manager = SessionManager()
@@ -67,7 +67,7 @@ import Testing
         #expect((error as? AFError)?.responseCode == 503)
     }
 
-    @Test("validation, progress, streaming and handlers change what they capture") func capturedVariables() async throws {
+    @Test("validation, progress, streaming and handlers mutate their captures") func capturedVariables() async throws {
         try await program(capturedVariablesProgram)
     }
 
@@ -102,7 +102,7 @@ import Testing
         #expect(state.events == ["streamed", "uploaded"])
     }
 
-    @Test("a destination and a download's validation change what they capture") func downloadClosures() async throws {
+    @Test("a destination and a download's validation mutate their captures") func downloadClosures() async throws {
         try await program(downloadClosuresProgram)
     }
 
@@ -129,7 +129,7 @@ import Testing
         #expect(content?.count == 10)
     }
 
-    @Test("closures of the session's delegate change what they capture") func delegateClosures() async throws {
+    @Test("closures of the session's delegate mutate their captures") func delegateClosures() async throws {
         try await program(delegateClosuresProgram)
     }
 
@@ -148,29 +148,29 @@ import Testing
         #expect(hops == 3 && ended.count == 1 && ended.allSatisfy { $0 == nil })
     }
 
-    @Test("closures about a download's bytes, which replace its progress") func downloadDelegateClosures() async throws {
+    @Test("closures for a download's bytes, which replace its progress") func downloadDelegateClosures() async throws {
         try await program(downloadDelegateClosuresProgram)
     }
 
     private func downloadDelegateClosuresProgram() {
         let manager = SessionManager()
         var written: [Int64] = []
-        var told = 0
+        var progressCalls = 0
         manager.delegate.downloadTaskDidWriteData = { _, _, count, total, expected in
             written += [count, total, expected]
         }
         wait { done in
-            manager.download(server.url("/bytes/1000")).downloadProgress(queue: callbackQueue) { _ in told += 1 }
+            manager.download(server.url("/bytes/1000")).downloadProgress(queue: callbackQueue) { _ in progressCalls += 1 }
                 .responseData(queue: callbackQueue) { response in
                     if let file = response.temporaryURL { try? FileManager.default.removeItem(at: file) }
                     done()
                 }
         }
         #expect(written == [1000, 1000, 1000])
-        #expect(told == 0)
+        #expect(progressCalls == 0)
     }
 
-    @Test("a serializer's closure changes what it captures") func serializerClosure() async throws {
+    @Test("a serializer's closure mutates its captures") func serializerClosure() async throws {
         try await program(serializerClosureProgram)
     }
 
