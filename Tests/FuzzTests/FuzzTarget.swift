@@ -70,7 +70,7 @@ struct FuzzTarget: Sendable {
         let limits = TransferState.HeadLimits(size: 4096, fieldSize: 1024, fieldCount: 100, interimResponses: 8)
         var state = TransferState(method: .get, mayRepeat: true, limits: limits)
         state.launched()
-        _ = state.requestStarts(isSpoilt: false)
+        _ = state.requestStarts(isStale: false)
         var heads = 0
         for line in input.split(separator: 10, omittingEmptySubsequences: false) {
             let action = (line + [10]).withUnsafeBytes { state.received(line: $0) }
@@ -87,7 +87,7 @@ struct FuzzTarget: Sendable {
         try require(heads <= 1, "\(heads) final heads")
         try require((state.announcedLength ?? 0) >= 0, "negative length")
         state.received(bodyBytes: input.count)
-        if state.ended(code: CURLE_OK, message: "", usesProxy: false) == .success {
+        if state.completed(code: CURLE_OK, message: "", usesProxy: false) == .success {
             try require(heads == 1, "success without a head")
             try require(state.announcedLength.map { $0 == Int64(input.count) } ?? true, "success with another length")
         }

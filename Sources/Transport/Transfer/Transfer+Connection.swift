@@ -55,7 +55,7 @@ extension Transfer {
             return .refuseConnection
         }
         if isSecure, !isStale, !acceptsHost(isReused: isReused) { return .refuseConnection }
-        let action = state.requestStarts(isSpoilt: isStale, isReused: isReused)
+        let action = state.requestStarts(isStale: isStale, isReused: isReused)
         guard action == .send else { return action }
         heldHead = nil
         expectation = request.expectsContinue ? .stated : .none

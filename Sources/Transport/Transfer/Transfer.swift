@@ -357,14 +357,14 @@ final class Transfer: MultiMember, DeadlineHolder {
                 _ = state.fail(.connectionLost, message)
             }
             if let error = decoder?.failureAtEnd { _ = state.fail(error.kind, error.message) }
-            return state.ended(code: code, message: "", usesProxy: false)
+            return state.completed(code: code, message: "", usesProxy: false)
         }
         noteSetUpPhase()
         // Other addresses may have been tried as well, and failed for other reasons.
         if let refusedAddress, connection.openedSockets.isEmpty, code == CURLE_COULDNT_CONNECT {
             _ = state.fail(.addressNotAllowed, Self.refusal(of: refusedAddress))
         }
-        return state.ended(
+        return state.completed(
             code: code, message: handle.message(for: code), usesProxy: proxy != nil, isHTTP2: connection.info?.values.isHTTP2 ?? false)
     }
 

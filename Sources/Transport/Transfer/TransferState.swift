@@ -126,9 +126,9 @@ struct TransferState {
     /// Called several times if libcurl authenticates the connection: the responses so far were for libcurl only.
     ///
     /// - Parameters:
-    ///   - isSpoilt: whether the connection was pooled and is stale.
+    ///   - isStale: whether the connection was pooled and is stale.
     ///   - isReused: whether the connection was pooled.
-    mutating func requestStarts(isSpoilt isStale: Bool, isReused: Bool = false) -> RequestAction {
+    mutating func requestStarts(isStale: Bool, isReused: Bool = false) -> RequestAction {
         if isStale {
             wantsFreshConnection = true
             return .useFreshConnection
@@ -243,7 +243,7 @@ struct TransferState {
     }
 
     /// Interprets libcurl's completion of the transfer.
-    mutating func ended(code: CURLcode, message: String, usesProxy: Bool, isHTTP2: Bool = false) -> Decision {
+    mutating func completed(code: CURLcode, message: String, usesProxy: Bool, isHTTP2: Bool = false) -> Decision {
         if wantsFreshConnection, freshConnections == 0 {
             freshConnections += 1
             return .useFreshConnection

@@ -275,7 +275,7 @@ private final class Machine {
     func launched() { state.launched() }
     func setUp(reached phase: TransferFailure.Phase) { state.setUp(reached: phase) }
     func requestStarts(isStale: Bool, isReused: Bool = false) -> TransferState.RequestAction {
-        state.requestStarts(isSpoilt: isStale, isReused: isReused)
+        state.requestStarts(isStale: isStale, isReused: isReused)
     }
     func requestEnded() { state.requestEnded() }
     func take(_ line: String) -> TransferState.LineAction { Array(line.utf8).withUnsafeBytes { state.received(line: $0) } }
@@ -283,7 +283,7 @@ private final class Machine {
     func fail(_ kind: TransferFailure.Kind, _ message: String) { _ = state.fail(kind, message) }
 
     func end(_ code: CURLcode = CURLE_OK, _ message: String = "") -> TransferState.Decision {
-        state.ended(code: code, message: message, usesProxy: false)
+        state.completed(code: code, message: message, usesProxy: false)
     }
 
     /// The kind of failure that libcurl's completion means; `nil` for success.
