@@ -24,7 +24,8 @@ public protocol EventMonitor: Sendable {
     func request(_ request: Request, didComplete task: SessionTask, with error: (any Error)?)
     /// The request is going to be tried again, after a delay in seconds.
     func request(_ request: Request, willRetryAfter delay: TimeInterval, because error: any Error)
-    /// The request is over: its handlers run now.
+    /// The request is over: its handlers run now. Once for a request; one that had no handler for 100 ms has finished then, even if a
+    /// validation that is added later refuses its response and has it tried again.
     func requestDidFinish(_ request: Request)
 }
 

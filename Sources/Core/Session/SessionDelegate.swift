@@ -271,11 +271,14 @@ open class SessionDelegate: @unchecked Sendable {  // everything mutable is behi
 
     /// Forgets the request before its handlers run: they may begin another attempt.
     private func release(_ request: Request) {
-        let (task, hasWaited, endIsTold) = request.delegate.state.withLock { ($0.task, $0.hasWaited, $0.endIsTold) }
+        let (task, hasWaited, isToldAlready) = request.delegate.state.withLock { state in
+            defer { state.finishIsTold = true }
+            return (state.task, state.hasWaited, state.finishIsTold)
+        }
         if let task { self[task] = nil }
         if hasWaited { forget(request) }
         request.delegate.finish()
-        if request.session.isMonitored, !endIsTold { request.session.tellMonitors { $0.requestDidFinish(request) } }
+        if request.session.isMonitored, !isToldAlready { request.session.tellMonitors { $0.requestDidFinish(request) } }
     }
 
     private func tellMonitorsOfEnd(of request: Request) {

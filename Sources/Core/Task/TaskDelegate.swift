@@ -28,8 +28,10 @@ open class TaskDelegate: @unchecked Sendable {  // the state is behind a lock
         var isResumed = false
         /// Whether the request was told to stop for a while: that counts for the task of the next attempt, too.
         var isSuspended = false
-        /// Whether monitors and the session's delegate know of the end: a validation that came late does not end the request again.
+        /// Whether monitors and the session's delegate know of the attempt's end: a validation that came late does not end it again.
         var endIsTold = false
+        /// Whether monitors know that the request has finished, also if a late validation has it tried again.
+        var finishIsTold = false
         /// Waits for the delay before a retry.
         var retryTimer: Timers.Timer?
         /// Whether the request has been among those that wait for a retrier or its delay.
