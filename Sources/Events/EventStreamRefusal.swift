@@ -2,14 +2,13 @@
 import CurlewCore
 import CurlewHTTP
 import CurlewTransport
-import Dispatch
 
 /// A response that is not a stream of events, by its status or content type, with its body, such as an error in JSON.
 public struct EventStreamRefusal: Sendable {
     /// The maximum size of the body that is kept: 64 KiB.
     public static let maximumBodySize = 64 << 10
     /// How long to wait for the body, as a response of the wrong type may never end.
-    static let bodyTimeout = DispatchTimeInterval.seconds(2)
+    static let bodyTimeout = Duration.seconds(2)
 
     /// The status and header fields.
     public let response: ResponseHead

@@ -89,7 +89,7 @@ private func contents(of directory: URL) throws -> [String] {
     }
 
     @Test(
-        "a retry goes on with a file that has no name, and with one that the retrier has given a name",
+        "a retry resumes from a file without a name, and from one that the retrier has named",
         arguments: [true, false], [true, false])
     func retried(isTaken: Bool, isNamed: Bool) async throws {
         let mock = MockTransport.answering(inTurn: [Self.cut, Self.rest])
@@ -108,7 +108,7 @@ private func contents(of directory: URL) throws -> [String] {
     }
 
     @Test(
-        "an error page in between leaves what there is to go on from, and its file is no part of that",
+        "an error page between two attempts does not affect the part file",
         arguments: ["known", "asked", "none"], [true, false])
     func pageBetween(_ kind: String, isNamed: Bool) async throws {
         let mock = MockTransport.answering(inTurn: [Self.cut, .response(503, [:], "page"), Self.rest])
@@ -131,7 +131,7 @@ private func contents(of directory: URL) throws -> [String] {
         #expect(try contents(of: temporary.url).count == (kind == "none" ? 1 : 0))
     }
 
-    @Test("an error page that nobody refuses is the end, and nothing else is left", arguments: [true, false], [true, false])
+    @Test("an accepted error page completes the download and leaves no other file", arguments: [true, false], [true, false])
     func pageAtEnd(isNamed: Bool, isStable: Bool) async throws {
         let mock = MockTransport.answering(inTurn: [Self.cut, .response(503, [:], "page")])
         let manager = manager(mock)

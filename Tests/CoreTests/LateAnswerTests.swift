@@ -52,7 +52,7 @@ import Testing
         #expect(mock.started.count == 2)
     }
 
-    @Test("a redirect of an attempt that is over asks nobody for a stream")
+    @Test("a late redirect requests no stream")
     func lateRedirect() async {
         let mock = MockTransport()
         let manager = manager(mock)
@@ -84,7 +84,7 @@ import Testing
         #expect(await request.serializingString().response.value == "answer")
     }
 
-    @Test("credentials for an attempt that is over ask nobody for a stream")
+    @Test("late credentials request no stream")
     func lateCredential() async {
         let mock = MockTransport()
         let manager = manager(mock)
@@ -256,7 +256,7 @@ import Testing
         }
     }
 
-    @Test("a transfer that the cache lets through goes on when it was resumed while its suspension was told")
+    @Test("a cached transfer that is resumed while its suspension is forwarded continues")
     func overtakenResumption() throws {
         let base = OvertakenTransport()
         let manager = manager(MockTransport())

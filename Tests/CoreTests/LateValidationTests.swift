@@ -8,7 +8,7 @@ import Testing
 
 @testable import CurlewCore
 
-/// A request that nobody listened to has ended; what is chained to it then still counts, and is told to nobody twice.
+/// Validations added after a request without handlers has finished still count, and its completion is reported once.
 @Suite(.timeLimit(.minutes(1))) struct LateValidationTests {
     private struct Recorder: EventMonitor {
         let events = Inbox<String>()

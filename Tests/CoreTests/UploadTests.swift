@@ -74,7 +74,7 @@ import Testing
 
     // MARK: Progress
 
-    @Test("progress is told to begin anew where the body is sent once more", arguments: ["redirect", "challenge", "retry"])
+    @Test("progress is reported to restart when the body is sent again", arguments: ["redirect", "challenge", "retry"])
     func progressBeginsAnew(_ cause: String) async throws {
         let mock = MockTransport()
         let manager = manager(mock)
@@ -100,7 +100,7 @@ import Testing
         #expect(request.uploadProgress.completedUnitCount == 3)
     }
 
-    @Test("progress stays where a redirect goes on without the body")
+    @Test("a redirect without the body does not reset the progress")
     func progressStays() async throws {
         let mock = MockTransport.answering(inTurn: [
             .response(303, ["Location": "/next"], readsBody: true), .response(200, [:], "answer"),
@@ -111,7 +111,7 @@ import Testing
         #expect(request.uploadProgress.completedUnitCount == 8)
     }
 
-    @Test("pieces told to the closure begin anew with the next exchange")
+    @Test("pieces reported to the closure restart with the next exchange")
     func toldPieces() async throws {
         let mock = MockTransport()
         let manager = manager(mock)

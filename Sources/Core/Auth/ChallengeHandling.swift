@@ -49,8 +49,7 @@ struct ChallengeHandling: Sendable {
         }
     }
 
-    /// Whether the response still matters: the user may have given up, the transfer have failed, or a retry have begun, while somebody was
-    /// thinking.
+    /// Whether the decision is still pending: the request may have been cancelled, the transfer failed or a retry started in the meantime.
     private var isWanted: Bool {
         isAwaited() && (task.state == .running || task.state == .suspended)
     }

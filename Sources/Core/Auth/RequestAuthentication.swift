@@ -2,7 +2,6 @@
 import CurlewEncoding
 import CurlewHTTP
 import CurlewTransport
-import Dispatch
 
 /// What a request knows about credentials; made when the user gives one, or a server asks.
 final class RequestAuthentication: Sendable {
@@ -11,7 +10,7 @@ final class RequestAuthentication: Sendable {
         var answer: TaskAuthentication?
         /// A challenge that waits for somebody who wants the request's result: until then a credential may be chained to it.
         var waiting: (@Sendable () -> Void)?
-        /// Counts those that have waited, so that one's time limit is not the next one's.
+        /// Counts the waits, so that the timer of one does not end the next.
         var number = 0
     }
 
@@ -29,7 +28,7 @@ final class RequestAuthentication: Sendable {
         set { state.withLock { $0.answer = newValue } }
     }
 
-    /// Keeps a challenge waiting; the number of its wait.
+    /// Stores a challenge that has to wait, and returns the number of its wait.
     func wait(_ challenge: @escaping @Sendable () -> Void) -> Int {
         state.withLock { state in
             state.waiting = challenge
@@ -38,7 +37,7 @@ final class RequestAuthentication: Sendable {
         }
     }
 
-    /// The time of a wait is over; the challenge that may go on, if it has not done so.
+    /// Ends a wait that has timed out; returns its challenge unless that has been resumed already.
     func waitEnded(_ number: Int) -> (@Sendable () -> Void)? {
         state.withLock { $0.number == number } ? waitEnded() : nil
     }

@@ -193,8 +193,8 @@ final class CachedTransfer: TakenTransfer, TransferObserver {
         tellSuspension { base.setSuspended($0, of: id) }
     }
 
-    /// Has somebody hear of a suspension that was said before he knew the transfer; and of another thread's resumption meanwhile, which may
-    /// have come before: the last word counts.
+    /// Forwards a suspension from before the receiver knew the transfer. Repeats while another thread changes the state, because that
+    /// thread's own call may have arrived first.
     private func tellSuspension(_ tell: (Bool) -> Void) {
         var told = false
         while case let isSuspended = state.withLock({ $0.isSuspended }), isSuspended != told {

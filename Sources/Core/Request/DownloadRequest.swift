@@ -8,9 +8,9 @@ import Dispatch
 ///
 /// The file has its final name only when it is whole: until then it lies beside its destination, or in the session's temporary directory
 /// where the destination is known only at the end, or there is none. Where the file system can (`O_TMPFILE` on Linux), it has no name until
-/// then, so that nothing is left of a process that is killed; elsewhere it is hidden (`.name.XXXXXX.part`). Nothing is left of a failed
-/// download when its handlers run. If it can be gone on from there, what has come is kept without a name, in an open file, as long as the
-/// request or a response of it is there, and gets a name when somebody reads its ``resumeData``.
+/// then, so that a killed process leaves nothing; elsewhere its name is hidden (`.name.XXXXXX.part`). A failed download has no file when its
+/// handlers run. If it can be resumed, the bytes received stay in an open file without a name as long as the request or one of its responses
+/// is retained; reading ``resumeData`` gives that file a name.
 open class DownloadRequest: Request, @unchecked Sendable {  // as its superclass
     /// What may be done to put a file where it belongs.
     public struct DownloadOptions: OptionSet, Sendable {
@@ -52,9 +52,9 @@ open class DownloadRequest: Request, @unchecked Sendable {  // as its superclass
     /// For ``SessionManager/download(resumingWith:to:)``, also in another process. It is possible when part of a file has come with a
     /// strong `ETag`, or else a `Last-Modified`, in no content coding, as the answer to a GET. The data is JSON, of no promised form. It
     /// holds the URL, without user name and password, and the request's header fields, but not `Authorization`, `Cookie` and those that
-    /// ``RedirectPolicy/sensitiveHeaders`` names: adapter and session add them again. It names the file with what has come, which has a name
-    /// only from the first reading on: that makes one, and may block for a moment. Whoever has read the data removes that file if it is not
-    /// used. `nil` also where no file can be made.
+    /// ``RedirectPolicy/sensitiveHeaders`` names: adapter and session add them again. It names the partial file. The first
+    /// read gives that file its name and may block briefly; from then on the caller owns the file and removes it if it is not used. Also
+    /// `nil` if the file can't be named.
     open var resumeData: Data? { downloadDelegate.resumption.resumeData }
 
     /// Ends the request as ``cancel(createResumeData:)`` does, with resume data.

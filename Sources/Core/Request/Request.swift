@@ -102,8 +102,8 @@ open class Request: @unchecked Sendable {  // the state is the delegate's, behin
         if session.isMonitored { session.tellMonitors { [self] in $0.requestDidResume(self) } }
     }
 
-    /// Stops the request for a while: nothing is sent or received, until ``resume()``. Also while a retry is due or a credential is
-    /// refreshed: then the next attempt waits.
+    /// Suspends the request until ``resume()``: nothing is sent or received. While a retry is due or a credential is refreshed, the next
+    /// attempt waits.
     open func suspend() {
         delegate.state.withLock { state in
             state.isSuspended = true

@@ -43,7 +43,7 @@ struct RequestLifecycle {
     /// Whether the user has cancelled the request, which then is not tried again.
     private(set) var isCancelled = false
     private var hasAnswer = false
-    /// Whether the next attempt is being made ready; who cancels then is heard when that is done.
+    /// Whether the next attempt is being prepared; a cancellation takes effect after that.
     private var isBeginning = false
 
     /// The task is over.
@@ -92,7 +92,7 @@ struct RequestLifecycle {
         stage == .retrying && self.attempt == attempt
     }
 
-    /// What the last attempt has brought is about to be put back; `false` when the request was ended meanwhile.
+    /// The state of the last attempt is about to be reset; returns `false` if the request was cancelled or finished in the meantime.
     mutating func beginAttempt(_ attempt: Int) -> Bool {
         guard isRetrying(attempt), !isCancelled else { return false }
         isBeginning = true

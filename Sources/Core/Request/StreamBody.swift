@@ -16,7 +16,7 @@ public final class StreamBody: BodySource {
         var isAtEnd = false
         var failure: (any Error)?
         var onReadable: (@Sendable () -> Void)?
-        /// Counts those who were asked for another stream, so that a late answer is known to be late.
+        /// Counts the requests for another stream, to recognize a late answer.
         var renewal = 0
     }
 
@@ -72,7 +72,7 @@ public final class StreamBody: BodySource {
         state.withLock { !$0.isStarted }
     }
 
-    /// Somebody is asked for another stream; the number by which the answer is known to be in time.
+    /// Another stream is being requested; returns the number that its answer has to carry.
     func beginRenewal() -> Int {
         state.withLock { state in
             state.renewal += 1
@@ -80,13 +80,13 @@ public final class StreamBody: BodySource {
         }
     }
 
-    /// Another attempt begins, for which nobody was asked: answers to earlier questions have no effect any more.
+    /// Another attempt begins without requesting a stream; earlier requests are void.
     func endRenewal() {
         state.withLock { $0.renewal += 1 }
     }
 
-    /// Begins anew with another stream, which has to give the same bytes; `false` without one, `nil` when the answer is late, or another
-    /// one than the first.
+    /// Restarts with another stream, which has to give the same bytes. Returns `false` without a stream, and `nil` for an answer that is late
+    /// or has been given before.
     func restart(with stream: InputStream?, _ renewal: Int) -> Bool? {
         let old = state.withLock { state -> StreamBox?? in
             guard state.renewal == renewal else { return .none }

@@ -18,8 +18,8 @@ open class UploadRequest: DataRequest, @unchecked Sendable {  // as its supercla
 
     /// Has `closure` called while the body goes out, on `queue`, at last with the whole of it.
     ///
-    /// Where the body is sent once more, for a redirect, a challenge or a retry, it begins anew, and `closure` is told of that, too: with 0,
-    /// unless the first bytes of that have left meanwhile.
+    /// When a redirect, a challenge or a retry sends the body again, the count restarts and `closure` is called with 0, unless bytes have
+    /// been sent again by then.
     /// Calls are dropped while one is waiting for the queue. One closure a request: a later one replaces it.
     @preconcurrency @discardableResult
     public func uploadProgress(queue: DispatchQueue? = nil, closure: @escaping ProgressHandler) -> Self {

@@ -40,7 +40,7 @@ extension SessionDelegate {
 
     /// Decides on the session's queue; `decided` is called there, once at the most: never when somebody who was asked never answers.
     ///
-    /// - Parameter isAwaited: whether the decision matters still. An answer that comes when it does not has no effect at all.
+    /// - Parameter isAwaited: whether the decision is still pending. A later answer has no effect.
     func judge(
         _ head: ResponseHead, of task: SessionTask, in session: Session, isAwaited: @escaping @Sendable () -> Bool,
         decided: @escaping @Sendable (ResponseVerdict) -> Void
@@ -94,7 +94,7 @@ private struct Judgement: Sendable {
     let isAwaited: @Sendable () -> Bool
     let decided: @Sendable (ResponseVerdict) -> Void
 
-    /// Takes an answer that may come later, from any thread, on the session's queue; drops one that comes too late.
+    /// Continues with a user's answer on the session's queue; drops it if the decision is no longer pending.
     private func later(_ answer: @escaping @Sendable () -> Void) {
         session.queue.async { if isAwaited() { answer() } }
     }

@@ -121,7 +121,7 @@ open class SessionDelegate: @unchecked Sendable {  // everything mutable is behi
     }
 
     private func retrierAnswered(_ shouldRetry: Bool, _ delay: TimeInterval, on request: Request, attempt: Int) {
-        // A refusal ends the wait at once, so that who cancels at this moment does not end the request, too.
+        // Ends the wait under the lock, so that a concurrent cancellation does not finish the request a second time.
         let isInTime = request.delegate.state.withLock { state in
             state.lifecycle.retrierAnswered(attempt) && (shouldRetry || state.lifecycle.retryingEnded())
         }
@@ -161,7 +161,7 @@ open class SessionDelegate: @unchecked Sendable {  // everything mutable is behi
             self[task] = request
             guard request.delegate.begin(task, attempt: attempt, isRetry: isRetry) else {
                 self[task] = nil
-                // Cancelled while the attempt was made ready: nobody else ends it.
+                // Cancelled while the attempt was prepared: it has to be finished here.
                 return endRetrying(request, with: CurlewError.cancelled)
             }
             request.streamBody?.endRenewal()
@@ -176,7 +176,7 @@ open class SessionDelegate: @unchecked Sendable {  // everything mutable is behi
         }
     }
 
-    /// Starts a task unless the user has suspended the request while there was none; the last word counts.
+    /// Starts a task unless the request was suspended while it had none. Repeats if the state changes concurrently.
     private func resume(_ task: SessionTask, of request: Request) {
         while !request.delegate.state.withLock({ $0.isSuspended }) {
             task.resume()

@@ -79,7 +79,7 @@ class DataTaskDelegate: TaskDelegate, @unchecked Sendable {  // as its superclas
     }
 
     override func accept(_ head: ResponseHead) -> ReceiveAction {
-        // A body that goes to a file is nobody else's.
+        // A body that is written to a file is not handed out.
         if let take = sessionDelegate.closures.withLock({ $0.dataTaskDidReceiveData }), file == nil { give(to: take) }
         let length = head.expectedBodyLength ?? -1
         let progress = bodyState.withLock { state in
@@ -145,7 +145,7 @@ class DataTaskDelegate: TaskDelegate, @unchecked Sendable {  // as its superclas
     /// Whether the head of a streamed response is acceptable, as far as that can be said without running code of users: pieces of a body
     /// that is refused are not handed on. Its content type counts as soon as there is a body.
     private func judge(_ head: ResponseHead, hasBody: Bool) -> ReceiveAction {
-        // Whoever cancels gets no verdict about the response instead.
+        // A cancelled request fails as cancelled, not with a validation error.
         guard state.withLock({ $0.task })?.state != .canceling else {
             fail(cancellation)
             return .cancel
@@ -223,7 +223,7 @@ class DataTaskDelegate: TaskDelegate, @unchecked Sendable {  // as its superclas
             return (true, state.refusal)
         }
         guard begins, let task = state.withLock({ $0.task }) else { return policy.limit > 0 }
-        session.queue.asyncAfter(deadline: .now() + policy.patience) { [weak self, weak task] in
+        session.timers.start(after: policy.timeout) { [weak self, weak task] in
             guard let self, let task, self.state.withLock({ $0.task }) === task else { return }
             task.endTransfer()
         }

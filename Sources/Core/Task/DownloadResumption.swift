@@ -19,7 +19,7 @@ final class DownloadResumption: Sendable {
         var offset: Int64?
         /// Whether anything is to be left for later.
         var isWanted = true
-        /// Whether nothing is to be left of the part file if nobody takes the resume data.
+        /// Whether the part file is ours, and discarded unless the resume data is read.
         var isOurs = false
         var kept: KeptPart?
     }
@@ -71,7 +71,7 @@ final class DownloadResumption: Sendable {
             state.offset = nil
             let kept = state.kept?.reclaim()
             state.kept = nil
-            // The file goes on being what it was: ours, or somebody's who removes it.
+            // The ownership of the file does not change.
             state.isOurs = kept?.file != nil
             if let kept { state.record = kept.record }
             return kept?.file
@@ -227,7 +227,7 @@ final class DownloadResumption: Sendable {
         file.discard()
     }
 
-    /// A file lies where it belongs. That of an answer that was no part of the download leaves what there is to go on from.
+    /// A file is at its destination. The file of another response, such as an error page, leaves the record of the part file as it is.
     func forget(_ file: PartFile) {
         let isStable = state.withLock { state in
             guard state.record?.partFile == file.url.path else { return false }
@@ -246,7 +246,7 @@ final class DownloadResumption: Sendable {
             defer { state.file = nil }
             // What is whole is nothing to go on from, nor is what was refused.
             if state.file == nil, state.kept == nil { state.record = nil }
-            // What somebody has resume data of is not ours to remove because of another answer.
+            // A file that belongs to the user by its resume data is not removed because another response was accepted.
             let isUnused = isAccepted && (state.isOurs || state.record?.isStable == true)
             return (state.file, state.isWanted && state.offset != nil && !isUnused)
         }
@@ -265,7 +265,7 @@ final class DownloadResumption: Sendable {
 final class KeptPart: Sendable {
     private struct State {
         var record: ResumeRecord
-        /// The part file without a name, as long as nobody has taken the data.
+        /// The part file, which has no name until the data is read.
         var file: PartFile?
         /// Whether the next attempt has taken the file.
         var isReclaimed = false
@@ -308,7 +308,7 @@ final class KeptPart: Sendable {
     /// The size of the resume data.
     var count: Int { state.withLock { $0.record }.data?.count ?? 0 }
 
-    /// Another attempt goes on: with the file, if it is ours still.
+    /// Another attempt resumes; returns the file if it is still ours.
     func reclaim() -> (record: ResumeRecord, file: PartFile?) {
         state.withLock { state in
             state.isReclaimed = true

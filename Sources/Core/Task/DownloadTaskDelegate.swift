@@ -274,7 +274,7 @@ final class DownloadTaskDelegate: TaskDelegate, @unchecked Sendable {  // as its
         }
     }
 
-    /// Whether somebody looks at the complete file where it was written: a closure that places it, handlers, a validation of the user's.
+    /// Whether the complete file is used where it was written: by a destination closure, handlers or a custom validation.
     private var mustHaveName: Bool {
         guard !isBroken, state.withLock({ $0.hasSucceeded }) else { return false }
         if case .known = destination { return error == nil && state.withLock { $0.validators.contains(where: \.isCustom) } }

@@ -66,7 +66,7 @@ final class PartFile: @unchecked Sendable {  // what that look needs is behind a
         buffer = .allocate(byteCount: Self.pieceSize, alignment: 4096)
     }
 
-    /// 255 bytes is what a name may have; what stands around this needs 16 of them.
+    /// A name may have 255 bytes, 16 of which are used by what is added to this.
     private static func stem(of name: String) -> String { String(decoding: name.utf8.prefix(200), as: UTF8.self) }
 
     private static func randomURL(in directory: URL, _ stem: String) -> URL {
@@ -230,7 +230,7 @@ final class PartFile: @unchecked Sendable {  // what that look needs is behind a
         unlock()
     }
 
-    /// The file is where it belongs, and none of ours any more.
+    /// The file is at its destination, and no longer ours.
     func wasPlaced() {
         isNamed = false
         letGo()

@@ -67,7 +67,7 @@ final class ProgressReporter: Sendable {
         }
     }
 
-    /// The same bytes are sent once more, for another attempt or another exchange: tells of that, as they seem to go back otherwise.
+    /// The same bytes are sent again by another attempt or exchange. Reported, because the count would otherwise just go back.
     func restart(total: Int64 = -1) {
         let (hadBegun, isWatched) = state.withLock { state in
             defer {

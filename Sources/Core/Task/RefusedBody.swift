@@ -2,7 +2,6 @@
 import CurlewEncoding
 import CurlewHTTP
 import CurlewTransport
-import Dispatch
 
 /// The beginning of a streamed body that was refused at its head: what the server has to say to that.
 struct RefusedBody: Sendable {
@@ -10,10 +9,10 @@ struct RefusedBody: Sendable {
     struct Policy: Sendable {
         /// In bytes; nothing is received beyond that.
         let limit: Int
-        /// For how long the rest is waited for.
-        let patience: DispatchTimeInterval
+        /// How long the rest of the body is awaited.
+        let timeout: Duration
 
-        static let none = Policy(limit: 0, patience: .never)
+        static let none = Policy(limit: 0, timeout: .zero)
     }
 
     private(set) var bytes = Data()
@@ -31,9 +30,9 @@ extension DataRequest {
     ///
     /// - Parameters:
     ///   - limit: how many bytes at the most.
-    ///   - patience: how long the request waits for them before it fails.
-    package func keepRefusedBody(upTo limit: Int, for patience: DispatchTimeInterval) {
-        dataDelegate.keepRefusedBodies(RefusedBody.Policy(limit: limit, patience: patience))
+    ///   - timeout: how long the request waits for them before it fails.
+    package func keepRefusedBody(upTo limit: Int, for timeout: Duration) {
+        dataDelegate.keepRefusedBodies(RefusedBody.Policy(limit: limit, timeout: timeout))
     }
 
     /// What came of the body that was refused; `nil` for none.

@@ -74,7 +74,7 @@ struct PendingDecision {
         }
     }
 
-    /// Whether anybody waits for this decision. An answer to a question of another one must have no effect at all.
+    /// Whether the decision with this number is pending. An answer to an earlier one must have no effect.
     func isAwaited(_ number: Int) -> Bool {
         guard number == self.number else { return false }
         return switch stage {

@@ -174,7 +174,7 @@ open class TaskDelegate: @unchecked Sendable {  // the state is behind a lock
 
     /// The task of a retry begins; `false` when the request was ended meanwhile.
     func begin(_ task: SessionTask, attempt: Int, isRetry: Bool = true) -> Bool {
-        // Whoever cancels or ends the session meanwhile must not run handlers on what is being put back.
+        // A concurrent cancellation must not run handlers while the state is being reset.
         guard state.withLock({ $0.lifecycle.beginAttempt(attempt) }) else { return false }
         forgetVerdict()
         sent = 0
@@ -267,7 +267,7 @@ open class TaskDelegate: @unchecked Sendable {  // the state is behind a lock
     /// A decision was taken on the session's queue, while the transfer waited; or had ended already, with nothing left to come.
     private func decided(_ verdict: ResponseVerdict, about head: ResponseHead, _ number: Int) {
         guard state.withLock({ $0.decision.decided(number) }) else { return }
-        // Who cancels while somebody thinks gets no verdict about the response instead.
+        // A request cancelled while the decision is pending fails as cancelled, not with the decision's error.
         let isCancelled = state.withLock { $0.task }?.state == .canceling
         let action = apply(isCancelled ? .refuse(cancellation) : verdict, to: head)
         let (consequence, task) = state.withLock { ($0.decision.applied(), $0.task) }
@@ -328,7 +328,7 @@ open class TaskDelegate: @unchecked Sendable {  // the state is behind a lock
         exchangeFollows()
     }
 
-    /// The task goes on with another transfer. For subclasses.
+    /// The task continues with another transfer. For subclasses.
     func exchangeFollows() {}
 
     private func forgetVerdict() {
