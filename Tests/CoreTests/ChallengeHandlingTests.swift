@@ -55,7 +55,7 @@ import Testing
     func unheardCredential() async {
         let manager = SessionManager(mock: Self.server())
         let request = manager.request("http://mock/").authenticate(user: "user", password: "password")
-        #expect(await eventually { request.delegate.state.withLock { $0.lifecycle.stage } == .finished })
+        #expect(await eventually { request.driver.state.withLock { $0.lifecycle.stage } == .finished })
         #expect(request.response?.statusCode == 200)
     }
 
@@ -90,7 +90,7 @@ import Testing
     func unheard() async {
         let manager = SessionManager(mock: Self.server())
         let request = manager.request("http://mock/")
-        #expect(await eventually { request.delegate.state.withLock { $0.lifecycle.stage } == .finished })
+        #expect(await eventually { request.driver.state.withLock { $0.lifecycle.stage } == .finished })
         #expect(request.response?.statusCode == 401)
     }
 

@@ -57,7 +57,7 @@ private func contents(of directory: URL) throws -> [String] {
     ) -> DownloadRequest {
         manager.startRequestsImmediately = false
         let request = url.map { manager.download("http://mock/", to: $0, options: options) } ?? manager.download("http://mock/")
-        request.downloadDelegate.namesFiles = isNamed
+        request.receiver.namesFiles = isNamed
         request.resume()
         return request
     }
@@ -122,7 +122,7 @@ private func contents(of directory: URL) throws -> [String] {
             case "asked": manager.download("http://mock/") { _, _ in (target, []) }
             default: manager.download("http://mock/")
             }
-        request.downloadDelegate.namesFiles = isNamed
+        request.receiver.namesFiles = isNamed
         request.resume()
         let response = await request.validate().serializingString().response
         #expect(response.value == "halfrest")

@@ -190,22 +190,28 @@ import Testing
         #expect(isInvalidated ? CoreTests.isInvalidated(error) : isCancelled(error))
     }
 
-    /// Cancels its request while it puts back what the last attempt has brought.
-    private final class CancellingDelegate: DataTaskDelegate, @unchecked Sendable {  // as its superclass
+    /// Cancels its request while that has it forget what the last attempt has brought.
+    private final class CancellingReceiver: BodyReceiver {
         let request = Lock<Request?>(nil)
-        let isResetting = Lock(false)
-        let hasEndedInBetween = Lock(false)
+        let isReset = Lock(false)
+        let hasFinishedInBetween = Lock(false)
 
-        override func reset() {
-            isResetting.withLock { $0 = true }
-            request.withLock { $0 }?.cancel()
-            super.reset()
-            isResetting.withLock { $0 = false }
-        }
+        var data: Data? { nil }
+        var receivedCount: Int64 { 0 }
+        var concludesOnQueue: Bool { false }
 
-        override func finish() {
-            if isResetting.withLock({ $0 }) { hasEndedInBetween.withLock { $0 = true } }
-            super.finish()
+        func receive(_ head: ResponseHead, _ exchange: CurlewCore.Exchange) throws -> HeadAction { .proceed }
+        func receive(_ bytes: UnsafeRawBufferPointer) throws -> ReceiveAction { .proceed }
+        func settle(_ attempt: CompletedAttempt) throws {}
+        func commit(_ attempt: CompletedAttempt) throws {}
+        func holdForRetry() -> Bool { true }
+
+        func reset() {
+            let request = request.withLock { $0 }
+            request?.cancel()
+            let hasFinished = request?.driver.state.withLock { $0.lifecycle.stage == .finished }
+            hasFinishedInBetween.withLock { $0 = hasFinished ?? false }
+            isReset.withLock { $0 = true }
         }
     }
 
@@ -214,26 +220,19 @@ import Testing
         let mock = MockTransport.answering(500, [:], "page")
         let manager = manager(mock)
         manager.retrier = Self.retrier
-        let delegate = CancellingDelegate(session: manager.session, sessionDelegate: manager.delegate)
-        let requestable = try Requestable("http://mock/", .get, nil)
-        let request = DataRequest(original: .success(.data(requestable, nil)), delegate: delegate)
-        delegate.request.withLock { $0 = request }
-        let response = await manager.perform(request).validate().serializingString().response
-        delegate.request.withLock { $0 = nil }
-        #expect(isCancelled(response.error))
-        #expect(response.data == Data())
-        #expect(!delegate.hasEndedInBetween.withLock { $0 })
+        manager.startRequestsImmediately = false
+        let receiver = CancellingReceiver()
+        let driver = RequestDriver(session: manager.session, sessionDelegate: manager.delegate, body: receiver)
+        let request = manager.perform(Request(original: .success(.data(try Requestable("http://mock/", .get, nil), nil)), driver: driver))
+        receiver.request.withLock { $0 = request }
+        driver.state.withLock { $0.add(.statusCodes(200..<300)) }
+        request.resume()
+        await request.waitForEnd()
+        receiver.request.withLock { $0 = nil }
+        #expect(isCancelled(request.delegate.error))
+        #expect(receiver.isReset.withLock { $0 })
+        #expect(!receiver.hasFinishedInBetween.withLock { $0 })
         #expect(mock.started.count == 1)
-    }
-
-    @Test("the time limit of one challenge's wait is not that of the next one's")
-    func waits() {
-        let authentication = RequestAuthentication()
-        let first = authentication.wait {}
-        let second = authentication.wait {}
-        #expect(authentication.waitEnded(first) == nil)
-        #expect(authentication.waitEnded(second) != nil)
-        #expect(authentication.waitEnded(second) == nil)
     }
 
     // MARK: Suspension
@@ -264,7 +263,7 @@ import Testing
         var request = try TransferRequest(plain: "http://mock/", method: .get, headers: [:], body: nil, in: manager.session)
         request.cachePolicy = .reloadIgnoringLocalCacheData
         let transfer = CachedTransfer(
-            id: 1, request: request, observer: DataTaskDelegate(session: manager.session, sessionDelegate: manager.delegate), base: base,
+            id: 1, request: request, observer: manager.request("http://mock/").driver, base: base,
             store: AnswerStore(cache: cache), queue: DispatchQueue(label: "test")
         ) {}
         let box = Lock<CachedTransfer?>(transfer)

@@ -12,43 +12,53 @@ import Testing
     /// `#expect` can't call what changes a value.
     private func isTrue(_ condition: Bool) -> Bool { condition }
 
-    @Test("without a decision the end takes place at once") func withoutADecisionTheEndTakesPlaceAtOnce() {
+    @Test("a completion waits for nothing without a decision") func waitsForNothing() {
         var decision = PendingDecision()
-        #expect(isTrue(decision.transferEnded(success)))
+        #expect(isTrue(decision.transferCompleted(success)))
         #expect(isTrue(decision.abandon() == nil))
     }
 
-    @Test("a transfer goes on when it was decided") func aTransferGoesOnWhenItWasDecided() {
+    @Test("a transfer is resumed by its decision") func isResumedByItsDecision() {
         var decision = PendingDecision()
         let number = decision.begin()
         #expect(isTrue(decision.decided(number)))
         guard case .resume = decision.applied() else { return #expect(Bool(false), "the transfer was not over") }
-        #expect(isTrue(decision.transferEnded(success)))
+        #expect(isTrue(decision.transferCompleted(success)))
     }
 
-    @Test("a whole response waits for its decision") func aWholeResponseWaitsForItsDecision() {
+    @Test("a complete response waits for its decision") func completeResponseWaits() {
         var decision = PendingDecision()
         let number = decision.begin()
-        #expect(isTrue(!decision.transferEnded(success)))
+        #expect(isTrue(!decision.transferCompleted(success)))
         #expect(isTrue(decision.decided(number)))
-        guard case .end(let outcome) = decision.applied() else { return #expect(Bool(false), "the transfer was over") }
+        guard case .complete(let outcome) = decision.applied() else { return #expect(Bool(false), "the transfer was over") }
         #expect(outcome.error == nil)
     }
 
-    @Test("a failure waits for nobody") func aFailureWaitsForNobody() {
+    @Test("a failure does not wait for the decision") func failureDoesNotWait() {
         var decision = PendingDecision()
         let number = decision.begin()
-        #expect(isTrue(decision.transferEnded(failure)))
+        #expect(isTrue(decision.transferCompleted(failure)))
         #expect(isTrue(!decision.decided(number)))
     }
 
-    @Test("an end that comes while a decision is applied waits for that", arguments: [true, false])
-    func anEndThatComesWhileADecisionIsAppliedWaits(_ isFailure: Bool) {
+    @Test("a completion waits for a decision that is being applied", arguments: [true, false])
+    func waitsForApplication(_ isFailure: Bool) {
         var decision = PendingDecision()
         let number = decision.begin()
         #expect(isTrue(decision.decided(number)))
-        #expect(isTrue(!decision.transferEnded(isFailure ? failure : success)))
-        guard case .end(let outcome) = decision.applied() else { return #expect(Bool(false), "the transfer was over") }
+        #expect(isTrue(!decision.transferCompleted(isFailure ? failure : success)))
+        guard case .complete(let outcome) = decision.applied() else { return #expect(Bool(false), "the transfer was over") }
+        #expect((outcome.error != nil) == isFailure)
+    }
+
+    @Test("a response that is prepared without a decision holds its completion back", arguments: [true, false])
+    func preparation(_ isFailure: Bool) {
+        var decision = PendingDecision()
+        decision.beginApplying()
+        #expect(isTrue(!decision.transferCompleted(isFailure ? failure : success)))
+        #expect(isTrue(decision.abandon() == nil))
+        guard case .complete(let outcome) = decision.applied() else { return #expect(Bool(false), "the transfer had completed") }
         #expect((outcome.error != nil) == isFailure)
     }
 
@@ -64,11 +74,11 @@ import Testing
         #expect(isTrue(decision.decided(second)))
     }
 
-    @Test("who gives up gets the end that waited, once") func whoGivesUpGetsTheEndThatWaited() {
+    @Test("abandoning a decision returns the completion that waited, once") func abandons() {
         var decision = PendingDecision()
         let number = decision.begin()
         #expect(isTrue(decision.abandon() == nil))
-        #expect(isTrue(!decision.transferEnded(success)))
+        #expect(isTrue(!decision.transferCompleted(success)))
         #expect(isTrue(decision.abandon() != nil))
         #expect(isTrue(decision.abandon() == nil))
         #expect(isTrue(!decision.decided(number)))

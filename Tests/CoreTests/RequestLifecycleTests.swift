@@ -12,32 +12,32 @@ import Testing
         var lifecycle = RequestLifecycle()
         if hasHandler { _ = lifecycle.handlerAttached(isUnvalidated: false) }
         guard stage != .running else { return lifecycle }
-        _ = lifecycle.taskEnded()
-        guard stage != .ended else { return lifecycle }
-        _ = lifecycle.waitEnded()
+        _ = lifecycle.taskCompleted()
+        guard stage != .completed else { return lifecycle }
+        _ = lifecycle.waitTimedOut()
         guard stage != .concluding else { return lifecycle }
-        if stage == .retrying { _ = lifecycle.beginRetrying() } else { _ = lifecycle.finish() }
+        if stage == .betweenAttempts { _ = lifecycle.waitForAttempt() } else { _ = lifecycle.finish() }
         return lifecycle
     }
 
     @Test(
         "the end of a task waits for a handler, and ends nothing twice",
         arguments: [
-            (Stage.running, false, Action.waitForHandler, Stage.ended), (.running, true, .conclude, .concluding),
-            (.ended, false, .none, .ended), (.concluding, true, .none, .concluding), (.retrying, true, .none, .retrying),
+            (Stage.running, false, Action.waitForHandler, Stage.completed), (.running, true, .conclude, .concluding),
+            (.completed, false, .none, .completed), (.concluding, true, .none, .concluding), (.betweenAttempts, true, .none, .betweenAttempts),
             (.finished, true, .none, .finished),
         ])
     func taskEnds(_ stage: Stage, _ hasHandler: Bool, _ action: Action, _ next: Stage) {
         var lifecycle = Self.lifecycle(in: stage, hasHandler: hasHandler)
-        #expect(lifecycle.taskEnded() == action)
+        #expect(lifecycle.taskCompleted() == action)
         #expect(lifecycle.stage == next)
     }
 
     @Test(
         "the first handler ends a request that waits for it, and one that was not validated to its end",
         arguments: [
-            (Stage.running, false, Action.none), (.ended, false, .conclude), (.concluding, false, .none), (.concluding, true, .none),
-            (.retrying, false, .none), (.finished, false, .none), (.finished, true, .conclude),
+            (Stage.running, false, Action.none), (.completed, false, .conclude), (.concluding, false, .none), (.concluding, true, .none),
+            (.betweenAttempts, false, .none), (.finished, false, .none), (.finished, true, .conclude),
         ])
     func handlerComes(_ stage: Stage, _ isUnvalidated: Bool, _ action: Action) {
         var lifecycle = Self.lifecycle(in: stage)
@@ -51,65 +51,79 @@ import Testing
         #expect(lifecycle.handlerAttached(isUnvalidated: true) == .none)
     }
 
-    @Test("waiting ends only where one waits", arguments: [Stage.running, .ended, .concluding, .retrying, .finished])
+    @Test("waiting ends only where one waits", arguments: [Stage.running, .completed, .concluding, .betweenAttempts, .finished])
     func waitEnds(_ stage: Stage) {
         var lifecycle = Self.lifecycle(in: stage)
-        #expect(lifecycle.waitEnded() == (stage == .ended ? .conclude : .none))
+        #expect(lifecycle.waitTimedOut() == (stage == .completed ? .conclude : .none))
     }
 
     @Test(
         "cancelling reaches the task, or ends the request where none runs",
         arguments: [
-            (Stage.running, RequestLifecycle.Cancellation.cancelTask, true), (.ended, .none, true), (.concluding, .none, true),
-            (.retrying, .end, true), (.finished, .none, false),
+            (Stage.running, RequestLifecycle.Cancellation.cancelTask, true), (.completed, .none, true), (.concluding, .none, true),
+            (.betweenAttempts, .endWait, true), (.finished, .none, false),
         ])
     func cancels(_ stage: Stage, _ cancellation: RequestLifecycle.Cancellation, _ isCancelled: Bool) {
         var lifecycle = Self.lifecycle(in: stage)
-        #expect(lifecycle.cancel() == cancellation)
+        #expect(lifecycle.cancel(isWaiting: true) == cancellation)
         #expect(lifecycle.isCancelled == isCancelled)
-        #expect(lifecycle.cancel() == (stage == .running ? .cancelTask : .none))
+        #expect(lifecycle.cancel(isWaiting: false) == (stage == .running ? .cancelTask : .none))
     }
 
-    @Test("a cancelled request is not tried again")
+    @Test("a cancelled request is not retried")
     func cancelledIsNotRetried() {
         var lifecycle = Self.lifecycle(in: .concluding)
-        _ = lifecycle.cancel()
-        #expect(lifecycle.beginRetrying() == nil)
+        _ = lifecycle.cancel(isWaiting: false)
+        #expect(lifecycle.waitForAttempt() == false)
         #expect(lifecycle.finish() == true)
     }
 
-    @Test("the retrier's first answer in time counts, no other does")
-    func answers() throws {
-        var lifecycle = Self.lifecycle(in: .concluding)
-        let begun = lifecycle.beginRetrying()
-        let first = try #require(begun)
-        #expect(lifecycle.retrierAnswered(first) == true)
-        #expect(lifecycle.retrierAnswered(first) == false)
-        #expect(lifecycle.retried(first) == true)
-        #expect(lifecycle.retried(first) == false)
+    @Test("a cancellation between two attempts ends a wait, or the attempt that is being made")
+    func cancelsBetweenAttempts() {
+        var lifecycle = Self.lifecycle(in: .betweenAttempts)
+        #expect(lifecycle.cancel(isWaiting: false) == .none)
+        #expect(lifecycle.attemptBegan() == false)
+        #expect(lifecycle.waitForAttempt() == false)
+        #expect(lifecycle.stage == .betweenAttempts)
+        #expect(lifecycle.finish() == true)
+    }
+
+    @Test("an attempt begins with or without a wait")
+    func begins() {
+        var lifecycle = RequestLifecycle()
+        #expect(lifecycle.attemptBegan() == true)
+        #expect(lifecycle.waitForAttempt() == true)
+        #expect(lifecycle.waitForAttempt() == true)
+        #expect(lifecycle.attemptBegan() == true)
         #expect(lifecycle.stage == .running)
-        _ = lifecycle.taskEnded()
-        _ = lifecycle.waitEnded()
-        let again = lifecycle.beginRetrying()
-        let second = try #require(again)
-        #expect(lifecycle.retrierAnswered(first) == false)
-        #expect(lifecycle.retrierAnswered(second) == true)
     }
 
-    @Test("a retry ends once", arguments: [Stage.running, .ended, .concluding, .retrying, .finished])
-    func retryingEnds(_ stage: Stage) {
+    @Test("a first attempt that could not be made completes like a task")
+    func firstAttemptFails() {
+        var lifecycle = RequestLifecycle()
+        _ = lifecycle.waitForAttempt()
+        lifecycle.firstAttemptFailed()
+        #expect(lifecycle.taskCompleted() == .waitForHandler)
+    }
+
+    @Test("nothing is waited for after the end", arguments: [Stage.completed, .finished])
+    func nothingIsAwaitedAtTheEnd(_ stage: Stage) {
         var lifecycle = Self.lifecycle(in: stage)
-        #expect(lifecycle.retryingEnded() == (stage == .retrying))
-        #expect(lifecycle.retryingEnded() == false)
+        #expect(lifecycle.waitForAttempt() == false)
     }
 
-    @Test("a retry begins only behind validation", arguments: [Stage.running, .ended, .retrying, .finished])
-    func retryBeginsNowhereElse(_ stage: Stage) {
-        var lifecycle = Self.lifecycle(in: stage)
-        #expect(lifecycle.beginRetrying() == nil)
+    @Test("a late validation reopens the request; its end is reported again after another attempt only")
+    func reopens() {
+        var lifecycle = Self.lifecycle(in: .finished)
+        #expect(lifecycle.isAttemptReported && !lifecycle.isReopened)
+        #expect(lifecycle.handlerAttached(isUnvalidated: true) == .conclude)
+        #expect(lifecycle.isAttemptReported && lifecycle.isReopened)
+        #expect(lifecycle.waitForAttempt() == true)
+        #expect(lifecycle.attemptBegan() == true)
+        #expect(!lifecycle.isAttemptReported && lifecycle.isReopened)
     }
 
-    @Test("a request finishes once", arguments: [Stage.running, .ended, .concluding, .retrying, .finished])
+    @Test("a request finishes once", arguments: [Stage.running, .completed, .concluding, .betweenAttempts, .finished])
     func finishes(_ stage: Stage) {
         var lifecycle = Self.lifecycle(in: stage)
         #expect(lifecycle.finish() == (stage != .finished))

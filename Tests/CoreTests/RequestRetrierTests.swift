@@ -149,7 +149,7 @@ import Testing
         #expect(isCancelled(await errors[0]))
         manager.settle()
         #expect(mock.started.count == 1)
-        #expect(request.delegate.state.withLock { $0.lifecycle.stage } == .finished)
+        #expect(request.driver.state.withLock { $0.lifecycle.stage } == .finished)
     }
 
     @Test("encoding and URL failures are not asked about; the adapter's is, unwrapped")

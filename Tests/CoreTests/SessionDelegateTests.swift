@@ -201,7 +201,7 @@ import Testing
         let manager = SessionManager(mock: mock)
         manager.retrier = Retrying { _, _, completion in completion(true, 0) }
         let request = manager.request("http://mock/")
-        #expect(await eventually { request.delegate.state.withLock { $0.lifecycle.stage == .finished } })
+        #expect(await eventually { request.driver.state.withLock { $0.lifecycle.stage == .finished } })
         let response = await request.validate().serializingData().response
         #expect(response.response?.statusCode == 200)
         #expect(request.retryCount == 1)

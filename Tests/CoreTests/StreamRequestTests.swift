@@ -41,7 +41,7 @@ import Testing
         let request = manager.stream(withHostName: "mock", port: 7)
         let done = Inbox<Bool>()
         for text in ["a", "b"] {
-            request.streamDelegate.write(Data(text.utf8)) { done.put((try? $0.get()) != nil) }
+            request.connection.write(Data(text.utf8)) { done.put((try? $0.get()) != nil) }
         }
         request.closeWrite()
         request.resume()

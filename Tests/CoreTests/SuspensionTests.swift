@@ -43,7 +43,7 @@ import Testing
         await request.waitForEnd()
         #expect(request.delegate.ownError == nil)
         #expect(mock.started.count == 2)
-        if let download = request as? DownloadRequest, let url = download.downloadDelegate.temporaryURL { unlink(url.path) }
+        if let download = request as? DownloadRequest, let url = download.receiver.temporaryURL { unlink(url.path) }
     }
 
     private struct Token: AuthenticationCredential {
@@ -82,6 +82,6 @@ import Testing
         await request.waitForEnd()
         #expect((request.delegate.ownError == nil) == !isCancelled)
         #expect(mock.started.count == (isCancelled ? 0 : 1))
-        if let download = request as? DownloadRequest, let url = download.downloadDelegate.temporaryURL { unlink(url.path) }
+        if let download = request as? DownloadRequest, let url = download.receiver.temporaryURL { unlink(url.path) }
     }
 }

@@ -42,8 +42,8 @@ final class StreamRequestInput: InputStream {
 
     override func close() {
         state.withLock { $0.status = .closed }
-        request.streamDelegate.buffer.drop()
-        request.streamDelegate.closed(.input)
+        request.connection.buffer.drop()
+        request.connection.closed(.input)
     }
 
     /// Blocks until bytes are there; 0 at the end, −1 when the connection broke.
@@ -63,7 +63,7 @@ final class StreamRequestInput: InputStream {
     /// Waits for the next piece; what `read` is to return if there is none.
     private func refill() -> Int? {
         let answer = Answer<Result<Data?, any Error>>()
-        let buffer = request.streamDelegate.buffer
+        let buffer = request.connection.buffer
         Task { answer.give(await Result { try await buffer.next() }) }
         // Outside the lock: closing the stream has to end the wait.
         let piece = answer.wait()
@@ -114,14 +114,14 @@ final class StreamRequestOutput: OutputStream {
     override func close() {
         state.withLock { $0.status = .closed }
         request?.closeWrite()
-        request?.streamDelegate.closed(.output)
+        request?.connection.closed(.output)
     }
 
     /// Blocks until the bytes were handed to the network; −1 when the connection broke.
     override func write(_ buffer: UnsafePointer<UInt8>, maxLength: Int) -> Int {
         guard let request, streamStatus == .open, maxLength > 0 else { return -1 }
         let answer = Answer<Result<Void, any Error>>()
-        request.streamDelegate.write(Data(bytes: buffer, count: maxLength)) { answer.give($0) }
+        request.connection.write(Data(bytes: buffer, count: maxLength)) { answer.give($0) }
         guard case .failure(let error) = answer.wait() else { return maxLength }
         state.withLock {
             $0.error = error

@@ -6,17 +6,23 @@ import Dispatch
 
 /// A request whose response's body is kept in memory, or handed on piece by piece.
 open class DataRequest: Request, @unchecked Sendable {  // as its superclass
-    let dataDelegate: DataTaskDelegate
+    let receiver: DataReceiver
 
-    init(original: Result<RequestTask, any Error>, delegate: DataTaskDelegate, interceptor: (any RequestInterceptor)? = nil) {
-        dataDelegate = delegate
-        super.init(original: original, delegate: delegate, interceptor: interceptor)
+    init(
+        original: Result<RequestTask, any Error>, session: Session, sessionDelegate: SessionDelegate, receiver: DataReceiver,
+        sentBody: SentBody? = nil, interceptor: (any RequestInterceptor)? = nil
+    ) {
+        self.receiver = receiver
+        super.init(
+            original: original,
+            driver: RequestDriver(session: session, sessionDelegate: sessionDelegate, body: receiver, sentBody: sentBody),
+            interceptor: interceptor)
     }
 
-    override var hasBody: Bool { dataDelegate.bodyCount > 0 }
+    override var hasBody: Bool { receiver.receivedCount > 0 }
 
     /// How much of the body has come, after decoding; the total is −1 as long as nobody knows it.
-    open var progress: Progress { dataDelegate.downloadProgress.progress }
+    open var progress: Progress { receiver.downloadProgress.progress }
 
     /// Has `closure` called while the body comes in, on `queue`, at last with the whole of it.
     ///
@@ -24,7 +30,7 @@ open class DataRequest: Request, @unchecked Sendable {  // as its superclass
     /// it is called at once.
     @preconcurrency @discardableResult
     public func downloadProgress(queue: DispatchQueue? = nil, closure: @escaping ProgressHandler) -> Self {
-        dataDelegate.downloadProgress.setHandler(closure, queue: queue ?? session.configuration.callbackQueue)
+        receiver.downloadProgress.setHandler(closure, queue: queue ?? session.configuration.callbackQueue)
         return self
     }
 
@@ -34,7 +40,8 @@ open class DataRequest: Request, @unchecked Sendable {  // as its superclass
     /// in memory beyond 1 MiB. `nil` drops the body.
     @preconcurrency @discardableResult
     open func stream(closure: (@Sendable (Data) -> Void)? = nil) -> Self {
-        dataDelegate.setStream(closure)
+        receiver.setReader(on: session.queue, closure, resume: driver.resumeTransfer)
+        driver.attached(.reader)
         return self
     }
 }

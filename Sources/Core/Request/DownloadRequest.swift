@@ -40,11 +40,16 @@ open class DownloadRequest: Request, @unchecked Sendable {  // as its superclass
     @preconcurrency public typealias DownloadFileDestination =
         @Sendable (_ temporaryURL: URL, _ response: HTTPURLResponse) -> (destinationURL: URL, options: DownloadOptions)
 
-    let downloadDelegate: DownloadTaskDelegate
+    let receiver: FileReceiver
 
-    init(original: Result<RequestTask, any Error>, delegate: DownloadTaskDelegate, interceptor: (any RequestInterceptor)? = nil) {
-        downloadDelegate = delegate
-        super.init(original: original, delegate: delegate, interceptor: interceptor)
+    init(
+        original: Result<RequestTask, any Error>, session: Session, sessionDelegate: SessionDelegate, receiver: FileReceiver,
+        interceptor: (any RequestInterceptor)? = nil
+    ) {
+        self.receiver = receiver
+        super.init(
+            original: original, driver: RequestDriver(session: session, sessionDelegate: sessionDelegate, body: receiver),
+            interceptor: interceptor)
     }
 
     /// What is needed to go on with a download that was cancelled or failed; `nil` as long as it runs, and where that is impossible.
@@ -55,7 +60,7 @@ open class DownloadRequest: Request, @unchecked Sendable {  // as its superclass
     /// ``RedirectPolicy/sensitiveHeaders`` names: adapter and session add them again. It names the partial file. The first
     /// read gives that file its name and may block briefly; from then on the caller owns the file and removes it if it is not used. Also
     /// `nil` if the file can't be named.
-    open var resumeData: Data? { downloadDelegate.resumption.resumeData }
+    open var resumeData: Data? { receiver.resumption.resumeData }
 
     /// Ends the request as ``cancel(createResumeData:)`` does, with resume data.
     open override func cancel() {
@@ -67,21 +72,21 @@ open class DownloadRequest: Request, @unchecked Sendable {  // as its superclass
     /// - Parameter createResumeData: whether what has come stays for ``resumeData`` and ``DownloadOptions/resumePreviousDownload``, or is
     ///   removed.
     open func cancel(createResumeData: Bool) {
-        if !createResumeData { downloadDelegate.leaveNothing() }
+        if !createResumeData, driver.state.withLock({ $0.lifecycle.stage != .finished }) { receiver.resumption.drop() }
         super.cancel()
     }
 
-    override var hasBody: Bool { downloadDelegate.bodyCount > 0 }
+    override var hasBody: Bool { receiver.bodyCount > 0 }
 
     /// How much of the file has come; the total is −1 as long as nobody knows it.
-    open var progress: Progress { downloadDelegate.downloadProgress.progress }
+    open var progress: Progress { receiver.downloadProgress.progress }
 
     /// Has `closure` called while the file comes in, on `queue`, at last with the whole of it.
     ///
     /// Calls are dropped while one is waiting for the queue. One closure a request: a later one replaces it.
     @preconcurrency @discardableResult
     public func downloadProgress(queue: DispatchQueue? = nil, closure: @escaping ProgressHandler) -> Self {
-        downloadDelegate.downloadProgress.setHandler(closure, queue: queue ?? session.configuration.callbackQueue)
+        receiver.downloadProgress.setHandler(closure, queue: queue ?? session.configuration.callbackQueue)
         return self
     }
 

@@ -4,17 +4,17 @@ import CurlewHTTP
 
 /// Thrown by an adapter that can't adapt yet, and will when something has happened.
 ///
-/// No user sees it: the request waits, as it does for a retrier, and is then adapted anew. See `SessionDelegate.wait(for:of:isRetry:)`.
+/// No user sees it: the request waits, as it does for a retrier, and is then adapted again.
 struct PendingAdaptation: Error {
     /// Brings about what is missing; calls back once, on any thread, with why it can't be had. Called on the session's queue.
     let prepare: @Sendable (SessionManager, _ done: @escaping @Sendable (Result<Void, any Error>) -> Void) -> Void
 }
 
 extension Request {
-    /// Puts a better error in place of the one about which a retrier is being asked; nothing when nobody asks any more.
+    /// Replaces the error about which a retrier is being asked with a better one; does nothing once the retrier has answered.
     func replaceError(with error: any Error) {
-        delegate.state.withLock { state in
-            if state.lifecycle.stage == .retrying { state.error = error }
+        driver.state.withLock { state in
+            if state.lifecycle.stage == .betweenAttempts { state.error = error }
         }
     }
 }

@@ -6,7 +6,7 @@ import CurlewTransport
 /// A request of a session: its current task, its validations, and the handlers that wait for its end.
 ///
 /// Made by a ``SessionManager``. All members may be used from any thread.
-open class Request: @unchecked Sendable {  // the state is the delegate's, behind a lock
+open class Request: @unchecked Sendable {  // the state is the driver's, behind a lock
     /// Tells of progress; the object is the request's own, and goes on changing.
     @preconcurrency public typealias ProgressHandler = @Sendable (Progress) -> Void
 
@@ -35,25 +35,27 @@ open class Request: @unchecked Sendable {  // the state is the delegate's, behin
         }
     }
 
-    /// Holds the request's state and handlers.
+    /// The request's body and error, and the queue of its handlers.
     public let delegate: TaskDelegate
+    let driver: RequestDriver
     /// What it is made of, by kind, as in ``requestTask``; without a task.
     let original: Result<RequestTask, any Error>
     /// Adapts this request, and is asked about its retries, before the session's.
     let interceptor: (any RequestInterceptor)?
 
-    init(original: Result<RequestTask, any Error>, delegate: TaskDelegate, interceptor: (any RequestInterceptor)? = nil) {
+    init(original: Result<RequestTask, any Error>, driver: RequestDriver, interceptor: (any RequestInterceptor)? = nil) {
         self.original = original
-        self.delegate = delegate
+        self.driver = driver
+        delegate = TaskDelegate(driver)
         self.interceptor = interceptor
     }
 
     // MARK: What it is
 
     /// The session in which the request runs.
-    public var session: Session { delegate.session }
+    public var session: Session { driver.session }
 
-    var sessionDelegate: SessionDelegate { delegate.sessionDelegate }
+    var sessionDelegate: SessionDelegate { driver.sessionDelegate }
 
     /// The kind of the request, its original and the current attempt's task; what it could not be made for, if so.
     var requestTask: Result<RequestTask, any Error> {
@@ -62,7 +64,7 @@ open class Request: @unchecked Sendable {  // the state is the delegate's, behin
     }
 
     /// The current attempt's task; `nil` when the request could not be made.
-    open var task: SessionTask? { delegate.state.withLock { $0.task } }
+    open var task: SessionTask? { driver.state.withLock { $0.task } }
 
     /// The request as it goes out, adapted; before that, or if the adapter failed, as it was given. `nil` when none could be made.
     open var request: URLRequest? {
@@ -74,12 +76,22 @@ open class Request: @unchecked Sendable {  // the state is the delegate's, behin
 
     /// The response's status line and header fields as they came, in their order and with their repetitions, which ``response`` loses;
     /// `nil` until they are there.
-    public var responseHead: ResponseHead? { delegate.state.withLock { $0.head } }
+    public var responseHead: ResponseHead? { driver.state.withLock { $0.head } }
 
     /// The number of retries that were started.
-    public var retryCount: UInt { delegate.state.withLock { $0.retryCount } }
+    public var retryCount: UInt { driver.state.withLock { $0.retryCount } }
 
-    var context: ResponseContext { delegate.context(fallback: originalRequest) }
+    /// Request and response of the current attempt.
+    var context: ResponseContext {
+        if let context = driver.state.withLock({ $0.context }) { return context }
+        let request = task?.currentTransfer == nil ? originalRequest : nil
+        return driver.state.withLock { state in
+            if let context = state.context { return context }
+            let context = ResponseContext(transfer: state.task?.currentTransfer, head: state.head, request: request)
+            if state.lifecycle.stage == .finished { state.context = context }
+            return context
+        }
+    }
 
     private var originalRequest: URLRequest? {
         (try? original.get())?.original.urlRequest
@@ -96,47 +108,39 @@ open class Request: @unchecked Sendable {  // the state is the delegate's, behin
 
     // MARK: Control
 
-    /// Starts the request, or lets it go on. A request that could not be made runs its handlers anyway.
+    /// Starts the request, or resumes it after ``suspend()``. A request that could not be made runs its handlers anyway.
     open func resume() {
-        delegate.noteStart(byUser: true)?.resume()
+        driver.resumedByUser()?.resume()
         if session.isMonitored { session.tellMonitors { [self] in $0.requestDidResume(self) } }
     }
 
     /// Suspends the request until ``resume()``: nothing is sent or received. While a retry is due or a credential is refreshed, the next
     /// attempt waits.
     open func suspend() {
-        delegate.state.withLock { state in
-            state.isSuspended = true
-            return state.task
-        }?.suspend()
+        driver.suspendedByUser()?.suspend()
         if session.isMonitored { session.tellMonitors { [self] in $0.requestDidSuspend(self) } }
     }
 
-    /// Ends the request; its handlers run with ``CurlewError/cancelled``. Also while a retry is due.
+    /// Cancels the request; its handlers run with ``CurlewError/cancelled``. Also while a retry is due.
     ///
-    /// A cancelled request is not tried again. One whose response is there already keeps it.
+    /// A cancelled request is not retried. One whose response is complete already keeps it.
     open func cancel() {
-        let (cancellation, task) = delegate.state.withLock { ($0.lifecycle.cancel(), $0.task) }
-        switch cancellation {
-        case .none: break
-        case .cancelTask: task?.cancel()
-        case .end: sessionDelegate.end(self, with: CurlewError.cancelled)
-        }
+        driver.cancel(self)
         if session.isMonitored { session.tellMonitors { [self] in $0.requestDidCancel(self) } }
     }
 
     // MARK: Handlers
 
-    /// Adds a handler, which runs behind those added before, when the request is over.
+    /// Adds a handler, which runs after those added before, when the request has finished.
     func addHandler(_ handler: @escaping @Sendable () -> Void) {
-        sessionDelegate.perform(delegate.addHandler(handler), on: self)
+        driver.addHandler(handler, to: self)
     }
 
-    /// Waits for the end of the request; cancelling the waiting task cancels the request.
+    /// Waits until the request has finished; cancelling the waiting task cancels the request.
     func waitForEnd() async {
         await withTaskCancellationHandler {
             await withUnsafeContinuation { (continuation: UnsafeContinuation<Void, Never>) in
-                sessionDelegate.perform(delegate.addWaiter(.task(SuspendedTask(continuation))), on: self)
+                driver.addWaiter(.task(SuspendedTask(continuation)), to: self)
             }
         } onCancel: {
             cancel()
@@ -151,7 +155,7 @@ extension Request: CustomStringConvertible {
     public var description: String {
         guard let request else { return "No request could be made." }
         var parts = [request.httpMethod ?? "GET", request.url?.absoluteString.redactedURL ?? ""]
-        if let status = delegate.state.withLock({ $0.head })?.statusCode { parts.append("(\(status))") }
+        if let status = driver.state.withLock({ $0.head })?.statusCode { parts.append("(\(status))") }
         return parts.joined(separator: " ")
     }
 }

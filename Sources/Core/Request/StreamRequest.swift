@@ -8,18 +8,19 @@ import CurlewTransport
 /// Read and write it as an async sequence and with ``write(_:)``, or as an `InputStream` and an `OutputStream`, one or the other. It is
 /// over when both directions have ended, it fails, or it is cancelled.
 open class StreamRequest: Request, @unchecked Sendable {  // as its superclass
-    let streamDelegate: StreamTaskDelegate
+    let connection: RawConnection
 
-    init(original: Result<RequestTask, any Error>, delegate: StreamTaskDelegate) {
-        streamDelegate = delegate
-        super.init(original: original, delegate: delegate)
+    init(original: Result<RequestTask, any Error>, session: Session, sessionDelegate: SessionDelegate) {
+        connection = RawConnection()
+        super.init(original: original, driver: RequestDriver(session: session, sessionDelegate: sessionDelegate, body: connection))
+        connection.connect(to: driver)
     }
 
     /// The bytes that come in, piece by piece; ends when the peer closes its sending side, and throws when the connection breaks.
     ///
     /// Only as much is received as is read, but for 1 MiB ahead. All iterators read from the same stream.
     public func bytes() -> StreamBytes {
-        StreamBytes(buffer: streamDelegate.buffer)
+        StreamBytes(buffer: connection.buffer)
     }
 
     /// Sends bytes, behind those sent before; returns when they were handed to the network.
@@ -28,12 +29,12 @@ open class StreamRequest: Request, @unchecked Sendable {  // as its superclass
     ///
     /// - Throws: why the connection is over; ``CurlewError/cancelled`` behind ``closeWrite()``, or when the wait was cancelled.
     public func write(_ data: Data) async throws {
-        try await streamDelegate.write(data)
+        try await connection.write(data)
     }
 
     /// Ends the sending side, behind what was written; the peer reads to the end. The receiving side stays open.
     public func closeWrite() {
-        streamDelegate.closeWrite()
+        connection.closeWrite()
     }
 
     /// Waits until the connection is over.

@@ -6,15 +6,20 @@ import Dispatch
 
 /// A data request that sends a body out of memory, a file or a stream.
 open class UploadRequest: DataRequest, @unchecked Sendable {  // as its superclass
-    private let uploadDelegate: UploadTaskDelegate
+    private let sentBody: SentBody
 
-    init(original: Result<RequestTask, any Error>, delegate: UploadTaskDelegate, interceptor: (any RequestInterceptor)? = nil) {
-        uploadDelegate = delegate
-        super.init(original: original, delegate: delegate, interceptor: interceptor)
+    init(
+        original: Result<RequestTask, any Error>, session: Session, sessionDelegate: SessionDelegate, receiver: DataReceiver,
+        sentBody: SentBody, interceptor: (any RequestInterceptor)? = nil
+    ) {
+        self.sentBody = sentBody
+        super.init(
+            original: original, session: session, sessionDelegate: sessionDelegate, receiver: receiver, sentBody: sentBody,
+            interceptor: interceptor)
     }
 
     /// How much of the body was handed to the network; the total is −1 for a stream, until it was sent.
-    open var uploadProgress: Progress { uploadDelegate.uploadProgress.progress }
+    open var uploadProgress: Progress { sentBody.progress.progress }
 
     /// Has `closure` called while the body goes out, on `queue`, at last with the whole of it.
     ///
@@ -23,7 +28,7 @@ open class UploadRequest: DataRequest, @unchecked Sendable {  // as its supercla
     /// Calls are dropped while one is waiting for the queue. One closure a request: a later one replaces it.
     @preconcurrency @discardableResult
     public func uploadProgress(queue: DispatchQueue? = nil, closure: @escaping ProgressHandler) -> Self {
-        uploadDelegate.uploadProgress.setHandler(closure, queue: queue ?? session.configuration.callbackQueue)
+        sentBody.progress.setHandler(closure, queue: queue ?? session.configuration.callbackQueue)
         return self
     }
 }

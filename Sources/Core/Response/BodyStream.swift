@@ -60,13 +60,10 @@ extension DataRequest {
     /// Statuses and content types are validated before the first piece; validations of one's own, at the end. A request of which pieces
     /// were read is not tried again.
     public func bodyStream() -> BodyStream {
-        let buffer = dataDelegate.makeBuffer()
+        let buffer = receiver.makeBuffer(resume: driver.resumeTransfer)
+        driver.attached(.reader)
         let stream = BodyStream(request: self, buffer: buffer)
-        sessionDelegate.perform(
-            delegate.addWaiter(
-                .closure { [delegate] in
-                    buffer.finish(delegate.error.map { .failure($0) } ?? .success(()))
-                }), on: self)
+        driver.addWaiter(.closure { [delegate] in buffer.finish(delegate.error.map { .failure($0) } ?? .success(())) }, to: self)
         return stream
     }
 }

@@ -10,10 +10,10 @@ extension DownloadRequest {
     /// The response, serialized; the time is that of the call.
     func makeResponse<S: DownloadResponseSerializerProtocol>(_ serializer: S) -> DownloadResponse<S.SerializedObject> {
         let context = context
-        let result = serializer.serializeResponse(context.request, context.response, downloadDelegate.fileURL, delegate.error)
+        let result = serializer.serializeResponse(context.request, context.response, receiver.fileURL, delegate.error)
         return DownloadResponse(
-            context: context, temporaryURL: downloadDelegate.temporaryURL, destinationURL: downloadDelegate.destinationURL,
-            resumption: .kept(downloadDelegate.resumption.kept), result: session.delivered(result),
+            context: context, temporaryURL: receiver.temporaryURL, destinationURL: receiver.destinationURL,
+            resumption: .kept(receiver.resumption.kept), result: session.delivered(result),
             timeline: delegate.timeline(), metrics: delegate.metrics)
     }
 
@@ -29,8 +29,8 @@ extension DownloadRequest {
     ) -> Self {
         addHandler { [self] in
             let response = DefaultDownloadResponse(
-                context: context, temporaryURL: downloadDelegate.temporaryURL, destinationURL: downloadDelegate.destinationURL,
-                resumption: .kept(downloadDelegate.resumption.kept), error: delegate.error, timeline: delegate.timeline(),
+                context: context, temporaryURL: receiver.temporaryURL, destinationURL: receiver.destinationURL,
+                resumption: .kept(receiver.resumption.kept), error: delegate.error, timeline: delegate.timeline(),
                 metrics: delegate.metrics)
             (queue ?? session.configuration.callbackQueue).async { completionHandler(response) }
         }

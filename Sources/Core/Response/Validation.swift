@@ -19,7 +19,7 @@ extension Request {
     }
 
     fileprivate func addValidator(_ validator: Validator) {
-        delegate.state.withLock { $0.add(validator) }
+        driver.state.withLock { $0.add(validator) }
     }
 
     fileprivate func addStatusValidator<S: Sequence>(_ statusCodes: S) where S.Element == Int {
@@ -86,7 +86,7 @@ extension DownloadRequest {
     public func validate(_ validation: @escaping Validation) -> Self {
         addValidator(
             .custom { request, context in
-                let files = (request as? DownloadRequest)?.downloadDelegate
+                let files = (request as? DownloadRequest)?.receiver
                 return context.response.flatMap { validation(context.request, $0, files?.temporaryURL, files?.destinationURL).error }
             })
         return self

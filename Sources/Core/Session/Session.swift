@@ -90,13 +90,17 @@ public final class Session: Sendable {
 
     // MARK: Tasks
 
-    /// Makes a task, suspended.
-    func makeTask(_ work: SessionTask.Work, delegate: TaskDelegate) -> SessionTask {
-        let id = state.withLock { state in
+    /// A number by which a task is known; unique in the session.
+    func makeTaskNumber() -> Int {
+        state.withLock { state in
             state.lastTask += 1
             return state.lastTask
         }
-        return SessionTask(id: id, work: work, transport: transport, delegate: delegate)
+    }
+
+    /// Makes a task, suspended.
+    func makeTask(_ work: SessionTask.Work, driver: RequestDriver) -> SessionTask {
+        SessionTask(id: makeTaskNumber(), work: work, transport: transport, driver: driver)
     }
 
     /// A transfer's request as it goes out: with what the session adds to each exchange anew.

@@ -73,7 +73,11 @@ extension SessionManager {
         perform(
             DataRequest(
                 original: original(Request.RequestTask.data, requestable),
-                delegate: DataTaskDelegate(session: session, sessionDelegate: delegate, waitsForReader: isStreamed),
-                interceptor: interceptor))
+                session: session, sessionDelegate: delegate, receiver: makeReceiver(isStreamed: isStreamed), interceptor: interceptor))
+    }
+
+    /// Receives the body of a data or upload request.
+    func makeReceiver(isStreamed: Bool = false) -> DataReceiver {
+        DataReceiver(limit: session.configuration.maximumBodySize, waitsForReader: isStreamed)
     }
 }

@@ -97,25 +97,26 @@ extension SessionManager {
     }
 
     func makeDownload(
-        _ urlRequest: any URLRequestConvertible, _ interceptor: (any RequestInterceptor)?, _ destination: DownloadTaskDelegate.Destination
+        _ urlRequest: any URLRequestConvertible, _ interceptor: (any RequestInterceptor)?, _ destination: FileReceiver.Destination
     ) -> DownloadRequest {
         perform(destination, DownloadResumption(destination: destination.resumed), interceptor) { try Requestable(urlRequest) }
     }
 
-    private func resumeDownload(_ data: Data, _ destination: DownloadTaskDelegate.Destination) -> DownloadRequest {
+    private func resumeDownload(_ data: Data, _ destination: FileReceiver.Destination) -> DownloadRequest {
         let record = Result { () throws(CurlewError) in try ResumeRecord(data) }
         return perform(destination, DownloadResumption(record: try? record.get()), nil) { try Requestable(try record.get().parts) }
     }
 
     private func perform(
-        _ destination: DownloadTaskDelegate.Destination, _ resumption: DownloadResumption, _ interceptor: (any RequestInterceptor)?,
+        _ destination: FileReceiver.Destination, _ resumption: DownloadResumption, _ interceptor: (any RequestInterceptor)?,
         _ make: () throws -> Requestable
     ) -> DownloadRequest {
         perform(
             DownloadRequest(
                 original: original(Request.RequestTask.download) { Downloadable(request: try make(), resumption: resumption) },
-                delegate: DownloadTaskDelegate(
-                    session: session, sessionDelegate: delegate, destination: destination, resumption: resumption),
+                session: session, sessionDelegate: delegate,
+                receiver: FileReceiver(
+                    to: destination, temporaryDirectory: session.configuration.temporaryDirectory, resumption: resumption),
                 interceptor: interceptor))
     }
 }

@@ -21,7 +21,7 @@ extension SessionManager {
         perform(
             StreamRequest(
                 original: original(Request.RequestTask.stream) { try streamable.validated() },
-                delegate: StreamTaskDelegate(session: session, sessionDelegate: delegate)))
+                session: session, sessionDelegate: delegate))
     }
 }
 

@@ -70,7 +70,7 @@ extension SessionManager {
         return perform(
             UploadRequest(
                 original: original(Request.RequestTask.upload) { Uploadable(request: try Requestable(urlRequest), content: content) },
-                delegate: UploadTaskDelegate(session: session, sessionDelegate: delegate, temporaryFile: temporaryFile),
+                session: session, sessionDelegate: delegate, receiver: makeReceiver(), sentBody: SentBody(temporaryFile: temporaryFile),
                 interceptor: interceptor))
     }
 }

@@ -169,25 +169,11 @@ open class SessionManager: @unchecked Sendable {  // the settings are behind a l
 
     // MARK: The way of every request
 
-    /// Starts a request. Every request of whatever kind goes this way, and leaves by ``TaskDelegate/finish()``.
+    /// Starts a request. Every request of every kind enters here, and leaves by ``RequestDriver``'s release of its handlers.
     ///
-    /// What the request is was encoded before; here it is adapted, becomes a task, is entered into the delegate's map, and starts.
+    /// What the request is was encoded before; its driver adapts it, makes a task of it, enters that into the delegate's map, and starts it.
     func perform<R: Request>(_ request: R) -> R {
-        do {
-            let task = try makeTask(for: request)
-            request.delegate.begin(task)
-            delegate[task] = request
-            if session.isMonitored { session.tellMonitors { $0.request(request, didCreate: task) } }
-            if startRequestsImmediately {
-                request.resume()
-            } else if session.isInvalidated, task.claimUnstarted() {
-                // The session's end has passed, and nobody else would end what nobody starts.
-                task.completeUnstarted(with: CurlewError.sessionInvalidated)
-            }
-        } catch {
-            request.delegate.noteStart()
-            delegate.failed(request, with: error)
-        }
+        request.driver.start(request, by: self)
         return request
     }
 
@@ -195,7 +181,7 @@ open class SessionManager: @unchecked Sendable {  // the settings are behind a l
     func makeTask(for request: Request) throws -> SessionTask {
         let adapter = request.interceptor == nil ? adapter : request.adapter(before: adapter)
         let work = try request.original.get().original.work(in: session, adapter: adapter)
-        return session.makeTask(work, delegate: request.delegate)
+        return session.makeTask(work, driver: request.driver)
     }
 
     /// The original of a request: what it is made of, or why it could not be.

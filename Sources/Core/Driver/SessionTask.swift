@@ -42,8 +42,8 @@ public final class SessionTask: Sendable {
         /// What is under way if it is no longer the original.
         var current: Work?
         var hops = 0
-        /// Let go of when the task is over: until then the two hold each other.
-        var delegate: TaskDelegate?
+        /// Released when the task completes: until then the two retain each other.
+        var driver: RequestDriver?
         var remains: Remains?
         /// What was sent on a stream before it was started.
         var unsent: [(bytes: Data, endOfStream: Bool)] = []
@@ -55,11 +55,11 @@ public final class SessionTask: Sendable {
     private let transport: any Transport
     private let progress: Lock<Progress>
 
-    init(id: Int, work: Work, transport: any Transport, delegate: TaskDelegate) {
+    init(id: Int, work: Work, transport: any Transport, driver: RequestDriver) {
         taskIdentifier = id
         original = work
         self.transport = transport
-        progress = Lock(Progress(delegate: delegate))
+        progress = Lock(Progress(driver: driver))
     }
 
     /// What the task is doing.
@@ -81,21 +81,21 @@ public final class SessionTask: Sendable {
 
     /// How many bytes of the response's body have come: while the task runs after decoding, afterwards before it.
     public var countOfBytesReceived: Int64 {
-        let (remains, delegate) = progress.withLock { ($0.remains, $0.delegate) }
-        return remains?.received ?? delegate?.byteCounts.received ?? 0
+        let (remains, driver) = progress.withLock { ($0.remains, $0.driver) }
+        return remains?.received ?? driver?.body.receivedCount ?? 0
     }
 
     /// How many bytes the response's body will have, as its head announces; −1 (`NSURLSessionTransferSizeUnknown`) when that is not known. 0
     /// for `HEAD`, whatever is announced (RFC 9110, section 9.3.2).
     public var countOfBytesExpectedToReceive: Int64 {
         let length = head?.expectedBodyLength ?? -1
-        return length > 0 && currentTransfer?.method == .head ? 0 : length
+        return length > 0 && isHead ? 0 : length
     }
 
     /// How many bytes of the request's body were handed to the network.
     public var countOfBytesSent: Int64 {
-        let (remains, delegate) = progress.withLock { ($0.remains, $0.delegate) }
-        return remains?.sent ?? delegate?.byteCounts.sent ?? 0
+        let (remains, driver) = progress.withLock { ($0.remains, $0.driver) }
+        return remains?.sent ?? driver?.sentBody?.count ?? 0
     }
 
     /// How many bytes the request's body has; −1 (`NSURLSessionTransferSizeUnknown`) when that is not known.
@@ -105,9 +105,9 @@ public final class SessionTask: Sendable {
     }
 
     private var head: ResponseHead? {
-        let (remains, delegate) = progress.withLock { ($0.remains, $0.delegate) }
-        // Outside of the lock, which comes behind that of the delegate.
-        return remains.map(\.head) ?? delegate?.state.withLock { $0.head }
+        let (remains, driver) = progress.withLock { ($0.remains, $0.driver) }
+        // Outside of the lock, which comes after the driver's.
+        return remains.map(\.head) ?? driver?.state.withLock { $0.head }
     }
 
     var originalTransfer: TransferRequest? {
@@ -120,7 +120,14 @@ public final class SessionTask: Sendable {
         if case .transfer(let request) = current { request } else { nil }
     }
 
-    /// The value of a header field of the request that is being answered.
+    /// Whether the current request's method is HEAD.
+    var isHead: Bool {
+        progress.withLock { progress in
+            if case .transfer(let request) = progress.current ?? original { request.method == .head } else { false }
+        }
+    }
+
+    /// The value of a header field of the current request.
     func currentHeader(_ name: String) -> String? {
         guard case .transfer(let request) = current else { return nil }
         return request.headers.isEmpty ? nil : request.headers[name]
@@ -130,14 +137,14 @@ public final class SessionTask: Sendable {
 
     /// Starts the task, or lets it go on. Any thread; does nothing for a running or finished task.
     public func resume() {
-        let (delegate, isFirst) = progress.withLock { progress -> (TaskDelegate?, Bool) in
+        let (driver, isFirst) = progress.withLock { progress -> (RequestDriver?, Bool) in
             guard progress.state == .suspended else { return (nil, false) }
             progress.state = .running
             defer { progress.isStarted = true }
-            return (progress.delegate, !progress.isStarted)
+            return (progress.driver, !progress.isStarted)
         }
-        guard let delegate else { return }
-        if isFirst { start(original, for: delegate) } else { tellSuspension(false) }
+        guard let driver else { return }
+        if isFirst { start(original, for: driver) } else { tellSuspension(false) }
     }
 
     /// Stops the task for a while: neither sends nor receives. Any thread; does nothing unless the task runs.
@@ -160,20 +167,19 @@ public final class SessionTask: Sendable {
         guard isFresh else { return }
         guard isStarted else { return completeUnstarted(with: CurlewError.cancelled) }
         transport.cancel(taskIdentifier)
-        // The transport may be done with the transfer, and somebody think about what it brought.
-        progress.withLock { $0.delegate }?.abandonDecision(with: CurlewError.cancelled)
+        // The transfer may have completed, and its completion wait for a decision.
+        progress.withLock { $0.driver }?.abandonDecision()
     }
 
-    private func start(_ work: Work, for delegate: TaskDelegate) {
+    private func start(_ work: Work, for driver: RequestDriver) {
         switch work {
         case .transfer(let request):
             if let body = request.body as? UnreadableBody { return completeUnstarted(with: body.error) }
             progress.withLock { $0.isHandedOver = true }
-            transport.start(delegate.session.outgoing(request), id: taskIdentifier, observer: delegate)
-        // Streams are given this delegate, and no other.
-        case .stream(let request): if let delegate = delegate as? StreamTaskDelegate { openStream(request, observer: delegate) }
+            transport.start(driver.outgoing(request), id: taskIdentifier, observer: driver)
+        case .stream(let request): openStream(request, for: driver)
         }
-        // The transport has not heard what another thread told it before it knew the transfer.
+        // The transport has ignored what another thread told it before it knew the transfer.
         switch state {
         case .canceling: transport.cancel(taskIdentifier)
         case .suspended: tellSuspension(true)
@@ -183,14 +189,14 @@ public final class SessionTask: Sendable {
 
     /// Completes a task that the transport does not know.
     func completeUnstarted(with error: any Error) {
-        let delegate = progress.withLock { $0.delegate }
-        delegate?.transfer(taskIdentifier, didComplete: TransferOutcome(error: error, metrics: TransferMetrics()))
+        let driver = progress.withLock { $0.driver }
+        driver?.transfer(taskIdentifier, didComplete: TransferOutcome(error: error, metrics: TransferMetrics()))
     }
 
-    private func openStream(_ request: StreamTransferRequest, observer: StreamTaskDelegate) {
+    private func openStream(_ request: StreamTransferRequest, for driver: RequestDriver) {
         progress.withLock { $0.isHandedOver = true }
-        transport.openStream(observer.session.outgoing(request), id: taskIdentifier, observer: observer)
-        // Inside the lock, so that what is written meanwhile comes behind.
+        transport.openStream(driver.session.outgoing(request), id: taskIdentifier, observer: driver)
+        // Inside the lock, so that what is written in the meantime comes after it.
         progress.withLock { progress in
             for piece in progress.unsent { transport.send(piece.bytes, endOfStream: piece.endOfStream, on: taskIdentifier) }
             progress.unsent = []
@@ -205,7 +211,7 @@ public final class SessionTask: Sendable {
         if now == (suspended ? .running : .suspended) { tellSuspension(!suspended) }
     }
 
-    // MARK: For the delegate
+    // MARK: For the driver
 
     /// Takes a task that the transport does not know yet, to end it; `false` when it is started or over.
     func claimUnstarted() -> Bool {
@@ -246,34 +252,33 @@ public final class SessionTask: Sendable {
         transport.cancel(taskIdentifier)
     }
 
-    /// Takes the next transfer, to be started then; `false` when the task was cancelled meanwhile.
-    func take(_ next: NextTransfer) -> Bool {
+    /// Takes a follow-up, to be started then; returns `false` when the task was cancelled in the meantime.
+    func take(_ followUp: FollowUp) -> Bool {
         progress.withLock { progress in
             guard progress.state == .running || progress.state == .suspended else { return false }
-            progress.current = .transfer(next.request)
-            if next.reason == .redirect { progress.hops += 1 }
+            progress.current = .transfer(followUp.request)
+            if followUp.kind == .redirect { progress.hops += 1 }
             return true
         }
     }
 
-    /// Starts the transfer that was taken.
-    func start(_ next: NextTransfer) {
-        guard let delegate = progress.withLock({ $0.delegate }) else { return }
-        let request = delegate.authorizing(next.request)
-        guard delegate.session.mustPrepareOffTransport else { return start(.transfer(request), for: delegate) }
-        delegate.session.queue.async { self.start(.transfer(request), for: delegate) }
+    /// Starts the follow-up that was taken.
+    func start(_ followUp: FollowUp) {
+        guard let driver = progress.withLock({ $0.driver }) else { return }
+        guard driver.session.mustPrepareOffTransport else { return start(.transfer(followUp.request), for: driver) }
+        driver.session.queue.async { self.start(.transfer(followUp.request), for: driver) }
     }
 
-    /// The task is over; `false` when the transport never knew it.
+    /// The task has completed; `false` when the transport never knew it.
     func completed(_ head: ResponseHead?, _ metrics: TransferMetrics) -> Bool {
-        let (delegate, isHandedOver) = progress.withLock { progress in
+        let (driver, isHandedOver) = progress.withLock { progress in
             progress.state = .completed
             progress.remains = Remains(head: head, received: metrics.responseBodyBytes, sent: metrics.requestBodyBytes)
-            defer { progress.delegate = nil }
-            return (progress.delegate, progress.isHandedOver)
+            defer { progress.driver = nil }
+            return (progress.driver, progress.isHandedOver)
         }
-        // Outlives the lock: its end may be the end of much else.
-        return withExtendedLifetime(delegate) { isHandedOver }
+        // Outlives the lock: its release may release much else.
+        return withExtendedLifetime(driver) { isHandedOver }
     }
 }
 

@@ -32,9 +32,9 @@ extension DataRequest {
     ///   - limit: how many bytes at the most.
     ///   - timeout: how long the request waits for them before it fails.
     package func keepRefusedBody(upTo limit: Int, for timeout: Duration) {
-        dataDelegate.keepRefusedBodies(RefusedBody.Policy(limit: limit, timeout: timeout))
+        receiver.keepRefusedBodies(RefusedBody.Policy(limit: limit, timeout: timeout))
     }
 
     /// What came of the body that was refused; `nil` for none.
-    package var refusedBody: Data? { dataDelegate.refusedBody }
+    package var refusedBody: Data? { receiver.refusedBody }
 }

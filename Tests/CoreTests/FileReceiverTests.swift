@@ -13,7 +13,7 @@ private func contents(of directory: URL) throws -> [String] {
 
 private func codeOf(_ error: (any Error)?) -> CocoaError.Code? { (error as? CocoaError)?.code }
 
-@Suite(.timeLimit(.minutes(1))) struct DownloadTaskDelegateTests {
+@Suite(.timeLimit(.minutes(1))) struct FileReceiverTests {
     private let directory: TemporaryDirectory
     private let temporary: TemporaryDirectory
 
@@ -197,13 +197,13 @@ private func codeOf(_ error: (any Error)?) -> CocoaError.Code? { (error as? Coco
         #expect(try contents(of: temporary.url).isEmpty)
     }
 
-    @Test("validations do not keep the delegate")
+    @Test("validators do not retain the receiver")
     func noCycle() async {
         let manager = manager(.answering(200))
-        var box: WeakBox<DownloadTaskDelegate>?
+        var box: WeakBox<FileReceiver>?
         do {
             let request = manager.download("http://mock/", to: directory.file("x")).validate { _, _, _, _ in .success }
-            box = WeakBox(request.downloadDelegate)
+            box = WeakBox(request.receiver)
             _ = await request.serializingURL().response
         }
         #expect(await eventually { box?.isEmpty != false })

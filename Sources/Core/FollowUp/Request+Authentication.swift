@@ -22,7 +22,7 @@ extension Request {
     /// library of libcurl that does so talks to Kerberos on the session's event loop, which waits for it.
     @discardableResult
     public func authenticate(usingCredential credential: URLCredential) -> Self {
-        delegate.authenticate(with: credential)
+        driver.authenticate(with: credential)
         return self
     }
 
@@ -34,5 +34,5 @@ extension Request {
     }
 
     /// The credential that the user has given.
-    var credential: URLCredential? { delegate.state.withLock { $0.authentication }?.credential }
+    var credential: URLCredential? { driver.state.withLock { $0.authentication }?.credential }
 }

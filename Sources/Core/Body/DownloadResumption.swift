@@ -131,13 +131,11 @@ final class DownloadResumption: Sendable {
     /// Where the rest begins that was asked for.
     var offset: Int64? { state.withLock { $0.offset } }
 
-    /// The same transfer for the whole; what is there is of no use.
-    func askForWhole(_ transfer: TransferRequest) -> TransferRequest {
+    /// Has a transfer ask for the whole; the bytes on disk are of no use.
+    func askForWhole(_ transfer: inout TransferRequest) {
         state.withLock { $0.offset = nil }
-        var whole = transfer
-        whole.headers.remove(name: "Range")
-        whole.headers.remove(name: "If-Range")
-        return whole
+        transfer.headers.remove(name: "Range")
+        transfer.headers.remove(name: "If-Range")
     }
 
     // MARK: Writing

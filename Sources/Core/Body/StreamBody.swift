@@ -16,8 +16,6 @@ public final class StreamBody: BodySource {
         var isAtEnd = false
         var failure: (any Error)?
         var onReadable: (@Sendable () -> Void)?
-        /// Counts the requests for another stream, to recognize a late answer.
-        var renewal = 0
     }
 
     /// Only touched on the queue.
@@ -72,32 +70,15 @@ public final class StreamBody: BodySource {
         state.withLock { !$0.isStarted }
     }
 
-    /// Another stream is being requested; returns the number that its answer has to carry.
-    func beginRenewal() -> Int {
-        state.withLock { state in
-            state.renewal += 1
-            return state.renewal
+    /// Restarts with another stream, which has to give the same bytes; returns `false` without one.
+    func restart(with stream: InputStream?) -> Bool {
+        guard let stream else { return false }
+        let old = state.withLock { state in
+            defer { state = State(stream: StreamBox(value: stream)) }
+            return state.stream
         }
-    }
-
-    /// Another attempt begins without requesting a stream; earlier requests are void.
-    func endRenewal() {
-        state.withLock { $0.renewal += 1 }
-    }
-
-    /// Restarts with another stream, which has to give the same bytes. Returns `false` without a stream, and `nil` for an answer that is late
-    /// or has been given before.
-    func restart(with stream: InputStream?, _ renewal: Int) -> Bool? {
-        let old = state.withLock { state -> StreamBox?? in
-            guard state.renewal == renewal else { return .none }
-            let old = state.stream
-            if let stream { state = State(stream: StreamBox(value: stream)) }
-            state.renewal = renewal + 1
-            return .some(stream == nil ? nil : old)
-        }
-        guard let old else { return nil }
-        if let old { queue.async { old.value.close() } }
-        return stream != nil
+        queue.async { old.value.close() }
+        return true
     }
 
     private func readAhead() {

@@ -3,11 +3,11 @@ import CurlewEncoding
 import CurlewHTTP
 import CurlewTransport
 
-extension TaskDelegate: CacheDecider {
+extension RequestDriver: CacheDecider {
     /// Asks users on the session's queue, if they have something to say; only about data and upload requests.
     func decide(aboutCaching proposed: CachedURLResponse, decided: @escaping @Sendable (CachedURLResponse?) -> Void) {
         let (now, later) = sessionDelegate.closures.withLock { ($0.dataTaskWillCacheResponse, $0.dataTaskWillCacheResponseWithCompletion) }
-        guard now != nil || later != nil, self is DataTaskDelegate, let task = state.withLock({ $0.task }) else { return decided(proposed) }
+        guard now != nil || later != nil, body is DataReceiver, let task else { return decided(proposed) }
         session.queue.async { [session] in
             if let later { return later(session, task, proposed, decided) }
             decided(now?(session, task, proposed))

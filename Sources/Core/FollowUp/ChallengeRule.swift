@@ -3,60 +3,73 @@ import CurlewEncoding
 import CurlewHTTP
 import CurlewTransport
 
-/// Answers a server that asks for credentials: as users say, else with the request's credential, the URL's, or one from the storage.
-///
-/// On the session's queue, while the transfer waits at the head of the 401 (RFC 9110, section 15.5.2).
-struct ChallengeHandling: Sendable {
-    /// What comes of it.
-    enum Outcome: Sendable {
-        /// The response is the answer.
-        case deliver
-        /// The same request again, now with credentials.
-        case repetition
-        /// The user wants no more of the request.
-        case cancel
+/// Notes what a response says about the credentials that its request carried. Decides nothing.
+struct CredentialRule: ResponseRule {
+    func verdict(on head: ResponseHead, of task: SessionTask, in driver: RequestDriver) -> RuleResult {
+        driver.state.withLock { $0.authentication?.answer != nil } ? .ask : .pass
     }
 
-    let head: ResponseHead
-    let transfer: TransferRequest
-    let task: SessionTask
-    let request: Request
+    func decide(_ response: PendingResponse, _ done: @escaping @Sendable (ResponseDecision?) -> Void) {
+        response.driver.noteAuthentication(response.head, from: response.transfer.url)
+        done(nil)
+    }
+}
+
+/// Answers a server that asks for credentials (RFC 9110, section 15.5.2): as users say, else with the request's credential, the URL's, or
+/// one from the storage.
+struct ChallengeRule: ResponseRule {
+    func verdict(on head: ResponseHead, of task: SessionTask, in driver: RequestDriver) -> RuleResult {
+        head.statusCode == 401 ? .ask : .pass
+    }
+
+    func decide(_ response: PendingResponse, _ done: @escaping @Sendable (ResponseDecision?) -> Void) {
+        guard let challenge = PendingChallenge(response, done: done) else { return done(nil) }
+        challenge.begin()
+    }
+}
+
+/// A 401 whose challenges are being answered, on the session's queue.
+private struct PendingChallenge: Sendable {
+    let response: PendingResponse
     let origin: Origin
     let challenges: [AnswerableChallenge]
-    let isAwaited: @Sendable () -> Bool
-    let done: @Sendable (Outcome) -> Void
+    let done: @Sendable (ResponseDecision?) -> Void
 
-    private var session: Session { request.session }
-    private var closures: SessionClosures { request.sessionDelegate.closures.withLock { $0 } }
-    private var previous: TaskAuthentication? { request.delegate.authentication.answer }
+    private var transfer: TransferRequest { response.transfer }
+    private var task: SessionTask { response.task }
+    private var session: Session { response.session }
+    private var authentication: RequestAuthentication { response.driver.authentication }
+    private var previous: TaskAuthentication? { authentication.answer }
 
     /// `nil` when there is nothing to answer.
-    init?(
-        _ head: ResponseHead, to transfer: TransferRequest, of task: SessionTask, _ request: Request,
-        isAwaited: @escaping @Sendable () -> Bool, done: @escaping @Sendable (Outcome) -> Void
-    ) {
-        guard head.statusCode == 401, let origin = Origin(transfer.url) else { return nil }
-        challenges = AnswerableChallenge.ranked(AuthenticationChallenge.challenges(in: head.headers.values(for: "WWW-Authenticate")))
+    init?(_ response: PendingResponse, done: @escaping @Sendable (ResponseDecision?) -> Void) {
+        guard response.head.statusCode == 401, let origin = Origin(response.transfer.url) else { return nil }
+        let fields = response.head.headers.values(for: "WWW-Authenticate")
+        challenges = AnswerableChallenge.ranked(AuthenticationChallenge.challenges(in: fields))
         guard !challenges.isEmpty else { return nil }
-        (self.head, self.transfer, self.task, self.request, self.origin) = (head, transfer, task, request, origin)
-        (self.isAwaited, self.done) = (isAwaited, done)
+        (self.response, self.origin, self.done) = (response, origin, done)
     }
+
+    /// How long a 401 waits for a handler or a credential. Longer than the request's own end does: a credential that comes too late can't be
+    /// used, and an awaited request does not wait.
+    private static let attachmentWait = Duration.seconds(1)
 
     /// Begins as soon as it is clear what the user has chained to the request: the server may have been faster.
     func begin() {
-        request.delegate.whenListenedTo {
-            consider(challenges[...])
+        let mustWait = response.driver.wait(for: [.handler, .credential], atMost: Self.attachmentWait, while: response.number) { _ in
+            session.queue.async { consider(challenges[...]) }
         }
+        if !mustWait { consider(challenges[...]) }
     }
 
-    /// Whether the decision is still pending: the request may have been cancelled, the transfer failed or a retry started in the meantime.
+    /// Whether the decision is still needed: the request may have been cancelled, the transfer failed or a retry started in the meantime.
     private var isWanted: Bool {
-        isAwaited() && (task.state == .running || task.state == .suspended)
+        response.isPending && (task.state == .running || task.state == .suspended)
     }
 
     /// Takes up the first of the challenges that are left.
     private func consider(_ rest: ArraySlice<AnswerableChallenge>) {
-        guard isWanted, let challenge = rest.first, previous?.mayGoOn ?? true else { return done(.deliver) }
+        guard isWanted, let challenge = rest.first, previous?.mayGoOn ?? true else { return done(nil) }
         if let previous, previous.mayRenew(challenge, of: origin) {
             return answer(challenge, with: previous.credential, renewing: true, otherwise: rest.dropFirst())
         }
@@ -65,12 +78,13 @@ struct ChallengeHandling: Sendable {
 
     // MARK: What users say
 
-    /// Asks the user; `false` if there is nobody to ask.
+    /// Asks the user; returns `false` if there is no closure for the challenge.
     private func ask(about challenge: AnswerableChallenge, _ rest: ArraySlice<AnswerableChallenge>) -> Bool {
-        let closures = closures
+        let closures = response.closures
         if challenge.concernsConnection {
             if let later = closures.sessionDidReceiveChallengeWithCompletion {
-                later(session, foundationChallenge(challenge), completion(challenge, rest))
+                let answer = wait(challenge, rest)
+                later(session, foundationChallenge(challenge)) { answer(ChallengeAnswer(disposition: $0, credential: $1)) }
                 return true
             }
             if let now = closures.sessionDidReceiveChallenge {
@@ -80,7 +94,8 @@ struct ChallengeHandling: Sendable {
             }
         }
         if let later = closures.taskDidReceiveChallengeWithCompletion {
-            later(session, task, foundationChallenge(challenge), completion(challenge, rest))
+            let answer = wait(challenge, rest)
+            later(session, task, foundationChallenge(challenge)) { answer(ChallengeAnswer(disposition: $0, credential: $1)) }
             return true
         }
         guard let now = closures.taskDidReceiveChallenge else { return false }
@@ -89,37 +104,31 @@ struct ChallengeHandling: Sendable {
         return true
     }
 
+    private struct ChallengeAnswer: @unchecked Sendable {  // credentials are immutable
+        let disposition: URLSession.AuthChallengeDisposition
+        let credential: URLCredential?
+    }
+
+    private func wait(_ challenge: AnswerableChallenge, _ rest: ArraySlice<AnswerableChallenge>) -> StepContinuation<ChallengeAnswer> {
+        response.wait { apply($0.disposition, $0.credential, challenge, rest) }
+    }
+
     private func foundationChallenge(_ challenge: AnswerableChallenge) -> URLAuthenticationChallenge {
         URLAuthenticationChallenge(
             protectionSpace: origin.space(of: challenge), proposedCredential: proposedCredential(for: challenge),
-            previousFailureCount: failures(for: challenge),
-            failureResponse: ResponseContext(transfer: transfer, head: head).response, error: nil, sender: ChallengeSender())
-    }
-
-    /// Takes an answer that comes later: once, from any thread.
-    private func completion(_ challenge: AnswerableChallenge, _ rest: ArraySlice<AnswerableChallenge>)
-        -> @Sendable (URLSession.AuthChallengeDisposition, URLCredential?) -> Void
-    {
-        let isAnswered = Lock(false)
-        return { disposition, credential in
-            let isFirst = isAnswered.withLock { isAnswered in
-                defer { isAnswered = true }
-                return !isAnswered
-            }
-            if isFirst { session.queue.async { apply(disposition, credential, challenge, rest) } }
-        }
+            previousFailureCount: failures(for: challenge), failureResponse: response.response, error: nil, sender: ChallengeSender())
     }
 
     private func apply(
         _ disposition: URLSession.AuthChallengeDisposition, _ credential: URLCredential?, _ challenge: AnswerableChallenge,
         _ rest: ArraySlice<AnswerableChallenge>
     ) {
-        guard isWanted else { return done(.deliver) }
+        guard isWanted else { return done(nil) }
         switch disposition {
         case .useCredential:
-            guard let credential else { return done(.deliver) }
+            guard let credential else { return done(nil) }
             answer(challenge, with: credential, otherwise: [])
-        case .cancelAuthenticationChallenge: done(.cancel)
+        case .cancelAuthenticationChallenge: done(.fail(CurlewError.cancelled))
         case .rejectProtectionSpace: consider(rest.dropFirst())
         case .performDefaultHandling: handleByDefault(challenge, rest)
         @unknown default: handleByDefault(challenge, rest)
@@ -130,7 +139,7 @@ struct ChallengeHandling: Sendable {
 
     private func handleByDefault(_ challenge: AnswerableChallenge, _ rest: ArraySlice<AnswerableChallenge>) {
         // What was refused once is refused again.
-        guard failures(for: challenge) == 0 else { return done(.deliver) }
+        guard failures(for: challenge) == 0 else { return done(nil) }
         guard let credential = proposedCredential(for: challenge) else { return consider(rest.dropFirst()) }
         answer(challenge, with: credential, otherwise: rest.dropFirst())
     }
@@ -149,7 +158,7 @@ struct ChallengeHandling: Sendable {
     /// The request's credential, which is not for whoever the request was redirected to.
     private var ownCredential: URLCredential? {
         guard let url = task.originalRequest?.url, Origin(url) == origin else { return nil }
-        return request.credential
+        return authentication.credential
     }
 
     /// Sends the request again with a credential, if it is one for the challenge and there is a body to send; else goes on with the rest.
@@ -159,10 +168,10 @@ struct ChallengeHandling: Sendable {
     ) {
         let authentication = TaskAuthentication(challenge, of: origin, with: credential, after: previous, renewing: renewing)
         guard let authentication else { return consider(rest) }
-        request.sessionDelegate.renewBody(of: transfer, task, in: session) { isRenewed in
-            guard isRenewed else { return done(.deliver) }
-            request.delegate.authentication.answer = authentication
-            done(.repetition)
+        response.renewBody(of: transfer) { isRenewed in
+            guard isRenewed else { return done(nil) }
+            self.authentication.answer = authentication
+            done(.followUp(FollowUp(request: transfer, kind: .authenticated)))
         }
     }
 }

@@ -1,0 +1,347 @@
+// SPDX-License-Identifier: Apache-2.0
+import CurlewEncoding
+import CurlewHTTP
+import CurlewTransport
+
+/// Writes the body of a download to a file, and brings that to its destination.
+///
+/// The file is opened, moved and removed on the session's queue; only the writing happens on the event loop's thread, in large pieces.
+final class FileReceiver: BodyReceiver, @unchecked Sendable {  // fields without a lock belong to the transfer, and then to its end
+    /// Where the file goes.
+    enum Destination: Sendable {
+        /// Nowhere: it stays where it was written.
+        case none
+        /// To where the closure says when it is complete.
+        case asked(DownloadRequest.DownloadFileDestination)
+        /// To a place known from the start.
+        case known(URL, DownloadRequest.DownloadOptions)
+
+        /// The file to which an earlier download is resumed automatically.
+        var resumed: URL? {
+            if case .known(let url, let options) = self, options.contains(.resumePreviousDownload) { url } else { nil }
+        }
+    }
+
+    /// The file that a body is written to.
+    private enum Target {
+        /// The resumed one, behind what an earlier attempt has left.
+        case append(total: Int64)
+        /// None: the resumed one is complete.
+        case complete
+        /// A resumable one.
+        case whole(ResponseHead)
+        /// One of its own.
+        case aside
+    }
+
+    private struct FileState {
+        var file: PartFile?
+        var temporaryURL: URL?
+        var destinationURL: URL?
+        /// Whether the file was committed or put away.
+        var isSettled = false
+        /// Whether the file lies at its destination.
+        var isMoved = false
+    }
+
+    // Any thread.
+    let downloadProgress = ProgressReporter()
+    let resumption: DownloadResumption
+    private let destination: Destination
+    /// Where files are written whose destination is not known.
+    private let temporaryDirectory: URL
+    private let fileState = Lock(FileState())
+    // The event loop's thread while a transfer runs; afterwards the thread that concludes the attempt.
+    private var writing: PartFile?
+    /// The number of bytes in the file.
+    private(set) var bodyCount: Int64 = 0
+    /// The length of the file, as far as known.
+    private var total: Int64 = -1
+    /// The total length from `Content-Range`; a body of another length is rejected.
+    private var requiredLength: Int64?
+    /// Whether the body is no part of the file.
+    private var isDropping = false
+    /// Whether the file is not what was announced.
+    private var isBroken = false
+    /// Whether files have hidden names also where they need none: for tests of file systems without unnamed files.
+    var namesFiles = false
+    /// The session's delegate, where it has closures for bodies: looked up once, not for each piece.
+    private var listeners: BodyListeners?
+
+    init(to destination: Destination, temporaryDirectory: URL, resumption: DownloadResumption) {
+        self.destination = destination
+        self.temporaryDirectory = temporaryDirectory
+        self.resumption = resumption
+    }
+
+    // MARK: What has come
+
+    /// The resume data of a failed download.
+    var data: Data? { resumption.resumeData }
+
+    var receivedCount: Int64 { downloadProgress.count }
+
+    /// Where the body was written; the file is no longer there once it was moved to its destination.
+    var temporaryURL: URL? { fileState.withLock { $0.temporaryURL } }
+    /// Where the file is, or should have gone.
+    var destinationURL: URL? { fileState.withLock { $0.destinationURL } }
+
+    /// The file that the handlers read.
+    var fileURL: URL? { fileState.withLock { $0.destinationURL ?? $0.temporaryURL } }
+
+    // MARK: While the transfer runs
+
+    func receive(_ head: ResponseHead, _ exchange: Exchange) throws -> HeadAction {
+        listeners = exchange.listeners
+        let (decision, offset) = resumption.judge(head)
+        switch decision {
+        case .append(let total):
+            return prepare(.append(total: total), head: resume(at: offset, of: total, head))
+        case .complete:
+            isDropping = true
+            let whole = ResponseHead(statusCode: 206, headers: head.headersWithoutBody)
+            return prepare(.complete, head: resume(at: offset, of: offset, whole) ?? whole)
+        case .startOver, .setAside:
+            total = head.expectedBodyLength ?? -1
+            downloadProgress.reset(total: total)
+            return prepare(decision == .startOver ? .whole(head) : .aside, head: nil)
+        case .askForWhole:
+            return .restart { [resumption] in resumption.askForWhole(&$0) }
+        }
+    }
+
+    /// Resumes the file where it ended.
+    ///
+    /// - Returns: the head with the content type of the first response, which this one need not repeat but validators look at; `nil` for the
+    ///   head as it is: one that is made here has lost its version.
+    private func resume(at offset: Int64, of total: Int64, _ head: ResponseHead) -> ResponseHead? {
+        bodyCount = offset
+        self.total = total
+        requiredLength = total
+        downloadProgress.reset(completed: offset, total: total)
+        if let listeners, let resumed = listeners.resumed { listeners.queue.async { resumed(offset, total) } }
+        guard head.value(for: "Content-Type") == nil, let type = resumption.contentType else { return nil }
+        var headers = head.headers
+        headers.append(name: "Content-Type", value: type)
+        return ResponseHead(statusCode: head.statusCode, headers: headers)
+    }
+
+    private func prepare(_ target: Target, head: ResponseHead?) -> HeadAction {
+        .prepare(head: head) { [self] in
+            let file = try makeFile(for: target)
+            fileState.withLock { state in
+                state.file = file
+                state.temporaryURL = file.url
+            }
+        }
+    }
+
+    private func makeFile(for target: Target) throws -> PartFile {
+        let (directory, name) = try makePlace()
+        switch target {
+        case .append(let total): return try resumption.takeFile(total: total) ?? { throw FileError.writing(directory.path, ENOENT) }()
+        case .complete: return try resumption.takeFile() ?? { throw FileError.writing(directory.path, ENOENT) }()
+        case .whole(let head): return try resumption.makeFile(head, in: directory, for: name, isNamed: namesFiles)
+        case .aside: return try PartFile(in: directory, for: name, isNamed: namesFiles)
+        }
+    }
+
+    /// Where a new file goes: hidden beside a known destination, so that it only has to be renamed; else to the session's temporary
+    /// directory.
+    private func makePlace() throws -> (directory: URL, name: String) {
+        guard case .known(let url, let options) = destination else { return (temporaryDirectory, "download") }
+        let directory = url.deletingLastPathComponent()
+        if options.contains(.createIntermediateDirectories) {
+            try FileManager.default.createDirectory(at: directory, withIntermediateDirectories: true)
+        }
+        // Checked before anything is downloaded, and again when the file is moved.
+        if !options.contains(.removePreviousFile), FileManager.default.fileExists(atPath: url.path) {
+            throw FileError.writing(url.path, EEXIST)
+        }
+        return (directory, url.lastPathComponent)
+    }
+
+    func receive(_ bytes: UnsafeRawBufferPointer) throws -> ReceiveAction {
+        if writing == nil { writing = fileState.withLock { $0.file } }
+        guard let file = writing else { return .cancel }
+        if isDropping { return .proceed }
+        if let requiredLength, Int64(bytes.count) > requiredLength - bodyCount { throw wrongLength("longer") }
+        bodyCount += Int64(bytes.count)
+        try file.write(bytes)
+        reportWritten(Int64(bytes.count))
+        return .proceed
+    }
+
+    /// Reports written bytes to the session's delegate instead of the progress, where it has a closure for them.
+    private func reportWritten(_ count: Int64) {
+        guard let listeners, let written = listeners.written else { return downloadProgress.update(completed: bodyCount) }
+        listeners.queue.async { [bodyCount, total] in written(count, bodyCount, total) }
+    }
+
+    func complete(_ outcome: TransferOutcome) throws {
+        if outcome.error == nil, let requiredLength, bodyCount != requiredLength { throw wrongLength("shorter") }
+    }
+
+    /// The response contradicts itself, so that nothing can be resumed from what it brought.
+    private func wrongLength(_ relation: String) -> BodyFailure {
+        isBroken = true
+        resumption.distrust()
+        return BodyFailure(
+            kind: .protocolViolation, message: "The body is \(relation) than its Content-Range", bytesReceived: bodyCount)
+    }
+
+    // MARK: When the attempt is concluded
+
+    /// Also after a late validation, which may take the file away again.
+    var concludesOnQueue: Bool {
+        fileState.withLock { !$0.isSettled || $0.isMoved }
+    }
+
+    /// Closes the file and, where a closure says so, brings it to its destination: that is asked whatever the response is.
+    func settle(_ attempt: CompletedAttempt) throws {
+        try perform(attempt) { file in
+            do {
+                try file.close()
+                if mustHaveName(attempt) { try giveName(to: file) }
+            } catch {
+                discard(file, of: attempt)
+                throw error
+            }
+            if attempt.error == nil, try give(file, to: attempt.listeners) { return resumption.forget(file) }
+            if case .asked(let closure) = destination, attempt.error == nil, let response = attempt.context.response {
+                let (url, options) = closure(file.url, response)
+                try move(file, to: url, options)
+            }
+        }
+    }
+
+    /// Whether the complete file is used where it was written: by a destination closure, handlers or a custom validator.
+    private func mustHaveName(_ attempt: CompletedAttempt) -> Bool {
+        guard !isBroken, attempt.isComplete else { return false }
+        if case .known = destination { return attempt.error == nil && attempt.hasCustomValidator }
+        return true
+    }
+
+    private func giveName(to file: PartFile) throws {
+        try file.giveName()
+        fileState.withLock { $0.temporaryURL = file.url }
+    }
+
+    /// Has the session's delegate take the file; returns `false` if it has no closure for that.
+    private func give(_ file: PartFile, to listeners: BodyListeners?) throws -> Bool {
+        guard let take = listeners?.takeFile else { return false }
+        try giveName(to: file)
+        take(file.url)
+        file.discard()
+        fileState.withLock { $0.isSettled = true }
+        return true
+    }
+
+    /// Brings the file to a destination known from the start, if the response was accepted; removes it from there if a late validator has
+    /// refused it.
+    func commit(_ attempt: CompletedAttempt) throws {
+        if attempt.error != nil { removeRefused() }
+        defer { fileState.withLock { $0.isSettled = true } }
+        do {
+            try perform(attempt) { file in
+                if case .known(let url, let options) = destination, attempt.error == nil { try move(file, to: url, options) }
+            }
+        } catch {
+            resumption.endAttempt(isAccepted: false)
+            throw error
+        }
+        resumption.endAttempt(isAccepted: attempt.error == nil)
+    }
+
+    private func removeRefused() {
+        guard case .known(let url, _) = destination else { return }
+        let wasMoved = fileState.withLock { state in
+            defer { state.isMoved = false }
+            return state.isMoved
+        }
+        if wasMoved { unlink(url.path) }
+    }
+
+    /// Performs `body` on the file unless it was committed or put away; puts away the file of a failed attempt.
+    private func perform(_ attempt: CompletedAttempt, _ body: (PartFile) throws -> Void) throws {
+        guard let file = fileState.withLock({ $0.isSettled ? nil : $0.file }) else { return }
+        var failure = attempt.error
+        defer {
+            if failure != nil, temporaryURL != nil, !isKeptOnFailure(attempt) { discard(file, of: attempt) }
+        }
+        do {
+            try body(file)
+        } catch {
+            failure = error
+            throw error
+        }
+    }
+
+    /// A complete file that a closure was to place, or a validator refused, stays where it can be read.
+    private func isKeptOnFailure(_ attempt: CompletedAttempt) -> Bool {
+        if case .known = destination { return false }
+        return !isBroken && attempt.isComplete
+    }
+
+    /// Puts the file away: keeps it for resumption where the transfer has failed, removes it where its response was refused.
+    private func discard(_ file: PartFile, of attempt: CompletedAttempt) {
+        if attempt.isComplete || !resumption.keep(file) { resumption.discard(file) }
+        forgetFile()
+    }
+
+    private func move(_ file: PartFile, to url: URL, _ options: DownloadRequest.DownloadOptions) throws {
+        fileState.withLock { $0.destinationURL = url }
+        // A closure may say that the file stays where it is.
+        guard url.standardizedFileURL != file.url.standardizedFileURL else { return }
+        try file.move(
+            to: url, replacing: options.contains(.removePreviousFile),
+            creatingDirectories: options.contains(.createIntermediateDirectories))
+        resumption.forget(file)
+        fileState.withLock { $0.isMoved = true }
+    }
+
+    private func forgetFile() {
+        fileState.withLock { state in
+            state.temporaryURL = nil
+            state.file = nil
+        }
+    }
+
+    func holdForRetry() -> Bool { true }
+
+    var isDiscardable: Bool {
+        fileState.withLock { $0.isSettled && $0.file != nil && !$0.isMoved }
+    }
+
+    func discard() {
+        guard let file = fileState.withLock({ $0.file }) else { return }
+        resumption.discard(file)
+        forgetFile()
+    }
+
+    func reset() {
+        // The bytes on disk count until the server asks for them to be sent again.
+        downloadProgress.reset(completed: resumption.offset ?? 0)
+        writing = nil
+        bodyCount = 0
+        total = -1
+        requiredLength = nil
+        isDropping = false
+        isBroken = false
+        let old = fileState.withLock { state in
+            defer { state = FileState() }
+            return state
+        }
+        old.file?.discard()
+        // The file of the failed attempt, not one that was there before.
+        if old.isMoved, let url = old.destinationURL { unlink(url.path) }
+    }
+}
+
+extension ResponseHead {
+    /// The fields that are not about this response's own body.
+    fileprivate var headersWithoutBody: HTTPHeaders {
+        let own = ["Content-Length", "Content-Type", "Content-Encoding", "Content-Language", "Transfer-Encoding", "Trailer"]
+        return HTTPHeaders(headers.filter { header in !own.contains { header.isNamed($0) } })
+    }
+}

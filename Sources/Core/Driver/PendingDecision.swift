@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+import CurlewTransport
+
+/// A decision about a response that is taken on the session's queue while the transfer waits at its head.
+///
+/// A response of which nothing is left to come completes before its decision; then its completion waits. A value, so that every order of
+/// events can be tested.
+struct PendingDecision {
+    private enum Stage {
+        case none
+        case open
+        /// The transfer has completed, and its completion waits for the decision.
+        case completed(TransferOutcome)
+        /// The decision was taken and is being applied; a completion that comes in the meantime waits.
+        case applying(TransferOutcome?)
+    }
+
+    /// What follows from a decision.
+    enum Consequence {
+        /// The transfer is resumed.
+        case resume
+        /// The transfer had completed.
+        case complete(TransferOutcome)
+    }
+
+    private var stage = Stage.none
+    /// Counts decisions, so that a late one is recognized.
+    private var number = 0
+
+    /// A decision is asked for; returns the number that identifies it.
+    mutating func begin() -> Int {
+        number += 1
+        stage = .open
+        return number
+    }
+
+    /// A response is accepted, which takes the session's queue.
+    mutating func beginApplying() {
+        number += 1
+        stage = .applying(nil)
+    }
+
+    /// The transfer has completed; returns `true` if its completion needs to wait for nothing. A failed one needs no decision any more.
+    mutating func transferCompleted(_ outcome: TransferOutcome) -> Bool {
+        switch stage {
+        case .none, .completed: return true
+        case .applying:
+            stage = .applying(outcome)
+            return false
+        case .open:
+            stage = outcome.error == nil ? .completed(outcome) : .none
+            return outcome.error != nil
+        }
+    }
+
+    /// Whether the decision with this number is pending.
+    func isPending(_ number: Int) -> Bool {
+        guard number == self.number else { return false }
+        return switch stage {
+        case .open, .completed: true
+        case .none, .applying: false
+        }
+    }
+
+    /// The decision was taken; `false` if it came too late, or another one did before.
+    mutating func decided(_ number: Int) -> Bool {
+        guard number == self.number else { return false }
+        switch stage {
+        case .none, .applying: return false
+        case .open: stage = .applying(nil)
+        case .completed(let outcome): stage = .applying(outcome)
+        }
+        return true
+    }
+
+    /// The decision was applied.
+    mutating func applied() -> Consequence {
+        defer { stage = .none }
+        if case .applying(let outcome?) = stage { return .complete(outcome) }
+        return .resume
+    }
+
+    /// The decision is not needed any more; returns the completion that waited for it, if one did.
+    mutating func abandon() -> TransferOutcome? {
+        guard case .completed(let outcome) = stage else { return nil }
+        stage = .none
+        return outcome
+    }
+}

@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: Apache-2.0
+import CurlewEncoding
+import CurlewHTTP
+import CurlewTransport
+
+// How a driver has the body of an accepted response received.
+
+extension RequestDriver {
+    /// Has the body of the response received.
+    func accept(_ head: ResponseHead, of task: SessionTask, isOnQueue: Bool) -> ReceiveAction {
+        do {
+            switch try body.receive(head, Exchange(isHead: task.isHead, listeners: listeners(of: task))) {
+            case .proceed: return .proceed
+            case .waitForReader: return waitForReader(of: head, task)
+            case .refuse(let error): return try refuse(head, of: task, because: error)
+            case .prepare(let newHead, let prepare):
+                if let newHead { state.withLock { $0.head = newHead } }
+                guard !isOnQueue else {
+                    try prepare()
+                    return .proceed
+                }
+                self.prepare(task, prepare)
+                return .pause
+            case .restart(let change):
+                guard var request = task.currentTransfer else { return .cancel }
+                change(&request)
+                state.withLock { state in
+                    state.decision = .followUp(FollowUp(request: request, kind: .restart))
+                    // Not read: the body may be all of a file.
+                    state.discarded = Self.largestBodyToDiscard + 1
+                }
+                return .cancel
+            }
+        } catch {
+            fail(error)
+            return .cancel
+        }
+    }
+
+    /// Receives the body once that is prepared on the session's queue.
+    private func prepare(_ task: SessionTask, _ prepare: @escaping @Sendable () throws -> Void) {
+        state.withLock { $0.pendingDecision.beginApplying() }
+        session.queue.async { [self] in
+            do {
+                try prepare()
+                applied(.proceed, task)
+            } catch {
+                fail(error)
+                applied(.cancel, task)
+            }
+        }
+    }
+
+    func transfer(_ id: Int, didReceive bytes: UnsafeRawBufferPointer) -> ReceiveAction {
+        let (isCurrent, discarded) = state.withLock { state -> (Bool, Int?) in
+            if let discarded = state.discarded { state.discarded = discarded + bytes.count }
+            return (state.number == id, state.discarded)
+        }
+        guard isCurrent else { return .cancel }
+        if let discarded { return discarded > Self.largestBodyToDiscard ? .cancel : .proceed }
+        do {
+            if body.waitsForReader, body.receivedCount == 0, let head = state.withLock({ $0.head }),
+                validate(head, hasBody: true) == .cancel
+            {
+                return .cancel
+            }
+            return try body.receive(bytes)
+        } catch {
+            fail(error)
+            return .cancel
+        }
+    }
+
+    // MARK: Bodies that wait for a reader
+
+    private func waitForReader(of head: ResponseHead, _ task: SessionTask) -> ReceiveAction {
+        guard !isRead, wait(for: [.handler, .reader], { _ in self.receiveHeld(head, of: task) }) else {
+            return validate(head, hasBody: false)
+        }
+        return .pause
+    }
+
+    /// Fails the request before a byte of its body is received: at once if a task awaits it, else after a moment, as a `stream` closure
+    /// chained to it may still ask for the body in pieces.
+    private func refuse(_ head: ResponseHead, of task: SessionTask, because error: any Error) throws -> ReceiveAction {
+        let mustWait = wait(for: [.awaiter, .reader], atMost: Self.handlerWait) { attachment in
+            if attachment.contains(.reader) { return self.receiveHeld(head, of: task) }
+            self.fail(error)
+            task.cancel()
+        }
+        guard mustWait else { throw error }
+        return .pause
+    }
+
+    /// The body, whose head has waited for it, has a reader or a handler.
+    private func receiveHeld(_ head: ResponseHead, of task: SessionTask) {
+        if validate(head, hasBody: false) == .cancel { task.cancel() } else { task.resumeReceiving() }
+    }
+
+    /// Whether the body has a reader.
+    var isRead: Bool { (body as? DataReceiver)?.isRead ?? false }
+
+    /// Resumes the current transfer, for a reader's buffer.
+    var resumeTransfer: @Sendable () -> Void { { [weak self] in self?.task?.resumeReceiving() } }
+
+    /// Whether the head of a streamed response is acceptable, as far as that can be said without users' code: pieces of a body that is
+    /// refused are not handed on. Its content type counts as soon as there is a body.
+    private func validate(_ head: ResponseHead, hasBody: Bool) -> ReceiveAction {
+        let (task, validators) = state.withLock { ($0.task, $0.validators) }
+        // A cancelled request fails as cancelled, not with a validation error.
+        guard task?.state != .canceling else {
+            fail(cancellation)
+            return .cancel
+        }
+        guard let error = validators.lazy.filter({ hasBody || !$0.needsBody }).compactMap({ $0.failure(of: head) }).first else {
+            return .proceed
+        }
+        fail(error)
+        guard let (isKept, timeout) = (body as? DataReceiver)?.keepRefusedBody() else { return .cancel }
+        if let task, let timeout {
+            // What has come by then is enough.
+            session.timers.start(after: timeout) { [weak self, weak task] in
+                if let task, self?.task === task { task.endTransfer() }
+            }
+        }
+        return isKept ? .proceed : .cancel
+    }
+
+    /// The closures of the session's delegate that concern the body of a task; `nil` for none.
+    func listeners(of task: SessionTask) -> BodyListeners? {
+        sessionDelegate.closures.withLock { [session] closures in
+            guard closures.concernBodies else { return nil }
+            var listeners = BodyListeners(queue: session.queue, resume: resumeTransfer)
+            if let take = closures.dataTaskDidReceiveData { listeners.takePiece = { take(session, task, $0) } }
+            if let take = closures.downloadTaskDidFinishDownloadingToURL { listeners.takeFile = { take(session, task, $0) } }
+            if let tell = closures.downloadTaskDidWriteData { listeners.written = { tell(session, task, $0, $1, $2) } }
+            if let tell = closures.downloadTaskDidResumeAtOffset { listeners.resumed = { tell(session, task, $0, $1) } }
+            if let tell = closures.dataTaskDidBecomeDownloadTask { listeners.becameDownload = { tell(session, task, task) } }
+            return listeners
+        }
+    }
+}
+
+extension SessionClosures {
+    /// Whether any of them concerns the body of a response.
+    fileprivate var concernBodies: Bool {
+        dataTaskDidReceiveData != nil || downloadTaskDidFinishDownloadingToURL != nil || downloadTaskDidWriteData != nil
+            || downloadTaskDidResumeAtOffset != nil || dataTaskDidBecomeDownloadTask != nil
+    }
+}

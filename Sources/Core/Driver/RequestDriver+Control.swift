@@ -1,0 +1,186 @@
+// SPDX-License-Identifier: Apache-2.0
+import CurlewEncoding
+import CurlewHTTP
+import CurlewTransport
+
+// What a request's user, and its session, do while it runs.
+
+extension RequestDriver {
+    /// The current attempt's task.
+    var task: SessionTask? { state.withLock { $0.task } }
+
+    // MARK: Starting and stopping
+
+    /// The user has the request started; returns its task, if there is one.
+    func resumedByUser() -> SessionTask? {
+        state.withLock { state in
+            state.isResumed = true
+            state.isSuspended = false
+            if state.startTime == nil { state.startTime = CFAbsoluteTime.now }
+            return state.task
+        }
+    }
+
+    /// The user has the request suspended; returns its task, if there is one.
+    func suspendedByUser() -> SessionTask? {
+        state.withLock { state in
+            state.isSuspended = true
+            return state.task
+        }
+    }
+
+    /// The first task starts.
+    func noteStart() {
+        state.withLock { if $0.startTime == nil { $0.startTime = CFAbsoluteTime.now } }
+    }
+
+    /// Cancels the task or, between two attempts, the request.
+    func cancel(_ request: Request) {
+        let (cancellation, task, waiting) = state.withLock { state -> (RequestLifecycle.Cancellation, SessionTask?, AnyObject?) in
+            let cancellation = state.lifecycle.cancel(isWaiting: state.waiting != nil)
+            return (cancellation, state.task, cancellation == .endWait ? state.stopWaiting() : nil)
+        }
+        switch cancellation {
+        case .none: break
+        case .cancelTask: task?.cancel()
+        case .endWait: withExtendedLifetime(waiting) { end(request, with: CurlewError.cancelled) }
+        }
+    }
+
+    /// The session is invalidated: ends a request that waits between two attempts, which the transport does not know.
+    func sessionEnded() {
+        let (request, waiting) = state.withLock { state -> (Request?, AnyObject?) in
+            guard state.lifecycle.stage == .betweenAttempts, let waiting = state.stopWaiting() else { return (nil, nil) }
+            return (state.request, waiting)
+        }
+        if let request { withExtendedLifetime(waiting) { end(request, with: CurlewError.sessionInvalidated) } }
+    }
+
+    /// Why a task is being cancelled: by its session, or else by the user.
+    var cancellation: CurlewError { session.isInvalidated ? .sessionInvalidated : .cancelled }
+
+    /// Tells the session's monitors of a response.
+    func tellMonitors(of head: ResponseHead, _ task: SessionTask) {
+        guard let request = state.withLock({ $0.request }), let transfer = task.currentTransfer else { return }
+        session.tellMonitors { monitor in
+            if let response = ResponseContext(transfer: transfer, head: head).response { monitor.request(request, didReceive: response) }
+        }
+    }
+
+    /// Notes why the request fails; the first reason counts.
+    func fail(_ error: any Error) {
+        let error = (error as? BodyFailure).map { $0.transferFailure(url: task?.currentTransfer?.url ?? "") } ?? error
+        state.withLock { $0.fail(error) }
+    }
+
+    // MARK: Handlers
+
+    /// Adds a handler after the others.
+    func addHandler(_ handler: @escaping @Sendable () -> Void, to request: Request) {
+        let (action, attachment) = state.withLock { state in state.attach(to: request) { $0.add(handler) } }
+        attachment?.attached(.handler)
+        if action == .conclude { conclude(request) }
+    }
+
+    /// Adds a waiter, which is called when the request finishes, or at once if it has.
+    func addWaiter(_ waiter: RequestState.Waiter, to request: Request) {
+        let (hasFinished, action, attachment) = state.withLock { state -> (Bool, RequestLifecycle.Action, AttachmentWait?) in
+            let (action, attachment) = state.attach(to: request) { if $0.lifecycle.stage != .finished { $0.add(waiter) } }
+            return (state.lifecycle.stage == .finished, action, attachment)
+        }
+        if hasFinished { waiter.call() }
+        attachment?.attached([.handler, .awaiter])
+        if action == .conclude { conclude(request) }
+    }
+
+    // MARK: Waiting
+
+    /// Something was attached to the request that may be waited for.
+    func attached(_ attachment: AttachmentWait.Attachments) {
+        state.withLock { $0.attachment }?.attached(attachment)
+    }
+
+    /// Waits until one of these is attached, or the time is over; returns `false` if one is already.
+    ///
+    /// - Parameter number: identifies the decision for which to wait; a wait for one that is not needed any more never ends.
+    func wait(
+        for awaited: AttachmentWait.Attachments, atMost limit: Duration? = nil, while number: Int? = nil,
+        _ next: @escaping @Sendable (AttachmentWait.Attachments) -> Void
+    ) -> Bool {
+        let step = WaitingStep(in: state, next)
+        let continuation = StepContinuation(step)
+        let mustWait = state.withLock { state in
+            guard state.attachments.isDisjoint(with: awaited) else { return false }
+            guard number.map({ state.pendingDecision.isPending($0) }) ?? true else { return true }
+            state.waiting = step
+            state.attachment = AttachmentWait(awaited: awaited, continuation: continuation)
+            return true
+        }
+        guard mustWait else { return false }
+        // A reader is not attached under this lock.
+        if awaited.contains(.reader), isRead { continuation(.reader) }
+        if let limit { session.timers.start(after: limit) { continuation(.nothing) } }
+        return true
+    }
+
+    /// Waits for a user's answer about a response, as long as the decision with this number is pending.
+    func wait<Answer: Sendable>(while number: Int, _ next: @escaping @Sendable (Answer) -> Void) -> StepContinuation<Answer> {
+        let step = WaitingStep(in: state, next)
+        state.withLock { if $0.pendingDecision.isPending(number) { $0.waiting = step } }
+        return StepContinuation(step)
+    }
+}
+
+// MARK: - TransferObserver
+
+extension RequestDriver: TransferObserver {
+    func transfer(_ id: Int, didSend count: Int64) {
+        let tell = sessionDelegate.closures.withLock { $0.taskDidSendBodyData }
+        guard tell != nil || sentBody != nil, let task = state.withLock({ $0.number == id ? $0.task : nil }) else { return }
+        let body = task.currentTransfer?.body
+        guard let tell else { return sentBody.map { $0.sent(count, of: body) } ?? () }
+        // The count restarts when the request is sent again.
+        let piece = state.withLock { state in
+            defer { state.sent = count }
+            return count >= state.sent ? count - state.sent : count
+        }
+        session.queue.async { [session] in tell(session, task, piece, count, body?.length ?? -1) }
+    }
+}
+
+// MARK: - StreamTransferObserver
+
+extension RequestDriver: StreamTransferObserver {
+    /// Nothing to do: what was written before is being sent.
+    func streamDidOpen(_ id: Int) {}
+
+    func stream(_ id: Int, didReceive bytes: UnsafeRawBufferPointer) -> ReceiveAction {
+        transfer(id, didReceive: bytes)
+    }
+
+    func streamDidEndReceiving(_ id: Int) {
+        (body as? RawConnection)?.endReceiving()
+    }
+
+    func stream(_ id: Int, didSend count: Int64) {
+        (body as? RawConnection)?.sent(count)
+    }
+
+    func stream(_ id: Int, didComplete outcome: TransferOutcome) {
+        transfer(id, didComplete: outcome)
+    }
+}
+
+extension RequestDriver: RawConnection.Link {
+    func resumeReceiving() {
+        task?.resumeReceiving()
+    }
+
+    func send(_ bytes: Data, endOfStream: Bool) {
+        task?.send(bytes, endOfStream: endOfStream)
+    }
+
+    func cancelTask() {
+        task?.cancel()
+    }
+}

@@ -1,0 +1,456 @@
+// SPDX-License-Identifier: Apache-2.0
+import CurlewEncoding
+import CurlewHTTP
+import CurlewTransport
+import Dispatch
+
+/// The story of a request, from its first attempt to its handlers; it reads from top to bottom.
+///
+/// Every event, from the user, the transport or a timer, changes the state under the lock, and what follows is performed after unlocking, on
+/// the event's thread: steps are called in place until one has to wait. A wait is a ``StepContinuation``, or the move to the session's queue,
+/// where users' code runs and files are opened and moved.
+final class RequestDriver: Sendable {
+    /// How long a request whose transfer has completed waits for a handler, and a body that is too long for a reader.
+    static let handlerWait = Duration.milliseconds(100)
+    /// A body that is dropped is read up to this size, in bytes, to keep the connection; a longer one costs more than a new connection does.
+    static let largestBodyToDiscard = 256 * 1024
+
+    /// Which attempt is made.
+    private enum AttemptKind {
+        case first
+        /// The first, after the adapter had to wait.
+        case deferredFirst
+        case retry
+    }
+
+    let session: Session
+    let sessionDelegate: SessionDelegate
+    let body: any BodyReceiver
+    /// The body of an upload; `nil` for other requests.
+    let sentBody: SentBody?
+    let state = Lock(RequestState())
+
+    init(session: Session, sessionDelegate: SessionDelegate, body: any BodyReceiver, sentBody: SentBody? = nil) {
+        self.session = session
+        self.sessionDelegate = sessionDelegate
+        self.body = body
+        self.sentBody = sentBody
+    }
+
+    // MARK: - An attempt is made
+
+    /// Makes the request's first task, and starts it unless that is left to the user. On the caller's thread.
+    func start(_ request: Request, by manager: SessionManager) {
+        state.withLock { $0.request = request }
+        attempt(.first, of: request, by: manager)
+    }
+
+    private func attempt(_ kind: AttemptKind, of request: Request, by manager: SessionManager) {
+        do {
+            begin(kind, try manager.makeTask(for: request), of: request, by: manager)
+        } catch let pending as PendingAdaptation {
+            prepare(pending, for: kind, of: request, by: manager)
+        } catch {
+            notMade(kind, request, because: error)
+        }
+    }
+
+    /// Waits until the request can be adapted.
+    private func prepare(_ pending: PendingAdaptation, for kind: AttemptKind, of request: Request, by manager: SessionManager) {
+        let next = kind == .retry ? AttemptKind.retry : .deferredFirst
+        let prepared: StepContinuation<Result<Void, any Error>>? = waitForAttempt(of: request) { [weak manager] result in
+            guard let manager else { return self.end(request, with: CurlewError.sessionInvalidated) }
+            switch result {
+            case .success: self.attempt(next, of: request, by: manager)
+            case .failure(let error): self.notMade(next, request, because: error)
+            }
+        }
+        guard let prepared else { return }
+        session.queue.async { [queue = session.queue] in
+            pending.prepare(manager) { result in queue.async { prepared(result) } }
+        }
+    }
+
+    /// The first attempt completes with the error, about which the retriers are asked as about any other; a retry ends with it.
+    private func notMade(_ kind: AttemptKind, _ request: Request, because error: any Error) {
+        guard !state.withLock({ $0.lifecycle.isCancelled }) else { return end(request, with: CurlewError.cancelled) }
+        guard kind != .retry else { return end(request, with: error) }
+        state.withLock { state in
+            state.lifecycle.firstAttemptFailed()
+            if state.startTime == nil { state.startTime = CFAbsoluteTime.now }
+            state.fail(error)
+        }
+        complete(request, TransferOutcome(error: error, metrics: TransferMetrics()))
+    }
+
+    private func begin(_ kind: AttemptKind, _ task: SessionTask, of request: Request, by manager: SessionManager) {
+        if kind == .retry {
+            body.reset()
+            sentBody?.reset()
+        }
+        // Before the task can complete, which removes it again.
+        sessionDelegate.enter(request, as: task.taskIdentifier)
+        let (last, hasBegun) = state.withLock { ($0.number, $0.begin(task, isRetry: kind == .retry)) }
+        guard hasBegun else {
+            sessionDelegate.remove(task.taskIdentifier)
+            return end(request, with: CurlewError.cancelled)
+        }
+        if last != 0 { sessionDelegate.remove(last) }
+        if session.isMonitored { session.tellMonitors { $0.request(request, didCreate: task) } }
+        switch kind {
+        case .first where manager.startRequestsImmediately: request.resume()
+        case .first, .deferredFirst: startDeferred(task, of: request, by: manager)
+        case .retry: resume(task)
+        }
+    }
+
+    /// Starts the first task if the user has resumed the request before it had one.
+    private func startDeferred(_ task: SessionTask, of request: Request, by manager: SessionManager) {
+        let (isResumed, isSuspended) = state.withLock { ($0.isResumed, $0.isSuspended) }
+        if (manager.startRequestsImmediately || isResumed) && !isSuspended {
+            noteStart()
+            resume(task)
+            if session.isMonitored { session.tellMonitors { $0.requestDidResume(request) } }
+        } else if session.isInvalidated, task.claimUnstarted() {
+            // The session's end has passed, and would not end a task that is never started.
+            task.completeUnstarted(with: CurlewError.sessionInvalidated)
+        }
+    }
+
+    /// Starts a task unless the request was suspended while it had none. Repeats if that changes concurrently.
+    private func resume(_ task: SessionTask) {
+        while !state.withLock({ $0.isSuspended }) {
+            task.resume()
+            guard state.withLock({ $0.isSuspended }) else { return }
+            task.suspend()
+        }
+    }
+
+    // MARK: - Its transfer runs; on the transport's thread
+
+    func transfer(_ id: Int, didReceive head: ResponseHead) -> ReceiveAction {
+        let task = state.withLock { state -> SessionTask? in
+            guard state.number == id else { return nil }
+            // In any case: a redirect that is refused is a response, too.
+            state.head = head
+            return state.task
+        }
+        guard let task else { return .cancel }
+        if session.isMonitored { tellMonitors(of: head, task) }
+        switch ResponseRules.decide(about: head, of: task, in: self) {
+        case .decided(let decision): return apply(decision, to: head, of: task, isOnQueue: false)
+        case .pending(let rules):
+            ask(rules, about: head, of: task)
+            return .pause
+        }
+    }
+
+    /// Has the rest of the rules decide on the session's queue.
+    private func ask(_ rules: ArraySlice<any ResponseRule>, about head: ResponseHead, of task: SessionTask) {
+        let number = state.withLock { $0.pendingDecision.begin() }
+        session.queue.async { [self] in
+            guard let transfer = task.currentTransfer, let request = state.withLock({ $0.request }) else {
+                return decided(.accept, about: head, of: task, number)
+            }
+            let response = PendingResponse(head: head, transfer: transfer, task: task, request: request, driver: self, number: number)
+            ResponseRules.ask(rules, about: response) { self.decided($0, about: head, of: task, number) }
+        }
+    }
+
+    private func decided(_ decision: ResponseDecision, about head: ResponseHead, of task: SessionTask, _ number: Int) {
+        guard state.withLock({ $0.pendingDecision.decided(number) }) else { return }
+        // A request cancelled while the decision was pending fails as cancelled, not with the decision's error.
+        let isCancelled = task.state == .canceling
+        applied(apply(isCancelled ? .fail(cancellation) : decision, to: head, of: task, isOnQueue: true), task)
+    }
+
+    /// The transfer, which waited for a decision on the session's queue, is resumed, or has completed in the meantime.
+    func applied(_ action: ReceiveAction, _ task: SessionTask) {
+        let (consequence, request) = state.withLock { ($0.pendingDecision.applied(), $0.request) }
+        switch (consequence, action) {
+        case (.complete(let outcome), _): if let request { proceed(request, after: outcome) }
+        case (.resume, .proceed): task.resumeReceiving()
+        // What has asked for the pause will end it.
+        case (.resume, .pause): break
+        case (.resume, .cancel): task.endTransfer()
+        }
+    }
+
+    private func apply(_ decision: ResponseDecision, to head: ResponseHead, of task: SessionTask, isOnQueue: Bool) -> ReceiveAction {
+        switch decision {
+        case .accept: return accept(head, of: task, isOnQueue: isOnQueue)
+        case .becomeDownload:
+            do {
+                try (body as? DataReceiver)?.becomeDownload(in: session.configuration.temporaryDirectory)
+                listeners(of: task)?.becameDownload?()
+                return accept(head, of: task, isOnQueue: isOnQueue)
+            } catch {
+                fail(error)
+                return .cancel
+            }
+        case .followUp, .fail:
+            let isFollowed = if case .followUp = decision { true } else { false }
+            state.withLock { state in
+                state.decision = decision
+                if isFollowed { state.discarded = 0 }
+            }
+            return isFollowed ? .proceed : .cancel
+        }
+    }
+
+    // MARK: - It completes
+
+    func transfer(_ id: Int, didComplete outcome: TransferOutcome) {
+        let (request, isReady, waiting) = state.withLock { state -> (Request?, Bool, AnyObject?) in
+            guard state.number == id, let request = state.request else { return (nil, false, nil) }
+            let isReady = state.pendingDecision.transferCompleted(outcome)
+            // Nothing that waits for the transfer has an effect any more.
+            return (request, isReady, isReady ? state.stopWaiting() : nil)
+        }
+        guard let request else { return }
+        if isReady { return withExtendedLifetime(waiting) { proceed(request, after: outcome) } }
+        // A cancellation in the meantime has found no completion that waits.
+        if session.isInvalidated || request.task?.state == .canceling { abandonDecision() }
+    }
+
+    /// The decision for which a completion waits is not needed any more: the task is being cancelled.
+    func abandonDecision() {
+        let (request, outcome, waiting) = state.withLock { state -> (Request?, TransferOutcome?, AnyObject?) in
+            guard let outcome = state.pendingDecision.abandon() else { return (nil, nil, nil) }
+            return (state.request, outcome, state.stopWaiting())
+        }
+        guard let request, let outcome else { return }
+        withExtendedLifetime(waiting) {
+            proceed(request, after: TransferOutcome(error: cancellation, metrics: outcome.metrics))
+        }
+    }
+
+    /// Sends the follow-up in the same task, if there is one, or else completes the attempt.
+    private func proceed(_ request: Request, after outcome: TransferOutcome) {
+        guard let followUp = state.withLock({ takeFollowUp(&$0, after: outcome) }) else { return complete(request, outcome) }
+        guard let task = request.task, task.take(followUp) else {
+            fail(cancellation)
+            return complete(request, outcome)
+        }
+        state.withLock { state in
+            state.transactions.append(outcome.metrics)
+            state.noteFirstByte(outcome.metrics)
+            state.head = nil
+            state.sent = 0
+        }
+        sentBody?.followUp(with: followUp.request.body)
+        if session.isMonitored, let next = followUp.request.urlRequest {
+            session.tellMonitors { $0.request(request, willContinueWith: next) }
+        }
+        task.start(followUp)
+    }
+
+    private func takeFollowUp(_ state: inout RequestState, after outcome: TransferOutcome) -> FollowUp? {
+        guard case .followUp(var followUp) = state.decision else { return nil }
+        let isCutOff = state.discarded.map { $0 > Self.largestBodyToDiscard } ?? false
+        state.decision = .accept
+        state.discarded = nil
+        // A failure ends the task, except the one by which a long body was cut off.
+        guard outcome.error == nil || isCutOff else { return nil }
+        followUp.request = followUp.request.continuing(after: outcome.metrics.total)
+        return followUp
+    }
+
+    /// The attempt has completed: the request is concluded, as soon as it has a handler.
+    private func complete(_ request: Request, _ outcome: TransferOutcome) {
+        do { try body.complete(outcome) } catch { fail(error) }
+        if let sentBody { sentBody.complete(outcome, of: request.task?.currentTransfer?.body) }
+        let action = state.withLock { state -> RequestLifecycle.Action in
+            // A task that was never started was no exchange.
+            if state.task?.completed(state.head, outcome.metrics) == true { state.transactions.append(outcome.metrics) }
+            state.noteFirstByte(outcome.metrics)
+            state.endTime = CFAbsoluteTime.now
+            state.hasSucceeded = outcome.error == nil
+            if case .fail(let error) = state.decision { state.fail(error) }
+            if let error = outcome.error { state.fail(error) }
+            let action = state.lifecycle.taskCompleted()
+            if action == .waitForHandler { waitForHandler(request, &state) }
+            return action
+        }
+        if action == .conclude { conclude(request) }
+    }
+
+    private func waitForHandler(_ request: Request, _ state: inout RequestState) {
+        let step = WaitingStep<Void>(in: self.state) {
+            if self.state.withLock({ $0.lifecycle.waitTimedOut() }) == .conclude { self.conclude(request) }
+        }
+        state.waiting = step
+        let continuation = StepContinuation(step)
+        session.timers.start(after: Self.handlerWait) { continuation() }
+    }
+
+    // MARK: - The request is concluded
+
+    /// Settles the body, validates the response, and commits the body.
+    func conclude(_ request: Request) {
+        guard body.concludesOnQueue || sentBody?.hasFile == true else { return validate(request, isOnQueue: false, commits: false) }
+        session.queue.async { [self] in
+            do { try body.settle(completedAttempt(of: request)) } catch { fail(error) }
+            validate(request, isOnQueue: true, commits: true)
+        }
+    }
+
+    private func completedAttempt(of request: Request) -> CompletedAttempt {
+        let (task, error, isComplete, validators) = state.withLock { ($0.task, $0.error, $0.hasSucceeded, $0.validators) }
+        return CompletedAttempt(
+            error: error, isComplete: isComplete, hasCustomValidator: validators.contains(where: \.isCustom),
+            listeners: task.flatMap { listeners(of: $0) }, context: request.context)
+    }
+
+    private func validate(_ request: Request, isOnQueue: Bool, commits: Bool) {
+        while let validator = state.withLock({ $0.takeValidator() }) {
+            guard isOnQueue || !validator.isCustom else {
+                return session.queue.async { [self] in
+                    run(validator, on: request)
+                    validate(request, isOnQueue: true, commits: commits)
+                }
+            }
+            run(validator, on: request)
+        }
+        if commits {
+            do { try body.commit(completedAttempt(of: request)) } catch { fail(error) }
+        }
+        let (error, task, isReported) = state.withLock { ($0.error, $0.task, $0.lifecycle.isAttemptReported) }
+        if session.isMonitored, !isReported, let task {
+            let delivered = error.map { session.delivered($0) }
+            session.tellMonitors { $0.request(request, didComplete: task, with: delivered) }
+        }
+        if let error { considerRetry(of: request, after: error) } else { finish(request) }
+    }
+
+    /// Runs a validator unless the request has failed: the first failure counts.
+    private func run(_ validator: Validator, on request: Request) {
+        guard state.withLock({ $0.error == nil }), let error = validator.validate(request) else { return }
+        fail(error)
+    }
+
+    // MARK: - It is retried
+
+    /// Asks the retriers about a failed request, if there are any and they may be asked.
+    private func considerRetry(of request: Request, after error: any Error) {
+        guard let retrier = request.retrier(before: sessionDelegate.retrier), let manager = sessionDelegate.manager,
+            mayRetry(request, after: error)
+        else { return finish(request) }
+        let answer: StepContinuation<(Bool, TimeInterval)>? = waitForAttempt(of: request) { self.retrierAnswered($0, after: $1, request) }
+        guard let answer else { return }
+        let delivered = session.delivered(error)
+        session.queue.async {
+            guard answer.isPending else { return }
+            retrier.should(manager, retry: request, with: delivered) { answer(($0, $1)) }
+        }
+    }
+
+    /// Whether a request may be tried again: never after its user has cancelled it.
+    private func mayRetry(_ request: Request, after error: any Error) -> Bool {
+        if case CurlewError.cancelled = error { return false }
+        guard !state.withLock({ $0.lifecycle.isCancelled }), !session.isInvalidated else { return false }
+        return (request.isRepeatable || sessionDelegate.mayRenewBody(of: request)) && body.holdForRetry()
+    }
+
+    private func retrierAnswered(_ shouldRetry: Bool, after delay: TimeInterval, _ request: Request) {
+        guard shouldRetry else { return finish(request) }
+        if session.isMonitored, let error = state.withLock({ $0.error }).map({ session.delivered($0) }) {
+            session.tellMonitors { $0.request(request, willRetryAfter: delay, because: error) }
+        }
+        guard let due: StepContinuation<Void> = waitForAttempt(of: request, { self.retry(request) }) else { return }
+        guard delay > 0 else { return session.queue.async { due() } }
+        // Clamped, as `Duration` traps on more than it can hold.
+        let timer = session.timers.start(after: .seconds(min(delay, 100 * 365 * 86_400))) { due() }
+        state.withLock { $0.retryTimer = timer }
+    }
+
+    private func retry(_ request: Request) {
+        guard let manager = sessionDelegate.manager, !session.isInvalidated else {
+            return end(request, with: CurlewError.sessionInvalidated)
+        }
+        guard !request.isRepeatable, sessionDelegate.mayRenewBody(of: request), let body = request.streamBody, let task = request.task else {
+            return attempt(.retry, of: request, by: manager)
+        }
+        let renewed: StepContinuation<NewBodyStream>? = waitForAttempt(of: request) { [weak manager] stream in
+            guard let manager, body.restart(with: stream.value) else {
+                return self.end(request, with: CurlewError.redirectFailed(reason: .bodyNotRepeatable))
+            }
+            self.attempt(.retry, of: request, by: manager)
+        }
+        if let renewed { sessionDelegate.askForStream(for: task, in: session, renewed) }
+    }
+
+    /// Waits for something between two attempts, or before the first.
+    ///
+    /// - Returns: the continuation; `nil` if the request was cancelled, or its session invalidated: it ends here.
+    private func waitForAttempt<Answer: Sendable>(
+        of request: Request, _ next: @escaping @Sendable (Answer) -> Void
+    ) -> StepContinuation<Answer>? {
+        let step = WaitingStep(in: state, next)
+        let (number, isWanted) = state.withLock { state -> (Int, Bool) in
+            guard state.lifecycle.waitForAttempt() else { return (0, false) }
+            // A request that waits for its first task has none that names it.
+            if state.number == 0 { state.number = session.makeTaskNumber() }
+            state.waiting = step
+            return (state.number, true)
+        }
+        guard isWanted else {
+            end(request, with: CurlewError.cancelled)
+            return nil
+        }
+        sessionDelegate.enter(request, as: number)
+        // Checked after registering, so that a concurrent invalidation is seen here or in `sessionEnded()`.
+        if session.isInvalidated {
+            sessionEnded()
+            return nil
+        }
+        return StepContinuation(step)
+    }
+
+    // MARK: - It ends
+
+    /// Ends a request that will not be tried again, with another error than the one about which the retriers were asked.
+    func end(_ request: Request, with error: any Error) {
+        let timer = state.withLock { state in
+            defer { state.retryTimer = nil }
+            state.error = error
+            return state.retryTimer
+        }
+        if let timer { session.timers.cancel(timer) }
+        guard body.isDiscardable else { return finish(request) }
+        session.queue.async { [self] in
+            body.discard()
+            finish(request)
+        }
+    }
+
+    /// Reports the end, and releases the handlers.
+    private func finish(_ request: Request) {
+        guard let tell = sessionDelegate.closures.withLock({ $0.taskDidComplete }),
+            let (task, error) = state.withLock({ state in state.task.map { ($0, state.error) } }),
+            !state.withLock({ $0.lifecycle.isAttemptReported })
+        else { return release(request) }
+        session.queue.async { [self] in
+            tell(session, task, error.map { session.delivered($0) })
+            release(request)
+        }
+    }
+
+    /// Releases the handlers and resumes the awaiting tasks: the only place where that happens, and the last thing that happens to a request.
+    private func release(_ request: Request) {
+        sentBody?.removeFile()
+        let (number, isReopened) = state.withLock { ($0.number, $0.lifecycle.isReopened) }
+        // Before the handlers run, which may let go of everything.
+        if number != 0 { sessionDelegate.remove(number) }
+        switch state.withLock({ $0.finish() }) {
+        case .finishedBefore: return
+        case .unvalidated:
+            sessionDelegate.enter(request, as: number)
+            return conclude(request)
+        case .finished(let waiter, let others):
+            waiter?.call()
+            for waiter in others { waiter.call() }
+        }
+        if session.isMonitored, !isReopened { session.tellMonitors { $0.requestDidFinish(request) } }
+    }
+}

@@ -1,0 +1,230 @@
+// SPDX-License-Identifier: Apache-2.0
+import CurlewEncoding
+import CurlewHTTP
+import CurlewTransport
+
+/// The state of a request, behind its driver's lock.
+struct RequestState {
+    /// The request itself, retained from its start until it has finished.
+    var request: Request?
+    var lifecycle = RequestLifecycle()
+    /// The current attempt's task.
+    var task: SessionTask?
+    /// The number under which the session's delegate knows the request; 0 for none.
+    var number = 0
+    var retryCount: UInt = 0
+    /// Whether the user has resumed the request, which may not have a task yet.
+    var isResumed = false
+    /// Whether the user has suspended the request: that counts for the task of the next attempt, too.
+    var isSuspended = false
+
+    // MARK: Waiting
+
+    /// The step that waits; `nil` while one is running, or a transfer.
+    var waiting: AnyObject?
+    /// The wait for a handler or a reader, if that is what ``waiting`` is.
+    var attachment: AttachmentWait?
+    /// The delay before a retry.
+    var retryTimer: Timers.Timer?
+
+    // MARK: The current transfer
+
+    var head: ResponseHead?
+    /// The decision about the response, while it is pending.
+    var pendingDecision = PendingDecision()
+    /// What was decided.
+    var decision = ResponseDecision.accept
+    /// The number of bytes of a body that is dropped; `nil` for one that is received.
+    var discarded: Int?
+    /// The number of bytes of the request's body that were last reported as sent.
+    var sent: Int64 = 0
+
+    // MARK: The result
+
+    var error: (any Error)?
+    var context: ResponseContext?
+    var transactions: [TransferMetrics] = []
+    /// Whether the transfer brought a complete response.
+    var hasSucceeded = false
+    var startTime: CFAbsoluteTime?
+    var initialResponseTime: CFAbsoluteTime?
+    var endTime: CFAbsoluteTime?
+    /// `nil` as long as credentials play no part.
+    var authentication: RequestAuthentication?
+
+    // MARK: Validators and handlers
+
+    private(set) var validators: [Validator] = []
+    private var nextValidator = 0
+    fileprivate var handlers = PendingHandlers()
+    private var waiter: Waiter?
+    /// All but the first, which is mostly alone.
+    private var otherWaiters: [Waiter] = []
+
+    /// A task or a closure that awaits the end of the request; called once, on the thread that brings it.
+    enum Waiter: Sendable {
+        case task(SuspendedTask)
+        case closure(@Sendable () -> Void)
+
+        func call() {
+            switch self {
+            case .task(let task): task.resume()
+            case .closure(let closure): closure()
+            }
+        }
+    }
+
+    /// Whether a task awaits the request.
+    var isAwaited: Bool { waiter != nil }
+
+    /// Adds a validator, unless the end of the request can't change any more.
+    mutating func add(_ validator: Validator) {
+        guard lifecycle.stage != .finished || !lifecycle.hasHandler else { return }
+        validators.append(validator)
+    }
+
+    /// The next validator to run; `nil` when all have.
+    mutating func takeValidator() -> Validator? {
+        guard nextValidator < validators.count else { return nil }
+        defer { nextValidator += 1 }
+        return validators[nextValidator]
+    }
+
+    /// Notes why the request fails; the first reason counts.
+    mutating func fail(_ error: any Error) {
+        if self.error == nil { self.error = error }
+    }
+
+    /// Notes the first byte of an attempt, sent or received.
+    mutating func noteFirstByte(_ metrics: TransferMetrics) {
+        if initialResponseTime == nil { initialResponseTime = metrics.firstByteDate?.timeIntervalSinceReferenceDate }
+    }
+
+    // MARK: Events
+
+    /// The task of an attempt takes the place of the last one; returns `false` if the request was cancelled while it was made.
+    mutating func begin(_ task: SessionTask, isRetry: Bool) -> Bool {
+        guard lifecycle.attemptBegan() else { return false }
+        self.task = task
+        number = task.taskIdentifier
+        guard isRetry else { return true }
+        authentication?.answer = nil
+        head = nil
+        decision = .accept
+        discarded = nil
+        sent = 0
+        error = nil
+        context = nil
+        nextValidator = 0
+        hasSucceeded = false
+        retryCount += 1
+        startTime = CFAbsoluteTime.now
+        initialResponseTime = nil
+        endTime = nil
+        return true
+    }
+
+    /// Attaches a handler or an awaiting task, which `add` adds.
+    ///
+    /// - Returns: what is to be done, and the wait that this may end.
+    mutating func attach(
+        to request: Request, _ add: (inout RequestState) -> Void
+    ) -> (RequestLifecycle.Action, AttachmentWait?) {
+        let action = lifecycle.handlerAttached(isUnvalidated: nextValidator < validators.count)
+        if action == .conclude {
+            self.request = request
+            waiting = nil
+            // The handlers were released before there was any; this one waits for the validators that were added since.
+            handlers.hold()
+        }
+        add(&self)
+        return (action, attachment)
+    }
+
+    /// What is attached already, but for readers, of which the body's receiver knows.
+    var attachments: AttachmentWait.Attachments {
+        var attachments: AttachmentWait.Attachments = lifecycle.hasHandler ? .handler : .nothing
+        if isAwaited { attachments.insert(.awaiter) }
+        if authentication?.credential != nil { attachments.insert(.credential) }
+        return attachments
+    }
+
+    /// Nothing is waited for any more: a continuation that was handed out is late. Returns the step, to be released outside the lock.
+    mutating func stopWaiting() -> AnyObject? {
+        guard let waiting else { return nil }
+        self.waiting = nil
+        attachment = nil
+        return waiting
+    }
+
+    mutating func add(_ handler: @escaping @Sendable () -> Void) {
+        handlers.add(handler, isReleased: lifecycle.stage == .finished)
+    }
+
+    mutating func add(_ newWaiter: Waiter) {
+        if waiter == nil { waiter = newWaiter } else { otherWaiters.append(newWaiter) }
+    }
+
+    /// The queue of the handlers, created if there is none.
+    mutating func handlerQueue() -> OperationQueue {
+        handlers.operations(isSuspended: lifecycle.stage != .finished)
+    }
+
+    enum Finish {
+        case finished(waiter: Waiter?, others: [Waiter])
+        case finishedBefore
+        /// A validator was added since the last one was run, and a handler after it: the response has to be validated first.
+        case unvalidated
+    }
+
+    /// Releases the handlers, and the request, which the caller retains; the caller calls the waiters.
+    mutating func finish() -> Finish {
+        if error == nil, lifecycle.hasHandler, nextValidator < validators.count, lifecycle.stage != .finished { return .unvalidated }
+        guard lifecycle.finish() else { return .finishedBefore }
+        if endTime == nil { endTime = CFAbsoluteTime.now }
+        waiting = nil
+        attachment = nil
+        request = nil
+        defer {
+            waiter = nil
+            if !otherWaiters.isEmpty { otherWaiters = [] }
+        }
+        handlers.release()
+        // No validator runs any more, and what one captures may retain the request.
+        if lifecycle.hasHandler {
+            validators = []
+            nextValidator = 0
+        }
+        return .finished(waiter: waiter, others: otherWaiters)
+    }
+}
+
+/// A wait for something to be attached to the request, and what ends it.
+struct AttachmentWait: Sendable {
+    /// What may be attached to a request.
+    struct Attachments: OptionSet, Sendable {
+        let rawValue: UInt8
+
+        /// A closure handler.
+        static let handler = Attachments(rawValue: 1 << 0)
+        /// A task that awaits the result: nothing more will be chained to the request.
+        static let awaiter = Attachments(rawValue: 1 << 1)
+        /// A reader of the body's pieces.
+        static let reader = Attachments(rawValue: 1 << 2)
+        static let credential = Attachments(rawValue: 1 << 3)
+        /// Nothing: the wait has timed out.
+        static let nothing: Attachments = []
+    }
+
+    let awaited: Attachments
+    let continuation: StepContinuation<Attachments>
+
+    func attached(_ attachment: Attachments) {
+        if !awaited.isDisjoint(with: attachment) { continuation(attachment) }
+    }
+}
+
+extension CFAbsoluteTime {
+    /// The time now, in seconds since the first instant of 2001, UTC.
+    static var now: CFAbsoluteTime { Date().timeIntervalSinceReferenceDate }
+}

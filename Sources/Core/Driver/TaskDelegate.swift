@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+import CurlewEncoding
+import CurlewHTTP
+import CurlewTransport
+import Dispatch
+
+/// The object behind a task: the body, the error, and the queue of the handlers, which is suspended until the request has finished.
+///
+/// Thread-safe. A request has one for all its attempts.
+public final class TaskDelegate: Sendable {
+    let driver: RequestDriver
+
+    init(_ driver: RequestDriver) {
+        self.driver = driver
+    }
+
+    /// Runs the request's handlers: one at a time, suspended until the request has finished.
+    ///
+    /// Operations added here run in their order among the handlers. Created with the first handler, or when it is first read.
+    public var queue: OperationQueue { driver.state.withLock { $0.handlerQueue() } }
+
+    /// The body; `nil` where it is not kept in memory. For a download, its ``DownloadRequest/resumeData``.
+    public var data: Data? { driver.body.data }
+
+    /// Why the request failed; `nil` as long as it has not.
+    public var error: (any Error)? { ownError.map { driver.session.delivered($0) } }
+
+    /// The same before it is translated for the session's users.
+    package var ownError: (any Error)? { driver.state.withLock { $0.error } }
+
+    var metrics: TaskMetrics {
+        driver.state.withLock { TaskMetrics(transactionMetrics: $0.transactions, redirectCount: $0.task?.redirectCount ?? 0) }
+    }
+
+    /// The times of the request, its serialization being over now.
+    func timeline() -> Timeline {
+        let (start, initial, end) = driver.state.withLock { ($0.startTime, $0.initialResponseTime, $0.endTime) }
+        let now = CFAbsoluteTime.now
+        let completed = end ?? now
+        let started = start ?? completed
+        // Measured by another clock, which does not advance while the machine sleeps.
+        let initially = min(max(initial ?? completed, started), completed)
+        return Timeline(
+            requestStartTime: started, initialResponseTime: initially, requestCompletedTime: completed, serializationCompletedTime: now)
+    }
+}

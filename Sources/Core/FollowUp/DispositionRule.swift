@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+import CurlewEncoding
+import CurlewHTTP
+import CurlewTransport
+
+/// Asks the user what becomes of a data request's response: received, cancelled, or turned into a download.
+struct DispositionRule: ResponseRule {
+    func verdict(on head: ResponseHead, of task: SessionTask, in driver: RequestDriver) -> RuleResult {
+        let isAsked = driver.sessionDelegate.closures.withLock { closures in
+            closures.dataTaskDidReceiveResponse != nil || closures.dataTaskDidReceiveResponseWithCompletion != nil
+        }
+        return isAsked && driver.body is DataReceiver ? .ask : .pass
+    }
+
+    func decide(_ response: PendingResponse, _ done: @escaping @Sendable (ResponseDecision?) -> Void) {
+        let (session, task, closures) = (response.session, response.task, response.closures)
+        let (now, closure) = (closures.dataTaskDidReceiveResponse, closures.dataTaskDidReceiveResponseWithCompletion)
+        guard now != nil || closure != nil, response.driver.body is DataReceiver, let foundationResponse = response.response else {
+            return done(nil)
+        }
+        if let closure {
+            let disposition = response.wait { done(decision($0)) }
+            closure(session, task, foundationResponse) { disposition($0) }
+        } else if let now {
+            done(decision(now(session, task, foundationResponse)))
+        }
+    }
+
+    private func decision(_ disposition: URLSession.ResponseDisposition) -> ResponseDecision? {
+        switch disposition {
+        case .cancel: .fail(CurlewError.cancelled)
+        case URLSession.ResponseDisposition.download: .becomeDownload
+        default: nil
+        }
+    }
+}
+
+extension URLSession.ResponseDisposition {
+    /// `becomeDownload`, which Foundation on Linux has deprecated because its own sessions can't do it.
+    static let download = URLSession.ResponseDisposition(rawValue: 2)
+}
