@@ -82,6 +82,9 @@ let package = Package(
 
         // Tests, one target a layer.
         .target(name: "CurlewTestSupport", path: "Tests/Support"),
+        // What needs a session; a target of its own, so that the tests of the lower layers are not built after it.
+        .target(
+            name: "CurlewSessionTestSupport", dependencies: core + ["CurlewTestSupport"], path: "Tests/SessionSupport"),
         .testTarget(name: "SupportTests", dependencies: ["CurlewTestSupport"]),
         .testTarget(name: "HTTPTests", dependencies: ["CurlewHTTP", "CurlewTestSupport"]),
         .testTarget(name: "CachingTests", dependencies: ["CurlewCaching", "CurlewHTTP", "CurlewTestSupport", "curlew-probe"]),
@@ -89,9 +92,11 @@ let package = Package(
         .testTarget(name: "EncodingTests", dependencies: ["CurlewEncoding", "CurlewHTTP"]),
         .testTarget(name: "TransportTests", dependencies: ["CurlewTransport", "CurlewHTTP", "CurlewTestSupport"]),
         .testTarget(name: "CoreTests", dependencies: core + ["CurlewTestSupport"]),
-        .testTarget(name: "EndToEndTests", dependencies: library + ["CurlewWebSocket", "CurlewTestSupport", "curlew-probe"]),
-        .testTarget(name: "WebSocketTests", dependencies: library + ["CurlewWebSocket", "CurlewTestSupport"]),
-        .testTarget(name: "EventsTests", dependencies: library + ["CurlewEvents", "CurlewTestSupport"]),
+        .testTarget(
+            name: "EndToEndTests",
+            dependencies: library + ["CurlewWebSocket", "CurlewSessionTestSupport", "CurlewTestSupport", "curlew-probe"]),
+        .testTarget(name: "WebSocketTests", dependencies: library + ["CurlewWebSocket", "CurlewSessionTestSupport", "CurlewTestSupport"]),
+        .testTarget(name: "EventsTests", dependencies: library + ["CurlewEvents", "CurlewSessionTestSupport", "CurlewTestSupport"]),
         // What tests run in a process of its own; in no product.
         .executableTarget(
             name: "curlew-probe",
@@ -121,11 +126,13 @@ let package = Package(
             swiftSettings: [.swiftLanguageMode(.v5)]),
         .testTarget(
             name: "RequestsTests", dependencies: core + ["CurlewRequests", "CurlewCaching", "CurlewTestSupport", "curlew-probe"]),
-        .testTarget(name: "OperationsTests", dependencies: library + ["CurlewOperations", "CurlewTestSupport", "curlew-probe"]),
+        .testTarget(
+            name: "OperationsTests",
+            dependencies: library + ["CurlewOperations", "CurlewSessionTestSupport", "CurlewTestSupport", "curlew-probe"]),
         .testTarget(
             name: "ServicesTests",
             dependencies: core + [
-                "CurlewServices", "CurlewWebSocket", "CurlewTestSupport",
+                "CurlewServices", "CurlewWebSocket", "CurlewSessionTestSupport", "CurlewTestSupport",
                 .product(name: "Logging", package: "swift-log", condition: .when(traits: ["Logging"])),
                 .product(name: "OpenCombine", package: "OpenCombine", condition: .when(traits: ["OpenCombine"])),
             ]),

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import CurlewAlamofire
+import CurlewTestSupport
 import Testing
 
 @Suite struct ResultTests {

@@ -4,14 +4,12 @@ import CurlewTestSupport
 import Foundation
 import Testing
 
-/// A server whose authority the system does not trust.
-private let nginx = ProcessInfo.processInfo.environment["CURLEW_TEST_NGINX_TLS"]
-
 /// Server trust policies and challenges, as programs for Alamofire 4 use them.
-@Suite(.timeLimit(.minutes(2)), .enabled(if: nginx != nil, "needs the nginx of scripts/servers"))
+@Suite(.timeLimit(.minutes(2)), .enabled(if: Servers.hasNginx, "needs the nginx of scripts/servers"))
 struct ServerTrustTests {
     private func code(of manager: SessionManager) async throws -> URLError.Code? {
-        let server = try #require(nginx)
+        // The system does not trust its authority.
+        let server = try Servers.nginx().tls
         let response = await manager.request(server + "/1k.bin").validate().plainResponse()
         #expect(response.error == nil || response.error is URLError)
         return (response.error as? URLError)?.code
@@ -36,7 +34,7 @@ struct ServerTrustTests {
     }
 
     @Test("a raw stream whose server a policy rejects is cancelled, too") func stream() async throws {
-        let server = try #require(URL(string: nginx ?? ""))
+        let server = try #require(URL(string: Servers.nginx().tls))
         let manager = SessionManager(
             serverTrustPolicyManager: ServerTrustPolicyManager(policies: ["localhost": .customEvaluation { _, _ in false }]))
         let stream = manager.stream(withSecureHostName: "localhost", port: try #require(server.port))

@@ -4,9 +4,6 @@ import CurlewTestSupport
 import Foundation
 import Testing
 
-/// The queue of the tests' handlers: the main queue belongs to the test runner.
-let callbackQueue = DispatchQueue(label: "alamofire-tests.callbacks")
-
 /// The value passed to a handler: `start` receives the function to use as the handler.
 func outcome<Value: Sendable>(_ start: (@escaping @Sendable (Value) -> Void) -> Void) async -> Value {
     await withTrackedContinuation { continuation in
@@ -33,14 +30,5 @@ extension DownloadRequest {
     /// The response without serialization.
     func plainResponse() async -> DefaultDownloadResponse {
         await outcome { response(queue: callbackQueue, completionHandler: $0) }
-    }
-}
-
-/// The tests' own error.
-struct TestError: Error, Equatable {
-    let name: String
-
-    init(_ name: String) {
-        self.name = name
     }
 }

@@ -161,11 +161,10 @@ import Testing
         #expect(FileManager.default.fileExists(atPath: directory.file("cache/mine").path))
     }
 
-    @Test func aFullDiskIsAnErrorAndKeepsTheOldEntry() throws {
+    @Test func aFullDiskIsAnErrorAndKeepsTheOldEntry() async throws {
         try storage.store(entry, for: CacheKey("number", "0"))
         let before = names
-        let probe = try ProbeProcess(["fill", storage.directory.path, "full", "0"])
-        #expect(probe.finish() == 1)
+        #expect(try await Probe.run("fill", storage.directory.path, "full", "0").status == 1)
         #expect(names == before)
         #expect(try storage.entry(for: CacheKey("number", "0")) == entry)
     }

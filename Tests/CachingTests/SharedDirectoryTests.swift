@@ -24,15 +24,15 @@ import Testing
     }
 
     @Test func processesSharingADirectoryReadCompleteEntriesOnly() async throws {
-        let processes = try ["one", "two", "three"].map { try ProbeProcess(["cache", url.path, $0]) }
-        for process in processes { #expect(await offThePool { process.finish() } == 0) }
+        let processes = try ["one", "two", "three"].map { try Probe.start("cache", url.path, $0) }
+        for process in processes { #expect(await process.finish().status == 0) }
         let storage = DiskCacheStorage(directory: url, capacity: 40_000)
         #expect(try storage.size <= 40_000)
         #expect(try storage.size == sizeOfFiles())
     }
 
     @Test func aKilledProcessLeavesWholeEntriesAndNoOthers() async throws {
-        let process = try ProbeProcess(["fill", url.path, "killed"])
+        let process = try Probe.start("fill", url.path, "killed")
         let storage = DiskCacheStorage(directory: url, capacity: 40_000)
         // Killed in the middle of a write: once started, the process writes all the time.
         try await offThePool { () -> Result<Void, any Error> in
@@ -40,7 +40,8 @@ import Testing
                 while try storage.metadata(for: CacheKey("number", "5")) == nil, try storage.size < 30_000 { usleep(1000) }
             }
         }.get()
-        process.kill()
+        process.send(SIGKILL)
+        _ = await process.finish()
         try storage.store(CacheEntry(body: Data(repeating: 1, count: 39_000)), for: CacheKey("large"))
         #expect(try storage.size == sizeOfFiles())
         #expect(try sizeOfFiles() <= 40_000)

@@ -63,16 +63,6 @@ final class WeakBox<Object: AnyObject & Sendable>: Sendable {
     var isEmpty: Bool { object.withLock { $0.object == nil } }
 }
 
-/// Waits until something holds that other threads are about to bring about; `false` when it did not within half a minute.
-func eventually(_ condition: () -> Bool) async -> Bool {
-    let start = ContinuousClock.now
-    while !condition() {
-        guard start.duration(to: .now) < .seconds(30) else { return false }
-        await Task.yield()
-    }
-    return true
-}
-
 extension SessionManager {
     /// A manager on a mock, whose callbacks run on a queue of their own.
     convenience init(mock: MockTransport, _ change: (inout SessionConfiguration) -> Void = { _ in }) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import Curlew
 import CurlewHTTP
+import CurlewSessionTestSupport
 import CurlewTestSupport
 import CurlewTransport
 import Testing
@@ -121,7 +122,7 @@ import Testing
         let cookies = HTTPCookieStorage.sharedCookieStorage(forGroupContainerIdentifier: UUID().uuidString)
         let cookie = HTTPCookie(properties: [.domain: "127.0.0.1", .path: "/", .name: "n", .value: Self.secret])
         cookies.setCookie(try #require(cookie))
-        return EndToEndTests.makeManager {
+        return CurlewSessionTestSupport.makeManager {
             $0.redaction = Redaction(headers: ["x-secrets-key"], queryItems: ["secrets_item"])
             $0.redirects.sensitiveHeaders = ["X-Secrets-Sensitive"]
             if secret == .sessionHeader { $0.headers = Self.headers }
@@ -187,7 +188,7 @@ import Testing
         "an invalid proxy URL is reported without its password",
         arguments: ["user:\(secret)@proxy.test:port", "http://user:\(secret)@proxy.test:999999", "odd://user:\(secret)@proxy.test"])
     func unusableProxy(proxy: String) async throws {
-        let manager = EndToEndTests.makeManager { $0.proxy = .url(proxy) }
+        let manager = CurlewSessionTestSupport.makeManager { $0.proxy = .url(proxy) }
         let response = await manager.request("http://host.test/").serializingData().response
         #expect(response.error != nil)
         #expect(Self.leaks(Self.values(of: response.error) + [("response", response)]) == [])
@@ -221,7 +222,7 @@ import Testing
             connection.close()
             return nil
         }
-        let manager = EndToEndTests.makeManager()
+        let manager = CurlewSessionTestSupport.makeManager()
         let request = manager.request(server.url("/")).validate(statusCode: 200..<300).validate(contentType: ["application/json"])
         let text = await request.serializingString().response
         let typed = await manager.request(server.url("/")).serializingDecodable([String: String].self).response

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import CurlewHTTP
+import CurlewTestSupport
 
 /// A port on 127.0.0.1 that never responds.
 final class StuckListener: Sendable {

@@ -1,77 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 import Curlew
-import CurlewHTTP
 import CurlewTestSupport
-import Dispatch
 import Testing
 
-/// The queue of the tests' handlers: the main queue belongs to the test runner.
-let callbackQueue = DispatchQueue(label: "end-to-end.callbacks")
-
-/// A manager that delivers results on ``callbackQueue`` and uses no proxy.
-func makeManager(_ change: (inout SessionConfiguration) -> Void = { _ in }) -> SessionManager {
-    var configuration = SessionConfiguration()
-    configuration.callbackQueue = callbackQueue
-    configuration.proxy = .none
-    change(&configuration)
-    return SessionManager(configuration: configuration)
-}
-
 // MARK: - Environment
-
-/// The servers started by `scripts/servers`, as named in its environment.
-enum Servers {
-    struct Nginx {
-        /// Without TLS.
-        let http: String
-        /// TLS with HTTP/2 and HTTP/1.1.
-        let tls: String
-        /// TLS with HTTP/1.1 only.
-        let tlsHTTP1: String
-        /// The file of the authority that issued localhost's certificate.
-        let authorities: String
-    }
-
-    /// Whether a missing server is a failure rather than a reason to skip the test.
-    static let areRequired = variable("CURLEW_TEST_REQUIRED") == "1"
-
-    static var hasNginx: Bool { areRequired || (try? nginx()) != nil }
-    static var hasHttpbin: Bool { areRequired || (try? httpbin()) != nil }
-
-    static func nginx() throws -> Nginx {
-        try Nginx(
-            http: #require(variable("CURLEW_TEST_NGINX_HTTP")), tls: #require(variable("CURLEW_TEST_NGINX_TLS")),
-            tlsHTTP1: #require(variable("CURLEW_TEST_NGINX_TLS_H1")), authorities: #require(variable("CURLEW_TEST_CA")))
-    }
-
-    static func httpbin() throws -> String {
-        try #require(variable("CURLEW_TEST_HTTPBIN"))
-    }
-
-    /// The proxies' addresses, as `host:port`.
-    struct Proxies {
-        let open: String
-        /// Requires user "user" with password "passwd".
-        let authenticated: String
-        let secure: String
-        let socks: String
-        /// Requires the same user.
-        let authenticatedSocks: String
-    }
-
-    static var hasProxies: Bool { areRequired || (try? proxies()) != nil }
-
-    static func proxies() throws -> Proxies {
-        try Proxies(
-            open: #require(variable("CURLEW_TEST_PROXY")), authenticated: #require(variable("CURLEW_TEST_PROXY_AUTH")),
-            secure: #require(variable("CURLEW_TEST_PROXY_TLS")), socks: #require(variable("CURLEW_TEST_SOCKS")),
-            authenticatedSocks: #require(variable("CURLEW_TEST_SOCKS_AUTH")))
-    }
-
-    private static func variable(_ name: String) -> String? {
-        ProcessInfo.processInfo.environment[name]
-    }
-}
 
 extension Trait where Self == ConditionTrait {
     static var needsNginx: Self { .enabled(if: Servers.hasNginx, "needs the nginx of scripts/servers") }
@@ -97,60 +29,7 @@ enum Scale {
     static let limitsMemory = !isShort
 }
 
-// MARK: - Recording events
-
-/// A thread-safe list of recorded elements.
-final class Log<Element: Sendable>: Sendable {
-    private struct Waiter {
-        let id: Int
-        let count: Int
-        let continuation: TrackedContinuation<Void>
-    }
-
-    private struct State {
-        var elements: [Element] = []
-        var waiters: [Waiter] = []
-        var lastWaiter = 0
-    }
-
-    private let state = Lock(State())
-
-    var elements: [Element] { state.withLock { $0.elements } }
-    var count: Int { state.withLock { $0.elements.count } }
-
-    func append(_ element: Element) {
-        let ready = state.withLock { state -> [Waiter] in
-            state.elements.append(element)
-            let ready = state.waiters.filter { $0.count <= state.elements.count }
-            state.waiters.removeAll { $0.count <= state.elements.count }
-            return ready
-        }
-        for waiter in ready { waiter.continuation.resume() }
-    }
-
-    /// Waits until there are `count` elements, or the test's time limit is reached.
-    func wait(for count: Int) async {
-        let id = state.withLock { state in
-            state.lastWaiter += 1
-            return state.lastWaiter
-        }
-        await withTaskCancellationHandler {
-            await withTrackedContinuation { continuation in
-                let isReady = state.withLock { state in
-                    guard state.elements.count < count, !Task.isCancelled else { return true }
-                    state.waiters.append(Waiter(id: id, count: count, continuation: continuation))
-                    return false
-                }
-                if isReady { continuation.resume() }
-            }
-        } onCancel: {
-            let waiter = state.withLock { state in
-                state.waiters.firstIndex { $0.id == id }.map { state.waiters.remove(at: $0) }
-            }
-            waiter?.continuation.resume()
-        }
-    }
-}
+// MARK: - Errors
 
 extension Error {
     /// The transfer failure, if the error is one.
@@ -183,15 +62,6 @@ extension Error {
     }
 }
 
-/// An error thrown by the tests themselves.
-struct TestError: Error, Equatable {
-    let name: String
-
-    init(_ name: String) {
-        self.name = name
-    }
-}
-
 /// An adapter made from a closure.
 struct Adapter: RequestAdapter {
     let change: @Sendable (inout URLRequest) throws -> Void
@@ -215,11 +85,6 @@ struct Retrier: RequestRetrier {
     static func attempts(_ count: UInt, delay: TimeInterval = 0) -> Retrier {
         Retrier { request, _, completion in completion(request.retryCount < count, delay) }
     }
-}
-
-/// Returns the names in a directory, including hidden ones.
-func contents(of directory: TemporaryDirectory) throws -> [String] {
-    try FileManager.default.contentsOfDirectory(atPath: directory.url.path).sorted()
 }
 
 extension SessionManager {

@@ -23,13 +23,7 @@ final class TLSRedirector: Sendable {
             exec timeout 60 openssl s_server -accept localhost:0 -cert certificate.pem -key key.pem -HTTP 2>/dev/null
             """
         process = try ChildProcess("sh", "-c", script, "sh", directory.url.path)
-        // "ACCEPT 127.0.0.1:40123"
-        var found: Int?
-        while found == nil, let line = await process.readLine() {
-            if line.hasPrefix("ACCEPT") { found = line.split(separator: ":").last.flatMap { Int($0) } }
-        }
-        guard let found else { throw TestError("openssl s_server did not start") }
-        port = found
+        port = try await process.acceptedPort()
     }
 
     deinit {

@@ -2,6 +2,7 @@
 import Curlew
 import CurlewEvents
 import CurlewHTTP
+import CurlewSessionTestSupport
 import CurlewTestSupport
 import Testing
 

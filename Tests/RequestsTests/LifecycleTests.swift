@@ -204,13 +204,8 @@ struct LifecycleTests {
         let directory = try TemporaryDirectory()
         let stage = try Stage { _, _ in .status(204, headers: [ServerField("Set-Cookie", "a=1; Path=/")]) }
         // Run in a separate process with a cookie storage of its own.
-        let child = Process()
-        child.executableURL = try probe()
-        child.arguments = ["cookies", stage.server.url("/")]
-        child.environment = ProcessInfo.processInfo.environment.merging(["XDG_DATA_HOME": directory.url.path]) { $1 }
-        try child.run()
-        child.waitUntilExit()
-        #expect(child.terminationStatus == 0)
+        let report = try await Probe.run("cookies", stage.server.url("/"), environment: ["XDG_DATA_HOME": directory.url.path])
+        #expect(report.status == 0)
         #expect(stage.server.requests.map { $0.header("Cookie") } == [nil, "a=1", nil])
     }
 

@@ -161,28 +161,11 @@ final class SampleRequest: BaseRequest, @unchecked Sendable {  // its properties
     }
 }
 
-/// Waits until a condition that other threads establish holds; returns `false` after 30 seconds.
-func eventually(_ condition: () -> Bool) async -> Bool {
-    let start = ContinuousClock.now
-    while !condition() {
-        guard start.duration(to: .now) < .seconds(30) else { return false }
-        await Task.yield()
-    }
-    return true
-}
-
 /// Starts a request and awaits its end.
 func run(_ request: BaseRequest) async -> RequestEnding {
     await withTrackedContinuation { continuation in
         request.start { continuation.resume(returning: $0) }
     }
-}
-
-/// The helper program for tests that need a separate process, next to the test bundle.
-func probe() throws -> URL {
-    let directories = [Bundle.main.bundleURL, URL(fileURLWithPath: CommandLine.arguments[0]).deletingLastPathComponent()]
-    let places = (directories + directories.map { $0.deletingLastPathComponent() }).map { $0.appendingPathComponent("curlew-probe") }
-    return try #require(places.first { FileManager.default.isExecutableFile(atPath: $0.path) })
 }
 
 /// An error thrown by the caller's code.

@@ -1,20 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 import CurlewHTTP
 import CurlewServices
+import CurlewSessionTestSupport
 import CurlewTestSupport
 import Dispatch
 import Testing
 
 /// One manager shared by all tests that send requests.
 let sharedManager = makeManager()
-
-/// Makes a manager for loopback servers: without a proxy, and with its own callback queue.
-func makeManager() -> SessionManager {
-    var configuration = SessionConfiguration()
-    configuration.callbackQueue = DispatchQueue(label: "services.callbacks")
-    configuration.proxy = .none
-    return SessionManager(configuration: configuration)
-}
 
 /// A service on a loopback server.
 struct TestService: HTTPService {
@@ -99,16 +92,6 @@ extension Lock where State == Int {
     }
 
     var value: Int { withLock { $0 } }
-}
-
-/// Waits for a condition that concurrent work will meet; returns `false` if it is not met within 30 seconds.
-func eventually(_ condition: () -> Bool) async -> Bool {
-    let start = ContinuousClock.now
-    while !condition() {
-        guard start.duration(to: .now) < .seconds(30) else { return false }
-        await Task.yield()
-    }
-    return true
 }
 
 /// Returns the service error that the closure throws.

@@ -30,3 +30,13 @@ public final class TemporaryDirectory: Sendable {
         return file
     }
 }
+
+/// Returns the names in a directory, sorted, including hidden ones.
+public func contents(of directory: TemporaryDirectory) throws -> [String] {
+    try contents(of: directory.url)
+}
+
+/// Returns the names in a directory, sorted, including hidden ones.
+public func contents(of directory: URL) throws -> [String] {
+    try FileManager.default.contentsOfDirectory(atPath: directory.path).sorted()
+}

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import Curlew
 import CurlewHTTP
+import CurlewSessionTestSupport
 import CurlewTestSupport
 import Testing
 

@@ -7,15 +7,6 @@ import Testing
 
 @testable import CurlewWebSocket
 
-/// Makes a manager without a proxy and with its own callback queue.
-func makeManager(_ change: (inout SessionConfiguration) -> Void = { _ in }) -> SessionManager {
-    var configuration = SessionConfiguration()
-    configuration.callbackQueue = DispatchQueue(label: "websocket-tests")
-    configuration.proxy = .none
-    change(&configuration)
-    return SessionManager(configuration: configuration)
-}
-
 func makeServer(
     answer: @escaping @Sendable (ServerRequest) -> String? = { _ in nil },
     fields: @escaping @Sendable (ServerRequest) -> [String] = { _ in [] }, _ script: @escaping WebSocketServer.Script
@@ -76,26 +67,5 @@ final class TestClock: Clock, Sendable {
         let instant = Instant(offset: offset)
         try await state.wait { $0.deadlines.contains(instant) ? () : nil }
         state.update { $0.now = max($0.now, instant) }
-    }
-}
-
-/// Elements recorded on servers' threads, for which tests can wait.
-final class Log<Element: Sendable>: Sendable {
-    private let state = Watched<[Element]>([])
-
-    var elements: [Element] { state.update { $0 } }
-
-    func append(_ element: Element) {
-        state.update { $0.append(element) }
-    }
-
-    /// Waits for the first element.
-    func first() async -> Element? {
-        try? await state.wait { $0.first }
-    }
-
-    /// Waits until there are at least that many elements.
-    func wait(for count: Int) async {
-        try? await state.wait { $0.count >= count ? () : nil }
     }
 }

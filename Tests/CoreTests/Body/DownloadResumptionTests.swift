@@ -7,10 +7,6 @@ import Testing
 
 @testable import CurlewCore
 
-private func contents(of directory: URL) throws -> [String] {
-    try FileManager.default.contentsOfDirectory(atPath: directory.path).sorted()
-}
-
 @Suite(.timeLimit(.minutes(1))) struct DownloadResumptionTests {
     private static let head: HTTPHeaders = ["ETag": "\"v1\"", "Content-Length": "8", "Content-Type": "text/plain"]
     private static let cut: [MockTransport.Step] = [

@@ -7,10 +7,6 @@ import Testing
 
 @testable import CurlewCore
 
-private func contents(of directory: URL) throws -> [String] {
-    try FileManager.default.contentsOfDirectory(atPath: directory.path).sorted()
-}
-
 private func codeOf(_ error: (any Error)?) -> CocoaError.Code? { (error as? CocoaError)?.code }
 
 @Suite(.timeLimit(.minutes(1))) struct PartFileTests {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import CurlewHTTP
+import CurlewTestSupport
 import CurlewTransport
 import Dispatch
 import Testing

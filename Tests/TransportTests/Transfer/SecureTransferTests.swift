@@ -5,26 +5,23 @@ import Testing
 
 @testable import CurlewTransport
 
-/// Needs a TLS server, for instance nginx, described by environment variables:
-///
-/// - `CURLEW_TEST_NGINX_TLS`: its URL with HTTP/2, such as `https://localhost:8443`; `/` responds to any request
-/// - `CURLEW_TEST_NGINX_TLS_H1`: its URL without HTTP/2; `/session` returns nginx's `$ssl_session_reused`
-/// - `CURLEW_TEST_CA`: a PEM file of the authority of its certificate, which is valid for `localhost` and not for `127.0.0.1`
-@Suite(.enabled(if: TLSServers.current != nil), .timeLimit(.minutes(1))) struct SecureTransferTests {
-    private let servers: TLSServers
+/// With the nginx of `scripts/servers`, whose `/` responds to any request, and `/session` with nginx's `$ssl_session_reused`. Its
+/// certificate is valid for `localhost`, and not for `127.0.0.1`.
+@Suite(.enabled(if: Servers.hasNginx, "needs the nginx of scripts/servers"), .timeLimit(.minutes(1))) struct SecureTransferTests {
+    private let servers: Servers.Nginx
     private var options = TransferOptions()
 
     init() throws {
-        servers = try #require(TLSServers.current)
+        servers = try Servers.nginx()
         options.proxy = .none
-        options.tls.certificateAuthorityFile = servers.authority
+        options.tls.certificateAuthorityFile = servers.authorities
     }
 
     @Test("the metrics contain the negotiated TLS and HTTP versions, also on pooled connections", arguments: [true, false])
     func metrics(overHTTP2: Bool) async throws {
         let loop = EventLoop()
         for id in 1...3 {
-            let url = overHTTP2 ? servers.http2 : servers.http1
+            let url = overHTTP2 ? servers.tls : servers.tlsHTTP1
             let end = await loop.run(TransferRequest(url: url + "/", options: options), id: id)
             #expect(end.error == nil)
             let metrics = try #require(end.outcome?.metrics)
@@ -41,7 +38,7 @@ import Testing
         var options = options
         options.tls.maximumVersion = .v1_2
         options.httpVersion = .http1
-        let metrics = await EventLoop().run(TransferRequest(url: servers.http2 + "/", options: options)).outcome?.metrics
+        let metrics = await EventLoop().run(TransferRequest(url: servers.tls + "/", options: options)).outcome?.metrics
         #expect(metrics?.tlsVersion == "TLSv1.2")
         #expect(metrics?.httpVersion == .http1_1)
     }
@@ -51,9 +48,9 @@ import Testing
         let loop = EventLoop()
         var distrusting = options
         distrusting.tls.certificateAuthorityFile = nil
-        let otherHost = servers.http2.replacing("localhost", with: "127.0.0.1")
+        let otherHost = servers.tls.replacing("localhost", with: "127.0.0.1")
         for (id, request) in [
-            TransferRequest(url: servers.http2 + "/", options: distrusting), TransferRequest(url: otherHost + "/", options: options),
+            TransferRequest(url: servers.tls + "/", options: distrusting), TransferRequest(url: otherHost + "/", options: options),
         ].enumerated() {
             let failure = try #require(await loop.run(request, id: id).failure)
             // Without system certificates, as in some wheels, libcurl fails earlier.
@@ -70,16 +67,16 @@ import Testing
     func authorities() async throws {
         var options = options
         options.tls.certificateAuthorityFile = nil
-        options.tls.certificateAuthorities = try Data(contentsOf: URL(fileURLWithPath: servers.authority))
-        #expect(await EventLoop().run(TransferRequest(url: servers.http1 + "/", options: options)).error == nil)
+        options.tls.certificateAuthorities = try Data(contentsOf: URL(fileURLWithPath: servers.authorities))
+        #expect(await EventLoop().run(TransferRequest(url: servers.tlsHTTP1 + "/", options: options)).error == nil)
         options.tls.certificateAuthorities = Data("no PEM".utf8)
-        #expect(await EventLoop().run(TransferRequest(url: servers.http1 + "/", options: options)).error != nil)
+        #expect(await EventLoop().run(TransferRequest(url: servers.tlsHTTP1 + "/", options: options)).error != nil)
     }
 
     @Test("a new connection resumes the TLS session of an older one")
     func resumption() async throws {
         let loop = EventLoop()
-        let request = TransferRequest(url: servers.http1 + "/session", headers: ["Connection": "close"], options: options)
+        let request = TransferRequest(url: servers.tlsHTTP1 + "/session", headers: ["Connection": "close"], options: options)
         #expect(await loop.run(request, id: 1).body == Data(".".utf8))
         let second = await loop.run(request, id: 2)
         #expect(second.body == Data("r".utf8))
@@ -89,7 +86,7 @@ import Testing
     @Test("large and streamed uploads use an HTTP version that does not hang on them", arguments: [1000, 65_536, 65_537, 3_000_000])
     func uploads(size: Int) async throws {
         let body = DataBody(Data(count: size))
-        let end = await EventLoop().run(TransferRequest(url: servers.http2 + "/", method: .put, body: body, options: options))
+        let end = await EventLoop().run(TransferRequest(url: servers.tls + "/", method: .put, body: body, options: options))
         #expect(end.error == nil)
         let isSafe = CurlInfo.current.hasReliableHTTP2 || size <= 65_536
         #expect(end.outcome?.metrics.httpVersion == (isSafe ? .http2 : .http1_1))
@@ -103,7 +100,7 @@ import Testing
         let loop = EventLoop(configuration: configuration)
         let observers = (0..<100).map { _ in RecordingObserver() }
         for (index, observer) in observers.enumerated() {
-            let request = TransferRequest(url: servers.http2 + "/", options: options, mayPause: index % 3 == 0)
+            let request = TransferRequest(url: servers.tls + "/", options: options, mayPause: index % 3 == 0)
             loop.start(request, id: index, observer: observer)
         }
         for observer in observers {
@@ -117,7 +114,7 @@ import Testing
     func heldUp(overHTTP2: Bool) async throws {
         var options = options
         options.connectTimeout = .seconds(30)
-        let url = overHTTP2 ? servers.http2 : servers.http1
+        let url = overHTTP2 ? servers.tls : servers.tlsHTTP1
         let loop = EventLoop()
         let held = RecordingObserver(onHead: { _ in .pause })
         loop.start(TransferRequest(url: url + "/", options: options), id: 1, observer: held)
@@ -133,7 +130,7 @@ import Testing
 
     @Test("a raw stream over TLS echoes its bytes, and both ends close their sides")
     func stream() async throws {
-        let url = try #require(URL(string: servers.http1))
+        let url = try #require(URL(string: servers.tlsHTTP1))
         let request = StreamTransferRequest(host: "localhost", port: try #require(url.port), isSecure: true, options: options)
         let observer = RecordingStreamObserver()
         let loop = EventLoop()
@@ -149,7 +146,7 @@ import Testing
 
     @Test("a raw stream rejects an untrusted certificate")
     func untrustedStream() async throws {
-        let url = try #require(URL(string: servers.http1))
+        let url = try #require(URL(string: servers.tlsHTTP1))
         var request = StreamTransferRequest(host: "localhost", port: try #require(url.port), isSecure: true)
         request.options.proxy = .none
         let observer = RecordingStreamObserver()
@@ -167,19 +164,4 @@ import Testing
             await EventLoop().run(TransferRequest(url: "https://127.0.0.1:\(server.port)/", options: options)).failure)
         #expect(failure.kind == .secureConnection)
     }
-}
-
-/// The servers' addresses.
-private struct TLSServers: Sendable {
-    let http2: String
-    let http1: String
-    let authority: String
-
-    static let current: TLSServers? = {
-        let environment = ProcessInfo.processInfo.environment
-        guard let http2 = environment["CURLEW_TEST_NGINX_TLS"], let http1 = environment["CURLEW_TEST_NGINX_TLS_H1"],
-            let authority = environment["CURLEW_TEST_CA"]
-        else { return nil }
-        return TLSServers(http2: http2, http1: http1, authority: authority)
-    }()
 }

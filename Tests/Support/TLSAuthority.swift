@@ -1,22 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
-import Curlew
-import CurlewTestSupport
 
 /// The tests' own certificate authorities and certificates for `localhost`, created by `openssl` within a second; one set for all tests.
 ///
 /// A root signs an intermediate, which signs the others; `other-root` signs `other`. Keys are in `NAME.key`, certificates in `NAME.pem`,
 /// chains to send in `NAME.chain`.
-final class TLSAuthority: Sendable {
+public final class TLSAuthority: Sendable {
     private static let directory = Result { try TemporaryDirectory() }
     private let directory: TemporaryDirectory
 
-    static var isAvailable: Bool {
+    /// Whether the programs are there that this needs.
+    public static var isAvailable: Bool {
         Servers.areRequired || ["openssl", "python3"].allSatisfy { ChildProcess.path(of: $0) != nil }
     }
 
     private static let made = Task { try await TLSAuthority() }
 
-    static func shared() async throws -> TLSAuthority { try await made.value }
+    /// Returns the set of certificates of all tests, created on first use.
+    public static func shared() async throws -> TLSAuthority { try await made.value }
 
     private init() async throws {
         directory = try Self.directory.get()
@@ -26,14 +26,11 @@ final class TLSAuthority: Sendable {
         guard status == 0 else { throw TestError("openssl failed to create the certificates: \(output.suffix(5))") }
     }
 
-    func path(_ name: String) -> String { directory.file(name).path }
+    /// Returns the path of a file of the set.
+    public func path(_ name: String) -> String { directory.file(name).path }
 
-    func data(_ name: String) throws -> Data { try Data(contentsOf: directory.file(name)) }
-
-    func certificate(_ name: String) throws -> Certificate {
-        guard let certificate = Certificate(pem: try data(name + ".pem")) else { throw TestError("\(name) is no certificate") }
-        return certificate
-    }
+    /// Returns the contents of a file of the set.
+    public func data(_ name: String) throws -> Data { try Data(contentsOf: directory.file(name)) }
 
     private static let script = """
         cd "$1" && exec 2>&1 && set -e

@@ -1,36 +1,35 @@
 // SPDX-License-Identifier: Apache-2.0
-import Curlew
-import CurlewHTTP
 
 /// A program run by a test, whose output is read line by line.
 ///
 /// Terminated with its last reference. Does not use Foundation's `Process`, which was seen to miss exits on Linux while the tests had
 /// thousands of descriptors open.
-final class ChildProcess: Sendable {
+public final class ChildProcess: Sendable {
     private enum State {
         case running(pid_t)
         case ended
     }
 
     /// Serializes the creation of pipes, which other children must not inherit.
-    private static let spawning = Lock(())
+    private static let spawning = NSLock()
 
-    private let state: Lock<State>
+    private let state: Monitor<State>
     private let input: FileHandle
     private let lines: Log<String?>
     private let ended: Log<Int32>
-    private let nextLine = Lock(0)
+    private let nextLine = Monitor(0)
 
     /// Starts a program found in the search path.
-    convenience init(_ name: String, _ arguments: String..., environment: [String: String] = [:]) throws {
+    public convenience init(_ name: String, _ arguments: String..., environment: [String: String] = [:]) throws {
         try self.init(name, arguments, environment: environment)
     }
 
-    init(_ name: String, _ arguments: [String], environment: [String: String] = [:]) throws {
+    /// Starts a program found in the search path, or at an absolute path.
+    public init(_ name: String, _ arguments: [String], environment: [String: String] = [:]) throws {
         guard let path = name.hasPrefix("/") ? name : Self.path(of: name) else { throw TestError("\(name) is not installed") }
         let variables = ProcessInfo.processInfo.environment.merging(environment) { $1 }.map { "\($0)=\($1)" }
-        let child = try Self.spawning.withLock { _ in try Spawned(path, arguments: [path] + arguments, environment: variables) }
-        let (state, lines, ended) = (Lock(State.running(child.process)), Log<String?>(), Log<Int32>())
+        let child = try Self.spawning.withLock { try Spawned(path, arguments: [path] + arguments, environment: variables) }
+        let (state, lines, ended) = (Monitor(State.running(child.process)), Log<String?>(), Log<Int32>())
         (self.state, self.lines, self.ended, input) = (state, lines, ended, child.input)
         Thread.detachNewThread {
             var rest = Data()
@@ -43,7 +42,7 @@ final class ChildProcess: Sendable {
             var information = siginfo_t()
             while waitid(P_PID, id_t(child.process), &information, WEXITED | WNOWAIT) != 0, errno == EINTR {}
             var status: Int32 = 0
-            state.withLock { state in
+            state.update { state in
                 waitpid(child.process, &status, 0)
                 state = .ended
             }
@@ -55,7 +54,8 @@ final class ChildProcess: Sendable {
         terminate()
     }
 
-    static func path(of name: String) -> String? {
+    /// Returns the path of an installed program; `nil` if it is not in the search path.
+    public static func path(of name: String) -> String? {
         let path = ProcessInfo.processInfo.environment["PATH"] ?? ""
         // Mapped to strings: added to literals, the pieces would be arrays of characters, and not a file's path.
         let directories = path.split(separator: ":").map(String.init) + ["/usr/bin", "/bin"]
@@ -70,9 +70,9 @@ final class ChildProcess: Sendable {
     }
 
     /// Returns the next line of the output; `nil` at its end. One reader at a time.
-    func readLine() async -> String? {
-        if let last = lines.elements.last, last == nil, nextLine.withLock({ $0 }) >= lines.count { return nil }
-        let index = nextLine.withLock { index in
+    public func readLine() async -> String? {
+        if let last = lines.elements.last, last == nil, nextLine.read({ $0 }) >= lines.count { return nil }
+        let index = nextLine.update { index in
             defer { index += 1 }
             return index
         }
@@ -82,30 +82,31 @@ final class ChildProcess: Sendable {
     }
 
     /// Writes a line to the program's input.
-    func writeLine(_ line: String = "") {
+    public func writeLine(_ line: String = "") {
         try? input.write(contentsOf: Data((line + "\n").utf8))
     }
 
     /// Closes the program's input.
-    func closeInput() {
+    public func closeInput() {
         try? input.close()
     }
 
     /// Waits for the program's end; returns its exit status and the rest of its output.
-    func finish() async -> (status: Int32, output: [String]) {
+    public func finish() async -> (status: Int32, output: [String]) {
         var output: [String] = []
         while let line = await readLine() { output.append(line) }
         await ended.wait(for: 1)
         return (ended.elements.first ?? -1, output)
     }
 
-    func terminate() {
+    /// Sends SIGTERM, unless the process has ended.
+    public func terminate() {
         send(SIGTERM)
     }
 
     /// Sends a signal, unless the process has ended.
-    func send(_ signal: Int32) {
-        state.withLock { state in
+    public func send(_ signal: Int32) {
+        state.update { state in
             if case .running(let process) = state { kill(process, signal) }
         }
     }
@@ -142,50 +143,5 @@ private struct Spawned {
         guard status == 0 else { throw TestError("\(path): \(String(cString: strerror(status)))") }
         self.process = process
         (input, output) = (toChild.fileHandleForWriting, fromChild.fileHandleForReading)
-    }
-}
-
-/// The test suite's helper program, which performs one task in a separate process, so that memory, threads and descriptors are measured for
-/// it alone.
-enum Probe {
-    /// The names and numbers printed by the probe.
-    struct Report {
-        let status: Int32
-        private let values: [String: Int]
-
-        init(status: Int32, output: [String]) {
-            self.status = status
-            let pairs = output.map { $0.split(separator: "=", maxSplits: 1) }.filter { $0.count == 2 }
-            values = Dictionary(pairs.map { (String($0[0]), Int($0[1]) ?? -1) }) { $1 }
-        }
-
-        /// Reads the output of a running probe until it ends.
-        init(_ process: ChildProcess) async {
-            let (status, output) = await process.finish()
-            self.init(status: status, output: output)
-        }
-
-        subscript(name: String) -> Int? { values[name] }
-    }
-
-    static func start(_ command: String, _ first: String, _ second: String = "", environment: [String: String] = [:]) throws -> ChildProcess
-    {
-        try ChildProcess(path(), command, first, second, environment: environment)
-    }
-
-    /// The path of the program.
-    static func path() throws -> String {
-        let directories = [Bundle.main.bundleURL, URL(fileURLWithPath: CommandLine.arguments[0]).deletingLastPathComponent()]
-        let paths = (directories + directories.map { $0.deletingLastPathComponent() }).map {
-            $0.appendingPathComponent("curlew-probe").path
-        }
-        guard let path = paths.first(where: { FileManager.default.isExecutableFile(atPath: $0) }) else {
-            throw TestError("curlew-probe was not found next to the tests, at \(paths)")
-        }
-        return path
-    }
-
-    static func run(_ command: String, _ first: String, _ second: String = "", environment: [String: String] = [:]) async throws -> Report {
-        await Report(try start(command, first, second, environment: environment))
     }
 }

@@ -1,39 +1,50 @@
 // SPDX-License-Identifier: Apache-2.0
-import Curlew
-import CurlewTestSupport
 
 /// An HTTPS server on 127.0.0.1 that reports how much of a request has reached it. Ends with its last reference.
 ///
 /// `/to/URL` redirects to the URL; `/unframed` sends a body delimited by close, with close_notify or, for `/unframed/cut`, without it;
 /// everything else responds with the number of the connection and whether its TLS session was resumed, as `2 new`.
-final class TLSServer: Sendable {
+public final class TLSServer: Sendable {
     /// What was received over a connection, reported once it is closed.
-    struct Connection: Equatable {
-        let bytes: Int
-        let requests: Int
+    public struct Connection: Equatable, Sendable {
+        /// The number of decrypted bytes.
+        public let bytes: Int
+        /// The number of requests.
+        public let requests: Int
+
+        /// What is expected.
+        public init(bytes: Int, requests: Int) {
+            (self.bytes, self.requests) = (bytes, requests)
+        }
     }
 
-    struct Options: Encodable {
-        var chain: String
-        var key: String
+    /// What the server does.
+    public struct Options: Encodable, Sendable {
+        /// The file of the certificates to send.
+        public var chain: String
+        /// The file of the key of the first of them.
+        public var key: String
         /// The authority required of client certificates; `nil` for no client authentication.
-        var clientAuthority: String?
-        var maximumVersion: String?
+        public var clientAuthority: String?
+        /// The highest version of TLS, "1.2" for that one; `nil` for no limit.
+        public var maximumVersion: String?
         /// Whether each connection is closed after its first response.
-        var closes = false
+        public var closes = false
         /// The port to which decrypted data is forwarded; `nil` for none.
-        var relayPort: Int?
+        public var relayPort: Int?
         /// Whether the server is a tunnelling proxy without TLS.
-        var isProxy = false
+        public var isProxy = false
     }
 
-    let port: Int
+    /// The port on localhost.
+    public let port: Int
     private let process: ChildProcess
 
-    var url: String { "https://localhost:\(port)" }
+    /// The URL of the root.
+    public var url: String { "https://localhost:\(port)" }
 
     /// Starts a server that sends the chain with this name.
-    convenience init(_ authority: TLSAuthority, _ name: String, _ change: (inout Options) -> Void = { _ in }) async throws {
+    public convenience init(_ authority: TLSAuthority, _ name: String, _ change: (inout Options) -> Void = { _ in }) async throws {
         let key = name == "appended" ? "good" : name
         var options = Options(chain: authority.path("\(name).chain"), key: authority.path("\(key).key"))
         change(&options)
@@ -51,12 +62,12 @@ final class TLSServer: Sendable {
     }
 
     /// Starts a tunnelling proxy that counts the bytes passing through.
-    static func proxy() async throws -> TLSServer {
+    public static func proxy() async throws -> TLSServer {
         try await TLSServer(Options(chain: "", key: "", isProxy: true))
     }
 
     /// Returns what was received over the next connection to be closed.
-    func nextConnection() async -> Connection? {
+    public func nextConnection() async -> Connection? {
         let numbers = await process.readLine()?.split(separator: " ").compactMap { Int($0) } ?? []
         return numbers.count == 2 ? Connection(bytes: numbers[0], requests: numbers[1]) : nil
     }
@@ -157,32 +168,4 @@ final class TLSServer: Sendable {
             c.settimeout(60)
             threading.Thread(target=tunnel if o["isProxy"] else serve, args=(c, number), daemon=True).start()
         """
-}
-
-/// `openssl s_server`, which can staple; responds to every request with a page about its connection.
-final class StaplingServer: Sendable {
-    let port: Int
-    private let process: ChildProcess
-
-    /// - Parameter response: the file of the stapled response; `nil` for none.
-    init(_ authority: TLSAuthority, _ name: String, response: String?) async throws {
-        let arguments = ["s_server", "-accept", "localhost:0", "-www", "-key", authority.path("\(name).key"), "-cert"]
-        let files = [authority.path("\(name).pem"), "-cert_chain", authority.path("intermediate.pem")]
-        let staple = response.map { ["-status_file", authority.path($0)] } ?? []
-        let script = #"exec timeout 60 openssl "$@" 2>/dev/null"#
-        process = try ChildProcess("sh", ["-c", script, "sh"] + arguments + files + staple)
-        var found: Int?
-        // "ACCEPT 127.0.0.1:40123"
-        while found == nil, let line = await process.readLine() {
-            if line.hasPrefix("ACCEPT") { found = line.split(separator: ":").last.flatMap { Int($0) } }
-        }
-        guard let found else { throw TestError("openssl s_server did not start") }
-        port = found
-    }
-
-    deinit {
-        process.terminate()
-    }
-
-    var url: String { "https://localhost:\(port)/" }
 }
