@@ -12,13 +12,13 @@ import Testing
     /// `#expect` can't call what changes a value.
     private func isTrue(_ condition: Bool) -> Bool { condition }
 
-    @Test("a completion waits for nothing without a decision") func waitsForNothing() {
+    @Test func `without a decision a completion takes effect at once`() {
         var decision = PendingDecision()
         #expect(isTrue(decision.transferCompleted(success)))
         #expect(isTrue(decision.abandon() == nil))
     }
 
-    @Test("a transfer is resumed by its decision") func isResumedByItsDecision() {
+    @Test func `a transfer continues once it is decided`() {
         var decision = PendingDecision()
         let number = decision.begin()
         #expect(isTrue(decision.decided(number)))
@@ -26,7 +26,7 @@ import Testing
         #expect(isTrue(decision.transferCompleted(success)))
     }
 
-    @Test("a complete response waits for its decision") func completeResponseWaits() {
+    @Test func `a complete response waits for its decision`() {
         var decision = PendingDecision()
         let number = decision.begin()
         #expect(isTrue(!decision.transferCompleted(success)))
@@ -35,15 +35,15 @@ import Testing
         #expect(outcome.error == nil)
     }
 
-    @Test("a failure does not wait for the decision") func failureDoesNotWait() {
+    @Test func `a failure does not wait for a decision`() {
         var decision = PendingDecision()
         let number = decision.begin()
         #expect(isTrue(decision.transferCompleted(failure)))
         #expect(isTrue(!decision.decided(number)))
     }
 
-    @Test("a completion waits for a decision that is being applied", arguments: [true, false])
-    func waitsForApplication(_ isFailure: Bool) {
+    @Test(arguments: [true, false])
+    func `a completion waits while a decision is applied`(_ isFailure: Bool) {
         var decision = PendingDecision()
         let number = decision.begin()
         #expect(isTrue(decision.decided(number)))
@@ -62,7 +62,7 @@ import Testing
         #expect((outcome.error != nil) == isFailure)
     }
 
-    @Test("one decision counts, and only in its time") func oneDecisionCounts() {
+    @Test func `one decision counts, and only for its own response`() {
         var decision = PendingDecision()
         let first = decision.begin()
         #expect(isTrue(decision.decided(first)))
@@ -74,7 +74,7 @@ import Testing
         #expect(isTrue(decision.decided(second)))
     }
 
-    @Test("abandoning a decision returns the completion that waited, once") func abandons() {
+    @Test func `abandoning a decision returns the waiting completion, once`() {
         var decision = PendingDecision()
         let number = decision.begin()
         #expect(isTrue(decision.abandon() == nil))

@@ -25,7 +25,7 @@ import Testing
 
     private let recorder = Recorder()
 
-    @Test("a redirected request is told step by step") func aRedirectedRequestIsTold() async {
+    @Test func `each step of a redirected request is reported`() async {
         let mock = MockTransport.answering(inTurn: [.response(302, ["Location": "/next"]), .response(200)])
         let manager = SessionManager(mock: mock) { [recorder] in $0.eventMonitors = [Silent(), recorder] }
         _ = await manager.request("http://mock/").serializingData().response
@@ -35,7 +35,7 @@ import Testing
         #expect(events.filter { $0 != "resume" } == ["task 1", "response 302", "next /next", "response 200", "complete true", "finish"])
     }
 
-    @Test("a retried request is told attempt by attempt") func aRetriedRequestIsTold() async {
+    @Test func `each attempt of a retried request is reported`() async {
         let mock = MockTransport.answering(inTurn: [.failure(), .response(200)])
         let manager = SessionManager(mock: mock) { [recorder] in $0.eventMonitors = [recorder] }
         manager.retrier = Retrying { request, _, completion in completion(request.retryCount == 0, 0) }
@@ -44,7 +44,7 @@ import Testing
         #expect(events == ["task 1", "complete false", "retry 0.0", "task 2", "response 200", "complete true", "finish"])
     }
 
-    @Test("suspending and cancelling is told") func suspendingAndCancellingIsTold() async {
+    @Test func `suspending and cancelling are reported`() async {
         let manager = SessionManager(mock: MockTransport()) { [recorder] in $0.eventMonitors = [recorder] }
         let request = manager.request("http://mock/")
         request.suspend()

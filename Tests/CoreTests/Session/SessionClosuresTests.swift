@@ -35,7 +35,7 @@ import Testing
         }
     }
 
-    @Test("a redirect goes where the closure says", arguments: Form.allCases) func aRedirectGoesWhereTheClosureSays(_ form: Form) async {
+    @Test(arguments: Form.allCases) func `a redirect follows the request of the closure`(_ form: Form) async {
         let manager = SessionManager(mock: mock)
         decideRedirects(manager, form) { proposed in
             var request = proposed
@@ -51,8 +51,8 @@ import Testing
         #expect(last?.headers["Kept"] == "1")
     }
 
-    @Test("a redirect that the closure leaves alone is followed as it was proposed", arguments: Form.allCases)
-    func aRedirectLeftAloneIsFollowed(_ form: Form) async {
+    @Test(arguments: Form.allCases)
+    func `a redirect that the closure leaves unchanged is followed as proposed`(_ form: Form) async {
         let manager = SessionManager(mock: mock)
         decideRedirects(manager, form) { $0 }
         let response = await manager.request("http://mock/").serializingString().response
@@ -61,8 +61,8 @@ import Testing
         #expect(mock.started.all.last?.request.url == "http://mock/next")
     }
 
-    @Test("a redirect that nobody wants to follow is the response, with its body", arguments: Form.allCases)
-    func aRedirectThatNobodyFollowsIsTheResponse(_ form: Form) async {
+    @Test(arguments: Form.allCases)
+    func `a redirect that the closure declines is the response, with its body`(_ form: Form) async {
         let manager = SessionManager(mock: mock)
         decideRedirects(manager, form) { _ in nil }
         let response = await manager.request("http://mock/").serializingString().response
@@ -71,7 +71,7 @@ import Testing
         #expect(mock.started.count == 1)
     }
 
-    @Test("a request is cancelled while a closure thinks") func aRequestIsCancelledWhileAClosureThinks() async {
+    @Test func `a request is cancelled while a closure decides`() async {
         // With nothing left to come the transfer is over, and nobody but the cancellation can end the request.
         for answer: [MockTransport.Step] in [.response(302, ["Location": "/next"]), [.head(302, ["Location": "/next"])]] {
             let manager = SessionManager(mock: MockTransport { _ in answer })
@@ -88,7 +88,7 @@ import Testing
         }
     }
 
-    @Test("a session ends while a closure thinks") func aSessionEndsWhileAClosureThinks() async {
+    @Test func `a session ends while a closure decides`() async {
         let manager = SessionManager(mock: .answering(302, ["Location": "/next"]))
         let asked = Inbox<Void>()
         manager.delegate.taskWillPerformHTTPRedirectionWithCompletion = { _, _, _, _, _ in asked.put(()) }
@@ -100,7 +100,7 @@ import Testing
 
     // MARK: Dispositions
 
-    @Test("a closure decides whether a body is received", arguments: Form.allCases) func aClosureDecidesAboutABody(_ form: Form) async {
+    @Test(arguments: Form.allCases) func `a closure decides whether a body is received`(_ form: Form) async {
         for disposition in [URLSession.ResponseDisposition.allow, .cancel] {
             let manager = SessionManager(mock: .answering(200, [:], "body"))
             if form == .now {
@@ -117,7 +117,7 @@ import Testing
         }
     }
 
-    @Test("a data task becomes a download") func aDataTaskBecomesADownload() async throws {
+    @Test func `a data task becomes a download`() async throws {
         let directory = try TemporaryDirectory()
         let manager = SessionManager(mock: .answering(200, [:], "body")) { $0.temporaryDirectory = directory.url }
         let became = Inbox<Int>()
@@ -137,7 +137,7 @@ import Testing
 
     // MARK: Bodies
 
-    @Test("a stream is given anew for a redirect", arguments: Form.allCases) func aStreamIsGivenAnewForARedirect(_ form: Form) async {
+    @Test(arguments: Form.allCases) func `a closure provides a new stream for a redirect`(_ form: Form) async {
         let mock = MockTransport.answering(inTurn: [
             .response(307, ["Location": "/next"], readsBody: true), .response(200, [:], "answer", readsBody: true),
         ])
@@ -148,7 +148,7 @@ import Testing
         #expect(mock.started.all.map(\.sentBody) == [Data("stream".utf8), Data("stream".utf8)])
     }
 
-    @Test("a stream is given anew for a retry", arguments: Form.allCases) func aStreamIsGivenAnewForARetry(_ form: Form) async {
+    @Test(arguments: Form.allCases) func `a closure provides a new stream for a retry`(_ form: Form) async {
         let mock = MockTransport.answering(inTurn: [
             .failure(.connectionLost, readsBody: true), .response(200, [:], "answer", readsBody: true),
         ])
@@ -170,7 +170,7 @@ import Testing
         }
     }
 
-    @Test("without a new stream a redirect that asks for it fails") func withoutANewStreamARedirectFails() async {
+    @Test func `without a new stream a redirect that repeats the body fails`() async {
         let manager = SessionManager(mock: .answering(inTurn: [.response(307, ["Location": "/next"], readsBody: true)]))
         manager.delegate.taskNeedNewBodyStream = { _, _ in nil }
         let response = await manager.upload(InputStream(data: Data("stream".utf8)), to: "http://mock/").serializingString().response
@@ -179,7 +179,7 @@ import Testing
         }
     }
 
-    @Test("what is sent is told to the closure instead of the progress") func whatIsSentIsToldToTheClosure() async {
+    @Test func `sent bytes are reported to the closure instead of the progress`() async {
         let manager = SessionManager(mock: MockTransport { _ in [.sent(3), .sent(7)] + .response() })
         let told = Inbox<[Int64]>()
         manager.delegate.taskDidSendBodyData = { _, _, piece, count, total in told.put([piece, count, total]) }
@@ -188,7 +188,7 @@ import Testing
         #expect(await told.first(2) == [[3, 3, 7], [4, 7, 7]])
     }
 
-    @Test("pieces of a body go to the closure, and the request's data stays empty") func piecesOfABodyGoToTheClosure() async throws {
+    @Test func `pieces of a body go to the closure, and the request's data stays empty`() async throws {
         let manager = SessionManager(
             mock: MockTransport { _ in [.head(200), .bytes(Data("one".utf8)), .bytes(Data("two".utf8)), .complete()] })
         let pieces = Inbox<Data>()
@@ -200,7 +200,7 @@ import Testing
 
     // MARK: Downloads
 
-    @Test("a download's file goes to the closure, and is removed behind it") func aDownloadsFileGoesToTheClosure() async throws {
+    @Test func `a download's file goes to the closure, and is removed afterwards`() async throws {
         let directory = try TemporaryDirectory()
         let manager = SessionManager(mock: .answering(200, [:], "file")) { $0.temporaryDirectory = directory.url }
         let files = Inbox<String?>()
@@ -218,7 +218,7 @@ import Testing
 
     // MARK: Ends
 
-    @Test("the end of a task is told before its handlers run", arguments: [200, 500]) func theEndOfATaskIsTold(_ status: Int) async {
+    @Test(arguments: [200, 500]) func `the completion of a task is reported before its handlers run`(_ status: Int) async {
         let manager = SessionManager(mock: .answering(status))
         let events = Inbox<String>()
         manager.delegate.taskDidComplete = { _, task, error in events.put("\(task.taskIdentifier) \(error == nil)") }
@@ -231,7 +231,7 @@ import Testing
         #expect(events.all == ["1 \(status == 200)", "handler"])
     }
 
-    @Test("the end of a session is told, once") func theEndOfASessionIsTold() async {
+    @Test func `the end of a session is reported once`() async {
         let manager = SessionManager(mock: mock)
         let ends = Inbox<Bool>()
         manager.delegate.sessionDidBecomeInvalidWithError = { _, error in ends.put(error == nil) }
