@@ -6,7 +6,7 @@ import CurlewTestSupport
 import Dispatch
 import Testing
 
-/// The code of the guides for YTKNetwork and AFNetworking 2 does what they say, with the imports that they name.
+/// Runs the code of the guides for YTKNetwork and AFNetworking 2, with the imports that they name.
 extension LayerSnippetTests {
     private static func differences(_ page: String, _ source: String) throws -> [String] {
         let here = URL(fileURLWithPath: #filePath).deletingLastPathComponent()
@@ -19,7 +19,7 @@ extension LayerSnippetTests {
         #expect(try Self.differences("ComingFromAFNetworking2.md", "OperationsGuideSnippets.swift") == [])
     }
 
-    /// Keeps what is cached in a directory of the test's own.
+    /// Stores cached responses in the test's own directory.
     private struct CacheDirectory: CacheDirPathFilter {
         let path: String
 

@@ -6,7 +6,7 @@ import CurlewWebSocket
 import Dispatch
 import Testing
 
-/// Runs the README's code about the products beside Curlew, and that of guides, against servers in this process: one at a time, as both
+/// Runs the README's code about the other products, and that of guides, against servers in this process: one at a time, because both
 /// change the shared configuration of requests.
 @Suite(.serialized, .timeLimit(.minutes(1))) struct LayerSnippetTests {
     private let server: LoopbackServer
@@ -24,7 +24,7 @@ import Testing
         }
     }
 
-    /// Sends what is meant for a host that does not exist to a server.
+    /// Redirects requests to hosts that do not exist to a loopback server.
     struct Detour: UrlFilter {
         let server: LoopbackServer
 
@@ -33,7 +33,7 @@ import Testing
         }
     }
 
-    @Test("requests that are objects, one and two at once") func requests() async throws {
+    @Test("request objects, one alone and two in a batch") func requests() async throws {
         let configuration = RequestsConfiguration.shared
         configuration.callbackQueue = DispatchQueue(label: "snippets")
         configuration.addUrlFilter(Detour(server: server))
@@ -44,7 +44,7 @@ import Testing
         #expect(Set(bodies) == [#"{"name":"Ada"}"#, #"{"name":"Grace"}"#, #"{"name":"Edsger"}"#])
     }
 
-    @Test("operations, of which one waits for the other") func operations() async throws {
+    @Test("an operation that depends on another") func operations() async throws {
         let directory = try TemporaryDirectory()
         let urls = try (#require(URL(string: server.url("/index"))), #require(URL(string: server.url("/archive.tar"))))
         let index = try await LayerSnippets.operations(urls.0, urls.1, to: directory.url)
@@ -59,7 +59,7 @@ import Testing
         return SessionManager(configuration: configuration)
     }
 
-    @Test("a value, asked for at a service") func services() async throws {
+    @Test("a request value, sent to a service") func services() async throws {
         #expect(try await LayerSnippets.services(Self.makeManager(), server.url("")).name == "Ada")
     }
 

@@ -2,7 +2,7 @@
 import Curlew
 import CurlewTestSupport
 
-/// Sends what is meant for the hosts of the README, which do not exist, to a loopback server; the real transport does the rest.
+/// Sends requests to the hosts of the README, which do not exist, to a loopback server, with the real transport.
 final class LoopbackTransport: Transport {
     private static let hosts = ["https://api.example.org", "https://example.org"]
 

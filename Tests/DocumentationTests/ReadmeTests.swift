@@ -14,7 +14,7 @@ import Testing
         #expect(try DocumentedCode.differences(page: Self.readme, sources: sources.0, sources.1) == [])
     }
 
-    @Test("every file that the README links to is there")
+    @Test("every file that the README links to exists")
     func links() throws {
         let targets = try String(contentsOf: Self.readme, encoding: .utf8).matches(of: /\]\(([^)#:]+)\)/).map { $0.output.1 }
         #expect(!targets.isEmpty)

@@ -17,7 +17,7 @@ import Testing
         manager = SessionManager(configuration: configuration, transport: LoopbackTransport(to: server))
     }
 
-    /// What the hosts of the README would answer.
+    /// The responses of the README's hosts.
     private static var route: LoopbackServer.Route {
         let standard = ServerRoutes.standard
         let reports = Gate()
@@ -44,7 +44,7 @@ import Testing
         #expect(try await Snippets.value(manager) == "Ada")
     }
 
-    @Test("a handler gets the response")
+    @Test("a handler receives the response")
     func handler() async {
         let printed: String = await withTrackedContinuation { continuation in
             Snippets.handler(manager) { continuation.resume(returning: "\($0)") }
@@ -52,12 +52,12 @@ import Testing
         #expect(printed == #"["Ada", 200]"#)
     }
 
-    @Test("a manager is made with a queue of its own")
+    @Test("a manager has its own callback queue")
     func ownManager() {
         #expect(Snippets.manager().session.configuration.callbackQueue.label == "org.example.callbacks")
     }
 
-    @Test("parameters go where the comments say")
+    @Test("parameters are encoded as the comments say")
     func parameters() async throws {
         var received: [Received] = []
         for request in Snippets.parameters(manager) {
@@ -73,13 +73,13 @@ import Testing
             ])
     }
 
-    @Test("the adapter adds the token and the retrier tries again")
+    @Test("the adapter adds the token, and the retrier repeats the request")
     func retry() async throws {
         #expect(try await Snippets.retry(manager) == "Bearer 7f3a9c")
         #expect(server.requestCount == 2)
     }
 
-    @Test("a download arrives whole, and goes up again")
+    @Test("a download is complete, and is uploaded")
     func files() async throws {
         let directory = try TemporaryDirectory()
         let file = try await Snippets.download(manager, to: directory.url)
@@ -87,7 +87,7 @@ import Testing
         #expect(try await Snippets.upload(manager, file) == Data("3000000".utf8))
     }
 
-    @Test("a body is read piece by piece")
+    @Test("a body is read in pieces")
     func bodyStream() async throws {
         #expect(try await Snippets.bodyStream(manager) == 3_000_000)
     }
@@ -98,7 +98,7 @@ import Testing
         #expect(try await Snippets.stream(manager, host: "127.0.0.1", port: echo.port) == Data("Hello\n".utf8))
     }
 
-    @Test("metrics are there")
+    @Test("each exchange has metrics")
     func metrics() async {
         let metrics = await Snippets.metrics(manager)
         #expect(metrics.last?.remoteAddress == "127.0.0.1")
@@ -120,7 +120,7 @@ import Testing
         #expect(text == expected || text.contains(expected), "\(text)")
     }
 
-    @Test("a timeout is caught as one")
+    @Test("a timeout is reported as such")
     func timeout() async throws {
         var configuration = Snippets.configuration()
         configuration.proxy = .none
@@ -131,19 +131,19 @@ import Testing
         #expect(printed.all == [#"["no answer in time, while waiting"]"#])
     }
 
-    @Test("credentials are given when they are asked for")
+    @Test("credentials are sent after a challenge")
     func authentication() async throws {
         #expect(try await Snippets.authentication(manager) == "hello")
         #expect(server.requestCount == 2)
     }
 
-    @Test("a policy tries again")
+    @Test("a policy repeats the request")
     func retryPolicy() async throws {
         #expect(try await Snippets.retryPolicy(manager) == "")
         #expect(server.requestCount == 2)
     }
 
-    @Test("a form arrives")
+    @Test("a form is received")
     func multipart() async throws {
         let directory = try TemporaryDirectory()
         let photo = try directory.write(Data("pixels".utf8), to: "photo.png")
@@ -155,14 +155,14 @@ import Testing
         for part in [#"name="name""#, "Ada", #"filename="photo.png""#, "image/png", "pixels"] { #expect(body.contains(part), "\(body)") }
     }
 
-    @Test("a download goes on where the last one stopped")
+    @Test("a download resumes where the last one stopped")
     func resume() async throws {
         let directory = try TemporaryDirectory()
         let file = try await Snippets.resume(manager, to: directory.url)
         #expect(GeneratedBody().matches(try Data(contentsOf: file)))
     }
 
-    @Test("a policy stands for its host")
+    @Test("a trust policy applies to its host")
     func trust() throws {
         let directory = try TemporaryDirectory()
         let policies = Snippets.trust(pinsIn: directory.url).session.serverTrustPolicyManager
@@ -170,13 +170,13 @@ import Testing
         #expect(policies?.serverTrustPolicy(forHost: "example.org") == nil)
     }
 
-    @Test("a transport of one's own answers")
+    @Test("a custom transport responds")
     func canned() async throws {
         #expect(try await Snippets.canned().name == "Ada")
     }
 }
 
-/// A request as the server saw it.
+/// A request as received by the server.
 private struct Received: Codable, Equatable, Sendable {
     let method: String
     let target: String
@@ -195,7 +195,7 @@ extension Received {
     }
 }
 
-/// What a snippet has printed.
+/// The lines printed by a snippet.
 private final class Lines {
     private(set) var all: [String] = []
 

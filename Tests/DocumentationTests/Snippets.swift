@@ -2,8 +2,8 @@
 import Curlew
 import Dispatch
 
-// The code in README.md, region by region: what stands between `// snippet: NAME` and `// end` is the same in both files, up to
-// indentation, and `ReadmeTests` sees to that. `SnippetTests` runs it.
+// The code in README.md, by regions: the lines between `// snippet: NAME` and `// end` are the same in both files, except for
+// indentation; `ReadmeTests` checks that. `SnippetTests` runs it.
 
 struct User: Codable, Sendable {
     let id: Int

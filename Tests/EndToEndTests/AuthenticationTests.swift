@@ -78,7 +78,7 @@ import Testing
         #expect(streamed == Data("welcome".utf8))
     }
 
-    @Test("a 401 before the end of the upload is answered with credentials") func earlyRejection() async throws {
+    @Test("after a 401 before the end of the upload the request is repeated with credentials") func earlyRejection() async throws {
         let refusal = ServerResponse(status: 401, headers: [ServerField("WWW-Authenticate", "Basic realm=x")])
         let server = try LoopbackServer(bodies: { $0.header("Authorization") == nil ? .refused(refusal) : .counted }) { request, _ in
             .ok("\(request.bodyLength)")

@@ -157,7 +157,7 @@ import Testing
     }
 
     /// Bodies of 300,000 bytes with a limit of 100,000: those to be kept in memory are rejected before a byte is received.
-    @Test("an announced length over the limit fails at the head if the body would be kept", arguments: Consumption.allCases)
+    @Test("an announced length over the limit fails at the head if the body would be stored", arguments: Consumption.allCases)
     func announcedLengthOverLimit(_ consumption: Consumption) async throws {
         let manager = makeManager { $0.maximumBodySize = 100_000 }
         let url = server.url("/bytes/300000")

@@ -66,7 +66,7 @@ import Testing
         let start = ContinuousClock.now
         var done = 0
         while done < Scale.requests {
-            // A few at a time: the next request is often created while the last one is being answered.
+            // A few at a time: the next request is often created while the response to the last one is being sent.
             let batch = min(8, Scale.requests - done)
             let ended = Log<Void>()
             for index in done..<done + batch {

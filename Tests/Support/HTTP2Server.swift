@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// A server on 127.0.0.1 that speaks frames of HTTP/2 without TLS (RFC 9113), for peers that break off or break rules: a script answers.
+/// A server on 127.0.0.1 for frames of HTTP/2 without TLS (RFC 9113), whose script can disconnect or violate the protocol.
 ///
-/// The preface and both settings are exchanged before the script runs. Header blocks that come in are not decoded.
+/// The preface and both settings are exchanged before the script runs. Received header blocks are not decoded.
 public final class HTTP2Server: Sendable {
     /// A frame (RFC 9113, section 4.1).
     public struct Frame: Sendable {

@@ -159,7 +159,7 @@ public final class WebSocketPeer {
         return ClientFrame(isFinal: start[0] & 0x80 != 0, isCompressed: start[0] & 0x40 != 0, opcode: opcode, payload: payload)
     }
 
-    /// Echoes every message, frame by frame, and answers pings, until the client closes.
+    /// Echoes every message, frame by frame, and responds to pings, until the client closes.
     public func echo() throws {
         while let frame = try receive() {
             switch frame.opcode {
@@ -171,7 +171,7 @@ public final class WebSocketPeer {
         }
     }
 
-    /// Answers the client's close frame, ignoring frames before it.
+    /// Responds to the client's close frame, ignoring frames before it.
     public func answerClose() throws {
         while let frame = try receive() {
             if frame.opcode == .close { return try send(.close, frame.payload) }

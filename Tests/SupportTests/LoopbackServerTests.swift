@@ -19,7 +19,7 @@ import Testing
         #expect(server.waitForConnectionsToClose())
     }
 
-    @Test("pipelined requests are answered in order") func pipelining() throws {
+    @Test("responses to pipelined requests are in order") func pipelining() throws {
         let server = try LoopbackServer.standard()
         let client = try RawClient(port: server.port)
         try client.send(
@@ -75,7 +75,7 @@ import Testing
         #expect(try client.exchange("/status/418").body.text == "418")
     }
 
-    @Test("100-continue is answered before the body") func expectContinue() throws {
+    @Test("100 Continue is sent before the body is read") func expectContinue() throws {
         let server = try LoopbackServer.standard()
         let client = try RawClient(port: server.port)
         try client.send("POST /body HTTP/1.1\r\nExpect: 100-continue\r\nContent-Length: 2\r\n\r\n")
@@ -107,7 +107,7 @@ import Testing
         #expect(try client.readResponse().status == 507)
     }
 
-    @Test("a large body is counted and not kept") func largeBody() throws {
+    @Test("a large body is counted, not stored") func largeBody() throws {
         let server = try LoopbackServer.standard()
         let client = try RawClient(port: server.port)
         let length = 64 << 20
