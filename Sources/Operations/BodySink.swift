@@ -52,13 +52,13 @@ final class MemorySink: BodySink, @unchecked Sendable {  // used on one queue
     func close() {}
 }
 
-/// Writes a body to a hidden file in its destination's directory, which is renamed to the destination when the body is complete.
+/// Writes a body to a partial file in its destination's directory, which gets its name when the body is complete.
 final class FileSink: BodySink, @unchecked Sendable {  // used on one queue
     let url: URL
     private(set) var count: Int64
-    /// The file being written; closed while the operation is paused.
-    private var part: OutputPart?
-    /// The URL of that file, or the one in the archive that the operation was made from.
+    /// The file being written. While the operation is paused, it stays open if it has no name, as it would be lost otherwise.
+    private var part: PartFile?
+    /// The URL of the file if it has a name, or the one in the archive that the operation was made from.
     private var partURL: URL?
     /// Whether this operation created or opened the file, rather than only knowing its name from an archive.
     private var isOwned = false
@@ -81,31 +81,32 @@ final class FileSink: BodySink, @unchecked Sendable {  // used on one queue
 
     var canRestart: Bool { true }
 
-    /// Opens the partial file, if there is one; another process may have truncated or removed it.
+    /// Opens the partial file, if there is one; another process may have truncated or removed it if it has a name.
     func open() throws {
         guard count > 0, part == nil else { return }
         _ = try reopen()
     }
 
-    private func reopen() throws -> OutputPart? {
-        guard let part = partURL.flatMap({ OutputPart.reopen($0) }) else {
+    private func reopen() throws -> PartFile? {
+        guard let part = partURL.flatMap({ PartFile(continuing: $0) }) else {
             (partURL, count) = (nil, 0)
             return nil
         }
-        count = try part.truncate(to: count)
+        count = min(count, part.offset)
+        try part.truncate(to: count)
         adopt(part)
         return part
     }
 
-    private func opened() throws -> OutputPart {
+    private func opened() throws -> PartFile {
         if let part = try part ?? reopen() { return part }
-        let part = try OutputPart.make(for: url)
+        let part = try PartFile.make(for: url)
         adopt(part)
         return part
     }
 
-    private func adopt(_ part: OutputPart) {
-        (self.part, partURL) = (part, part.url)
+    private func adopt(_ part: PartFile) {
+        (self.part, partURL) = (part, part.isNamed ? part.url : nil)
         (isOwned, isArchived) = (true, false)
     }
 
@@ -116,34 +117,58 @@ final class FileSink: BodySink, @unchecked Sendable {  // used on one queue
     }
 
     func restart() throws {
-        count = try opened().truncate(to: 0)
+        try opened().truncate()
+        count = 0
     }
 
     func close() {
-        part?.close()
-        part = nil
+        guard let part else { return }
+        // What could be written is the beginning of the body, from which it is resumed.
+        do { try part.close() } catch { count = min(count, part.length) }
+        if part.isNamed { self.part = nil } else { part.goOn() }
     }
 
     /// Keeps the file when the operation fails, as an archive refers to it. Returns its name; `nil` if there is no file.
     func keepForArchive() -> String? {
+        if let part {
+            // Without a name the archive can't refer to it, and the restored operation starts over.
+            guard (try? part.giveName()) != nil else { return nil }
+            (self.part, partURL) = (nil, part.url)
+        }
         isArchived = partURL != nil
         return partURL?.lastPathComponent
     }
 
     func commit() throws {
-        try opened().move(to: url)
+        let part = try opened()
+        try part.close()
+        try part.move(to: url, replacing: true, creatingDirectories: false)
         forget()
     }
 
     func discard() {
         guard !isArchived else { return close() }
-        // `reopen` returns `nil` for a file that another operation has opened meanwhile, and so leaves it to that operation.
-        (part ?? partURL.flatMap { OutputPart.reopen($0) })?.remove()
+        // `nil` for a file that another operation has opened meanwhile, which is so left to that operation.
+        (part ?? partURL.flatMap { PartFile(continuing: $0) })?.discard()
         forget()
     }
 
     private func forget() {
         (part, partURL, isOwned) = (nil, nil, false)
+    }
+}
+
+extension PartFile {
+    /// Creates an empty file in the destination's directory.
+    ///
+    /// - Throws: `CocoaError` with the path, also if something other than a regular file or a symbolic link exists there.
+    static func make(for destination: URL) throws -> PartFile {
+        try checkReplaceable(destination)
+        return try PartFile(in: destination.deletingLastPathComponent(), for: destination.lastPathComponent)
+    }
+
+    func write(_ data: Data) throws {
+        try data.withUnsafeBytes { try write($0) }
     }
 }
 

@@ -44,7 +44,7 @@ public struct OperationArchive: Sendable, Codable {
         init(from decoder: any Decoder) throws {
             let container = try decoder.singleValueContainer()
             name = try container.decode(String.self)
-            guard OutputPart.isName(name) else {
+            guard PartFile.isName(name) else {
                 let text = "The name is not that of a partial file: \(Redaction.escaped(name))"
                 throw Swift.DecodingError.dataCorrupted(.init(codingPath: decoder.codingPath, debugDescription: text))
             }

@@ -15,12 +15,13 @@ struct StreamCopier: @unchecked Sendable {  // the stream is used on that thread
         stream.open()
         defer { stream.close() }
         do {
-            let part = try OutputPart.make(for: file)
+            let part = try PartFile.make(for: file)
             do {
                 try copy(to: part)
-                try part.move(to: file)
+                try part.close()
+                try part.move(to: file, replacing: true, creatingDirectories: false)
             } catch {
-                part.remove()
+                part.discard()
                 throw error
             }
             return nil
@@ -29,11 +30,11 @@ struct StreamCopier: @unchecked Sendable {  // the stream is used on that thread
         }
     }
 
-    private func copy(to part: OutputPart) throws {
+    private func copy(to part: PartFile) throws {
         var piece = [UInt8](repeating: 0, count: 64 * 1024)
         while case let count = stream.read(&piece, maxLength: piece.count), count != 0 {
             guard count > 0 else { throw CocoaError(.fileReadUnknown) }
-            try part.write(Data(piece[..<count]))
+            try piece.withUnsafeBytes { try part.write(UnsafeRawBufferPointer(rebasing: $0[..<count])) }
         }
     }
 }

@@ -76,10 +76,13 @@ extension URLConnectionOperation {
 
     /// The file that receives the response's body in place of memory; `nil` by default.
     ///
-    /// The body is written under a hidden name in the same directory (`.name.XXXXXX.part`) and renamed when it is complete and accepted, so
-    /// that an existing file is replaced atomically or not at all. A paused operation resumes after the bytes it has written. The hidden
-    /// file is removed when the operation fails, is cancelled or is released, unless the operation was archived since it was last started
-    /// or resumed: then the archive owns it. A symbolic link is replaced, not followed; anything else that is not a file fails the
+    /// The body is written to a partial file in the same directory, which gets its name when it is complete and accepted, so that an
+    /// existing file is replaced atomically or not at all. Where the file system supports it (`O_TMPFILE` on Linux), the partial file has
+    /// no name until then, so that nothing is left of it however the process ends; otherwise its name is hidden (`.name.XXXXXX.part`).
+    ///
+    /// A paused operation keeps the partial file open, and resumes after the bytes it has written. The file is removed when the operation
+    /// fails, is cancelled or is released, unless the operation was archived since it was last started or resumed: ``archive()`` gives it
+    /// its hidden name, and the archive owns it. A symbolic link is replaced, not followed; anything else that is not a file fails the
     /// operation. The body of an error response is not written to the file, but is in ``responseData``.
     public var outputFile: URL? {
         get { storage.withLock { ($0.sink as? FileSink)?.url } }

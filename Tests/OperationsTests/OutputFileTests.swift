@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+import CurlewCore
 import CurlewHTTP
 import CurlewOperations
 import CurlewTestSupport
@@ -8,10 +9,15 @@ import Testing
     private let directory: TemporaryDirectory
     private let file: URL
     private let before = Data("before".utf8)
+    /// How many names a body has before it is complete: none where the file system has files without names.
+    private let partNames: Int
 
     init() throws {
         directory = try TemporaryDirectory()
         file = directory.file("body")
+        let part = try PartFile(in: directory.url)
+        partNames = part.isNamed ? 1 : 0
+        part.discard()
     }
 
     private func operation(_ url: String) throws -> HTTPRequestOperation {
@@ -20,7 +26,7 @@ import Testing
         return operation
     }
 
-    @Test("a body has a hidden name until it is complete, also across a pause; then it replaces the existing file")
+    @Test("a body has no name, or a hidden one, until it is complete, also across a pause; then it replaces the existing file")
     func hidden() async throws {
         try directory.write(before, to: "body")
         let server = try HalfServer()
@@ -28,12 +34,46 @@ import Testing
         operation.start()
         await operation.received(HalfServer.half - 1)
         let names = try contents(of: directory)
-        #expect(names.count == 2 && names[0].hasPrefix(".body.") && names[0].hasSuffix(".part"))
+        #expect(names.count == 1 + partNames && names.filter { $0.hasPrefix(".body.") && $0.hasSuffix(".part") }.count == partNames)
         operation.pause()
         #expect(try contents(of: directory) == names && Data(contentsOf: file) == before)
         operation.resume()
         _ = try await operation.value
         #expect(try contents(of: directory) == ["body"] && Data(contentsOf: file) == HalfServer.body)
+    }
+
+    @Test("a process killed while it writes a body, or while its operation is paused, leaves no file", arguments: ["run", "pause"])
+    func killed(_ moment: String) async throws {
+        guard partNames == 0 else { return }
+        try directory.write(before, to: "body")
+        let server = try HalfServer()
+        let process = try Probe.start("output", server.url, file.path)
+        #expect(await process.readLine() == "received=1")
+        if moment == "pause" {
+            process.writeLine()
+            #expect(await process.readLine() == "paused=1")
+        }
+        process.send(SIGKILL)
+        #expect(await process.finish().status == -1)
+        #expect(try contents(of: directory) == ["body"] && Data(contentsOf: file) == before)
+    }
+
+    @Test("an archive gives the partial file its hidden name, in which all bytes are")
+    func archivedName() async throws {
+        let server = try HalfServer()
+        let operation = try operation(server.url)
+        operation.start()
+        await operation.received(HalfServer.half - 1)
+        let archive = operation.archive()
+        let names = try contents(of: directory)
+        #expect(names.count == 1 && names.allSatisfy { $0.hasPrefix(".body.") && $0.hasSuffix(".part") })
+        let part = try Data(contentsOf: directory.file(#require(names.first)))
+        #expect(part == HalfServer.body.prefix(Int(HalfServer.half)) && archive.totalBytesRead == HalfServer.half)
+        // Resumed, it writes to the file that the archive refers to.
+        operation.resume()
+        _ = try await operation.value
+        #expect(try contents(of: directory) == ["body"] && Data(contentsOf: file) == HalfServer.body)
+        #expect(server.requests.last?.header("Range") == "bytes=\(HalfServer.half)-")
     }
 
     @Test("the file is in place before the operation reports completion")
@@ -77,7 +117,7 @@ import Testing
         case .lostConnection, .rejectedResponse, .status, .baseClass: break
         case .cancelled:
             await operation?.received(499)
-            #expect(try contents(of: directory).count == 2)
+            #expect(try contents(of: directory).count == 1 + partNames)
             operation?.cancel()
         case .cancelledWhilePaused, .released, .otherFile:
             await operation?.received(499)
@@ -178,7 +218,7 @@ import Testing
         other.setDownloadProgressBlock { _, total, _ in pieces.append(total) }
         other.start()
         await pieces.wait(for: 1)
-        #expect(try contents(of: directory).count == 2)
+        #expect(try contents(of: directory).count == 1 + partNames)
         #expect(server.requests.last?.header("Range") == nil)
         other.cancel()
         await other.waitForEnd()

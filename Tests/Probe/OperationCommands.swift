@@ -21,4 +21,29 @@ extension Probe {
         report("free", 1)
         _ = readLine()
     }
+
+    /// Runs an operation with an output file, to be killed. Prints "received" when the first bytes have come; pauses at a line of input, and
+    /// prints "paused" then.
+    static func operate(_ url: String, to file: URL) async throws {
+        guard let target = URL(string: url) else { throw URLError(.badURL) }
+        let operation = HTTPRequestOperation(request: URLRequest(url: target))
+        operation.session = OperationSession(configuration: makeConfiguration())
+        operation.outputFile = file
+        let (pieces, received) = AsyncStream.makeStream(of: Void.self)
+        operation.setDownloadProgressBlock { _, _, _ in received.yield() }
+        let (pauses, paused) = AsyncStream.makeStream(of: Void.self)
+        // Posted once the connection has ended and the bytes received are written.
+        let token = NotificationCenter.default.addObserver(
+            forName: URLConnectionOperation.didFinishNotification, object: operation, queue: nil
+        ) { _ in paused.yield() }
+        defer { NotificationCenter.default.removeObserver(token) }
+        operation.start()
+        for await _ in pieces { break }
+        report("received", 1)
+        _ = readLine()
+        operation.pause()
+        for await _ in pauses { break }
+        report("paused", 1)
+        _ = readLine()
+    }
 }

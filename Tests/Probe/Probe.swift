@@ -20,6 +20,7 @@ import Dispatch
 ///     curlew-probe request URL FILE      downloads with a request of CurlewRequests, to be killed and resumed
 ///     curlew-probe cookies URL           sends three requests of CurlewRequests, the last one without cookies
 ///     curlew-probe operate URL           runs an operation that requests time to end when the process is terminated
+///     curlew-probe output URL FILE       runs an operation that writes to a file, to be killed
 ///     curlew-probe websocket URL COUNT   sends messages to an echo WebSocket
 ///     curlew-probe reachability HOST     reports "network" and "host" until it is killed: 0 not reachable, 1 by Ethernet, 2 by modem
 @main
@@ -49,7 +50,8 @@ enum Probe {
                 try CacheProbe(directory: arguments[2], capacity: 40_000).fill(name: arguments[3])
             case ("request", 4): try await ProbeDownload(arguments[2], to: arguments[3]).response()
             case ("cookies", 3): try await ProbeDownload.askThrice(arguments[2])
-            case ("operate", 3): try await operate(arguments[2])
+            case ("operate", 3...): try await operate(arguments[2])
+            case ("output", 4): try await operate(arguments[2], to: URL(fileURLWithPath: arguments[3]))
             case ("websocket", 4): try await WebSocketEcho(url: arguments[2], count: Int(arguments[3]) ?? 0).run()
             case ("reachability", 3): try await reachability(of: arguments[2])
             default: throw Misuse()

@@ -4,11 +4,11 @@ import CurlewHTTP
 
 extension PartFile {
     /// Gives the closed file its final name, at once or not at all; on another file system a copy of it. Nothing of it is left elsewhere.
-    func move(to destination: URL, replacing: Bool, creatingDirectories: Bool) throws {
+    package func move(to destination: URL, replacing: Bool, creatingDirectories: Bool) throws {
         if creatingDirectories {
             try FileManager.default.createDirectory(at: destination.deletingLastPathComponent(), withIntermediateDirectories: true)
         }
-        if replacing { try checkReplaceable(destination) }
+        if replacing { try Self.checkReplaceable(destination) }
         do {
             try place(at: destination.path, replacing: replacing)
         } catch let error as CocoaError where error.posixCode == .EXDEV {
@@ -30,7 +30,7 @@ extension PartFile {
     }
 
     /// Only a file is replaced, or a link to one: a directory would go with all that is in it.
-    private func checkReplaceable(_ destination: URL) throws {
+    package static func checkReplaceable(_ destination: URL) throws {
         var status = stat()
         guard lstat(destination.path, &status) == 0 else { return }
         let kind = status.st_mode & S_IFMT

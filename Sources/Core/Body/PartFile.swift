@@ -10,7 +10,7 @@ import Dispatch
 ///
 /// One thread at a time uses it: the transport's while it is written, the session's queue before and after. Beside it there is only the
 /// look for bytes that have waited too long.
-final class PartFile: @unchecked Sendable {  // what that look needs is behind a lock, the rest is handed over with the task
+package final class PartFile: @unchecked Sendable {  // what that look needs is behind a lock, the rest is handed over with the task
     /// Bytes that were put together and are to be written.
     private struct Waiting {
         var count = 0
@@ -32,13 +32,13 @@ final class PartFile: @unchecked Sendable {  // what that look needs is behind a
     private static let patience = 100
 
     /// Where it lies, or would if it had a name.
-    private(set) var url: URL
+    package private(set) var url: URL
     /// Whether it is found there.
-    private(set) var isNamed: Bool
+    package private(set) var isNamed: Bool
     /// Whether it can be linked to a name, as a file can that never had one. One that has lost its name is copied.
     private var canBeLinked: Bool
     /// How many bytes were there when it was opened: behind them it is written.
-    private(set) var offset: Int64
+    package private(set) var offset: Int64
     private(set) var descriptor: Int32
     /// A second descriptor of a file that others may want, which keeps them off until it has moved.
     private var lock: Int32 = -1
@@ -51,7 +51,7 @@ final class PartFile: @unchecked Sendable {  // what that look needs is behind a
     ///   - isPrivate: whether only its owner may read it, whatever the process's mask allows.
     ///   - isNamed: whether it has a name in any case.
     /// - Throws: `CocoaError` with the path, when the directory is not there or not to be written.
-    init(in directory: URL, for name: String = "download", isPrivate: Bool = false, isNamed: Bool = false) throws {
+    package init(in directory: URL, for name: String = "download", isPrivate: Bool = false, isNamed: Bool = false) throws {
         let stem = Self.stem(of: name)
         let unnamed = isNamed ? nil : openUnnamedFile(in: directory.path, mode: isPrivate ? 0o600 : 0o666)
         if let unnamed {
@@ -89,7 +89,7 @@ final class PartFile: @unchecked Sendable {  // what that look needs is behind a
     /// somebody else writes to it: it is locked until ``unlock()``.
     ///
     /// - Parameter isMade: whether an empty file is made where there is none.
-    init?(continuing url: URL, isMade: Bool = false) {
+    package init?(continuing url: URL, isMade: Bool = false) {
         // Neither through a link nor to a pipe, which would wait for its other end.
         let flags = O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | (isMade ? O_CREAT : 0)
         let descriptor = open(url.path, flags, 0o666)
@@ -117,8 +117,8 @@ final class PartFile: @unchecked Sendable {  // what that look needs is behind a
     }
 
     /// Whether a name is one that part files have.
-    static func isName(_ name: String) -> Bool {
-        name.hasPrefix(".") && name.hasSuffix(".part") && name.utf8.count > 6 && !name.contains("/")
+    package static func isName(_ name: String) -> Bool {
+        name.hasPrefix(".") && name.hasSuffix(".part") && name.utf8.count > 6 && !name.contains("/") && !name.contains("\0")
     }
 
     /// The part file of a destination, the same each time.
@@ -146,21 +146,23 @@ final class PartFile: @unchecked Sendable {  // what that look needs is behind a
     }()
 
     /// The number of bytes in the file; those that wait to be written do not count.
-    var length: Int64 {
+    package var length: Int64 {
         var status = stat()
         let result = descriptor >= 0 ? fstat(descriptor, &status) : lstat(url.path, &status)
         return result == 0 ? Int64(status.st_size) : 0
     }
 
-    /// Removes what is in the file.
-    func truncate() throws {
-        guard ftruncate(descriptor, 0) == 0, lseek(descriptor, 0, SEEK_SET) == 0 else { throw FileError.writing(url.path, errno) }
+    /// Shortens the file to a length, which is not more than it has, and continues to write there.
+    package func truncate(to length: Int64 = 0) throws {
+        guard ftruncate(descriptor, off_t(length)) == 0, lseek(descriptor, off_t(length), SEEK_SET) == length else {
+            throw FileError.writing(url.path, errno)
+        }
     }
 
     /// Adds bytes to the file, where they are at the latest when it is closed.
     ///
     /// - Throws: `CocoaError` with the path, also for bytes that were added before; once.
-    func write(_ bytes: UnsafeRawBufferPointer) throws {
+    package func write(_ bytes: UnsafeRawBufferPointer) throws {
         let unwatched = try waiting.withLock { waiting -> Int? in
             try tellError(&waiting)
             try add(bytes, to: &waiting)
@@ -204,7 +206,7 @@ final class PartFile: @unchecked Sendable {  // what that look needs is behind a
     }
 
     /// Writes what is left, and closes the file; one without a name stays open, as it would be gone.
-    func close() throws {
+    package func close() throws {
         try waiting.withLock { waiting in
             guard descriptor >= 0 else { return }
             defer { if isNamed { descriptor = -1 } }
@@ -222,7 +224,7 @@ final class PartFile: @unchecked Sendable {  // what that look needs is behind a
     }
 
     /// Closes and removes the file.
-    func discard() {
+    package func discard() {
         // Before anybody else can have it.
         if isNamed { unlink(url.path) }
         isNamed = false
@@ -244,7 +246,7 @@ final class PartFile: @unchecked Sendable {  // what that look needs is behind a
     }
 
     /// Makes a closed file without a name ready to be written on.
-    func goOn() {
+    package func goOn() {
         waiting.withLock { waiting in
             offset = Int64(lseek(descriptor, 0, SEEK_END))
             waiting.count = 0
@@ -258,7 +260,7 @@ final class PartFile: @unchecked Sendable {  // what that look needs is behind a
     /// Gives a closed file that has no name a hidden one, in the directory in which it was made, and closes it.
     ///
     /// - Throws: `CocoaError` with the path.
-    func giveName() throws {
+    package func giveName() throws {
         guard !isNamed else { return }
         let (directory, name) = (url.deletingLastPathComponent(), url.lastPathComponent)
         let stem = name.dropFirst().dropLast(".XXXXXX.part".count)
