@@ -15,12 +15,12 @@ public enum OperationError: Error, Sendable {
     case invalidURL(String)
     /// The request serializer can't encode the parameters.
     case parametersNotSupported
+    /// The form body contains characters that the serializer's ``HTTPRequestSerializer/stringEncoding`` doesn't have.
+    case bodyNotEncodable(encoding: String.Encoding)
     /// The bytes are not an image of a supported format.
     case imageNotRecognised
     /// The XML document is malformed, or uses a feature that is rejected in untrusted documents.
     case invalidXML(reason: String)
-    /// None of a compound serializer's serializers accepted the response.
-    case noSerializerAccepted
     /// The archive was made by a later version of this library.
     case unsupportedArchive(version: Int)
 }
@@ -42,6 +42,7 @@ extension OperationError: CustomStringConvertible, CustomReflectable {
             case .pinningRequiresTLS: "pinningRequiresTLS"
             case .invalidURL: "invalidURL"
             case .invalidXML: "invalidXML"
+            case .bodyNotEncodable: "bodyNotEncodable"
             case .unsupportedArchive: "unsupportedArchive"
             default: nil
             }
@@ -58,9 +59,10 @@ extension OperationError: CustomStringConvertible, CustomReflectable {
             "The security policy has pins, which require an https URL, but the URL's scheme is \(url.scheme ?? "missing")"
         case .invalidURL(let string): "Invalid URL: \(string.redactedURL)"
         case .parametersNotSupported: "The request serializer can't encode the parameters: they are not a dictionary with string keys"
+        case .bodyNotEncodable(let encoding):
+            "The form body contains characters that the serializer's stringEncoding, \(encoding), doesn't have; use UTF-8"
         case .imageNotRecognised: "The bytes are not an image in PNG, JPEG, GIF, BMP, WebP, TIFF or ICO format"
         case .invalidXML(let reason): "The XML document was rejected: \(reason)"
-        case .noSerializerAccepted: "No serializer accepted the response"
         case .unsupportedArchive(let version):
             "The archive has format version \(version), but this library supports version \(OperationArchive.currentVersion)"
         }

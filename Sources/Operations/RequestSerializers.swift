@@ -73,6 +73,8 @@ open class HTTPRequestSerializer: @unchecked Sendable {  // the settings are beh
     }
 
     /// The encoding of a form body written by ``setQueryStringSerialization(_:)``; UTF-8 by default. The default serialization gives ASCII.
+    ///
+    /// A body with other characters than the encoding's fails with ``OperationError/bodyNotEncodable(encoding:)``.
     public var stringEncoding: String.Encoding {
         get { settings.withLock { $0.stringEncoding } }
         set { set(\.stringEncoding, newValue) }
@@ -144,7 +146,10 @@ open class HTTPRequestSerializer: @unchecked Sendable {  // the settings are beh
         }
         try request.setPairs(query, .httpBody)
         if settings.queryStringBlock != nil, settings.stringEncoding != .utf8 {
-            request.httpBody = query.data(using: settings.stringEncoding)
+            guard let body = query.data(using: settings.stringEncoding) else {
+                throw OperationError.bodyNotEncodable(encoding: settings.stringEncoding)
+            }
+            request.httpBody = body
         }
         return request
     }

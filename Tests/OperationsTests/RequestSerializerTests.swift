@@ -59,6 +59,16 @@ import Testing
         #expect(try serializer.request(method: "GET", url: url, parameters: 7).url?.query == "old=1&7")
         serializer.stringEncoding = .utf16
         #expect(try serializer.request(method: "POST", url: url, parameters: 7).httpBody == "7".data(using: .utf16))
+        serializer.setQueryStringSerialization { _, _ in "é=日" }
+        serializer.stringEncoding = .isoLatin1
+        // Sent without its body, the request would succeed with nothing.
+        let error = #expect(throws: OperationError.self) { try serializer.request(method: "POST", url: url, parameters: 7) }
+        guard case .bodyNotEncodable(.isoLatin1)? = error else {
+            Issue.record("not bodyNotEncodable: \(String(describing: error))")
+            return
+        }
+        serializer.setQueryStringSerialization { _, _ in "é=1" }
+        #expect(try serializer.request(method: "POST", url: url, parameters: 7).httpBody == "é=1".data(using: .isoLatin1))
         serializer.setQueryStringSerialization { _, _ in throw TestError("no") }
         #expect(throws: TestError("no")) { try serializer.request(method: "GET", url: url, parameters: 7) }
         #expect(throws: OperationError.self) { try HTTPRequestSerializer().request(method: "GET", url: url, parameters: 7) }
