@@ -3,35 +3,9 @@ import CurlewCore
 import CurlewEncoding
 import CurlewHTTP
 
-// MARK: - Starting with blocks
+// MARK: - Blocks
 
 extension BaseRequest {
-    /// Sets both blocks, and starts the request.
-    public func startWithCompletionBlock(success: CompletionBlock? = nil, failure: CompletionBlock? = nil) {
-        setCompletionBlock(success: success, failure: failure)
-        start()
-    }
-
-    /// Sets one block for both ends, and starts the request.
-    public func startWithCompletion(_ completion: CompletionBlock?) {
-        startWithCompletionBlock(success: completion, failure: completion)
-    }
-
-    /// Sets both completion blocks, adds an accessory that calls the other blocks once each, and starts the request.
-    public func start(
-        willStart: RequestEventAccessory.Block? = nil, willStop: RequestEventAccessory.Block? = nil, success: CompletionBlock? = nil,
-        failure: CompletionBlock? = nil, didStop: RequestEventAccessory.Block? = nil
-    ) {
-        addAccessory(RequestEventAccessory(willStart: willStart, willStop: willStop, didStop: didStop))
-        startWithCompletionBlock(success: success, failure: failure)
-    }
-
-    /// Sets both blocks.
-    public func setCompletionBlock(success: CompletionBlock?, failure: CompletionBlock?) {
-        successCompletionBlock = success
-        failureCompletionBlock = failure
-    }
-
     /// Releases the completion blocks and the upload progress block. Called automatically when the request finishes.
     ///
     /// Blocks that describe the request are kept for its next start: ``constructingBodyBlock``, ``resumableDownloadProgressBlock``.
@@ -73,29 +47,6 @@ extension BaseRequest {
     }
 }
 
-// MARK: - Starting in turn
-
-extension BaseRequest {
-    /// Starts the request once all requests started this way before it have finished: one runs at a time, across the whole process. Does
-    /// not block.
-    ///
-    /// - Parameters:
-    ///   - filter: called when the request's turn comes; returning `false` skips the request without any callback.
-    ///   - completion: runs on success and on failure.
-    public func startSynchronously(filter: (@Sendable () -> Bool)? = nil, completion: CompletionBlock? = nil) {
-        startSynchronously(filter: filter, success: completion, failure: completion)
-    }
-
-    /// Starts the request in turn, as ``startSynchronously(filter:completion:)`` does, with separate blocks for success and failure.
-    public func startSynchronously(filter: (@Sendable () -> Bool)? = nil, success: CompletionBlock?, failure: CompletionBlock?) {
-        StartQueue.shared.add { [self] done in
-            guard filter?() ?? true else { return done() }
-            setCompletionBlock(success: success, failure: failure)
-            start { _ in done() }
-        }
-    }
-}
-
 // MARK: - async/await
 
 extension BaseRequest {
@@ -107,21 +58,8 @@ extension BaseRequest {
     /// - Throws: the error the request failed with; `CancellationError` if it was stopped.
     @discardableResult
     public func response() async throws -> Self {
-        try Task.checkCancellation()
-        let ending = await withTaskCancellationHandler {
-            await withCheckedContinuation { (continuation: CheckedContinuation<RequestEnding, Never>) in
-                start { continuation.resume(returning: $0) }
-                // The cancellation handler may have run before the request was started.
-                if Task.isCancelled { stop() }
-            }
-        } onCancel: {
-            stop()
-        }
-        switch ending {
-        case .succeeded: return self
-        case .stopped: throw CancellationError()
-        case .failed: throw error ?? CurlewError.cancelled
-        }
+        try await successfulEnding()
+        return self
     }
 
     /// Starts the request, awaits its end, and decodes its response: the body, or the JSON object that was set in its place.
@@ -152,9 +90,14 @@ extension BaseRequest {
             throw .responseSerializationFailed(reason: .jsonSerializationFailed(error: error))
         }
     }
+}
 
-    /// Starts the request and calls `waiter` when it ends, after all callbacks. If the request is already running, `waiter` is called at
-    /// the end of that run.
+// MARK: - WaitableRequest
+
+extension BaseRequest {
+    var endingError: (any Error)? { error }
+    var addedAccessories: [any RequestAccessory] { state.withLock { $0.accessories } ?? [] }
+
     func start(_ waiter: @escaping @Sendable (RequestEnding) -> Void) {
         let isInFlight = state.withLock { state in
             state.waiters.append(waiter)

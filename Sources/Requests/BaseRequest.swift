@@ -21,7 +21,7 @@ public protocol RequestDelegate: AnyObject, Sendable {
 /// the ``RequestsConfiguration/callbackQueue``. The agent retains a running request; completion blocks are released after they have run, so
 /// they may capture the request. All members are thread-safe; a subclass is responsible for the thread safety of what it adds and therefore
 /// declares `@unchecked Sendable`.
-open class BaseRequest: RunnableRequest, @unchecked Sendable {  // the state is behind a lock
+open class BaseRequest: CompletableRequest, WaitableRequest, @unchecked Sendable {  // the state is behind a lock
     /// Called with the request when it has finished.
     public typealias CompletionBlock = @Sendable (BaseRequest) -> Void
     /// Adds parts to a multipart form.

@@ -35,29 +35,6 @@ extension RunnableRequest {
     }
 }
 
-extension WaitableRequest {
-    /// The accessories that a subclass returns, followed by those that were added.
-    private var accessories: [any RequestAccessory] {
-        let named = requestAccessories ?? []
-        return named + addedAccessories.filter { added in !named.contains { $0 === added } }
-    }
-
-    /// Notifies the accessories before the start.
-    func toggleAccessoriesWillStart() {
-        for accessory in accessories { accessory.requestWillStart(self) }
-    }
-
-    /// Notifies the accessories of the end, before the callbacks run.
-    func toggleAccessoriesWillStop() {
-        for accessory in accessories { accessory.requestWillStop(self) }
-    }
-
-    /// Notifies the accessories of the end, after the callbacks have run.
-    func toggleAccessoriesDidStop() {
-        for accessory in accessories { accessory.requestDidStop(self) }
-    }
-}
-
 /// An accessory made of closures, each of which runs once and is then released.
 public final class RequestEventAccessory: RequestAccessory {
     /// Called with the request, batch or chain that starts or ends.

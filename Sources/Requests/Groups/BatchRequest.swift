@@ -16,7 +16,7 @@ public protocol BatchRequestDelegate: AnyObject, Sendable {
 /// The batch succeeds when all requests have succeeded, and fails with the first failure, which stops the others; with ``stoppedOnFailure``
 /// set to `false` it waits for all. A request that is stopped individually counts as failed, with `CancellationError`. A batch without
 /// requests succeeds.
-public final class BatchRequest: RequestGroup, @unchecked Sendable {  // its own state is behind a lock
+public final class BatchRequest: RequestGroup, CompletableRequest, @unchecked Sendable {  // its own state is behind a lock
     /// Called with the batch when it has finished.
     public typealias CompletionBlock = @Sendable (BatchRequest) -> Void
 
@@ -65,25 +65,13 @@ public final class BatchRequest: RequestGroup, @unchecked Sendable {  // its own
     /// Runs when the batch has succeeded, after the delegate; released afterwards.
     public var successCompletionBlock: CompletionBlock? {
         get { successBlock }
-        set { successBlock = Self.block(newValue) }
+        set { successBlock = Self.erase(newValue) }
     }
 
     /// Runs when the batch has failed, after the delegate; released afterwards.
     public var failureCompletionBlock: CompletionBlock? {
         get { failureBlock }
-        set { failureBlock = Self.block(newValue) }
-    }
-
-    /// Sets both blocks.
-    public func setCompletionBlock(success: CompletionBlock?, failure: CompletionBlock?) {
-        setBlocks(success: Self.block(success), failure: Self.block(failure))
-    }
-
-    private static func block(_ block: CompletionBlock?) -> Block? {
-        guard let block else { return nil }
-        return { group in
-            if let group = group as? BatchRequest { block(group) }
-        }
+        set { failureBlock = Self.erase(newValue) }
     }
 
     // MARK: Result
@@ -145,44 +133,9 @@ public final class BatchRequest: RequestGroup, @unchecked Sendable {  // its own
     }
 }
 
-// MARK: - Starting
+// MARK: - async/await
 
 extension BatchRequest {
-    /// Sets both completion blocks and starts the batch.
-    public func startWithCompletionBlock(success: CompletionBlock? = nil, failure: CompletionBlock? = nil) {
-        setCompletionBlock(success: success, failure: failure)
-        start()
-    }
-
-    /// Sets one completion block for success and failure and starts the batch.
-    public func startWithCompletion(_ completion: CompletionBlock?) {
-        startWithCompletionBlock(success: completion, failure: completion)
-    }
-
-    /// Sets both completion blocks, adds an accessory that calls the other blocks once each, and starts the batch.
-    public func start(
-        willStart: RequestEventAccessory.Block? = nil, willStop: RequestEventAccessory.Block? = nil, success: CompletionBlock? = nil,
-        failure: CompletionBlock? = nil, didStop: RequestEventAccessory.Block? = nil
-    ) {
-        addEventAccessory(willStart, willStop, didStop)
-        startWithCompletionBlock(success: success, failure: failure)
-    }
-
-    /// Starts the batch once everything started this way before it has finished: one runs at a time, across the whole process. Does not
-    /// block.
-    ///
-    /// - Parameters:
-    ///   - filter: called when the batch's turn comes; returning `false` skips the batch without any callback.
-    ///   - completion: runs on success and on failure.
-    public func startSynchronously(filter: (@Sendable () -> Bool)? = nil, completion: CompletionBlock? = nil) {
-        startSynchronously(filter: filter, success: completion, failure: completion)
-    }
-
-    /// Starts the batch in turn, as ``startSynchronously(filter:completion:)`` does, with separate blocks for success and failure.
-    public func startSynchronously(filter: (@Sendable () -> Bool)? = nil, success: CompletionBlock?, failure: CompletionBlock?) {
-        startInTurn(filter, success: Self.block(success), failure: Self.block(failure))
-    }
-
     /// Starts the batch and awaits its end; if it is already running, awaits the end of that run. Returns after the callbacks have run.
     ///
     /// Cancelling the awaiting task stops the batch.

@@ -15,53 +15,6 @@ public protocol ChainRequestDelegate: AnyObject, Sendable {
     func chainRequestFailed(_ chainRequest: ChainRequest, failedBaseRequest: BaseRequest)
 }
 
-/// One step of a chain.
-public enum ChainStep: Sendable {
-    /// A request.
-    case request(BaseRequest)
-    /// Several concurrent requests.
-    case batch(BatchRequest)
-    /// Another chain.
-    case chain(ChainRequest)
-
-    /// The request; `nil` for a group.
-    public var request: BaseRequest? {
-        if case .request(let request) = self { request } else { nil }
-    }
-    /// The batch; `nil` for other steps.
-    public var batch: BatchRequest? {
-        if case .batch(let batch) = self { batch } else { nil }
-    }
-    /// The error the step failed with; `nil` if it has not failed.
-    public var error: (any Error)? { runnable.endingError }
-
-    /// The request with which the step succeeded.
-    fileprivate var succeededRequest: BaseRequest? {
-        switch self {
-        case .request(let request): request
-        case .batch(let batch): batch.requestArray.last
-        case .chain(let chain): chain.succeedRequest
-        }
-    }
-
-    /// The request with which the step failed.
-    fileprivate var failedRequest: BaseRequest? {
-        switch self {
-        case .request(let request): request
-        case .batch(let batch): batch.failedRequest
-        case .chain(let chain): chain.failedRequest
-        }
-    }
-
-    var runnable: any WaitableRequest {
-        switch self {
-        case .request(let request): request
-        case .batch(let batch): batch
-        case .chain(let chain): chain
-        }
-    }
-}
-
 /// Sequential steps: requests, batches, other chains.
 ///
 /// A step begins after the previous one has finished and its callback has run, which may add steps that depend on its result: A, then B and
@@ -70,7 +23,7 @@ public enum ChainStep: Sendable {
 ///
 /// By default the first failure ends the chain. The chain's outcome is that of its last step: with ``stoppedOnFailure`` set to `false` it
 /// has succeeded if the last step has. A chain without steps succeeds. A step that is stopped individually counts as failed.
-public final class ChainRequest: RequestGroup, @unchecked Sendable {  // its own state is behind a lock
+public final class ChainRequest: RequestGroup, CompletableRequest, @unchecked Sendable {  // its own state is behind a lock
     /// Called with the chain when it has finished.
     public typealias CompletionBlock = @Sendable (ChainRequest) -> Void
     /// Called with the chain and the step that has succeeded.
@@ -177,25 +130,13 @@ public final class ChainRequest: RequestGroup, @unchecked Sendable {  // its own
     /// Runs when the chain has succeeded, after the delegate; released afterwards.
     public var successCompletionBlock: CompletionBlock? {
         get { successBlock }
-        set { successBlock = Self.block(newValue) }
+        set { successBlock = Self.erase(newValue) }
     }
 
     /// Runs when the chain has failed, after the delegate; released afterwards.
     public var failureCompletionBlock: CompletionBlock? {
         get { failureBlock }
-        set { failureBlock = Self.block(newValue) }
-    }
-
-    /// Sets both blocks.
-    public func setCompletionBlock(success: CompletionBlock?, failure: CompletionBlock?) {
-        setBlocks(success: Self.block(success), failure: Self.block(failure))
-    }
-
-    private static func block(_ block: CompletionBlock?) -> Block? {
-        guard let block else { return nil }
-        return { group in
-            if let group = group as? ChainRequest { block(group) }
-        }
+        set { failureBlock = Self.erase(newValue) }
     }
 
     // MARK: Result
@@ -302,44 +243,9 @@ public final class ChainRequest: RequestGroup, @unchecked Sendable {  // its own
     }
 }
 
-// MARK: - Starting
+// MARK: - async/await
 
 extension ChainRequest {
-    /// Sets both completion blocks and starts the chain.
-    public func startWithCompletionBlock(success: CompletionBlock? = nil, failure: CompletionBlock? = nil) {
-        setCompletionBlock(success: success, failure: failure)
-        start()
-    }
-
-    /// Sets one completion block for success and failure and starts the chain.
-    public func startWithCompletion(_ completion: CompletionBlock?) {
-        startWithCompletionBlock(success: completion, failure: completion)
-    }
-
-    /// Sets both completion blocks, adds an accessory that calls the other blocks once each, and starts the chain.
-    public func start(
-        willStart: RequestEventAccessory.Block? = nil, willStop: RequestEventAccessory.Block? = nil, success: CompletionBlock? = nil,
-        failure: CompletionBlock? = nil, didStop: RequestEventAccessory.Block? = nil
-    ) {
-        addEventAccessory(willStart, willStop, didStop)
-        startWithCompletionBlock(success: success, failure: failure)
-    }
-
-    /// Starts the chain once everything started this way before it has finished: one runs at a time, across the whole process. Does not
-    /// block.
-    ///
-    /// - Parameters:
-    ///   - filter: called when the chain's turn comes; returning `false` skips the chain without any callback.
-    ///   - completion: runs on success and on failure.
-    public func startSynchronously(filter: (@Sendable () -> Bool)? = nil, completion: CompletionBlock? = nil) {
-        startSynchronously(filter: filter, success: completion, failure: completion)
-    }
-
-    /// Starts the chain in turn, as ``startSynchronously(filter:completion:)`` does, with separate blocks for success and failure.
-    public func startSynchronously(filter: (@Sendable () -> Bool)? = nil, success: CompletionBlock?, failure: CompletionBlock?) {
-        startInTurn(filter, success: Self.block(success), failure: Self.block(failure))
-    }
-
     /// Starts the chain and awaits its end; if it is already running, awaits the end of that run. Returns after the callbacks have run.
     ///
     /// Cancelling the awaiting task stops the chain.

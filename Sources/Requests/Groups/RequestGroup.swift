@@ -140,36 +140,33 @@ public class RequestGroup: RunnableRequest, WaitableRequest, @unchecked Sendable
 
     /// Releases both completion blocks. Called automatically when the group finishes.
     public func clearCompletionBlock() {
-        setBlocks(success: nil, failure: nil)
-    }
-
-    func setBlocks(success: Block?, failure: Block?) {
-        let old = group.withLock { state in
-            defer { (state.successBlock, state.failureBlock) = (success, failure) }
-            return state.takeBlocks()
-        }
-        withExtendedLifetime(old) {}
+        // Released outside the lock, because releasing the captures may run arbitrary `deinit` code.
+        withExtendedLifetime(group.withLock { $0.takeBlocks() }) {}
     }
 
     var successBlock: Block? {
         get { group.withLock { $0.successBlock } }
-        set {
-            let old = group.withLock { state in
-                defer { state.successBlock = newValue }
-                return state.successBlock
-            }
-            withExtendedLifetime(old) {}
-        }
+        set { replace(\.successBlock, with: newValue) }
     }
 
     var failureBlock: Block? {
         get { group.withLock { $0.failureBlock } }
-        set {
-            let old = group.withLock { state in
-                defer { state.failureBlock = newValue }
-                return state.failureBlock
-            }
-            withExtendedLifetime(old) {}
+        set { replace(\.failureBlock, with: newValue) }
+    }
+
+    private func replace(_ path: WritableKeyPath<State, Block?>, with block: Block?) {
+        let old = group.withLock { state in
+            defer { state[keyPath: path] = block }
+            return state[keyPath: path]
+        }
+        withExtendedLifetime(old) {}
+    }
+
+    /// The block of a subclass as one of any group.
+    static func erase<Group: RequestGroup>(_ block: (@Sendable (Group) -> Void)?) -> Block? {
+        guard let block else { return nil }
+        return { group in
+            if let group = group as? Group { block(group) }
         }
     }
 
@@ -217,63 +214,4 @@ public class RequestGroup: RunnableRequest, WaitableRequest, @unchecked Sendable
         RequestGroupAgent.shared.remove(self, run)
         for waiter in waiters { waiter(ending) }
     }
-}
-
-// MARK: - Other ways to start
-
-extension RequestGroup {
-    /// Adds an accessory that calls each of the three blocks once.
-    func addEventAccessory(
-        _ willStart: RequestEventAccessory.Block?, _ willStop: RequestEventAccessory.Block?, _ didStop: RequestEventAccessory.Block?
-    ) {
-        addAccessory(RequestEventAccessory(willStart: willStart, willStop: willStop, didStop: didStop))
-    }
-
-    /// Starts the group once everything started this way before it has finished.
-    func startInTurn(_ filter: (@Sendable () -> Bool)?, success: Block?, failure: Block?) {
-        StartQueue.shared.add { [self] done in
-            guard filter?() ?? true else { return done() }
-            setBlocks(success: success, failure: failure)
-            start { _ in done() }
-        }
-    }
-
-    /// Starts the group and awaits its end; cancelling the awaiting task stops the group.
-    func ending() async -> RequestEnding {
-        await withTaskCancellationHandler {
-            await withCheckedContinuation { continuation in
-                start { continuation.resume(returning: $0) }
-                // The cancellation handler may have run before the group was started.
-                if Task.isCancelled { stop() }
-            }
-        } onCancel: {
-            stop()
-        }
-    }
-
-    /// Starts the group and awaits its end; throws the error it failed with.
-    func successfulEnding() async throws {
-        try Task.checkCancellation()
-        switch await ending() {
-        case .succeeded: return
-        case .stopped: throw CancellationError()
-        case .failed: throw endingError ?? CancellationError()
-        }
-    }
-}
-
-/// A request or group whose end can be awaited.
-protocol WaitableRequest: RunnableRequest {
-    /// Starts it and calls `waiter` when it ends, after all callbacks. If it is already running, `waiter` is called at the end of that run.
-    func start(_ waiter: @escaping @Sendable (RequestEnding) -> Void)
-    /// The error it failed with, if it has failed.
-    var endingError: (any Error)? { get }
-    var agent: RequestAgent { get }
-    /// The accessories that were set and added, without those returned by a subclass's override.
-    var addedAccessories: [any RequestAccessory] { get }
-}
-
-extension BaseRequest: WaitableRequest {
-    var endingError: (any Error)? { error }
-    var addedAccessories: [any RequestAccessory] { state.withLock { $0.accessories } ?? [] }
 }
