@@ -84,7 +84,7 @@ public struct EventStream: AsyncSequence, Sendable {
             parser = stream.configuration.makeParser(lastEventID: parser.lastEventID, retry: time)
             guard head?.statusCode != 204 else { return isFinished = true }
             if error != nil { failures += 1 }
-            let delay = stream.configuration.delay(serverTime: time, failures: failures, refusal: error == nil ? nil : head)
+            let delay = stream.configuration.delay(serverTime: time, failures: failures, rejection: error == nil ? nil : head)
             guard let delay, stream.reconnects(after: error, status: head?.statusCode, failures: failures) else {
                 isFinished = true
                 if let shownError { throw shownError }
@@ -118,7 +118,7 @@ public struct EventStream: AsyncSequence, Sendable {
             guard let error = error as? CurlewError, case .responseValidationFailed = error, let head = request.responseHead else {
                 return error
             }
-            return EventStreamError.refused(EventStreamRefusal(response: head, body: request.refusedBody ?? Data(), error: error))
+            return EventStreamError.rejected(EventStreamRejection(response: head, body: request.refusedBody ?? Data(), error: error))
         }
     }
 
@@ -133,7 +133,7 @@ public struct EventStream: AsyncSequence, Sendable {
         if !lastEventID.isEmpty, header.isValid { urlRequest.setValue(header.value, forHTTPHeaderField: header.name) }
         let request = manager.streamRequest(urlRequest, interceptor: interceptor)
             .validate(statusCode: [200]).validate(contentType: ["text/event-stream"])
-        request.keepRefusedBody(upTo: EventStreamRefusal.maximumBodySize, for: EventStreamRefusal.bodyTimeout)
+        request.keepRefusedBody(upTo: EventStreamRejection.maximumBodySize, for: EventStreamRejection.bodyTimeout)
         return Connection(request: request, bytes: request.bodyStream().makeAsyncIterator())
     }
 

@@ -22,7 +22,7 @@ public struct EventStreamConfiguration: Sendable {
         /// The server has responded with a stream of events.
         case open(ResponseHead)
         /// The connection has ended, and the stream will reconnect after the delay. The error is `nil` after a complete response, and
-        /// ``EventStreamError/refused(_:)`` after a response that is not a stream of events.
+        /// ``EventStreamError/rejected(_:)`` after a response that is not a stream of events.
         case waiting(delay: Duration, error: (any Error)?)
     }
 
@@ -69,8 +69,8 @@ public struct EventStreamConfiguration: Sendable {
     public init() {}
 
     /// Returns the delay before the next connection; `nil` if the server requests one above the maximum.
-    func delay(serverTime: Duration?, failures: Int, refusal: ResponseHead?) -> Duration? {
-        if let refusal, let delay = RetryAfter(refusal)?.delay {
+    func delay(serverTime: Duration?, failures: Int, rejection: ResponseHead?) -> Duration? {
+        if let rejection, let delay = RetryAfter(rejection)?.delay {
             return delay <= maximumDelay / .seconds(1) ? .seconds(delay) : nil
         }
         let time = serverTime ?? reconnectionTime

@@ -122,7 +122,7 @@ public enum EventStreamError: Error, Sendable {
     /// An event or a line exceeds the maximum size, in bytes.
     case tooLarge(limit: Int)
     /// The server's response is not a stream of events, by its status or content type, and the stream does not reconnect.
-    case refused(EventStreamRefusal)
+    case rejected(EventStreamRejection)
     /// A line or an event's data could not be decoded; the cause is the decoder's error. Iteration may continue.
     case decodingFailed(data: Data, error: any Error)
 }
@@ -134,7 +134,7 @@ extension EventStreamError: CustomStringConvertible {
     public var description: String {
         switch self {
         case .tooLarge(let limit): "An event or a line exceeds the maximum size of \(limit) bytes."
-        case .refused(let refusal): "\(refusal)"
+        case .rejected(let rejection): "\(rejection)"
         case .decodingFailed(let data, let error): Redaction.escaped("Decoding \(data.count) bytes of a line or an event failed: \(error)")
         }
     }

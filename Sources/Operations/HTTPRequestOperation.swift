@@ -65,7 +65,7 @@ open class HTTPRequestOperation: URLConnectionOperation, @unchecked Sendable {  
 
     override var archivedSerializer: (any ResponseSerialization)? { responseSerializer }
 
-    override var archivedRefusal: (any Error)? { outcome.withLock { $0.error } }
+    override var archivedRejection: (any Error)? { outcome.withLock { $0.error } }
 
     override func restoreOutcome(from archive: OperationArchive) {
         guard let serializer = archive.serializer?.serializer else {

@@ -66,7 +66,7 @@ public struct OperationArchive: Sendable, Codable {
     public let state: OperationState
     let response: Head?
     let error: Failure?
-    /// Why the serializer rejected the response of a finished operation.
+    /// Why the serializer rejected the response of a finished operation. The name is the key in the archive's format.
     let refusal: Failure?
     /// The serializer, if it is one of this module's.
     let serializer: SerializerArchive?
@@ -100,7 +100,7 @@ extension URLConnectionOperation {
     }
 
     private func makeArchive() -> OperationArchive {
-        let (serializer, refusal) = (archivedSerializer, archivedRefusal)
+        let (serializer, rejection) = (archivedSerializer, archivedRejection)
         return storage.withLock { storage in
             let isFinished = storage.lifecycle.state == .finished
             let memory = (storage.sink as? MemorySink)?.data
@@ -109,7 +109,7 @@ extension URLConnectionOperation {
             return OperationArchive(
                 version: OperationArchive.currentVersion, kind: archivedKind, request: OperationArchive.Request(storage.request),
                 state: isFinished ? .finished : .ready, response: isFinished || keepsBody ? storage.response.flatMap { .init($0) } : nil,
-                error: storage.error.map { .init($0) }, refusal: isFinished ? refusal.map { .init($0) } : nil,
+                error: storage.error.map { .init($0) }, refusal: isFinished ? rejection.map { .init($0) } : nil,
                 serializer: serializer.flatMap { SerializerArchive($0) },
                 data: isFinished ? storage.responseData : keepsBody ? memory : nil, outputFile: file?.url,
                 part: keepsBody ? file?.keepForArchive().map { .init($0) } : nil, totalBytesRead: keepsBody ? storage.sink.count : 0,

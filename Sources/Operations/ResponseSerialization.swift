@@ -32,14 +32,14 @@ public protocol ResponseSerialization: Sendable {
 extension ResponseSerialization {
     /// Validates the response and makes the value.
     public func serialize(_ response: HTTPURLResponse?, _ data: Data?) -> SerializedResponse {
-        let refusal = acceptance.refusal(of: response, data)
+        let rejection = acceptance.rejection(of: response, data)
         // A body of another type is not for this serializer to read.
-        if let error = refusal as? URLError, error.code == .cannotDecodeContentData { return SerializedResponse(error: error) }
-        guard let data, !data.isEmpty else { return SerializedResponse(error: refusal) }
+        if let error = rejection as? URLError, error.code == .cannotDecodeContentData { return SerializedResponse(error: error) }
+        guard let data, !data.isEmpty else { return SerializedResponse(error: rejection) }
         do {
-            return SerializedResponse(object: try object(of: data, in: response), error: refusal)
+            return SerializedResponse(object: try object(of: data, in: response), error: rejection)
         } catch {
-            return SerializedResponse(error: refusal ?? error)
+            return SerializedResponse(error: rejection ?? error)
         }
     }
 }
@@ -64,7 +64,7 @@ public struct ResponseAcceptance: Sendable, Hashable, Codable {
     /// `badServerResponse` (−1011) for a status. If both are wrong, the content type's error has the status's as its underlying error.
     ///
     /// Its `userInfo` has the response and the body under the keys of ``OperationErrorKey``.
-    public func refusal(of response: HTTPURLResponse?, _ data: Data?) -> (any Error)? {
+    public func rejection(of response: HTTPURLResponse?, _ data: Data?) -> (any Error)? {
         guard let response else { return nil }
         var error: URLError?
         if let statusCodes, !statusCodes.contains(response.statusCode) {

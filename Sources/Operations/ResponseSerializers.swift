@@ -13,9 +13,9 @@ public struct HTTPResponseSerializer: ResponseSerialization {
 
     /// Validates the response and returns the body: empty `Data` for an empty body, `nil` only if it was written elsewhere.
     public func serialize(_ response: HTTPURLResponse?, _ data: Data?) -> SerializedResponse {
-        let refusal = acceptance.refusal(of: response, data)
-        let hasWrongType = (refusal as? URLError)?.code == .cannotDecodeContentData
-        return SerializedResponse(object: hasWrongType ? nil : data, error: refusal)
+        let rejection = acceptance.rejection(of: response, data)
+        let hasWrongType = (rejection as? URLError)?.code == .cannotDecodeContentData
+        return SerializedResponse(object: hasWrongType ? nil : data, error: rejection)
     }
 }
 
@@ -116,7 +116,7 @@ public struct CompoundResponseSerializer: ResponseSerialization {
             let result = serializer.serialize(response, data)
             if result.object != nil, result.error == nil { return result }
         }
-        guard acceptance.refusal(of: response, data) == nil else {
+        guard acceptance.rejection(of: response, data) == nil else {
             return HTTPResponseSerializer().serialize(response, data, accepting: acceptance)
         }
         return SerializedResponse(object: data)

@@ -34,7 +34,7 @@ extension URLConnectionOperation {
             let attempt = ConnectionAttempt(self, resumption: resumption, offset: sink.count)
             storage.withLock { $0.attempt = attempt }
             let evaluator: ConnectionPool.TrustEvaluator? =
-                judgesServerTrust ? { @Sendable [weak attempt] in attempt?.evaluate($0, $1) ?? false } : nil
+                evaluatesServerTrust ? { @Sendable [weak attempt] in attempt?.evaluate($0, $1) ?? false } : nil
             let pool = settings.session.pool(for: settings.securityPolicy, evaluator: evaluator)
             attempt.begin(proposed.adding(resumption?.headers(offset: sink.count)), in: pool)
         } catch {

@@ -32,7 +32,7 @@ extension URLConnectionOperation {
             try acceptWholeBody(head, of: attempt)
             return true
         }
-        switch resumptionAnswer(head, to: resumption, of: attempt) {
+        switch decision(on: head, to: resumption, of: attempt) {
         case .append(let total):
             attempt.expectedLength = total
             attempt.isAppending = true
@@ -52,14 +52,14 @@ extension URLConnectionOperation {
 
     /// Classifies the response to a request for the rest. If a date was sent because there was no strong entity tag, a changed weak tag
     /// means that the rest belongs to another version.
-    private func resumptionAnswer(
-        _ head: ResponseHead, to resumption: RangeResumption, of attempt: ConnectionAttempt
+    private func decision(
+        on head: ResponseHead, to resumption: RangeResumption, of attempt: ConnectionAttempt
     ) -> RangeResumption.Answer {
-        let answer = resumption.answer(head, offset: attempt.offset)
-        guard case .append = answer, let tag = head.value(for: "ETag")?.opaqueTag,
+        let decision = resumption.answer(head, offset: attempt.offset)
+        guard case .append = decision, let tag = head.value(for: "ETag")?.opaqueTag,
             let known = response?.value(forHTTPHeaderField: "ETag")?.opaqueTag
-        else { return answer }
-        return tag == known ? answer : .askForWhole
+        else { return decision }
+        return tag == known ? decision : .askForWhole
     }
 
     /// Accepts a whole body, which replaces the bytes received before. The body of an error response is kept apart instead.

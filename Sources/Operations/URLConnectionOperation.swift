@@ -199,9 +199,9 @@ open class URLConnectionOperation: Operation, NSCopying, @unchecked Sendable {  
 
     /// Handles a challenge, now or later. `super` calls the challenge closure, or performs the default handling without one.
     ///
-    /// Called for server trust only if ``judgesServerTrust`` is `true`.
+    /// Called for server trust only if ``evaluatesServerTrust`` is `true`.
     open func connection(willSendRequestFor challenge: OperationChallenge) {
-        if let answer = settings.challenge { answer(self, challenge) } else { challenge.performDefaultHandling() }
+        if let handle = settings.challenge { handle(self, challenge) } else { challenge.performDefaultHandling() }
     }
 
     /// Decides about a redirect: returns the request to send, or `nil` to take the redirect as the response. Also called for the first
@@ -214,7 +214,7 @@ open class URLConnectionOperation: Operation, NSCopying, @unchecked Sendable {  
 
     /// Whether challenges include server trust; the operation then has its own connections. `super` returns `true` if there is a challenge
     /// closure.
-    open var judgesServerTrust: Bool { settings.challenge != nil }
+    open var evaluatesServerTrust: Bool { settings.challenge != nil }
 
     // MARK: For subclasses of this module
 
@@ -234,7 +234,7 @@ open class URLConnectionOperation: Operation, NSCopying, @unchecked Sendable {  
     var archivedSerializer: (any ResponseSerialization)? { nil }
 
     /// Why ``processResponse()`` rejected the response, for the archive.
-    var archivedRefusal: (any Error)? { nil }
+    var archivedRejection: (any Error)? { nil }
 
     /// Restores this class's own state from an archive, including the serialized result of a finished operation.
     func restoreOutcome(from archive: OperationArchive) {}

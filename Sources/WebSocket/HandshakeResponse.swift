@@ -9,43 +9,43 @@ extension WebSocketError.HandshakeFailureReason: Error {}
 
 /// Parses the server's response to a handshake from the received bytes.
 struct HandshakeReader {
-    /// The maximum size of the head, and of a refusal's body, in bytes.
+    /// The maximum size of the head, and of a rejection's body, in bytes.
     static let limit = 64 << 10
 
     enum Result {
         /// Status 101; `rest` starts with the first frame.
         case switched(ResponseHead, rest: Data)
-        case refused(WebSocketRefusal)
+        case rejected(WebSocketRejection)
 
         var response: ResponseHead {
             switch self {
             case .switched(let response, _): response
-            case .refused(let refusal): refusal.response
+            case .rejected(let rejection): rejection.response
             }
         }
     }
 
     private var bytes = Data()
-    private var refusal: ResponseHead?
+    private var rejection: ResponseHead?
 
     /// Appends received bytes and returns the result; `nil` if more bytes are needed.
     mutating func feed(_ piece: Data) throws(HandshakeViolation) -> Result? {
         bytes.append(piece)
-        while refusal == nil {
+        while rejection == nil {
             guard let head = try takeHead() else { return nil }
             if head.statusCode == 101 { return .switched(head, rest: bytes) }
-            if head.statusCode >= 200 { refusal = head }
+            if head.statusCode >= 200 { rejection = head }
             // Other interim responses are skipped (RFC 9110, section 15.2).
         }
-        guard let refusal else { return nil }
-        let length = refusal.value(for: "Transfer-Encoding") == nil ? refusal.value(for: "Content-Length").flatMap { Int($0) } ?? 0 : 0
+        guard let rejection else { return nil }
+        let length = rejection.value(for: "Transfer-Encoding") == nil ? rejection.value(for: "Content-Length").flatMap { Int($0) } ?? 0 : 0
         let wanted = min(max(length, 0), Self.limit)
-        return bytes.count < wanted ? nil : .refused(WebSocketRefusal(response: refusal, body: bytes.prefix(wanted)))
+        return bytes.count < wanted ? nil : .rejected(WebSocketRejection(response: rejection, body: bytes.prefix(wanted)))
     }
 
-    /// Returns the result when the connection has ended: a refusal whose body is incomplete, without that body.
+    /// Returns the result when the connection has ended: a rejection whose body is incomplete, without that body.
     func end() -> Result? {
-        refusal.map { .refused(WebSocketRefusal(response: $0, body: Data())) }
+        rejection.map { .rejected(WebSocketRejection(response: $0, body: Data())) }
     }
 
     /// Removes the next head from the bytes and returns it; `nil` if more bytes are needed.

@@ -8,7 +8,7 @@ extension SessionManager {
     ///
     /// Never throws: an invalid request fails the WebSocket. TLS, trust policies, proxy, connect timeout and cookies are the session's. Its
     /// header fields are added unless the request has one of that name, except `Accept-Encoding`; user name and password in the URL are
-    /// sent as Basic authentication. Redirects and challenges are not followed: they fail with ``WebSocketError/handshakeRefused(_:)``.
+    /// sent as Basic authentication. Redirects and challenges are not followed: they fail with ``WebSocketError/handshakeRejected(_:)``.
     ///
     /// - Parameters:
     ///   - url: the URL, with scheme `ws` or `wss`; `http` and `https` are accepted too.

@@ -103,7 +103,7 @@ final class SocketDriver: Sendable {
             }
             if let response = result?.response, let url = request.cookieURL { session.storeCookies(of: response, from: url) }
             guard case .switched(let response, let rest) = result else {
-                if case .refused(let refusal) = result { throw WebSocketError.handshakeRefused(refusal) }
+                if case .rejected(let rejection) = result { throw WebSocketError.handshakeRejected(rejection) }
                 throw WebSocketError.closed(WebSocketClosure(code: .abnormalClosure))
             }
             let (handshake, agreement) = try WebSocketHandshake.validate(response, for: request)

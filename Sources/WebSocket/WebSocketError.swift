@@ -10,7 +10,7 @@ public enum WebSocketError: Error, Sendable {
     /// The request can't open a WebSocket; nothing was sent.
     case invalidRequest(reason: InvalidRequestReason)
     /// The server responded with a status other than 101.
-    case handshakeRefused(WebSocketRefusal)
+    case handshakeRejected(WebSocketRejection)
     /// The server responded with status 101, but its handshake is invalid.
     case handshakeFailed(reason: HandshakeFailureReason)
     /// The server violated the protocol; the connection was closed with the given code.
@@ -69,8 +69,8 @@ public enum WebSocketError: Error, Sendable {
     }
 }
 
-/// A server's response that refuses the WebSocket.
-public struct WebSocketRefusal: Sendable, Hashable {
+/// A server's response that rejects the WebSocket.
+public struct WebSocketRejection: Sendable, Hashable {
     /// The status and the header fields.
     public let response: ResponseHead
     /// The body, up to 64 KiB, if its `Content-Length` was announced and it was completely received; otherwise empty. Content codings are
@@ -100,7 +100,7 @@ extension WebSocketError: CustomStringConvertible, CustomReflectable {
     private var caseName: String {
         switch self {
         case .invalidRequest: "invalidRequest"
-        case .handshakeRefused: "handshakeRefused"
+        case .handshakeRejected: "handshakeRejected"
         case .handshakeFailed: "handshakeFailed"
         case .protocolViolation: "protocolViolation"
         case .messageTooLarge: "messageTooLarge"
@@ -116,7 +116,7 @@ extension WebSocketError: CustomStringConvertible, CustomReflectable {
     private var sentence: String {
         switch self {
         case .invalidRequest(let reason): "The request cannot open a WebSocket: \(reason)"
-        case .handshakeRefused(let refusal): "The server refused the WebSocket handshake with status \(refusal.response.statusCode)"
+        case .handshakeRejected(let rejection): "The server rejected the WebSocket handshake with status \(rejection.response.statusCode)"
         case .handshakeFailed(let reason): "The WebSocket handshake failed: \(reason)"
         case .protocolViolation(let code, let message):
             "The server violated the WebSocket protocol: \(message) (close code \(code.rawValue))"

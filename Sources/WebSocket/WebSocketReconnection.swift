@@ -5,7 +5,7 @@ import CurlewHTTP
 /// Whether and how a connection that was lost, or could not be established, is re-established.
 ///
 /// The delay before an attempt is random, between 0 and a limit that grows exponentially with each consecutive failure (exponential backoff
-/// with full jitter), so that clients that lost their server together don't reconnect together. A refusal's `Retry-After` (RFC 9110,
+/// with full jitter), so that clients that lost their server together don't reconnect together. A rejection's `Retry-After` (RFC 9110,
 /// section 10.2.3) replaces the delay; one longer than the maximum delay ends the WebSocket. Queued messages are sent on the new
 /// connection; messages that were in flight may be lost.
 public struct WebSocketReconnection: Sendable {
@@ -55,8 +55,8 @@ public struct WebSocketReconnection: Sendable {
                 .goingAway, .abnormalClosure, .internalError, .serviceRestart, .tryAgainLater, .badGateway,
             ]
             return codes.contains(closure.code)
-        case WebSocketError.handshakeRefused(let refusal):
-            return [408, 429, 500, 502, 503, 504].contains(refusal.response.statusCode)
+        case WebSocketError.handshakeRejected(let rejection):
+            return [408, 429, 500, 502, 503, 504].contains(rejection.response.statusCode)
         case CurlewError.transferFailed(let failure):
             return failure.isTimeout || [.nameResolution, .connect, .secureConnection, .connectionLost].contains(failure.kind)
         default: return false
@@ -67,7 +67,7 @@ public struct WebSocketReconnection: Sendable {
     func delay(after error: any Error, attempts: Int) -> Duration? {
         if let limit, attempts >= limit { return nil }
         guard shouldReconnect(error) else { return nil }
-        if case WebSocketError.handshakeRefused(let refusal) = error, let delay = RetryAfter(refusal.response)?.delay {
+        if case WebSocketError.handshakeRejected(let rejection) = error, let delay = RetryAfter(rejection.response)?.delay {
             return delay <= maximumDelay / .seconds(1) ? .seconds(delay) : nil
         }
         // Guards against infinity, which is not a valid duration, and against NaN from 0 times infinity: `minimum` and `maximum` return the

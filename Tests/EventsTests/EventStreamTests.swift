@@ -107,10 +107,10 @@ import Testing
 
     @Test("delays stay within bounds for any server setting and any number of failures") func longOutage() {
         let configuration = configuration(InstantClock())
-        let delays = [1, 2, 2000, .max].map { configuration.delay(serverTime: .zero, failures: $0, refusal: nil) }
+        let delays = [1, 2, 2000, .max].map { configuration.delay(serverTime: .zero, failures: $0, rejection: nil) }
         #expect(delays == [.milliseconds(100), .milliseconds(200), .seconds(60), .seconds(60)])
-        #expect(configuration.delay(serverTime: .seconds(Int.max), failures: 1, refusal: nil) == .seconds(60))
-        #expect(configuration.delay(serverTime: .zero, failures: 0, refusal: nil) == .zero)
+        #expect(configuration.delay(serverTime: .seconds(Int.max), failures: 1, rejection: nil) == .seconds(60))
+        #expect(configuration.delay(serverTime: .zero, failures: 0, rejection: nil) == .zero)
     }
 
     @Test("a rejecting response can set the delay, up to a limit") func retryAfter() async throws {
@@ -131,51 +131,51 @@ import Testing
         let error = await #expect(throws: EventStreamError.self) {
             for try await _ in manager.eventStream(server.url("/"), configuration: configuration) {}
         }
-        guard case .refused(let refusal)? = error, case .responseValidationFailed(.unacceptableStatusCode(503)) = refusal.error else {
+        guard case .rejected(let rejection)? = error, case .responseValidationFailed(.unacceptableStatusCode(503)) = rejection.error else {
             return #expect(Bool(false))
         }
         #expect(server.requestCount == 3)
     }
 
     @Test("other statuses and content types end the stream with an error", arguments: [401, 404, 200])
-    func refused(_ status: Int) async throws {
+    func rejected(_ status: Int) async throws {
         let server = try makeServer([
             ServerResponse(status: status, headers: [ServerField("Content-Type", "text/html")], body: .data(Data("data: x\n\n".utf8)))
         ])
         defer { server.stop() }
-        let refusal = try await refusal(of: server)
-        #expect(refusal.response.statusCode == status && refusal.body == Data("data: x\n\n".utf8))
+        let rejection = try await rejection(of: server)
+        #expect(rejection.response.statusCode == status && rejection.body == Data("data: x\n\n".utf8))
         #expect(server.requestCount == 1)
     }
 
     /// The error with which a server's stream ends.
-    private func refusal(of server: LoopbackServer, _ interceptor: (any RequestInterceptor)? = nil) async throws -> EventStreamRefusal {
+    private func rejection(of server: LoopbackServer, _ interceptor: (any RequestInterceptor)? = nil) async throws -> EventStreamRejection {
         let stream = manager.eventStream(server.url("/"), configuration: configuration(InstantClock()), interceptor: interceptor)
         do {
             for try await event in stream { throw CurlewError.invalidURL(url: event.data) }
-        } catch EventStreamError.refused(let refusal) {
-            return refusal
+        } catch EventStreamError.rejected(let rejection) {
+            return rejection
         }
         throw CurlewError.cancelled
     }
 
     @Test("the error contains the response's body, up to a limit", arguments: [100, 64 << 10, 200_000])
-    func refusedBody(size: Int) async throws {
+    func rejectedBody(size: Int) async throws {
         let body = GeneratedBody().data(count: size)
         let server = try makeServer([
             ServerResponse(status: 400, headers: [ServerField("Content-Type", "application/json")], body: .data(body))
         ])
         defer { server.stop() }
-        let refusal = try await refusal(of: server)
-        #expect(refusal.body == body.prefix(EventStreamRefusal.maximumBodySize) && refusal.response.statusCode == 400)
-        #expect(refusal.response.value(for: "Content-Type") == "application/json")
-        var text = "\(refusal) \(EventStreamError.refused(refusal)) "
-        dump(EventStreamError.refused(refusal), to: &text)
+        let rejection = try await rejection(of: server)
+        #expect(rejection.body == body.prefix(EventStreamRejection.maximumBodySize) && rejection.response.statusCode == 400)
+        #expect(rejection.response.value(for: "Content-Type") == "application/json")
+        var text = "\(rejection) \(EventStreamError.rejected(rejection)) "
+        dump(EventStreamError.rejected(rejection), to: &text)
         #expect(text.contains("400") && text.utf8.count < 2000)
     }
 
     @Test("a rejected response that does not end is not awaited, and its body so far is kept", arguments: [400, 200])
-    func endlessRefusal(status: Int) async throws {
+    func endlessRejection(status: Int) async throws {
         let server = try LoopbackServer { _, connection in
             try connection.send(raw: "HTTP/1.1 \(status) X\r\nContent-Type: text/plain\r\nContent-Length: 100\r\n\r\nnever")
             connection.waitUntilClosed()
@@ -183,29 +183,29 @@ import Testing
         }
         defer { server.stop() }
         let start = ContinuousClock.now
-        #expect(try await refusal(of: server).body == Data("never".utf8))
+        #expect(try await rejection(of: server).body == Data("never".utf8))
         #expect(ContinuousClock.now - start < .seconds(20))
         #expect(await server.waitForConnectionsToClose())
     }
 
     @Test("a rejected response is retried if a retrier decides so, and the body is the last one's")
-    func refusedAndRetried() async throws {
+    func rejectedAndRetried() async throws {
         let server = try makeServer(["first", "second"].map { ServerResponse(status: 400, body: .data(Data($0.utf8))) })
         defer { server.stop() }
         let once = Retrier { _, request, _, completion in completion(request.retryCount == 0, 0) }
-        #expect(try await refusal(of: server, Interceptor(retriers: [once])).body == Data("second".utf8))
+        #expect(try await rejection(of: server, Interceptor(retriers: [once])).body == Data("second".utf8))
         #expect(server.requestCount == 2)
     }
 
     @Test("a retried error contains the body, too")
-    func refusedAndWaiting() async throws {
+    func rejectedAndWaiting() async throws {
         let server = try makeServer([ServerResponse(status: 503, body: .data(Data("busy".utf8))), over])
         defer { server.stop() }
         let bodies = Lock<[Data]>([])
         var configuration = configuration(InstantClock())
         configuration.onChange = { change in
-            guard case .waiting(_, EventStreamError.refused(let refusal)?) = change else { return }
-            bodies.withLock { $0.append(refusal.body) }
+            guard case .waiting(_, EventStreamError.rejected(let rejection)?) = change else { return }
+            bodies.withLock { $0.append(rejection.body) }
         }
         for try await _ in manager.eventStream(server.url("/"), configuration: configuration) {}
         #expect(bodies.withLock { $0 } == [Data("busy".utf8)])
@@ -216,7 +216,7 @@ import Testing
         let fields = type.map { [ServerField("Content-Type", $0)] } ?? []
         let server = try makeServer([.status(200, headers: fields), over])
         defer { server.stop() }
-        #expect(try await refusal(of: server).body.isEmpty)
+        #expect(try await rejection(of: server).body.isEmpty)
         #expect(server.requestCount == 1)
     }
 

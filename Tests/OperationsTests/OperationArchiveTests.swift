@@ -216,7 +216,7 @@ import Testing
     }
 
     @Test("an archive of a later version is rejected, as is one that was tampered with")
-    func refused() async throws {
+    func rejected() async throws {
         let server = try HalfServer()
         let operation = try HTTPRequestOperation.make(server.url)
         operation.start()

@@ -365,7 +365,7 @@ import Testing
         #expect(server.requestCount == (isKept ? 1 : 2))
     }
 
-    @Test("the redirect closure is called for the first request, too, and can refuse a redirect")
+    @Test("the redirect closure is called for the first request, too, and can decline a redirect")
     func redirectResponse() async throws {
         let log = Log<Int>()
         let operation = try operation("/redirect/2")
@@ -377,10 +377,10 @@ import Testing
         #expect(log.elements == [0, 302, 302])
         #expect(operation.response?.statusCode == 302)
 
-        let refused = try self.operation("/json")
-        refused.setRedirectResponseBlock { _, _, _ in nil }
-        await #expect(throws: URLError.self) { try await refused.run() }
-        #expect(refused.urlErrorCode == .cancelled)
+        let declined = try self.operation("/json")
+        declined.setRedirectResponseBlock { _, _, _ in nil }
+        await #expect(throws: URLError.self) { try await declined.run() }
+        #expect(declined.urlErrorCode == .cancelled)
     }
 
     @Test("the redirect closure decides whether an upload's stream follows", arguments: [nil, "GET", "PUT"] as [String?])

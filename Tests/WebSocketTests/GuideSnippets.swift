@@ -75,8 +75,8 @@ enum GuideSnippets {
         // snippet: errors
         do {
             for try await message in socket.messages { print("\(message)") }
-        } catch WebSocketError.handshakeRefused(let refusal) {
-            print("refused with \(refusal.response.statusCode)")
+        } catch WebSocketError.handshakeRejected(let rejection) {
+            print("refused with \(rejection.response.statusCode)")
         } catch WebSocketError.closed(let closure) {
             print("closed with \(closure.code.rawValue): \(closure.reason)")
         } catch CurlewError.transferFailed(let failure) {

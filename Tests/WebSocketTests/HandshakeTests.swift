@@ -199,11 +199,11 @@ import Testing
         #expect(rest == Data("\u{81}".utf8))
     }
 
-    @Test("a refusal has its status and body") func refusal() throws {
+    @Test("a rejection has its status and body") func rejected() throws {
         let result = try read("HTTP/1.1 401 No\r\nContent-Length: 5\r\n\r\nsorry and more", by: 3)
-        guard case .refused(let refusal)? = result else { return #expect(Bool(false)) }
-        #expect(refusal.response.statusCode == 401)
-        #expect(refusal.body == Data("sorry".utf8))
+        guard case .rejected(let rejection)? = result else { return #expect(Bool(false)) }
+        #expect(rejection.response.statusCode == 401)
+        #expect(rejection.body == Data("sorry".utf8))
     }
 
     @Test("non-HTTP bytes and an endless head are rejected") func notHTTP() {

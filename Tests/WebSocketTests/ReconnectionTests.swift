@@ -48,9 +48,9 @@ import Testing
     @Test("Retry-After replaces the delay, up to the maximum", arguments: [(5, true), (10, true), (11, false)])
     func retryAfter(_ seconds: Int, _ isWaited: Bool) {
         let response = ResponseHead(statusCode: 503, headers: ["Retry-After": "\(seconds)"])
-        let refused = WebSocketError.handshakeRefused(WebSocketRefusal(response: response, body: Data()))
+        let rejected = WebSocketError.handshakeRejected(WebSocketRejection(response: response, body: Data()))
         let policy = WebSocketReconnection(maximumDelay: .seconds(10))
-        #expect(policy.delay(after: refused, attempts: 3) == (isWaited ? .seconds(seconds) : nil))
+        #expect(policy.delay(after: rejected, attempts: 3) == (isWaited ? .seconds(seconds) : nil))
     }
 
     @Test(
@@ -61,8 +61,8 @@ import Testing
             (WebSocketError.closed(WebSocketClosure(code: .normalClosure)), false),
             (WebSocketError.closed(WebSocketClosure(code: .policyViolation)), false),
             (WebSocketError.timedOut(.handshake), true),
-            (WebSocketError.handshakeRefused(WebSocketRefusal(response: ResponseHead(statusCode: 503), body: Data())), true),
-            (WebSocketError.handshakeRefused(WebSocketRefusal(response: ResponseHead(statusCode: 401), body: Data())), false),
+            (WebSocketError.handshakeRejected(WebSocketRejection(response: ResponseHead(statusCode: 503), body: Data())), true),
+            (WebSocketError.handshakeRejected(WebSocketRejection(response: ResponseHead(statusCode: 401), body: Data())), false),
             (WebSocketError.protocolViolation(code: .protocolError, message: ""), false),
             (CurlewError.transferFailed(TransferFailure(kind: .connect, url: "", phase: .connecting, message: "")), true),
             (CurlewError.transferFailed(TransferFailure(kind: .serverCertificate, url: "", phase: .securing, message: "")), false),
@@ -101,12 +101,12 @@ import Testing
         let clock = TestClock()
         let server = try makeServer(answer: { $0.connection == 2 ? nil : "HTTP/1.1 503 Busy\r\n\r\n" }) { _ in }
         let socket = manager.webSocket(server.url(), configuration: configuration(clock, limit: 2))
-        // Refused, open, refused twice: then the limit is reached.
+        // Rejected, open, rejected twice: then the limit is reached.
         for time in [1, 2, 4] { try await clock.pass(to: .seconds(time)) }
-        guard case WebSocketError.handshakeRefused(let refusal)? = await failure(of: { try await socket.waitUntilClosed() }) else {
+        guard case WebSocketError.handshakeRejected(let rejection)? = await failure(of: { try await socket.waitUntilClosed() }) else {
             return #expect(Bool(false))
         }
-        #expect(refusal.response.statusCode == 503)
+        #expect(rejection.response.statusCode == 503)
         #expect(server.requests.count == 4)
     }
 
@@ -133,7 +133,7 @@ import Testing
         let server = try makeServer(answer: { _ in "HTTP/1.1 503 Busy\r\n\r\n" }) { _ in }
         let socket = manager.webSocket(server.url(), configuration: configuration(TestClock()))
         for await state in socket.states { if case .waiting = state { break } }
-        guard case WebSocketError.handshakeRefused? = await failure(of: { try await socket.close() }) else {
+        guard case WebSocketError.handshakeRejected? = await failure(of: { try await socket.close() }) else {
             return #expect(Bool(false))
         }
     }

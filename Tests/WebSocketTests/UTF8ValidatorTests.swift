@@ -44,7 +44,7 @@ import Testing
         #expect(!isComplete(bytes))
     }
 
-    @Test("random bytes are judged as by the standard library") func agreement() {
+    @Test("random bytes are valid or invalid as for the standard library") func agreement() {
         var random = SystemRandomNumberGenerator()
         for _ in 0..<2000 {
             let alphabet: [UInt8] = [0x41, 0x80, 0x9F, 0xA0, 0xBF, 0xC2, 0xE0, 0xED, 0xEF, 0xF0, 0xF4, 0xFF]

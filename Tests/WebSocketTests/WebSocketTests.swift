@@ -92,14 +92,14 @@ import Testing
         #expect(await failure { try await socket.send("x") } is NoToken)
     }
 
-    @Test("a refusal has its status and body") func refused() async throws {
+    @Test("a rejection has its status and body") func rejected() async throws {
         let server = try makeServer(answer: { _ in "HTTP/1.1 403 Forbidden\r\nContent-Length: 2\r\n\r\nno" }) { $0.waitUntilClosed() }
         let socket = manager.webSocket(server.url())
-        guard case WebSocketError.handshakeRefused(let refusal)? = await failure(of: { try await socket.open() }) else {
+        guard case WebSocketError.handshakeRejected(let rejection)? = await failure(of: { try await socket.open() }) else {
             return #expect(Bool(false))
         }
-        #expect(refusal.response.statusCode == 403)
-        #expect(refusal.body == Data("no".utf8))
+        #expect(rejection.response.statusCode == 403)
+        #expect(rejection.body == Data("no".utf8))
         #expect(await server.waitForConnectionsToClose())
     }
 

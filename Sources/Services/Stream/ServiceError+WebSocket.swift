@@ -8,7 +8,7 @@ extension ServiceError {
             switch error {
             case .invalidRequest(.invalidURL), .invalidRequest(.unsupportedScheme): .invalidURL
             case .invalidRequest, .pingTooLarge, .invalidClosure: .invalidRequest(message: "\(error)")
-            case .handshakeRefused(let refusal): .requestFailed(statusCode: refusal.response.statusCode, response: refusal.body)
+            case .handshakeRejected(let rejection): .requestFailed(statusCode: rejection.response.statusCode, response: rejection.body)
             case .handshakeFailed: .invalidResponse
             case .protocolViolation(let code, _): .closedStream(code: Int(code.rawValue))
             case .messageTooLarge: .closedStream(code: Int(WebSocketCloseCode.messageTooBig.rawValue))

@@ -4,7 +4,7 @@ import CurlewHTTP
 import CurlewTransport
 
 /// A response that is not a stream of events, by its status or content type, with its body, such as an error in JSON.
-public struct EventStreamRefusal: Sendable {
+public struct EventStreamRejection: Sendable {
     /// The maximum size of the body that is kept: 64 KiB.
     public static let maximumBodySize = 64 << 10
     /// How long to wait for the body, as a response of the wrong type may never end.
@@ -20,7 +20,7 @@ public struct EventStreamRefusal: Sendable {
 
 // MARK: - Descriptions
 
-extension EventStreamRefusal: CustomStringConvertible, CustomReflectable {
+extension EventStreamRejection: CustomStringConvertible, CustomReflectable {
     /// Why the response was rejected, and the size of the body, which is not shown because it may contain secrets.
     public var description: String { "\(error) The body has \(body.count) bytes." }
 
