@@ -6,7 +6,7 @@ public final class MemoryCacheStorage: CacheStorage {
     /// The maximum total size of all entries, in bytes: keys, metadata and bodies, plus ``overhead`` for each.
     public let capacity: Int64
     /// The overhead that each entry is charged, in bytes.
-    public static let overhead: Int64 = 128
+    static let overhead: Int64 = 128
 
     private let entries = Lock(RecencyList())
 

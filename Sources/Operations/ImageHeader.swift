@@ -30,7 +30,7 @@ public struct ImageHeader: Sendable, Hashable {
     public let data: Data
 
     /// Reads the header; `nil` if the bytes are not an image of these formats, or end within the header.
-    public init?(_ data: Data) {
+    package init?(_ data: Data) {
         let reader = HeaderReader(data)
         guard let (format, width, height) = reader.read(), width > 0, height > 0 else { return nil }
         (self.format, self.width, self.height, self.data) = (format, width, height, data)

@@ -44,7 +44,7 @@ public final class StreamingMultipartFormData: MultipartFormData {
 }
 
 /// An encoded form as a stream, which can be copied and thereby sent again.
-public final class MultipartBodyStream: InputStream {
+final class MultipartBodyStream: InputStream {
     struct Throttle: Sendable {
         let packetSize: Int
         let delay: Duration
@@ -74,7 +74,7 @@ public final class MultipartBodyStream: InputStream {
     private let source: Source
     private let throttle: Throttle?
     /// The number of bytes in the stream.
-    public let length: Int64
+    let length: Int64
     private let state = Lock(State())
 
     init(_ source: Source, throttle: Throttle?) throws {
@@ -95,7 +95,7 @@ public final class MultipartBodyStream: InputStream {
     }
 
     /// Returns another stream of the same bytes, from their start.
-    public func makeCopy() -> MultipartBodyStream { MultipartBodyStream(copyOf: self) }
+    func makeCopy() -> MultipartBodyStream { MultipartBodyStream(copyOf: self) }
 
     /// All bytes; `nil` if they are in a file.
     var dataInMemory: Data? {
@@ -103,7 +103,7 @@ public final class MultipartBodyStream: InputStream {
     }
 
     /// Opens the stream for reading.
-    public override func open() {
+    override func open() {
         state.withLock { state in
             guard state.status == .notOpen else { return }
             state.status = .open
@@ -117,7 +117,7 @@ public final class MultipartBodyStream: InputStream {
     }
 
     /// Closes the stream.
-    public override func close() {
+    override func close() {
         state.withLock { state in
             try? state.handle?.close()
             state.handle = nil
@@ -126,16 +126,16 @@ public final class MultipartBodyStream: InputStream {
     }
 
     /// The stream's status.
-    public override var streamStatus: Stream.Status { state.withLock { $0.status } }
+    override var streamStatus: Stream.Status { state.withLock { $0.status } }
 
     /// Why reading failed; `nil` if it has not.
-    public override var streamError: (any Error)? { state.withLock { $0.error } }
+    override var streamError: (any Error)? { state.withLock { $0.error } }
 
     /// Whether there may be more to read.
-    public override var hasBytesAvailable: Bool { streamStatus == .open }
+    override var hasBytesAvailable: Bool { streamStatus == .open }
 
     /// Reads a packet, sleeping for the delay first if there is one; returns 0 at the end, −1 if the stream is not open or reading failed.
-    public override func read(_ buffer: UnsafeMutablePointer<UInt8>, maxLength: Int) -> Int {
+    override func read(_ buffer: UnsafeMutablePointer<UInt8>, maxLength: Int) -> Int {
         guard maxLength > 0 else { return streamStatus == .open ? 0 : -1 }
         if let throttle, state.withLock({ $0.position }) > 0 { Thread.sleep(forTimeInterval: throttle.delay.timeInterval) }
         let limit = min(maxLength, throttle?.packetSize ?? .max)
@@ -163,7 +163,7 @@ public final class MultipartBodyStream: InputStream {
     }
 
     /// Returns `false`: the bytes are not in one contiguous buffer.
-    public override func getBuffer(_ buffer: UnsafeMutablePointer<UnsafeMutablePointer<UInt8>?>, length len: UnsafeMutablePointer<Int>)
+    override func getBuffer(_ buffer: UnsafeMutablePointer<UnsafeMutablePointer<UInt8>?>, length len: UnsafeMutablePointer<Int>)
         -> Bool
     {
         false

@@ -69,7 +69,7 @@ public struct SecurityPolicy: Sendable, Hashable, Codable {
     }
 
     /// The equivalent policy of Core.
-    public var serverTrustPolicy: ServerTrustPolicy {
+    package var serverTrustPolicy: ServerTrustPolicy {
         // Without pins, every server is rejected.
         let rejectAll = ServerTrustPolicy.pinCertificates(certificates: [], validateCertificateChain: false, validateHost: true)
         if isContradictory { return rejectAll }

@@ -17,7 +17,7 @@ public enum WebSocketMessage: Sendable, Hashable {
     }
 
     /// The size of the message in bytes; for a text message, in UTF-8.
-    public var byteCount: Int {
+    var byteCount: Int {
         switch self {
         case .text(let text): text.utf8.count
         case .binary(let data): data.count

@@ -24,7 +24,7 @@ public struct WebSocketReconnection: Sendable {
     /// any thread.
     public var shouldReconnect: @Sendable (any Error) -> Bool
     /// The fraction of its limit that a delay takes, 0 to 1; random by default.
-    public var jitter: @Sendable () -> Double = { .random(in: 0...1) }
+    package var jitter: @Sendable () -> Double = { .random(in: 0...1) }
 
     /// Makes a reconnection policy.
     ///

@@ -41,7 +41,7 @@ public struct WebLink: Hashable, Sendable {
     /// Parses the values of `Link` fields into links, in order.
     ///
     /// Follows RFC 8288, appendix B.2: a syntax error ends its field, and the links before it are kept.
-    public static func parse(_ fields: [String]) -> [WebLink] {
+    package static func parse(_ fields: [String]) -> [WebLink] {
         fields.flatMap { field in
             var parser = LinkParser(field)
             return parser.links()
