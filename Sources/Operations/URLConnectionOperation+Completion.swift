@@ -70,15 +70,6 @@ extension URLConnectionOperation {
         }
     }
 
-    /// Posts the finish notification if the start notification was posted.
-    func postFinish() {
-        let wasPosted = storage.withLock { storage in
-            defer { storage.didPostStart = false }
-            return storage.didPostStart
-        }
-        if wasPosted { post(Self.didFinishNotification) }
-    }
-
     /// Runs the completion closure and releases it, then calls `done`.
     private func runCompletion(_ done: @escaping @Sendable () -> Void) {
         let (completion, settings) = storage.withLock { storage in

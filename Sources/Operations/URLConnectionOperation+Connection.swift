@@ -87,6 +87,28 @@ extension URLConnectionOperation {
     var usesCredentialStorage: Bool { storage.withLock { $0.usesCredentialStorage } }
 }
 
+// MARK: - Notifications
+
+extension URLConnectionOperation {
+    /// Posted when an operation's connection starts, and again after a pause, on the session's callback queue; the object is the operation.
+    public static let didStartNotification = Notification.Name("com.alamofire.networking.operation.start")
+    /// Posted when an operation's connection ends, also by a pause, on the session's callback queue; the object is the operation.
+    public static let didFinishNotification = Notification.Name("com.alamofire.networking.operation.finish")
+
+    private func post(_ name: Notification.Name) {
+        settings.session.configuration.callbackQueue.async { NotificationCenter.default.post(name: name, object: self) }
+    }
+
+    /// Posts the finish notification if the start notification was posted.
+    func postFinish() {
+        let wasPosted = storage.withLock { storage in
+            defer { storage.didPostStart = false }
+            return storage.didPostStart
+        }
+        if wasPosted { post(Self.didFinishNotification) }
+    }
+}
+
 extension URLRequest {
     /// Whether a range may be requested: for a GET without a body, if the user requests none.
     fileprivate var allowsRange: Bool {

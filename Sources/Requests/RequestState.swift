@@ -25,7 +25,7 @@ struct RequestResult: @unchecked Sendable {  // the objects are only read once t
     }
 
     var encoding: String.Encoding {
-        response?.textEncodingName.flatMap { TextEncoding.named($0) } ?? .utf8
+        response?.value(forHTTPHeaderField: "Content-Type").flatMap { String.Encoding(contentType: $0) } ?? .utf8
     }
 }
 

@@ -159,3 +159,12 @@ extension String {
     /// The string in quotes, with non-printable characters escaped.
     var quoted: String { Redaction.escaped(debugDescription) }
 }
+
+/// The reason why a command line is invalid, as a phrase.
+struct UsageError: Error, Equatable {
+    let message: String
+
+    init(_ message: String) {
+        self.message = message
+    }
+}

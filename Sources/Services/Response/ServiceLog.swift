@@ -1,6 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 import CurlewHTTP
 
+// `Logging` is the name of the package trait and of swift-log's module.
+#if Logging
+import Logging
+#endif
+
 /// Logs the requests and responses of services, for development.
 ///
 /// Debug builds only: in others, none of it is compiled and nothing is logged. URLs, header fields, and JSON and text bodies are redacted
@@ -64,3 +69,23 @@ extension ServiceLog {
         ([title] + (headers.isEmpty ? [] : [headers.description]) + [body]).joined(separator: "\n")
     }
 }
+
+// MARK: - swift-log
+
+#if Logging
+extension ServiceLog {
+    private static let logger = Logger(label: "curlew.services")
+
+    /// The handler of messages when none is set.
+    static var loggingHandler: Handler? { handler(of: logger) }
+
+    static func handler(of logger: Logger) -> Handler {
+        { message in logger.debug("\(message)") }
+    }
+}
+#else
+extension ServiceLog {
+    /// The handler of messages when none is set: none without the trait.
+    static var loggingHandler: Handler? { nil }
+}
+#endif
