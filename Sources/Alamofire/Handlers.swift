@@ -3,7 +3,8 @@ import CurlewCore
 import CurlewEncoding
 import Dispatch
 
-// Curlew's functions that report errors. Calling this module's versions switches the errors of the request's session to Alamofire's. The
+// Curlew's functions that report errors. Calling this module's versions switches the errors of the request's session to Alamofire's. They
+// are translated when they are delivered: inside the library every decision sees a `CurlewError`, in programs for Alamofire too. The
 // session's creation would be the wrong place to do so: an initializer declared here would get in the way of subclasses, which call the
 // class's own initializers.
 

@@ -3,9 +3,11 @@ import CurlewHTTP
 
 /// A store in a directory, with one file for each entry.
 ///
-/// Several stores, in one or several processes, can share a directory. An entry is written to a temporary file and renamed, so it is
-/// either complete or absent. Damage by a system crash, a full disk or another program is detected by checksums; the entry is removed and
-/// counts as a miss. The store owns the places of its entries: links are not followed, and other files there are removed.
+/// Several stores, in one or several processes, can share a directory. An entry is one file of head, key, metadata and body, which is
+/// written under a temporary name and renamed, so it is either complete or absent, and readers need no lock. Only the total size and
+/// eviction are under a lock between processes. Damage by a system crash, a full disk or another program is detected by checksums; the
+/// entry is removed and counts as a miss. The store owns the places of its entries: links are not followed, and other files there are
+/// removed.
 ///
 /// The directory is created on the first write, accessible to its owner only, with a `CACHEDIR.TAG`. Entries are in its subdirectory `v1`,
 /// so that a later format can have its own. The time of an entry's last use is its file's modification time.

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 import CurlewHTTP
 
-/// The head of an entry's file, which describes the rest. Numbers are little-endian.
+/// The head of an entry's file, which describes the rest. Numbers are little-endian. The file is untrusted, as a crash or another program
+/// may have damaged it: any bytes give a head or `nil` (`Tests/FuzzTests`).
 ///
 ///     offset  length
 ///          0       8  "CURLEWCE"

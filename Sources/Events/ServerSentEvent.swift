@@ -20,8 +20,8 @@ public struct ServerSentEvent: Sendable, Hashable {
 
 /// Parses a stream of events, which arrives in pieces (WHATWG HTML, sections 9.2.5 and 9.2.6).
 ///
-/// A value without I/O: pieces go in with ``feed(_:)``, and events come out with ``next()``. An event without a blank line after it at the
-/// end of the stream is discarded.
+/// A value without I/O, so that it can be fuzzed (`Tests/FuzzTests`): pieces go in with ``feed(_:)``, and events come out with ``next()``.
+/// An event without a blank line after it at the end of the stream is discarded.
 public struct ServerSentEventParser: Sendable {
     private let limit: Int
     private var lines: LineSplitter

@@ -128,6 +128,8 @@ extension JSONTape {
 }
 
 /// An object's values by converted key; the first of equal keys wins.
+///
+/// Made only for objects whose keys can't be compared as bytes, or are too many for it, as an index costs a string for each key.
 final class JSONKeyIndex {
     private var values: [String: Int] = [:]
     private(set) var all: [String] = []

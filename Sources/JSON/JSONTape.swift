@@ -49,7 +49,10 @@ struct TapeWord {
     @inline(__always) func has(_ flag: UInt64) -> Bool { bits & flag != 0 }
 }
 
-/// A text and its tape, read without reference counting. Valid only while its ``JSONDocument`` is retained.
+/// A text and its tape: one entry for each value, in one array in the order of the text.
+///
+/// A tape instead of a tree, because it takes one allocation for the whole text, and values that no type asks for are skipped by their
+/// offset. Read without reference counting; valid only while its ``JSONDocument`` is retained.
 ///
 /// The tape begins with a `null`, used for missing values, followed by the root value. Indices come from the tape itself, so they are
 /// always in bounds.

@@ -4,7 +4,8 @@ import CurlewHTTP
 /// Parses a text in one pass and writes its tape.
 ///
 /// Checks the structure only. Escapes, UTF-8 and numbers are checked when they are decoded, so values that are never decoded may be
-/// invalid, as with `JSONDecoder`, which also allows a trailing comma. Not recursive, so nesting takes no stack.
+/// invalid, as with `JSONDecoder`, which also allows a trailing comma. Not recursive, so nesting takes no stack. The text is untrusted:
+/// `Tests/FuzzTests` decodes arbitrary bytes.
 struct JSONTokenizer {
     static let maximumDepth = 512
 

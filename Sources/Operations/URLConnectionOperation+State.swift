@@ -4,7 +4,8 @@ import Dispatch
 extension URLConnectionOperation {
     /// Applies an event, schedules the action that it leads to, and notifies the observers of the state.
     ///
-    /// Actions go to the operation's queue in the order of the events, whichever threads these come from.
+    /// The state and the actions it leads to change in one order, whichever threads pause and resume: the action is scheduled on the
+    /// operation's queue under the lock under which the state changes. Otherwise a pause could be overtaken by the resumption after it.
     func perform(_ event: (inout OperationLifecycle) -> OperationLifecycle.Action) {
         let (predicted, notifies) = predictKeys(of: event)
         for key in predicted { willChangeValue(forKey: key) }

@@ -8,6 +8,8 @@ typealias HandshakeViolation = WebSocketError.HandshakeFailureReason
 extension WebSocketError.HandshakeFailureReason: Error {}
 
 /// Parses the server's response to a handshake from the received bytes.
+///
+/// A value type without a connection, so that it can be fuzzed (`Tests/FuzzTests`).
 struct HandshakeReader {
     /// The maximum size of the head, and of a rejection's body, in bytes.
     static let limit = 64 << 10

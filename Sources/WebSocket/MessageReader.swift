@@ -4,7 +4,8 @@ import CurlewTransport
 
 /// Parses received bytes into messages: frames, fragments, compression, UTF-8, limits.
 ///
-/// A value type without a connection: ``feed(_:)`` takes bytes, ``next()`` returns one event at a time.
+/// A value type without a connection, so that it can be fuzzed (`Tests/FuzzTests`): ``feed(_:)`` takes bytes, ``next()`` returns one event
+/// at a time.
 struct MessageReader {
     enum Event: Sendable, Hashable {
         case message(WebSocketMessage)

@@ -5,7 +5,8 @@ import CurlewHTTP
 
 /// Makes the connections of a WebSocket, one at a time, until it is closed for good.
 ///
-/// It holds no reference to its ``WebSocket``, so that releasing that closes the connection.
+/// It holds no reference to its ``WebSocket``, so that releasing that closes the connection. Both share only the ``SocketState``, in a
+/// ``Watched``, which resumes the tasks that wait for a change.
 final class SocketDriver: Sendable {
     let state: Watched<SocketState>
     private let configuration: WebSocketConfiguration

@@ -3,7 +3,8 @@ import CurlewHTTP
 
 /// An operation that runs once, from the first request for its outcome, for all consumers.
 ///
-/// Later consumers receive the same outcome. When the last consumer is removed before completion, the operation's task is cancelled.
+/// Later consumers receive the same outcome, so that a response that is awaited, published and subscribed to sends one request. When the
+/// last consumer is removed before completion, the operation's task is cancelled.
 final class SharedOutcome<Outcome: Sendable>: Sendable {
     typealias Consumer = @Sendable (Outcome) -> Void
 

@@ -3,7 +3,8 @@
 /// The received messages of a stream, queued for each of its readers. A value type, without a reference to the stream.
 ///
 /// All readers receive the same messages. Those that arrive without a reader, or are left by the last one, go to the next reader, so that
-/// no message is lost between two loops over a stream.
+/// no message is lost between two loops over a stream. The slowest reader sets the pace, because a message dropped for it would be a gap
+/// that it could not detect.
 struct StreamInbox<Element: Sendable, Failure: Error>: Sendable {
     /// The maximum number of messages queued for the slowest reader before reading is suspended.
     static var limit: Int { 16 }
