@@ -6,7 +6,7 @@ import CurlewTestSupport
 final class LoopbackTransport: Transport {
     private static let hosts = ["https://api.example.org", "https://example.org"]
 
-    private let loop = EventLoop()
+    private let loop = CurlTransport()
     private let server: LoopbackServer
 
     init(to server: LoopbackServer) {

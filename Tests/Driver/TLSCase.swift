@@ -28,7 +28,7 @@ struct TLSCase: Decodable {
     func run() async -> Answer {
         guard let sequence else { return await run(client, over: nil) }
         // One connection pool for all steps.
-        let transport = EventLoop()
+        let transport = CurlTransport()
         var answer = Answer(ok: false, error: "no steps")
         for step in sequence {
             answer = await run(step.client, over: transport)
@@ -37,7 +37,7 @@ struct TLSCase: Decodable {
         return answer
     }
 
-    private func run(_ client: Client, over transport: EventLoop?) async -> Answer {
+    private func run(_ client: Client, over transport: CurlTransport?) async -> Answer {
         var configuration = Driver.makeConfiguration()
         configuration.totalTimeout = .seconds(5)
         configuration.tls = client.options
@@ -94,7 +94,7 @@ extension Error {
 
 /// A borrowed transport, shared by several sessions: the end of the first one must not shut it down.
 private struct Borrowed: Transport {
-    let transport: EventLoop
+    let transport: CurlTransport
 
     func start(_ request: TransferRequest, id: Int, observer: any TransferObserver) {
         transport.start(request, id: id, observer: observer)

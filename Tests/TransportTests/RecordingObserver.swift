@@ -97,7 +97,7 @@ final class RecordingObserver: TransferObserver {
     }
 }
 
-extension EventLoop {
+extension CurlTransport {
     /// Runs one transfer to completion.
     func run(_ request: TransferRequest, id: Int = 1, observer: RecordingObserver = RecordingObserver()) async -> RecordingObserver.Record {
         start(request, id: id, observer: observer)

@@ -24,7 +24,7 @@ public final class Session: Sendable {
     let timers: Timers
     let transport: any Transport
     /// The transport below all others, if it is libcurl's.
-    let eventLoop: EventLoop?
+    let eventLoop: CurlTransport?
     /// The configuration's options, worked out once.
     let options: PreparedOptions
     /// The cookies that its requests send and receive; `nil` for none.
@@ -37,7 +37,7 @@ public final class Session: Sendable {
     ///   - configuration: how the session works; copied.
     ///   - delegate: receives the session's events; not kept.
     public convenience init(configuration: SessionConfiguration = SessionConfiguration(), delegate: SessionDelegate) {
-        self.init(configuration: configuration, transport: EventLoop(configuration: configuration.connections), delegate: delegate)
+        self.init(configuration: configuration, transport: CurlTransport(configuration: configuration.connections), delegate: delegate)
     }
 
     init(
@@ -48,7 +48,7 @@ public final class Session: Sendable {
         if configuration.postsNotifications { configuration.eventMonitors.append(NotificationMonitor()) }
         self.configuration = configuration
         self.transport = configuration.completed(transport)
-        eventLoop = transport as? EventLoop
+        eventLoop = transport as? CurlTransport
         options = PreparedOptions(configuration.options)
         cookies = CookieJar(configuration)
         queue = DispatchQueue(label: "curlew.session", target: .global(qos: .utility))

@@ -65,7 +65,7 @@ open class SessionManager: @unchecked Sendable {  // the settings are behind a l
     ) {
         self.init(
             configuration: configuration, delegate: delegate, serverTrustPolicyManager: serverTrustPolicyManager,
-            transport: EventLoop(configuration: configuration.connections))
+            transport: CurlTransport(configuration: configuration.connections))
     }
 
     /// Makes a manager on another transport: one that answers from memory, records or replays.
@@ -117,7 +117,7 @@ open class SessionManager: @unchecked Sendable {  // the settings are behind a l
         session.invalidateAndCancel()
     }
 
-    /// Runs tasks on the thread that moves the session's bytes: ``CurlewTransport/EventLoop/taskExecutor``, which tells what such tasks
+    /// Runs tasks on the thread that moves the session's bytes: ``CurlewTransport/CurlTransport/taskExecutor``, which tells what such tasks
     /// must not do. For programs that make many small requests; `nil` for sessions on another transport.
     ///
     /// ```swift

@@ -76,7 +76,7 @@ final class EventLoopThread {
     }
 
     private func runTurns() {
-        var commands: [EventLoop.Command] = []
+        var commands: [CurlTransport.Command] = []
         while true {
             takeCommands(&commands)
             guard !isStopping else { break }
@@ -93,7 +93,7 @@ final class EventLoopThread {
 
     /// Runs the queued commands. If tasks ran among them, the commands that they have posted are run as well; those that these post in turn
     /// wait for the next turn.
-    private func takeCommands(_ commands: inout [EventLoop.Command]) {
+    private func takeCommands(_ commands: inout [CurlTransport.Command]) {
         var hasRunTasks = false
         repeat {
             now = MonotonicTime.now()
@@ -151,7 +151,7 @@ final class EventLoopThread {
 
     // MARK: Commands
 
-    private func perform(_ command: EventLoop.Command) {
+    private func perform(_ command: CurlTransport.Command) {
         switch command {
         case .start(let start): begin(start)
         case .openStream(let request, let id, let observer): openStream(request, id: id, observer: observer)
@@ -164,14 +164,14 @@ final class EventLoopThread {
         case .send(let bytes, let endOfStream, let id): streams[id]?.send(bytes, endOfStream: endOfStream)
         case .decided(let question, let isTrusted): decided(question, isTrusted: isTrusted)
         case .run(let job):
-            EventLoop.Command.perform(job, of: mailbox)
+            CurlTransport.Command.perform(job, of: mailbox)
             sockets.forgetWait()
         case .stop: isStopping = true
         case .rest: LiveThreads.rest(mailbox)
         }
     }
 
-    private func begin(_ start: EventLoop.Start) {
+    private func begin(_ start: CurlTransport.Start) {
         guard let transfer = pool.popLast() ?? Transfer(loop: self) else {
             let failure = TransferFailure(
                 kind: .configuration, url: start.request.url, phase: .queued, message: "libcurl ran out of memory for a handle")

@@ -67,7 +67,7 @@ final class Transfer: MultiMember, DeadlineHolder {
     private static let largestUnsuspectedBody = 16 << 20
 
     /// The placeholder for the request of a pooled transfer.
-    private static let idle = EventLoop.Start(
+    private static let idle = CurlTransport.Start(
         request: TransferRequest(url: "", method: .get, headers: [:], body: nil, prepared: .standard), id: 0, observer: NoObserver(),
         time: 0)
 
@@ -83,7 +83,7 @@ final class Transfer: MultiMember, DeadlineHolder {
     var limits: TimeLimits { request.prepared.limits }
 
     /// Assigns a request. `isCounted` tells whether the host's hash is needed.
-    func begin(_ start: EventLoop.Start, isCounted: Bool) {
+    func begin(_ start: CurlTransport.Start, isCounted: Bool) {
         self.start = start
         startDate = loop.date(of: start.time)
         id = start.id

@@ -137,7 +137,7 @@ enum NextTransferKind: CaseIterable, Sendable {
 
     @Test("the transfer after a failed one succeeds, for all kinds of both", arguments: FailingTransfer.allCases)
     func next(failing: FailingTransfer) async throws {
-        let loop = EventLoop()
+        let loop = CurlTransport()
         var id = 0
         func run(_ request: TransferRequest, _ observer: RecordingObserver = RecordingObserver()) async -> RecordingObserver.Record {
             id += 1
@@ -161,7 +161,7 @@ enum NextTransferKind: CaseIterable, Sendable {
 
     @Test("an option that libcurl always rejects fails the transfer and no later one")
     func refusedOption() async throws {
-        let loop = EventLoop()
+        let loop = CurlTransport()
         #expect(await loop.run(try request(.get), id: 1).error == nil)
         var refused = try request(.get)
         refused.options.tls.certificateAuthorityFile = nil

@@ -8,7 +8,7 @@ import Testing
 /// Handles keep the options of an ordinary request for the next one like it.
 @Suite(.timeLimit(.minutes(1))) struct HandleReuseTests {
     private let server: LoopbackServer
-    private let loop = EventLoop()
+    private let loop = CurlTransport()
     private let options = PreparedOptions(TransferOptions())
 
     init() throws {

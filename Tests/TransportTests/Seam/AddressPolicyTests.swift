@@ -62,7 +62,7 @@ import Testing
         let url = server.url("/").replacing("127.0.0.1", with: host)
         var options = TransferOptions()
         options.addresses = .publicOnly
-        let loop = EventLoop()
+        let loop = CurlTransport()
         let end = await loop.run(TransferRequest(url: url, options: options))
         #expect(end.failure?.kind == .addressNotAllowed)
         #expect(end.failure?.requestWasSent == false)
@@ -72,7 +72,7 @@ import Testing
     @Test("an address on the list is allowed; pooled connections are checked like new ones")
     func allowed() async throws {
         let server = try LoopbackServer { _, _ in .ok("fine") }
-        let loop = EventLoop()
+        let loop = CurlTransport()
         var options = TransferOptions()
         options.addresses = .publicOnly(except: [try #require(AddressRange("127.0.0.0/8"))])
         #expect(await loop.run(TransferRequest(url: server.url("/"), options: options)).body == Data("fine".utf8))
@@ -87,7 +87,7 @@ import Testing
     @Test("the policy applies to raw streams")
     func streams() async throws {
         let server = try TCPEchoServer()
-        let loop = EventLoop()
+        let loop = CurlTransport()
         let observer = RecordingStreamObserver()
         var options = TransferOptions()
         options.addresses = .publicOnly

@@ -27,7 +27,7 @@ import Testing
             heads.withLock { $0.append(head.statusCode) }
             return .proceed
         })
-        let loop = EventLoop()
+        let loop = CurlTransport()
         let end = await loop.run(Self.request(server, method: method, body: body), observer: observer)
         #expect(end.error == nil)
         #expect(heads.withLock { $0 } == [200])
@@ -44,7 +44,7 @@ import Testing
         let server = try Self.server()
         var request = Self.request(server, method: .post)
         request.body = FedBody([.bytes(Data("or".utf8)), .bytes(Data("der".utf8)), .end])
-        let end = await EventLoop().run(request)
+        let end = await CurlTransport().run(request)
         #expect(end.error == nil)
         #expect(end.body == Data("welcome order".utf8))
     }
@@ -52,7 +52,7 @@ import Testing
     @Test("a refusal is the response, with its own body", .enabled(if: CurlInfo.current.supportsNTLM), arguments: [HTTPMethod.get, .post])
     func refused(_ method: HTTPMethod) async throws {
         let server = try Self.server(accepts: false)
-        let end = await EventLoop().run(Self.request(server, method: method, body: method == .post ? "order" : nil))
+        let end = await CurlTransport().run(Self.request(server, method: method, body: method == .post ? "order" : nil))
         #expect(end.error == nil && end.completions == 1)
         #expect(end.head?.statusCode == 401)
         #expect(end.body == Data("refused".utf8))
@@ -60,7 +60,7 @@ import Testing
 
     @Test("an observer may pause a refusal at its head", .enabled(if: CurlInfo.current.supportsNTLM)) func pausedAtHead() async throws {
         let server = try Self.server(accepts: false)
-        let loop = EventLoop()
+        let loop = CurlTransport()
         let observer = RecordingObserver(onHead: { _ in .pause })
         loop.start(Self.request(server), id: 1, observer: observer)
         let record = await observer.record { $0.head != nil }
@@ -73,7 +73,7 @@ import Testing
         async throws
     {
         let server = try Self.server()
-        let loop = EventLoop()
+        let loop = CurlTransport()
         #expect(await loop.run(Self.request(server)).error == nil)
         var plain = Self.request(server)
         plain.authentication = nil
@@ -97,7 +97,7 @@ import Testing
             }
             return .status(401, headers: [ServerField("WWW-Authenticate", "NTLM \(NTLMScript.challenge)")])
         }
-        let end = await EventLoop().run(Self.request(server, method: .post, body: "order"))
+        let end = await CurlTransport().run(Self.request(server, method: .post, body: "order"))
         #expect(end.failure?.kind == .connectionLost)
         #expect(end.head == nil)
     }
@@ -109,7 +109,7 @@ import Testing
         let server = try LoopbackServer { _, _ in
             ServerResponse(status: 401, headers: [ServerField("WWW-Authenticate", field)], body: .data(Data("no".utf8)))
         }
-        let end = await EventLoop().run(Self.request(server))
+        let end = await CurlTransport().run(Self.request(server))
         #expect(end.completions == 1)
         #expect(end.error != nil || end.head?.statusCode == 401)
         #expect(server.requestCount <= 3)
@@ -121,7 +121,7 @@ import Testing
         }
         var request = Self.request(server)
         request.authentication = .negotiate
-        let end = await EventLoop().run(request)
+        let end = await CurlTransport().run(request)
         #expect(end.error == nil && end.head?.statusCode == 401)
         #expect(end.body == Data("no".utf8))
     }
@@ -129,7 +129,7 @@ import Testing
     @Test("a name with a NUL is rejected rather than truncated") func zeroByte() async throws {
         var request = TransferRequest(url: "http://127.0.0.1:1/")
         request.authentication = .ntlm(user: "alice\0bob", password: "")
-        let end = await EventLoop().run(request)
+        let end = await CurlTransport().run(request)
         guard case .urlRequestValidationFailed? = end.error as? CurlewError else {
             Issue.record("\(String(describing: end.error))")
             return

@@ -55,7 +55,7 @@ import Testing
             connection.close()
             return nil
         }
-        let end = await EventLoop().run(TransferRequest(url: server.url("/")))
+        let end = await CurlTransport().run(TransferRequest(url: server.url("/")))
         if let delivered = test.delivered {
             #expect(end.error == nil, "\(String(describing: end.error))")
             #expect(end.body == Data(delivered.utf8))
@@ -78,7 +78,7 @@ import Testing
             connection.close()
             return nil
         }
-        let end = await EventLoop().run(TransferRequest(url: server.url("/"), method: method))
+        let end = await CurlTransport().run(TransferRequest(url: server.url("/"), method: method))
         #expect(end.error == nil, "\(String(describing: end.error))")
         #expect(end.head?.statusCode == status && end.head?.expectedBodyLength == nil)
     }
@@ -90,7 +90,7 @@ import Testing
             connection.close()
             return nil
         }
-        let message = try #require(await EventLoop().run(TransferRequest(url: server.url("/"))).failure?.message)
+        let message = try #require(await CurlTransport().run(TransferRequest(url: server.url("/"))).failure?.message)
         #expect(message.contains("Transfer-Encoding") && message.contains(#"a\u{1B}[31mbbb"#) && message.count < 250)
     }
 }

@@ -23,7 +23,7 @@ import Testing
         let gate = Gate()
         let hasSent = Gate()
         let server = try Self.unsolicitedServer(gate, hasSent)
-        let loop = EventLoop()
+        let loop = CurlTransport()
         #expect(await loop.run(TransferRequest(url: server.url("/first"))).body == Data("ok".utf8))
         gate.open()
         #expect(await hasSent.wait())
@@ -41,7 +41,7 @@ import Testing
         let hasSent = Gate()
         let server = try Self.unsolicitedServer(gate, hasSent)
         let other = try LoopbackServer { _, _ in .ok("other") }
-        let loop = EventLoop()
+        let loop = CurlTransport()
         let blockUntilSent = { @Sendable in hasSent.wait() }
         await withTaskExecutorPreference(loop.taskExecutor) {
             #expect(await loop.run(TransferRequest(url: server.url("/first"))).body == Data("ok".utf8))
@@ -64,7 +64,7 @@ import Testing
             connection.close()
             return nil
         }
-        let loop = EventLoop()
+        let loop = CurlTransport()
         for id in 1...10 {
             let end = await loop.run(TransferRequest(url: server.url("/"), method: .post, body: DataBody(Data("x".utf8))), id: id)
             #expect(end.error == nil)
@@ -85,7 +85,7 @@ import Testing
     @Test("a POST on a pooled connection that fails is not sent twice", arguments: [true, false])
     func dyingPost(hasBody: Bool) async throws {
         let server = try Self.dyingServer()
-        let loop = EventLoop()
+        let loop = CurlTransport()
         #expect(await loop.run(TransferRequest(url: server.url("/"))).error == nil)
         let body = hasBody ? DataBody(Data("order".utf8)) : nil
         let end = await loop.run(TransferRequest(url: server.url("/"), method: .post, body: body), id: 2)
@@ -97,7 +97,7 @@ import Testing
     @Test("a request that may be repeated is repeated there", arguments: [HTTPMethod.get, .put, .delete, .post])
     func dyingIdempotent(method: HTTPMethod) async throws {
         let server = try Self.dyingServer()
-        let loop = EventLoop()
+        let loop = CurlTransport()
         #expect(await loop.run(TransferRequest(url: server.url("/"))).error == nil)
         let body = method == .put ? DataBody(Data("order".utf8)) : nil
         let headers: HTTPHeaders = method == .post ? ["Idempotency-Key": "1"] : [:]
@@ -117,7 +117,7 @@ import Testing
         }
         var configuration = TransportConfiguration()
         configuration.maximumConnectionsPerHost = 3
-        let loop = EventLoop(configuration: configuration)
+        let loop = CurlTransport(configuration: configuration)
         let observers = (0..<20).map { _ in RecordingObserver() }
         for (index, observer) in observers.enumerated() {
             // User info and the case of the host don't affect the limit.
@@ -140,7 +140,7 @@ import Testing
         let server = try LoopbackServer.standard()
         var configuration = TransportConfiguration()
         configuration.maximumConnectionsPerHost = 1
-        let loop = EventLoop(configuration: configuration)
+        let loop = CurlTransport(configuration: configuration)
         let observers = (0..<50).map { _ in RecordingObserver() }
         for (index, observer) in observers.enumerated() {
             loop.start(TransferRequest(url: server.url("/status/200?\(index)")), id: index, observer: observer)
@@ -159,7 +159,7 @@ import Testing
         }
         var configuration = TransportConfiguration()
         configuration.maximumConnectionsPerHost = 1
-        let loop = EventLoop(configuration: configuration)
+        let loop = CurlTransport(configuration: configuration)
         let first = RecordingObserver()
         loop.start(TransferRequest(url: server.url("/")), id: 0, observer: first)
         let observers = (1...5000).map { _ in RecordingObserver() }
@@ -175,7 +175,7 @@ import Testing
     func localhost() async throws {
         let server = try LoopbackServer.standard()
         for _ in 0..<20 {
-            let loop = EventLoop()
+            let loop = CurlTransport()
             for id in 1...3 {
                 let end = await loop.run(TransferRequest(url: "http://localhost:\(server.port)/json"), id: id)
                 #expect(end.error == nil)
@@ -187,7 +187,7 @@ import Testing
     @Test("an unknown name is reported as such, and delays no other transfer")
     func unresolvable() async throws {
         let server = try LoopbackServer.standard()
-        let loop = EventLoop()
+        let loop = CurlTransport()
         let observer = RecordingObserver()
         var options = TransferOptions()
         options.proxy = .none
@@ -212,7 +212,7 @@ import Testing
     func unreachable(url: String, kind: TransferFailure.Kind) async throws {
         var options = TransferOptions()
         options.proxy = .none
-        let failure = try #require(await EventLoop().run(TransferRequest(url: url, options: options)).failure)
+        let failure = try #require(await CurlTransport().run(TransferRequest(url: url, options: options)).failure)
         #expect(failure.kind == kind)
         #expect(!failure.requestWasSent)
         #expect(failure.phase <= .connecting)
@@ -229,7 +229,7 @@ import Testing
         }
         var configuration = TransportConfiguration()
         configuration.maximumIdleConnections = 2
-        let loop = EventLoop(configuration: configuration)
+        let loop = CurlTransport(configuration: configuration)
         let observers = (0..<40).map { _ in RecordingObserver() }
         for (index, observer) in observers.enumerated() { loop.start(TransferRequest(url: server.url("/")), id: index, observer: observer) }
         #expect(await gate.arrivals(40))
@@ -249,7 +249,7 @@ import Testing
         let quiet = try LoopbackServer.standard()
         var configuration = TransportConfiguration()
         configuration.maximumConnectionsPerHost = nil
-        let loop = EventLoop(configuration: configuration)
+        let loop = CurlTransport(configuration: configuration)
         let count = 2 * MultiHandle.capacity + 20
         let observers = (0..<count).map { _ in RecordingObserver() }
         for (id, observer) in observers.enumerated() { loop.start(TransferRequest(url: busy.url("/")), id: id, observer: observer) }
@@ -269,7 +269,7 @@ import Testing
     func proxy() async throws {
         let proxy = try LoopbackServer { request, _ in .ok("via proxy: \(request.target)") }
         let server = try LoopbackServer.standard()
-        let loop = EventLoop()
+        let loop = CurlTransport()
         var options = TransferOptions()
         options.proxy = .url("http://127.0.0.1:\(proxy.port)", except: ["127.0.0.1"])
         #expect(
@@ -284,7 +284,7 @@ import Testing
         let proxy = try LoopbackServer { _, _ in .status(403) }
         var options = TransferOptions()
         options.proxy = .url("http://127.0.0.1:\(proxy.port)")
-        let end = await EventLoop().run(TransferRequest(url: "https://example.invalid/", options: options))
+        let end = await CurlTransport().run(TransferRequest(url: "https://example.invalid/", options: options))
         #expect(end.failure?.kind == .proxy, "\(String(describing: end.failure))")
         #expect(end.head == nil)
     }

@@ -41,7 +41,7 @@ import Testing
         } route: { _, _ in
             .ok("stored")
         }
-        let loop = EventLoop()
+        let loop = CurlTransport()
         let end = await loop.run(try request(server.url("/"), method, body, size: 1000))
         #expect(end.error == nil, "\(String(describing: end.error))")
         #expect(end.head?.statusCode == 417 && end.head?.value(for: "X-Answer") == "1")
@@ -61,7 +61,7 @@ import Testing
             connection.waitUntilClosed()
             return nil
         }
-        let loop = EventLoop()
+        let loop = CurlTransport()
         let end = await loop.run(try request(server.url("/"), .put, body, size: 1000))
         #expect(end.error == nil, "\(String(describing: end.error))")
         #expect(end.head?.statusCode == 417 && end.body == Data("refused".utf8))
@@ -83,7 +83,7 @@ import Testing
             return ServerResponse(status: 417, body: .data(Data("refused".utf8)))
         }
         let observer = RecordingObserver()
-        let loop = EventLoop()
+        let loop = CurlTransport()
         loop.start(try request(server.url("/"), .put, body, size: 20_000_000), id: 1, observer: observer)
         #expect(await observer.record { $0.sent > 0 }.sent > 0)
         gate.open()
@@ -107,7 +107,7 @@ import Testing
             return .ok("stored")
         }
         let observer = RecordingObserver()
-        let loop = EventLoop()
+        let loop = CurlTransport()
         loop.start(try request(server.url("/consent"), .put, body, size: 1000), id: 1, observer: observer)
         #expect(await gate.arrivals())
         #expect(observer.record.sent == 0)
@@ -129,7 +129,7 @@ import Testing
             connection.waitUntilClosed()
             return nil
         }
-        let loop = EventLoop()
+        let loop = CurlTransport()
         let cancelled = RecordingObserver()
         loop.start(try request(server.url("/"), .put, .data, size: 1000), id: 1, observer: cancelled)
         #expect(server.waitForRequests(1))
@@ -152,7 +152,7 @@ import Testing
     @Test("with consent the body is sent once", arguments: Body.allCases)
     func met(body: Body) async throws {
         let server = try LoopbackServer.standard()
-        let end = await EventLoop().run(try request(server.url("/upload"), .put, body, size: 100_000))
+        let end = await CurlTransport().run(try request(server.url("/upload"), .put, body, size: 100_000))
         #expect(end.error == nil)
         let reply = try JSONDecoder().decode(EchoReply.self, from: end.body)
         #expect(reply.bodyLength == 100_000 && reply.header("Expect") == "100-continue")

@@ -40,7 +40,7 @@ import Testing
             seen.open()
             return .proceed
         })
-        return await EventLoop().run(request, observer: observer)
+        return await CurlTransport().run(request, observer: observer)
     }
 
     @Test(
@@ -66,7 +66,7 @@ import Testing
         var request = TransferRequest(url: server.url("/"))
         request.options.httpVersion = .http2PriorKnowledge
         request.options.proxy = .none
-        let end = await EventLoop().run(request)
+        let end = await CurlTransport().run(request)
         #expect(end.failure?.kind == .protocolViolation, "\(String(describing: end.error))")
     }
 
@@ -88,7 +88,7 @@ import Testing
         request.options.httpVersion = .http2PriorKnowledge
         request.options.proxy = .none
         request.options.totalTimeout = .seconds(10)
-        let loop = EventLoop()
+        let loop = CurlTransport()
         let end = await loop.run(request)
         #expect(end.error == nil, "\(String(describing: end.error))")
         #expect(end.head?.statusCode == response.status && end.body.count == response.length ?? 0)

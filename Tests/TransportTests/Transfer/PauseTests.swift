@@ -31,7 +31,7 @@ import Testing
                 return pauses == 1 ? .pause : .proceed
             }
         })
-        let loop = EventLoop()
+        let loop = CurlTransport()
         var options = TransferOptions()
         options.idleTimeout = .seconds(1)
         loop.start(TransferRequest(url: server.url("/"), options: options, mayPause: true), id: 1, observer: observer)
@@ -56,7 +56,7 @@ import Testing
         let server = try LoopbackServer.standard()
         let other = try LoopbackServer.standard()
         let observer = RecordingObserver(onHead: { _ in .pause })
-        let loop = EventLoop()
+        let loop = CurlTransport()
         loop.start(TransferRequest(url: server.url(path)), id: 1, observer: observer)
         _ = await observer.record { $0.head != nil }
         #expect(await loop.run(TransferRequest(url: other.url("/delay/100")), id: 2).error == nil)
@@ -73,7 +73,7 @@ import Testing
         arguments: ["/bytes/3000000", "/gzip?n=200000", "/chunked/200000?size=7000"])
     func everyPiece(path: String) async throws {
         let server = try LoopbackServer.standard()
-        let loop = EventLoop()
+        let loop = CurlTransport()
         let pieces = Lock(0)
         let observer = RecordingObserver(onBytes: { _ in
             pieces.withLock { $0 += 1 }
@@ -102,7 +102,7 @@ import Testing
     func suspend(path: String) async throws {
         let server = try LoopbackServer.standard()
         let other = try LoopbackServer.standard()
-        let loop = EventLoop()
+        let loop = CurlTransport()
         var options = TransferOptions()
         options.idleTimeout = .seconds(1)
         options.firstByteTimeout = .seconds(1)
@@ -123,7 +123,7 @@ import Testing
     func suspendUpload() async throws {
         let server = try LoopbackServer.standard()
         let other = try LoopbackServer.standard()
-        let loop = EventLoop()
+        let loop = CurlTransport()
         let observer = RecordingObserver()
         let body = FedBody([.bytes(Data(count: 1000))], length: 2000)
         loop.start(TransferRequest(url: server.url("/upload"), method: .put, body: body), id: 1, observer: observer)
@@ -141,7 +141,7 @@ import Testing
     @Test("a transfer that is paused or suspended can be cancelled", arguments: [true, false])
     func cancel(suspended: Bool) async throws {
         let server = try LoopbackServer.standard()
-        let loop = EventLoop()
+        let loop = CurlTransport()
         let observer = RecordingObserver(onBytes: { _ in suspended ? .proceed : .pause })
         loop.start(TransferRequest(url: server.url("/bytes/50000000")), id: 1, observer: observer)
         if suspended { loop.setSuspended(true, of: 1) } else { _ = await observer.record { $0.pieces == 1 } }
@@ -154,7 +154,7 @@ import Testing
     func observerCancels(atHead: Bool) async throws {
         let server = try LoopbackServer.standard()
         let observer = RecordingObserver(onHead: { _ in atHead ? .cancel : .proceed }, onBytes: { _ in .cancel })
-        let end = await EventLoop().run(TransferRequest(url: server.url("/bytes/100000")), observer: observer)
+        let end = await CurlTransport().run(TransferRequest(url: server.url("/bytes/100000")), observer: observer)
         #expect(end.isCancelled)
         #expect(end.pieces == (atHead ? 0 : 1))
     }

@@ -16,13 +16,13 @@ import Testing
         }
         var request = TransferRequest(url: server.url("/"), method: method)
         change(&request)
-        return await EventLoop().run(request)
+        return await CurlTransport().run(request)
     }
 
     @Test("content codings are decoded", arguments: ["/gzip?n=100000", "/deflate?n=100000", "/gzip?n=0"])
     func decoding(path: String) async throws {
         let server = try LoopbackServer.standard()
-        let end = await EventLoop().run(TransferRequest(url: server.url(path)))
+        let end = await CurlTransport().run(TransferRequest(url: server.url(path)))
         #expect(end.error == nil)
         #expect(end.body == ServerRoutes.text(count: path.hasSuffix("=0") ? 0 : 100_000))
         #expect(server.requests.first?.header("Accept-Encoding") == ContentDecoder.accepted)
@@ -34,7 +34,7 @@ import Testing
         let server = try LoopbackServer.standard()
         var options = TransferOptions()
         options.decodesContent = false
-        let end = await EventLoop().run(TransferRequest(url: server.url("/gzip?n=1000"), options: options))
+        let end = await CurlTransport().run(TransferRequest(url: server.url("/gzip?n=1000"), options: options))
         #expect(end.body.starts(with: [0x1F, 0x8B]))
         #expect(server.requests.first?.header("Accept-Encoding") == nil)
     }
@@ -42,7 +42,7 @@ import Testing
     @Test("a truncated coding is an error, even if the body's length is right")
     func truncatedCoding() async throws {
         let server = try LoopbackServer.standard()
-        let end = await EventLoop().run(TransferRequest(url: server.url("/gzip-truncated?n=1000")))
+        let end = await CurlTransport().run(TransferRequest(url: server.url("/gzip-truncated?n=1000")))
         #expect(end.failure?.kind == .decoding)
         #expect(!end.body.isEmpty)
     }
@@ -55,12 +55,12 @@ import Testing
         let server = try LoopbackServer { [bytes] _, _ in
             ServerResponse(status: 200, headers: [ServerField("Content-Encoding", coding)], body: .data(bytes))
         }
-        let end = await EventLoop().run(TransferRequest(url: server.url("/")))
+        let end = await CurlTransport().run(TransferRequest(url: server.url("/")))
         #expect(end.failure?.kind == .tooLarge)
         #expect(end.body.count <= 16 << 20)
         var options = TransferOptions()
         options.maximumExpansion = nil
-        let whole = await EventLoop().run(TransferRequest(url: server.url("/"), options: options))
+        let whole = await CurlTransport().run(TransferRequest(url: server.url("/"), options: options))
         #expect(whole.error == nil)
         #expect(whole.body.count == 48 << 20)
     }
@@ -81,11 +81,11 @@ import Testing
     @Test("an undecoded body has its announced length, and a decoded one another")
     func announcedLength() async throws {
         let server = try LoopbackServer.standard()
-        let decoded = await EventLoop().run(TransferRequest(url: server.url("/gzip?n=1000")))
+        let decoded = await CurlTransport().run(TransferRequest(url: server.url("/gzip?n=1000")))
         #expect(decoded.head?.expectedBodyLength == nil && decoded.body.count == 1000)
         var options = TransferOptions()
         options.decodesContent = false
-        let end = await EventLoop().run(TransferRequest(url: server.url("/gzip?n=1000"), options: options))
+        let end = await CurlTransport().run(TransferRequest(url: server.url("/gzip?n=1000"), options: options))
         #expect(end.head?.expectedBodyLength == Int64(end.body.count))
     }
 
@@ -173,7 +173,7 @@ import Testing
             while connection.pause(for: .zero) { try connection.send(raw: many) }
             return nil
         }
-        let end = await EventLoop().run(TransferRequest(url: server.url("/")))
+        let end = await CurlTransport().run(TransferRequest(url: server.url("/")))
         #expect(end.failure?.kind == .tooLarge)
         #expect(end.head == nil)
     }
@@ -227,7 +227,7 @@ import Testing
         ])
     func noBody(method: HTTPMethod, path: String, status: Int) async throws {
         let server = try LoopbackServer.standard()
-        let loop = EventLoop()
+        let loop = CurlTransport()
         for id in 1...3 {
             let end = await loop.run(TransferRequest(url: server.url(path), method: method), id: id)
             #expect(end.error == nil)
@@ -240,7 +240,7 @@ import Testing
     @Test("a reset connection is lost", arguments: ["/reset", "/reset?send=1000"])
     func reset(path: String) async throws {
         let server = try LoopbackServer.standard()
-        let end = await EventLoop().run(TransferRequest(url: server.url(path), method: .post))
+        let end = await CurlTransport().run(TransferRequest(url: server.url(path), method: .post))
         let failure = try #require(end.failure)
         #expect(failure.kind == .connectionLost)
         #expect(failure.requestWasSent)
@@ -250,7 +250,7 @@ import Testing
     @Test("a path is sent unchanged")
     func path() async throws {
         let server = try LoopbackServer.standard()
-        let end = await EventLoop().run(TransferRequest(url: server.url("/echo/../echo/./a%2Fb?x=[1]")))
+        let end = await CurlTransport().run(TransferRequest(url: server.url("/echo/../echo/./a%2Fb?x=[1]")))
         #expect(end.error == nil)
         #expect(server.requests.first?.target == "/echo/../echo/./a%2Fb?x=[1]")
     }
@@ -259,7 +259,7 @@ import Testing
     func laterPaths() async throws {
         let server = try LoopbackServer.standard()
         let other = try LoopbackServer.standard()
-        let loop = EventLoop()
+        let loop = CurlTransport()
         let targets = ["/echo?a=1", "/echo?a=1", "/echo/../echo", "/echo", "/echo?a=1"]
         for target in targets {
             #expect(await loop.run(TransferRequest(url: server.url(target))).error == nil)

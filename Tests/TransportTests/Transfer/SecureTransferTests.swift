@@ -19,7 +19,7 @@ import Testing
 
     @Test("the metrics contain the negotiated TLS and HTTP versions, also on pooled connections", arguments: [true, false])
     func metrics(overHTTP2: Bool) async throws {
-        let loop = EventLoop()
+        let loop = CurlTransport()
         for id in 1...3 {
             let url = overHTTP2 ? servers.tls : servers.tlsHTTP1
             let end = await loop.run(TransferRequest(url: url + "/", options: options), id: id)
@@ -45,7 +45,7 @@ import Testing
 
     @Test("an untrusted certificate, or another host's, is rejected")
     func untrusted() async throws {
-        let loop = EventLoop()
+        let loop = CurlTransport()
         var distrusting = options
         distrusting.tls.certificateAuthorityFile = nil
         let otherHost = servers.tls.replacing("localhost", with: "127.0.0.1")
@@ -97,7 +97,7 @@ import Testing
         var configuration = TransportConfiguration()
         configuration.multiplexes = CurlInfo.current.hasReliableHTTP2 ? multiplexes : nil
         configuration.maximumConnectionsPerHost = 4
-        let loop = EventLoop(configuration: configuration)
+        let loop = CurlTransport(configuration: configuration)
         let observers = (0..<100).map { _ in RecordingObserver() }
         for (index, observer) in observers.enumerated() {
             let request = TransferRequest(url: servers.tls + "/", options: options, mayPause: index % 3 == 0)
@@ -133,7 +133,7 @@ import Testing
         let url = try #require(URL(string: servers.tlsHTTP1))
         let request = StreamTransferRequest(host: "localhost", port: try #require(url.port), isSecure: true, options: options)
         let observer = RecordingStreamObserver()
-        let loop = EventLoop()
+        let loop = CurlTransport()
         loop.openStream(request, id: 1, observer: observer)
         loop.send(Data("GET / HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n".utf8), endOfStream: false, on: 1)
         let half = await observer.record { $0.hasEndedReceiving }
@@ -150,7 +150,7 @@ import Testing
         var request = StreamTransferRequest(host: "localhost", port: try #require(url.port), isSecure: true)
         request.options.proxy = .none
         let observer = RecordingStreamObserver()
-        let loop = EventLoop()
+        let loop = CurlTransport()
         loop.openStream(request, id: 1, observer: observer)
         let failure = try #require(await observer.end().failure)
         #expect(failure.kind == .serverCertificate || failure.kind == .configuration)
@@ -161,7 +161,7 @@ import Testing
     func plain() async throws {
         let server = try LoopbackServer { _, _ in .ok("plain") }
         let failure = try #require(
-            await EventLoop().run(TransferRequest(url: "https://127.0.0.1:\(server.port)/", options: options)).failure)
+            await CurlTransport().run(TransferRequest(url: "https://127.0.0.1:\(server.port)/", options: options)).failure)
         #expect(failure.kind == .secureConnection)
     }
 }

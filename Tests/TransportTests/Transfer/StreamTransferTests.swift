@@ -13,7 +13,7 @@ import Testing
     @Test("ten megabytes are echoed, sent in pieces of any size")
     func echo() async throws {
         let server = try TCPEchoServer()
-        let loop = EventLoop()
+        let loop = CurlTransport()
         let observer = RecordingStreamObserver()
         let data = GeneratedBody().data(count: 10_000_000)
         loop.openStream(Self.request(server.port), id: 1, observer: observer)
@@ -40,7 +40,7 @@ import Testing
     @Test("thousands of small pieces keep their order")
     func smallPieces() async throws {
         let server = try TCPEchoServer()
-        let loop = EventLoop()
+        let loop = CurlTransport()
         let observer = RecordingStreamObserver()
         loop.openStream(Self.request(server.port), id: 1, observer: observer)
         for index in 0..<20_000 { loop.send(Data([UInt8(truncatingIfNeeded: index)]), endOfStream: index == 19_999, on: 1) }
@@ -55,7 +55,7 @@ import Testing
             try connection.send(raw: "bye")
             return ServerResponse(status: 200)
         }
-        let loop = EventLoop()
+        let loop = CurlTransport()
         let observer = RecordingStreamObserver()
         loop.openStream(Self.request(server.port), id: 1, observer: observer)
         loop.send(Data("PUT / HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\n".utf8), endOfStream: false, on: 1)
@@ -72,7 +72,7 @@ import Testing
     func backpressure() async throws {
         let server = try TCPEchoServer()
         let other = try LoopbackServer.standard()
-        let loop = EventLoop()
+        let loop = CurlTransport()
         let observer = RecordingStreamObserver(onBytes: { _ in .pause })
         let data = GeneratedBody().data(count: 3_000_000)
         loop.openStream(Self.request(server.port), id: 1, observer: observer)
@@ -98,7 +98,7 @@ import Testing
             return nil
         }
         let other = try LoopbackServer.standard()
-        let loop = EventLoop()
+        let loop = CurlTransport()
         let received = Lock(0)
         let observer = CountingStreamObserver(received)
         loop.openStream(Self.request(server.port), id: 1, observer: observer)
@@ -132,7 +132,7 @@ import Testing
     func cancel(early: Bool) async throws {
         let server = try TCPEchoServer()
         let silent = try SilentListener(backlog: 0, full: true)
-        let loop = EventLoop()
+        let loop = CurlTransport()
         let observer = RecordingStreamObserver()
         loop.openStream(Self.request(early ? silent.port : server.port), id: 1, observer: observer)
         if !early { #expect(await observer.record { $0.isOpen }.isOpen) }
@@ -146,7 +146,7 @@ import Testing
     @Test("an observer can cancel the stream")
     func observerCancels() async throws {
         let server = try TCPEchoServer()
-        let loop = EventLoop()
+        let loop = CurlTransport()
         let observer = RecordingStreamObserver(onBytes: { _ in .cancel })
         loop.openStream(Self.request(server.port), id: 1, observer: observer)
         loop.send(Data("hello".utf8), endOfStream: false, on: 1)
@@ -162,7 +162,7 @@ import Testing
         ])
     func unreachable(host: String, port: Int, kind: TransferFailure.Kind) async throws {
         let observer = RecordingStreamObserver()
-        let loop = EventLoop()
+        let loop = CurlTransport()
         var options = TransferOptions()
         options.proxy = .none
         loop.openStream(StreamTransferRequest(host: host, port: port, isSecure: false, options: options), id: 1, observer: observer)
@@ -175,7 +175,7 @@ import Testing
     func timeout() async throws {
         let silent = try SilentListener(backlog: 0, full: true)
         let observer = RecordingStreamObserver()
-        let loop = EventLoop()
+        let loop = CurlTransport()
         var request = Self.request(silent.port)
         request.options.connectTimeout = .milliseconds(200)
         loop.openStream(request, id: 1, observer: observer)
@@ -188,7 +188,7 @@ import Testing
     func reset() async throws {
         let server = try LoopbackServer.standard()
         let observer = RecordingStreamObserver()
-        let loop = EventLoop()
+        let loop = CurlTransport()
         loop.openStream(Self.request(server.port), id: 1, observer: observer)
         loop.send(Data("GET /reset HTTP/1.1\r\nHost: x\r\n\r\n".utf8), endOfStream: false, on: 1)
         let failure = try #require(await observer.end().failure)

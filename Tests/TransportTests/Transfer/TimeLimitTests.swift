@@ -18,7 +18,7 @@ import Testing
     @Test("no connection in time", arguments: [(false, TransferFailure.Phase.connecting), (true, .securing)])
     func connect(isSecure: Bool, phase: TransferFailure.Phase) async throws {
         let listener = try SilentListener(backlog: isSecure ? 64 : 0, full: !isSecure)
-        let loop = EventLoop()
+        let loop = CurlTransport()
         // Before it connects, libcurl may load the system's certificates, which are missing on some systems.
         let options = Self.options {
             $0.connectTimeout = Self.short
@@ -35,7 +35,7 @@ import Testing
     @Test("no first byte in time")
     func firstByte() async throws {
         let server = try LoopbackServer.standard()
-        let loop = EventLoop()
+        let loop = CurlTransport()
         let options = Self.options { $0.firstByteTimeout = Self.short }
         for (id, body) in [nil, DataBody(Data(count: 1000))].enumerated() {
             let end = await loop.run(TransferRequest(url: server.url("/silent"), method: .put, body: body, options: options), id: id)
@@ -48,7 +48,7 @@ import Testing
     @Test("the first byte ends its time limit")
     func firstByteCame() async throws {
         let server = try LoopbackServer.standard()
-        let loop = EventLoop()
+        let loop = CurlTransport()
         let request = TransferRequest(
             url: server.url("/drip?n=12&ms=100"), options: Self.options { $0.firstByteTimeout = .seconds(1) })
         #expect(await loop.run(request).error == nil)
@@ -57,7 +57,7 @@ import Testing
     @Test("no further byte in time")
     func idle() async throws {
         let server = try LoopbackServer.standard()
-        let loop = EventLoop()
+        let loop = CurlTransport()
         let options = Self.options { $0.idleTimeout = .seconds(1) }
         let end = await loop.run(TransferRequest(url: server.url("/head-only"), options: options))
         #expect(end.failure?.kind == .idleTimeout)
@@ -68,7 +68,7 @@ import Testing
     @Test("bytes that arrive within the idle timeout keep a transfer alive indefinitely")
     func drip() async throws {
         let server = try LoopbackServer.standard()
-        let loop = EventLoop()
+        let loop = CurlTransport()
         let options = Self.options { $0.idleTimeout = .seconds(1) }
         let end = await loop.run(TransferRequest(url: server.url("/drip?n=10&ms=150"), options: options))
         #expect(end.error == nil)
@@ -81,7 +81,7 @@ import Testing
             connection.pause(for: .seconds(30))
             return nil
         }
-        let loop = EventLoop()
+        let loop = CurlTransport()
         let request = TransferRequest(
             url: server.url("/"), method: .put, body: DataBody(Data(count: 40_000_000)),
             options: Self.options { $0.idleTimeout = Self.short })
@@ -94,7 +94,7 @@ import Testing
     @Test("not complete in time, in every phase", arguments: ["/silent", "/head-only", "/drip?n=100&ms=50"])
     func total(path: String) async throws {
         let server = try LoopbackServer.standard()
-        let loop = EventLoop()
+        let loop = CurlTransport()
         let end = await loop.run(TransferRequest(url: server.url(path), options: Self.options { $0.totalTimeout = Self.short }))
         #expect(end.failure?.kind == .totalTimeout)
         #expect(try #require(end.outcome).metrics.total >= Self.short)
@@ -107,7 +107,7 @@ import Testing
             return nil
         }
         let body = FedBody([.bytes(Data(count: 1000))], length: 1_000_000)
-        let loop = EventLoop()
+        let loop = CurlTransport()
         let request = TransferRequest(
             url: server.url("/"), method: .put, body: body, options: Self.options { $0.totalTimeout = Self.short })
         #expect(await loop.run(request).failure?.kind == .totalTimeout)
@@ -116,7 +116,8 @@ import Testing
     @Test("a timeout of zero always expires", arguments: [Duration.zero, .seconds(-5)])
     func none(timeout: Duration) async throws {
         let server = try LoopbackServer.standard()
-        let end = await EventLoop().run(TransferRequest(url: server.url("/silent"), options: Self.options { $0.totalTimeout = timeout }))
+        let end = await CurlTransport().run(
+            TransferRequest(url: server.url("/silent"), options: Self.options { $0.totalTimeout = timeout }))
         #expect(end.failure?.kind == .totalTimeout)
     }
 
@@ -130,13 +131,13 @@ import Testing
             $0.firstByteTimeout = .seconds(Int64.max)
             $0.queueTimeout = nil
         }
-        #expect(await EventLoop().run(TransferRequest(url: server.url("/json"), options: options)).error == nil)
+        #expect(await CurlTransport().run(TransferRequest(url: server.url("/json"), options: options)).error == nil)
     }
 
     @Test("a handle's next request has its own timeouts, shorter or longer")
     func reusedHandle() async throws {
         let server = try LoopbackServer.standard()
-        let loop = EventLoop()
+        let loop = CurlTransport()
         let short = Self.options { $0.firstByteTimeout = Self.short }
         let long = Self.options { $0.firstByteTimeout = .seconds(30) }
         for round in 0..<2 {
@@ -157,7 +158,7 @@ import Testing
         }
         var configuration = TransportConfiguration()
         configuration.maximumConnectionsPerHost = 1
-        let loop = EventLoop(configuration: configuration)
+        let loop = CurlTransport(configuration: configuration)
         let first = RecordingObserver()
         let last = RecordingObserver()
         loop.start(TransferRequest(url: server.url("/1")), id: 1, observer: first)

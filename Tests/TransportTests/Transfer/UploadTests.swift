@@ -17,7 +17,7 @@ import Testing
         let server = try LoopbackServer.standard()
         let directory = try TemporaryDirectory()
         let file = try directory.write(GeneratedBody().data(count: size), to: "body")
-        let loop = EventLoop()
+        let loop = CurlTransport()
         let body = try FileBody(path: file.path)
         #expect(body.length == Int64(size))
         for id in 1...2 {
@@ -57,7 +57,7 @@ import Testing
     func dataAgain() async throws {
         let server = try LoopbackServer.standard()
         let body = DataBody(Data("again".utf8))
-        let loop = EventLoop()
+        let loop = CurlTransport()
         for id in 1...2 {
             let end = await loop.run(TransferRequest(url: server.url("/body"), method: .post, body: body), id: id)
             #expect(end.body == Data("again".utf8))
@@ -78,7 +78,7 @@ import Testing
         }
         for (id, steps) in [[], [FedBody.Step.bytes(Data("some".utf8))]].enumerated() {
             let body = FedBody(steps + [.later])
-            let end = await EventLoop().run(TransferRequest(url: server.url(path), method: .put, body: body), id: id)
+            let end = await CurlTransport().run(TransferRequest(url: server.url(path), method: .put, body: body), id: id)
             #expect(end.error == nil, "\(String(describing: end.error))")
             #expect(end.head?.statusCode == status && end.body == Data("no".utf8))
         }
@@ -91,7 +91,7 @@ import Testing
         let file = try directory.write(Data(count: 500_000), to: "body")
         let body = try FileBody(path: file.path)
         try Data(count: 1000).write(to: file)
-        let end = await EventLoop().run(TransferRequest(url: server.url("/upload"), method: .put, body: body))
+        let end = await CurlTransport().run(TransferRequest(url: server.url("/upload"), method: .put, body: body))
         #expect((end.error as? CocoaError)?.code == .fileReadCorruptFile)
     }
 
@@ -102,7 +102,7 @@ import Testing
         let file = try directory.write(Data(count: 1000), to: "body")
         let body = try FileBody(path: file.path)
         try Data(count: 5000).write(to: file)
-        let end = await EventLoop().run(TransferRequest(url: server.url("/upload"), method: .put, body: body))
+        let end = await CurlTransport().run(TransferRequest(url: server.url("/upload"), method: .put, body: body))
         #expect(try Self.echo(end).bodyLength == 1000)
     }
 
@@ -113,7 +113,7 @@ import Testing
         let file = try directory.write(Data(count: 1000), to: "body")
         let body = try FileBody(path: file.path)
         try FileManager.default.removeItem(at: file)
-        let end = await EventLoop().run(TransferRequest(url: server.url("/upload"), method: .put, body: body))
+        let end = await CurlTransport().run(TransferRequest(url: server.url("/upload"), method: .put, body: body))
         #expect((end.error as? CocoaError)?.code == .fileReadNoSuchFile)
         #expect(throws: CocoaError.self) { try FileBody(path: file.path) }
         #expect(throws: CocoaError.self) { try FileBody(path: directory.url.path) }
@@ -122,7 +122,7 @@ import Testing
     @Test("a body of unknown length is sent in chunks as its bytes arrive from another thread")
     func chunked() async throws {
         let server = try LoopbackServer.standard()
-        let loop = EventLoop()
+        let loop = CurlTransport()
         let body = FedBody()
         let observer = RecordingObserver()
         loop.start(TransferRequest(url: server.url("/echo"), method: .post, body: body), id: 1, observer: observer)
@@ -144,7 +144,7 @@ import Testing
     func announced() async throws {
         let server = try LoopbackServer.standard()
         let body = FedBody([.bytes(Data("12345".utf8)), .end])
-        let end = await EventLoop().run(
+        let end = await CurlTransport().run(
             TransferRequest(url: server.url("/echo"), method: .post, headers: ["content-length": "5"], body: body))
         let reply = try Self.echo(end)
         #expect(reply.headers.count { $0.name.lowercased() == "content-length" } == 1)
@@ -155,7 +155,7 @@ import Testing
     @Test("unnecessary wake-ups of a source are harmless")
     func wakesTooOften() async throws {
         let server = try LoopbackServer.standard()
-        let loop = EventLoop()
+        let loop = CurlTransport()
         let body = FedBody([.later, .later, .bytes(Data(count: 10)), .later, .end])
         let observer = RecordingObserver()
         loop.start(TransferRequest(url: server.url("/upload"), method: .put, body: body), id: 1, observer: observer)
@@ -171,7 +171,7 @@ import Testing
     func failing(afterBytes: Bool) async throws {
         let server = try LoopbackServer.standard()
         let body = FedBody((afterBytes ? [.bytes(Data(count: 100))] : []) + [.failed(Broken())], length: 1000)
-        let end = await EventLoop().run(TransferRequest(url: server.url("/upload"), method: .put, body: body))
+        let end = await CurlTransport().run(TransferRequest(url: server.url("/upload"), method: .put, body: body))
         #expect(end.error is Broken)
         #expect(server.requestCount == 0)
     }
@@ -180,7 +180,7 @@ import Testing
     func tooLong() async throws {
         let server = try LoopbackServer.standard()
         let body = FedBody([.bytes(Data(count: 101)), .end], length: 100)
-        let end = await EventLoop().run(TransferRequest(url: server.url("/upload"), method: .put, body: body))
+        let end = await CurlTransport().run(TransferRequest(url: server.url("/upload"), method: .put, body: body))
         // libcurl 8 reads only the announced bytes, so that the surplus is never seen.
         if end.error == nil { #expect(try Self.echo(end).bodyLength == 100) } else { #expect(end.failure?.kind == .requestBody) }
     }
@@ -189,7 +189,7 @@ import Testing
     func tooShort(count: Int) async throws {
         let server = try LoopbackServer.standard()
         let body = FedBody((count > 0 ? [.bytes(Data(count: count))] : []) + [.end], length: 100)
-        let end = await EventLoop().run(TransferRequest(url: server.url("/upload"), method: .put, body: body))
+        let end = await CurlTransport().run(TransferRequest(url: server.url("/upload"), method: .put, body: body))
         #expect(end.failure?.kind == .requestBody)
         #expect(server.requestCount == 0)
     }
@@ -199,7 +199,7 @@ import Testing
         arguments: [HTTPMethod.post, .put, .patch, .delete, .get])
     func empty(method: HTTPMethod) async throws {
         let server = try LoopbackServer.standard()
-        let end = await EventLoop().run(TransferRequest(url: server.url("/echo"), method: method))
+        let end = await CurlTransport().run(TransferRequest(url: server.url("/echo"), method: method))
         let reply = try Self.echo(end)
         #expect(reply.method == method.rawValue)
         #expect(reply.header("Content-Length") == ([.post, .put, .patch].contains(method) ? "0" : nil))
@@ -214,7 +214,7 @@ import Testing
             "X-A": "1", "x-a": "2", "X-Empty": "", "X-Blank": " \t", "X-Semicolon": ";", "X-UTF8": "h\u{E9}", "Accept": "text/plain",
             "User-Agent": "curlew", "Content-Type": "a/b", "Content-Length": "7", "Transfer-Encoding": "chunked",
         ]
-        let end = await EventLoop().run(TransferRequest(url: server.url("/echo"), method: .post, headers: headers))
+        let end = await CurlTransport().run(TransferRequest(url: server.url("/echo"), method: .post, headers: headers))
         let reply = try Self.echo(end)
         let expected = [
             "Host: 127.0.0.1:\(server.port)", "X-A: 1", "x-a: 2", "X-Empty: ", "X-Blank: ", "X-Semicolon: ;", "X-UTF8: h\u{E9}",
@@ -230,7 +230,7 @@ import Testing
         arguments: [("X", "a\r\nY: b"), ("X", "a\nb"), ("X", "a\0b"), ("X Y", "1"), ("", "1"), ("X:", "1")])
     func badHeaders(name: String, value: String) async throws {
         let server = try LoopbackServer.standard()
-        let end = await EventLoop().run(TransferRequest(url: server.url("/echo"), headers: [name: value]))
+        let end = await CurlTransport().run(TransferRequest(url: server.url("/echo"), headers: [name: value]))
         guard case .urlRequestValidationFailed(.invalidHeader(name)) = end.error as? CurlewError else {
             Issue.record("\(String(describing: end.error))")
             return
@@ -242,7 +242,7 @@ import Testing
     func expect() async throws {
         let server = try LoopbackServer.standard()
         let body = DataBody(GeneratedBody().data(count: 3_000_000))
-        let end = await EventLoop().run(
+        let end = await CurlTransport().run(
             TransferRequest(url: server.url("/upload"), method: .put, headers: ["Expect": "100-continue"], body: body))
         let reply = try Self.echo(end)
         #expect(reply.header("Expect") == "100-continue")
@@ -253,7 +253,7 @@ import Testing
     func responseBeforeBody() async throws {
         let server = try LoopbackServer(bodies: { _ in .refused(.status(413)) }) { _, _ in .ok("unused") }
         let body = DataBody(Data(count: 20_000_000))
-        let end = await EventLoop().run(TransferRequest(url: server.url("/"), method: .put, body: body))
+        let end = await CurlTransport().run(TransferRequest(url: server.url("/"), method: .put, body: body))
         #expect(end.head?.statusCode == 413)
         #expect(end.sent < 20_000_000)
     }
@@ -271,7 +271,7 @@ import Testing
         var request = TransferRequest(url: server.url("/"), method: .put, body: DataBody(Data(count: 32 << 20)))
         request.options.totalTimeout = .seconds(20)
         request.options.proxy = .none
-        let end = await EventLoop().run(request)
+        let end = await CurlTransport().run(request)
         #expect(end.error == nil, "\(String(describing: end.error))")
         #expect(end.head?.statusCode == status && end.body == Data("gone".utf8))
     }

@@ -5,15 +5,15 @@ import Dispatch
 // The event loop's thread can run tasks as well, which then receive results without a context switch.
 
 @available(macOS 15.0, iOS 18.0, watchOS 11.0, tvOS 18.0, visionOS 2.0, *)
-extension EventLoop {
-    /// Runs tasks on the loop's thread: `withTaskExecutorPreference(loop.taskExecutor) { … }`, or `Task(executorPreference:)`.
+extension CurlTransport {
+    /// Runs tasks on the event loop's thread: `withTaskExecutorPreference(transport.taskExecutor) { … }`, or `Task(executorPreference:)`.
     ///
     /// A request awaited by such a task involves no context switch, neither on its way to the loop nor back. In return, the task's code
     /// between two `await`s delays every transfer of the loop, so it must not block: no file access, no contended lock or semaphore, no
     /// `Thread.sleep`, no long computation such as decoding a large body. Run slow work in a task without this preference.
     ///
-    /// Actors have their own executors and are not affected. Once the loop is shut down, tasks run on a global queue instead; no task is
-    /// lost. Thread-safe, and may outlive the loop.
+    /// Actors have their own executors and are not affected. Once the transport is shut down, tasks run on a global queue instead; no task
+    /// is lost. Thread-safe, and may outlive the transport.
     public var taskExecutor: any TaskExecutor { mailbox }
 }
 
@@ -21,7 +21,7 @@ extension EventLoop {
 extension Mailbox: TaskExecutor {
     /// Runs a job on the thread in its next turn.
     func enqueue(_ job: consuming ExecutorJob) {
-        post(EventLoop.Command.run(UnownedJob(job)))
+        post(CurlTransport.Command.run(UnownedJob(job)))
     }
 
     func run(_ job: UnownedJob) {
@@ -29,7 +29,7 @@ extension Mailbox: TaskExecutor {
     }
 }
 
-extension EventLoop.Command {
+extension CurlTransport.Command {
     /// Runs a job on the calling thread.
     static func perform(_ job: UnownedJob, of mailbox: Mailbox) {
         // Jobs exist only where task executors do.

@@ -10,7 +10,7 @@ import Dispatch
 /// Requests are sent to the thread as messages, which transfer the ownership of their contents; only the thread accesses transfers. The
 /// thread starts with the first request and ends with ``shutDown()``, which `deinit` calls as well. Its implementation is in
 /// `EventLoopThread`: read that first.
-public final class EventLoop: Transport {
+public final class CurlTransport: Transport {
     /// A request to start. A class, because it is passed along several times.
     final class Start: Sendable {
         let request: TransferRequest
@@ -47,12 +47,12 @@ public final class EventLoop: Transport {
 
     let mailbox: Mailbox
 
-    /// Creates a loop; its thread starts with the first request.
+    /// Creates a transport; its thread starts with the first request.
     public convenience init(configuration: TransportConfiguration = TransportConfiguration()) {
         self.init(configuration: configuration, makePoller: { try SystemPoller() })
     }
 
-    /// Creates a loop with another poller.
+    /// Creates a transport with another poller.
     package init(
         configuration: TransportConfiguration = TransportConfiguration(), makePoller: @escaping @Sendable () throws -> any Poller
     ) {
@@ -99,7 +99,7 @@ public final class EventLoop: Transport {
     }
 }
 
-extension EventLoop.Command {
+extension CurlTransport.Command {
     /// Completes a start with an error, and runs a job on a global queue. The other commands have no effect to report.
     func refuse(_ error: CurlewError, by mailbox: Mailbox) {
         let outcome = TransferOutcome(error: error, metrics: TransferMetrics())
@@ -176,7 +176,7 @@ final class Mailbox: Sendable {
     }
 
     fileprivate struct State {
-        var commands: [EventLoop.Command] = []
+        var commands: [CurlTransport.Command] = []
         var hasThread = false
         var isClosed = false
         var isSleeping = false
@@ -193,7 +193,7 @@ final class Mailbox: Sendable {
     }
 
     /// Enqueues a command, then wakes the thread if it sleeps, or starts it. After the mailbox was closed, the command is refused.
-    func post(_ command: EventLoop.Command) {
+    func post(_ command: CurlTransport.Command) {
         switch put(command) {
         case .accepted: break
         case .refused: command.refuse(CurlewError.sessionInvalidated, by: self)
@@ -208,7 +208,7 @@ final class Mailbox: Sendable {
         }
     }
 
-    private func put(_ command: EventLoop.Command) -> PostResult {
+    private func put(_ command: CurlTransport.Command) -> PostResult {
         let (result, wakeUp) = state.withLock { state -> (PostResult, WakeUp?) in
             guard !state.isClosed else { return (.refused, nil) }
             guard state.hasThread || command.startsSomething else { return (.accepted, nil) }
@@ -251,7 +251,7 @@ final class Mailbox: Sendable {
 
     /// The thread could not start: all queued commands fail. The next command tries again.
     func threadFailed(_ reason: String) {
-        let commands = state.withLock { state -> [EventLoop.Command] in
+        let commands = state.withLock { state -> [CurlTransport.Command] in
             state.hasThread = false
             defer { state.commands = [] }
             return state.commands
@@ -268,7 +268,7 @@ final class Mailbox: Sendable {
     }
 
     /// Swaps all commands, in order, for an empty array, whose storage is reused; `false` if there are none.
-    func take(_ commands: inout [EventLoop.Command]) -> Bool {
+    func take(_ commands: inout [CurlTransport.Command]) -> Bool {
         state.withLock { swap(&$0.commands, &commands) }
         return !commands.isEmpty
     }

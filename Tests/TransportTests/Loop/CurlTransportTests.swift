@@ -5,11 +5,11 @@ import Testing
 
 @testable import CurlewTransport
 
-@Suite(.timeLimit(.minutes(1))) struct EventLoopTests {
+@Suite(.timeLimit(.minutes(1))) struct CurlTransportTests {
     @Test("a GET returns status, header fields and body")
     func get() async throws {
         let server = try LoopbackServer.standard()
-        let loop = EventLoop()
+        let loop = CurlTransport()
         let end = await loop.run(TransferRequest(url: server.url("/bytes/100000")))
         #expect(end.error == nil)
         #expect(end.head?.statusCode == 200)
@@ -28,7 +28,7 @@ import Testing
     @Test("the second request reuses the first one's connection")
     func reuse() async throws {
         let server = try LoopbackServer.standard()
-        let loop = EventLoop()
+        let loop = CurlTransport()
         for _ in 0..<5 { #expect(await loop.run(TransferRequest(url: server.url("/json"))).error == nil) }
         let end = await loop.run(TransferRequest(url: server.url("/json")))
         #expect(end.outcome?.metrics.reusedConnection == true)
@@ -38,7 +38,7 @@ import Testing
     @Test("the portable poller behaves the same")
     func pollPoller() async throws {
         let server = try LoopbackServer.standard()
-        let loop = EventLoop(makePoller: { try PollPoller() })
+        let loop = CurlTransport(makePoller: { try PollPoller() })
         await withTaskGroup(of: RecordingObserver.Record.self) { group in
             for id in 1...50 { group.addTask { await loop.run(TransferRequest(url: server.url("/bytes/50000")), id: id) } }
             for await end in group { #expect(end.error == nil && end.body.count == 50_000) }
@@ -48,7 +48,7 @@ import Testing
     @Test("a body in memory is sent completely", arguments: [HTTPMethod.post, .put, .patch, .delete, .get])
     func body(method: HTTPMethod) async throws {
         let server = try LoopbackServer.standard()
-        let loop = EventLoop()
+        let loop = CurlTransport()
         let data = Data((0..<300_000).map { UInt8(truncatingIfNeeded: $0) })
         let end = await loop.run(TransferRequest(url: server.url("/body"), method: method, body: DataBody(data)))
         #expect(end.error == nil)
@@ -60,7 +60,7 @@ import Testing
     @Test("10,000 requests, 256 in flight, all succeed")
     func many() async throws {
         let server = try LoopbackServer.standard(recording: false)
-        let loop = EventLoop()
+        let loop = CurlTransport()
         let url = server.url("/bytes/1024")
         let failures = await withTaskGroup(of: Int.self) { group in
             for worker in 0..<256 {
@@ -82,7 +82,7 @@ import Testing
     @Test("cancelling completes the transfer immediately")
     func cancel() async throws {
         let server = try LoopbackServer.standard()
-        let loop = EventLoop()
+        let loop = CurlTransport()
         let observer = RecordingObserver()
         loop.start(TransferRequest(url: server.url("/silent")), id: 7, observer: observer)
         #expect(await server.waitForRequests(1, timeout: .seconds(5)))
@@ -97,7 +97,7 @@ import Testing
         let server = try LoopbackServer.standard()
         let observer = RecordingObserver()
         do {
-            let loop = EventLoop()
+            let loop = CurlTransport()
             loop.start(TransferRequest(url: server.url("/silent")), id: 7, observer: observer)
             #expect(await server.waitForRequests(1, timeout: .seconds(5)))
         }
@@ -108,7 +108,7 @@ import Testing
     @Test("a thousand transfers cancelled at random moments complete exactly once")
     func cancels() async throws {
         let server = try LoopbackServer.standard(recording: false)
-        let loop = EventLoop()
+        let loop = CurlTransport()
         var random = SplitMix(state: 3)
         let paths = ["/bytes/100000", "/silent", "/head-only", "/json", "/chunked/50000"]
         let observers = (1...1000).map { _ in RecordingObserver() }
@@ -130,7 +130,7 @@ import Testing
     func shutDowns() async throws {
         let server = try LoopbackServer.standard(recording: false)
         for round in 0..<30 {
-            let loop = EventLoop()
+            let loop = CurlTransport()
             let observers = (1...40).map { _ in RecordingObserver() }
             let streams = (1...5).map { _ in RecordingStreamObserver() }
             for (index, observer) in observers.enumerated() {
@@ -152,7 +152,7 @@ import Testing
 
     @Test("transfers started after shutdown complete immediately, without side effects")
     func afterShutDown() async throws {
-        let loop = EventLoop()
+        let loop = CurlTransport()
         loop.shutDown()
         #expect(await loop.run(TransferRequest(url: "http://127.0.0.1:1/")).isInvalidated)
         let stream = RecordingStreamObserver()
@@ -167,7 +167,7 @@ import Testing
     func noDescriptor() async throws {
         let server = try LoopbackServer.standard()
         let attempts = Lock(0)
-        let loop = EventLoop(makePoller: {
+        let loop = CurlTransport(makePoller: {
             let attempt = attempts.withLock { attempts in
                 attempts += 1
                 return attempts
@@ -184,7 +184,7 @@ import Testing
     @Test("calls about unknown transfers start no thread")
     func noThread() async throws {
         let attempts = Lock(0)
-        let loop = EventLoop(makePoller: {
+        let loop = CurlTransport(makePoller: {
             attempts.withLock { $0 += 1 }
             return try SystemPoller()
         })
@@ -202,7 +202,7 @@ import Testing
         for _ in 0..<60 {
             let server = try LoopbackServer.standard(recording: false)
             do {
-                let loop = EventLoop()
+                let loop = CurlTransport()
                 for id in 1...3 { #expect(await loop.run(TransferRequest(url: server.url("/json")), id: id).error == nil) }
             }
             #expect(await server.waitForConnectionsToClose())
@@ -219,7 +219,7 @@ import Testing
         let body = FedBody([.bytes(Data("x".utf8)), .end])
         do {
             let box = Lock<WakeUp?>(nil)
-            let loop = EventLoop(makePoller: {
+            let loop = CurlTransport(makePoller: {
                 let poller = try SystemPoller()
                 box.withLock { $0 = poller.wakeUp }
                 return poller
@@ -236,7 +236,7 @@ import Testing
     func ownCommands() async throws {
         let server = try LoopbackServer.standard(recording: false)
         let box = Lock<WakeUp?>(nil)
-        let loop = EventLoop(makePoller: {
+        let loop = CurlTransport(makePoller: {
             let poller = try SystemPoller()
             box.withLock { $0 = poller.wakeUp }
             return poller
@@ -266,7 +266,7 @@ import Testing
             connection.waitUntilClosed()
             return nil
         }
-        let loop = EventLoop(makePoller: { try RefusingPoller(after: watched) })
+        let loop = CurlTransport(makePoller: { try RefusingPoller(after: watched) })
         var request = TransferRequest(url: server.url("/"), method: .put, body: DataBody(Data(count: 64 << 20)))
         request.options.totalTimeout = .seconds(20)
         let failure = try #require(await loop.run(request).failure)
@@ -299,7 +299,7 @@ import Testing
         let poller = CountingPoller.Counts()
         var configuration = TransportConfiguration()
         configuration.maximumConnectionsPerHost = nil
-        let loop = EventLoop(configuration: configuration, makePoller: { try CountingPoller(counts: poller) })
+        let loop = CurlTransport(configuration: configuration, makePoller: { try CountingPoller(counts: poller) })
         func costOf500Requests(from id: Int) async -> (waits: Int, calls: Int) {
             let before = poller.value
             for id in id..<(id + 500) { #expect(await loop.run(TransferRequest(url: server.url("/json")), id: id).error == nil) }
