@@ -236,7 +236,7 @@ final class Exchange: Sendable {
             self.observer.withLock { $0 = nil }
             var metrics = TransferMetrics()
             metrics.requestBodyBytes = Int64(sentBody.count)
-            observer.transfer(id, didComplete: TransferOutcome(error: error, metrics: metrics))
+            observer.transfer(id, didComplete: TransferCompletion(error: error, metrics: metrics))
         }
     }
 
@@ -304,7 +304,7 @@ final class MockStream: Sendable {
                 defer { observer = nil }
                 return observer
             }
-            last?.stream(id, didComplete: TransferOutcome(error: error, metrics: TransferMetrics()))
+            last?.stream(id, didComplete: TransferCompletion(error: error, metrics: TransferMetrics()))
         }
     }
 }

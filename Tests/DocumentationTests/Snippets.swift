@@ -37,11 +37,11 @@ final class CannedTransport: Transport {
         let head = ResponseHead(statusCode: 200, headers: ["Content-Type": "application/json"])
         _ = observer.transfer(id, didReceive: head)
         _ = Data(#"{"id": 7, "name": "Ada"}"#.utf8).withUnsafeBytes { observer.transfer(id, didReceive: $0) }
-        observer.transfer(id, didComplete: TransferOutcome(error: nil, metrics: TransferMetrics()))
+        observer.transfer(id, didComplete: TransferCompletion(error: nil, metrics: TransferMetrics()))
     }
 
     func openStream(_ request: StreamTransferRequest, id: Int, observer: any StreamTransferObserver) {
-        observer.stream(id, didComplete: TransferOutcome(error: CurlewError.cancelled, metrics: TransferMetrics()))
+        observer.stream(id, didComplete: TransferCompletion(error: CurlewError.cancelled, metrics: TransferMetrics()))
     }
 
     func cancel(_ id: Int) {}

@@ -170,15 +170,15 @@ final class RecordingStreamObserver: StreamTransferObserver {
         var bytes = Data()
         var hasEndedReceiving = false
         var sent: Int64 = 0
-        var outcome: TransferOutcome?
+        var completion: TransferCompletion?
         var completions = 0
 
         var failure: TransferFailure? {
-            if case .transferFailed(let failure) = outcome?.error as? CurlewError { failure } else { nil }
+            if case .transferFailed(let failure) = completion?.error as? CurlewError { failure } else { nil }
         }
 
         var isCancelled: Bool {
-            if case .cancelled = outcome?.error as? CurlewError { true } else { false }
+            if case .cancelled = completion?.error as? CurlewError { true } else { false }
         }
     }
 
@@ -193,12 +193,12 @@ final class RecordingStreamObserver: StreamTransferObserver {
     func record(when isMet: @Sendable (Record) -> Bool) async -> Record {
         while true {
             let record = state.withLock { $0 }
-            if record.outcome != nil || isMet(record) { return record }
+            if record.completion != nil || isMet(record) { return record }
             await Task.yield()
         }
     }
 
-    func end() async -> Record { await record { $0.outcome != nil } }
+    func end() async -> Record { await record { $0.completion != nil } }
 
     func streamDidOpen(_ id: Int) { state.withLock { $0.isOpen = true } }
 
@@ -211,9 +211,9 @@ final class RecordingStreamObserver: StreamTransferObserver {
 
     func stream(_ id: Int, didSend count: Int64) { state.withLock { $0.sent = count } }
 
-    func stream(_ id: Int, didComplete outcome: TransferOutcome) {
+    func stream(_ id: Int, didComplete completion: TransferCompletion) {
         state.withLock {
-            $0.outcome = outcome
+            $0.completion = completion
             $0.completions += 1
         }
     }

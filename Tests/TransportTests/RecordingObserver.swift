@@ -11,10 +11,10 @@ final class RecordingObserver: TransferObserver {
         var body = Data()
         var pieces = 0
         var sent: Int64 = 0
-        var outcome: TransferOutcome?
+        var completion: TransferCompletion?
         var completions = 0
 
-        var error: (any Error)? { outcome?.error }
+        var error: (any Error)? { completion?.error }
 
         var failure: TransferFailure? {
             if case .transferFailed(let failure) = error as? CurlewError { failure } else { nil }
@@ -52,7 +52,7 @@ final class RecordingObserver: TransferObserver {
     func end() async -> Record {
         await withTrackedContinuation { continuation in
             let record = state.withLock { state -> Record? in
-                if state.record.outcome != nil { return state.record }
+                if state.record.completion != nil { return state.record }
                 state.waiting.append(continuation)
                 return nil
             }
@@ -64,7 +64,7 @@ final class RecordingObserver: TransferObserver {
     func record(when isMet: @escaping @Sendable (Record) -> Bool) async -> Record {
         while true {
             let record = state.withLock { $0.record }
-            if isMet(record) || record.outcome != nil { return record }
+            if isMet(record) || record.completion != nil { return record }
             await Task.yield()
         }
     }
@@ -86,9 +86,9 @@ final class RecordingObserver: TransferObserver {
         state.withLock { $0.record.sent = count }
     }
 
-    func transfer(_ id: Int, didComplete outcome: TransferOutcome) {
+    func transfer(_ id: Int, didComplete completion: TransferCompletion) {
         let (record, waiting) = state.withLock { state in
-            state.record.outcome = outcome
+            state.record.completion = completion
             state.record.completions += 1
             defer { state.waiting = [] }
             return (state.record, state.waiting)

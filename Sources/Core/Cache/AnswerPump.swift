@@ -10,7 +10,7 @@ final class AnswerPump: Sendable {
     enum Event: Sendable {
         case head(ResponseHead)
         case bytes(Data)
-        case complete(TransferOutcome)
+        case complete(TransferCompletion)
     }
 
     fileprivate struct State {
@@ -92,7 +92,7 @@ final class AnswerPump: Sendable {
         state.withLock { state in
             if let end = state.end, !state.isOver {
                 state.events = []
-                return .complete(TransferOutcome(error: end, metrics: TransferMetrics()))
+                return .complete(TransferCompletion(error: end, metrics: TransferMetrics()))
             }
             guard !state.isOver, !state.isPaused, !state.isSuspended, !state.events.isEmpty else {
                 state.isPumping = false
@@ -123,7 +123,7 @@ final class AnswerPump: Sendable {
                 metrics.responseStart = headTime.map { .seconds(max($0.timeIntervalSince(start), 0)) }
                 metrics.total = .seconds(max(Date().timeIntervalSince(start), 0))
             }
-            observer.transfer(id, didComplete: TransferOutcome(error: outcome.error, metrics: metrics))
+            observer.transfer(id, didComplete: TransferCompletion(error: outcome.error, metrics: metrics))
         }
     }
 

@@ -136,7 +136,7 @@ final class CachedTransfer: TakenTransfer, TransferObserver {
     }
 
     private func fail() {
-        complete(TransferOutcome(error: CurlewError.notInCache(request), metrics: TransferMetrics()))
+        complete(TransferCompletion(error: CurlewError.notInCache(request), metrics: TransferMetrics()))
     }
 
     /// Completes it if it was cancelled while nobody else has it, who would.
@@ -149,7 +149,7 @@ final class CachedTransfer: TakenTransfer, TransferObserver {
             }
         }
         guard let end else { return false }
-        complete(TransferOutcome(error: end, metrics: TransferMetrics()))
+        complete(TransferCompletion(error: end, metrics: TransferMetrics()))
         return true
     }
 
@@ -172,7 +172,7 @@ final class CachedTransfer: TakenTransfer, TransferObserver {
         metrics.isFromCache = true
         pump.add(
             .head(ResponseHead(statusCode: entry.answer.statusCode, headers: headers)), .bytes(entry.data),
-            .complete(TransferOutcome(error: nil, metrics: metrics)))
+            .complete(TransferCompletion(error: nil, metrics: metrics)))
     }
 
     // MARK: Loading
@@ -228,7 +228,7 @@ final class CachedTransfer: TakenTransfer, TransferObserver {
         observer.transfer(id, didSend: count)
     }
 
-    func transfer(_ id: Int, didComplete outcome: TransferOutcome) {
+    func transfer(_ id: Int, didComplete outcome: TransferCompletion) {
         let loading = loading.withLock { $0 }
         guard outcome.error == nil, let head = loading.head else { return complete(outcome) }
         if loading.isConfirmed, let asked = loading.asked {
@@ -253,7 +253,7 @@ final class CachedTransfer: TakenTransfer, TransferObserver {
     // MARK: Storing, on the queue
 
     /// The host says that what is stored still holds.
-    private func confirm(_ asked: AnswerStore.Entry, _ head: ResponseHead, _ loading: Loading, _ outcome: TransferOutcome) {
+    private func confirm(_ asked: AnswerStore.Entry, _ head: ResponseHead, _ loading: Loading, _ outcome: TransferCompletion) {
         guard !completeIfEnded(), !isOver else { return }
         var entry = asked
         guard entry.answer.update(with: head.headers, requestTime: loading.requestTime, responseTime: loading.responseTime) else {
@@ -266,7 +266,7 @@ final class CachedTransfer: TakenTransfer, TransferObserver {
     }
 
     /// Stores a response before the request learns of its end, so that the next one finds it.
-    private func keep(_ body: Data, _ head: ResponseHead, _ loading: Loading, _ outcome: TransferOutcome) {
+    private func keep(_ body: Data, _ head: ResponseHead, _ loading: Loading, _ outcome: TransferCompletion) {
         let answer = StoredAnswer(
             statusCode: head.statusCode, headers: StoredAnswer.storable(head.headers), requestTime: loading.requestTime,
             responseTime: loading.responseTime)
@@ -277,7 +277,7 @@ final class CachedTransfer: TakenTransfer, TransferObserver {
         }
     }
 
-    private func write(_ chosen: CachedURLResponse?, _ proposed: CachedURLResponse, _ outcome: TransferOutcome) {
+    private func write(_ chosen: CachedURLResponse?, _ proposed: CachedURLResponse, _ outcome: TransferCompletion) {
         if let chosen { store.store(chosen, proposed: proposed, for: request) }
         complete(outcome)
     }
@@ -291,7 +291,7 @@ final class CachedTransfer: TakenTransfer, TransferObserver {
     }
 
     /// Completes it, unless that has been done.
-    private func complete(_ outcome: TransferOutcome) {
+    private func complete(_ outcome: TransferCompletion) {
         let isFirst = state.withLock { state in
             if case .over = state.stage { return false }
             state.stage = .over

@@ -97,7 +97,7 @@ private final class InvalidatingObserver: TransferObserver {
         observer.transfer(id, didSend: count)
     }
 
-    func transfer(_ id: Int, didComplete outcome: TransferOutcome) {
+    func transfer(_ id: Int, didComplete outcome: TransferCompletion) {
         observer.transfer(id, didComplete: outcome)
     }
 }

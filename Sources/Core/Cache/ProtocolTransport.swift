@@ -188,7 +188,7 @@ private final class ProtocolClient: NSObject, URLProtocolClient {
         state.withLock { state in
             guard !state.isOver else { return }
             state.isOver = true
-            pump.add(.complete(TransferOutcome(error: error, metrics: TransferMetrics())))
+            pump.add(.complete(TransferCompletion(error: error, metrics: TransferMetrics())))
         }
     }
 }

@@ -102,10 +102,10 @@ public final class CurlTransport: Transport {
 extension CurlTransport.Command {
     /// Completes a start with an error, and runs a job on a global queue. The other commands have no effect to report.
     func refuse(_ error: CurlewError, by mailbox: Mailbox) {
-        let outcome = TransferOutcome(error: error, metrics: TransferMetrics())
+        let completion = TransferCompletion(error: error, metrics: TransferMetrics())
         switch self {
-        case .start(let start): start.observer.transfer(start.id, didComplete: outcome)
-        case .openStream(_, let id, let observer): observer.stream(id, didComplete: outcome)
+        case .start(let start): start.observer.transfer(start.id, didComplete: completion)
+        case .openStream(_, let id, let observer): observer.stream(id, didComplete: completion)
         case .run(let job): DispatchQueue.global().async { Self.perform(job, of: mailbox) }
         default: break
         }

@@ -176,7 +176,7 @@ final class EventLoopThread {
             let failure = TransferFailure(
                 kind: .configuration, url: start.request.url, phase: .queued, message: "libcurl ran out of memory for a handle")
             return start.observer.transfer(
-                start.id, didComplete: TransferOutcome(error: CurlewError.transferFailed(failure), metrics: TransferMetrics()))
+                start.id, didComplete: TransferCompletion(error: CurlewError.transferFailed(failure), metrics: TransferMetrics()))
         }
         transfer.begin(start, isCounted: multiplexes || queue.hasLimit || pools?.count ?? 1 > 1)
         transfers[start.id] = transfer
@@ -398,7 +398,7 @@ final class EventLoopThread {
         guard let pools, let stream = StreamTransfer(request, id: id, observer: observer, loop: self) else {
             let failure = TransferFailure(kind: .configuration, url: request.url, phase: .queued, message: "libcurl ran out of memory")
             return observer.stream(
-                id, didComplete: TransferOutcome(error: CurlewError.transferFailed(failure), metrics: TransferMetrics()))
+                id, didComplete: TransferCompletion(error: CurlewError.transferFailed(failure), metrics: TransferMetrics()))
         }
         streams[id] = stream
         if let error = stream.connect(on: pools) { complete(stream, error: error) }

@@ -58,7 +58,7 @@ public protocol TransferObserver: AnyObject, Sendable {
     func transfer(_ id: Int, didSend count: Int64)
 
     /// The transfer has completed. The last event, delivered exactly once.
-    func transfer(_ id: Int, didComplete outcome: TransferOutcome)
+    func transfer(_ id: Int, didComplete completion: TransferCompletion)
 }
 
 /// What a transfer does after delivering a piece of a response.
@@ -73,13 +73,13 @@ public enum ReceiveAction: Sendable, Hashable {
 }
 
 /// The completion of a transfer.
-public struct TransferOutcome: Sendable {
+public struct TransferCompletion: Sendable {
     /// The reason for a failure: a ``CurlewError``, or the error of the request's body; `nil` if the response is complete.
     public let error: (any Error)?
     /// The measurements, also of a failed transfer.
     public let metrics: TransferMetrics
 
-    /// Creates an outcome.
+    /// Creates a completion.
     public init(error: (any Error)?, metrics: TransferMetrics) {
         self.error = error
         self.metrics = metrics
@@ -97,5 +97,5 @@ public protocol StreamTransferObserver: AnyObject, Sendable {
     /// Bytes were sent; `count` is the total so far.
     func stream(_ id: Int, didSend count: Int64)
     /// The stream has completed. The last event, delivered exactly once.
-    func stream(_ id: Int, didComplete outcome: TransferOutcome)
+    func stream(_ id: Int, didComplete completion: TransferCompletion)
 }

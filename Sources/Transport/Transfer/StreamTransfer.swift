@@ -256,7 +256,7 @@ final class StreamTransfer: MultiMember {
         metrics.requestBodyBytes = bytesSent
         metrics.responseBodyBytes = bytesReceived
         metrics.httpVersion = nil
-        observer?.stream(id, didComplete: TransferOutcome(error: error, metrics: metrics))
+        observer?.stream(id, didComplete: TransferCompletion(error: error, metrics: metrics))
         observer = nil
     }
 

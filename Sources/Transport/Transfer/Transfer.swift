@@ -395,7 +395,7 @@ final class Transfer: MultiMember, DeadlineHolder {
     func complete(_ error: (any Error)?) {
         var metrics = TransferMetrics(startDate: startDate)
         measure(&metrics)
-        observer?.transfer(id, didComplete: TransferOutcome(error: error, metrics: consume metrics))
+        observer?.transfer(id, didComplete: TransferCompletion(error: error, metrics: consume metrics))
         observer = nil
     }
 
@@ -422,5 +422,5 @@ private final class NoObserver: TransferObserver {
     func transfer(_ id: Int, didReceive head: ResponseHead) -> ReceiveAction { .cancel }
     func transfer(_ id: Int, didReceive bytes: UnsafeRawBufferPointer) -> ReceiveAction { .cancel }
     func transfer(_ id: Int, didSend count: Int64) {}
-    func transfer(_ id: Int, didComplete outcome: TransferOutcome) {}
+    func transfer(_ id: Int, didComplete completion: TransferCompletion) {}
 }

@@ -6,8 +6,8 @@ import Testing
 @testable import CurlewCore
 
 @Suite(.timeLimit(.minutes(1))) struct PendingDecisionTests {
-    private let success = TransferOutcome(error: nil, metrics: TransferMetrics())
-    private let failure = TransferOutcome(error: CurlewError.cancelled, metrics: TransferMetrics())
+    private let success = TransferCompletion(error: nil, metrics: TransferMetrics())
+    private let failure = TransferCompletion(error: CurlewError.cancelled, metrics: TransferMetrics())
 
     /// `#expect` can't call what changes a value.
     private func isTrue(_ condition: Bool) -> Bool { condition }

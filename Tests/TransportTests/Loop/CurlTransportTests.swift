@@ -16,7 +16,7 @@ import Testing
         #expect(end.head?.value(for: "content-length") == "100000")
         #expect(end.body.count == 100_000 && GeneratedBody().matches(end.body))
         #expect(end.completions == 1)
-        let metrics = try #require(end.outcome?.metrics)
+        let metrics = try #require(end.completion?.metrics)
         #expect(metrics.responseBodyBytes == 100_000)
         #expect(metrics.httpVersion == .http1_1)
         #expect(metrics.remoteAddress == "127.0.0.1")
@@ -31,7 +31,7 @@ import Testing
         let loop = CurlTransport()
         for _ in 0..<5 { #expect(await loop.run(TransferRequest(url: server.url("/json"))).error == nil) }
         let end = await loop.run(TransferRequest(url: server.url("/json")))
-        #expect(end.outcome?.metrics.reusedConnection == true)
+        #expect(end.completion?.metrics.reusedConnection == true)
         #expect(server.connectionCount == 1)
     }
 
@@ -276,7 +276,7 @@ import Testing
         let stream = RecordingStreamObserver()
         loop.openStream(StreamTransferRequest(host: "127.0.0.1", port: server.port, isSecure: false), id: 2, observer: stream)
         let end = await stream.end()
-        #expect(end.failure?.message.contains("watch") == true, "\(String(describing: end.outcome?.error))")
+        #expect(end.failure?.message.contains("watch") == true, "\(String(describing: end.completion?.error))")
     }
 
     #if os(Linux)

@@ -64,7 +64,7 @@ import Testing
         let observer = RecordingObserver(onHead: { _ in .pause })
         loop.start(Self.request(server), id: 1, observer: observer)
         let record = await observer.record { $0.head != nil }
-        #expect(record.body.isEmpty && record.outcome == nil)
+        #expect(record.body.isEmpty && record.completion == nil)
         loop.resumeReceiving(1)
         #expect(await observer.end().body == Data("refused".utf8))
     }

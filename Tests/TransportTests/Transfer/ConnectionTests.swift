@@ -30,7 +30,7 @@ import Testing
         let end = await loop.run(TransferRequest(url: server.url("/second"), method: method, body: DataBody(Data("x".utf8))), id: 2)
         #expect(end.error == nil)
         #expect(end.body == Data("good".utf8))
-        #expect(end.outcome?.metrics.reusedConnection == false)
+        #expect(end.completion?.metrics.reusedConnection == false)
         #expect(server.connectionCount == 2)
         #expect(server.requests.count { $0.path == "/second" } == 1)
     }
@@ -179,7 +179,7 @@ import Testing
             for id in 1...3 {
                 let end = await loop.run(TransferRequest(url: "http://localhost:\(server.port)/json"), id: id)
                 #expect(end.error == nil)
-                #expect(end.outcome?.metrics.remoteAddress == "127.0.0.1")
+                #expect(end.completion?.metrics.remoteAddress == "127.0.0.1")
             }
         }
     }

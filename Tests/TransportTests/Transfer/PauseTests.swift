@@ -41,7 +41,7 @@ import Testing
         #expect(await loop.run(TransferRequest(url: other.url("/delay/1500")), id: 3).error == nil)
         let paused = observer.record
         #expect(paused.pieces == 1)
-        #expect(paused.outcome == nil)
+        #expect(paused.completion == nil)
         #expect(sent.withLock { $0 } < 20_000_000)
         loop.resumeReceiving(1)
         let end = await observer.end()
@@ -85,7 +85,7 @@ import Testing
             let before = seen
             let record = await observer.record { $0.pieces > before }
             seen = record.pieces
-            guard record.outcome == nil else { break }
+            guard record.completion == nil else { break }
             loop.resumeReceiving(1)
         }
         let end = await observer.end()
@@ -111,7 +111,7 @@ import Testing
         loop.setSuspended(true, of: 1)
         // Longer than either timeout: time spent suspended doesn't count.
         #expect(await loop.run(TransferRequest(url: other.url("/delay/1500")), id: 2).error == nil)
-        #expect(observer.record.outcome == nil)
+        #expect(observer.record.completion == nil)
         #expect(observer.record.body.isEmpty)
         loop.setSuspended(false, of: 1)
         let end = await observer.end()

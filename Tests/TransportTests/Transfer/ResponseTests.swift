@@ -26,7 +26,7 @@ import Testing
         #expect(end.error == nil)
         #expect(end.body == ServerRoutes.text(count: path.hasSuffix("=0") ? 0 : 100_000))
         #expect(server.requests.first?.header("Accept-Encoding") == ContentDecoder.accepted)
-        #expect(try #require(end.outcome?.metrics.responseBodyBytes) > Int64(end.body.count))
+        #expect(try #require(end.completion?.metrics.responseBodyBytes) > Int64(end.body.count))
     }
 
     @Test("bodies are not decoded if the request's options disable it")
@@ -145,7 +145,7 @@ import Testing
         let end = try await Self.run("HTTP/1.0 200 OK\r\n\r\nhello")
         #expect(end.error == nil)
         #expect(end.body == Data("hello".utf8))
-        #expect(end.outcome?.metrics.httpVersion == .http1_0)
+        #expect(end.completion?.metrics.httpVersion == .http1_0)
     }
 
     @Test("lines that end with a bare line feed, folds and trailers are accepted")

@@ -24,7 +24,7 @@ import Testing
             let url = overHTTP2 ? servers.tls : servers.tlsHTTP1
             let end = await loop.run(TransferRequest(url: url + "/", options: options), id: id)
             #expect(end.error == nil)
-            let metrics = try #require(end.outcome?.metrics)
+            let metrics = try #require(end.completion?.metrics)
             #expect(metrics.httpVersion == (overHTTP2 ? .http2 : .http1_1))
             #expect(metrics.tlsVersion?.hasPrefix("TLSv1.") == true)
             #expect(metrics.tlsCipher?.contains("AES") == true || metrics.tlsCipher?.contains("CHACHA") == true)
@@ -80,7 +80,7 @@ import Testing
         #expect(await loop.run(request, id: 1).body == Data(".".utf8))
         let second = await loop.run(request, id: 2)
         #expect(second.body == Data("r".utf8))
-        #expect(second.outcome?.metrics.reusedConnection == false)
+        #expect(second.completion?.metrics.reusedConnection == false)
     }
 
     @Test("large and streamed uploads use an HTTP version that does not hang on them", arguments: [1000, 65_536, 65_537, 3_000_000])
@@ -89,7 +89,7 @@ import Testing
         let end = await EventLoop().run(TransferRequest(url: servers.tls + "/", method: .put, body: body, options: options))
         #expect(end.error == nil)
         let isSafe = CurlInfo.current.hasReliableHTTP2 || size <= 65_536
-        #expect(end.outcome?.metrics.httpVersion == (isSafe ? .http2 : .http1_1))
+        #expect(end.completion?.metrics.httpVersion == (isSafe ? .http2 : .http1_1))
     }
 
     @Test("many transfers over HTTP/2, some of them paused, all complete", arguments: [nil, true, false])
@@ -106,7 +106,7 @@ import Testing
         for observer in observers {
             let end = await observer.end()
             #expect(end.error == nil)
-            #expect(end.outcome?.metrics.httpVersion == .http2)
+            #expect(end.completion?.metrics.httpVersion == .http2)
         }
     }
 
@@ -123,7 +123,7 @@ import Testing
             loop.start(TransferRequest(url: url + "/", options: options), id: index + 2, observer: observer)
         }
         for observer in others { #expect(await observer.end().error == nil) }
-        #expect(held.record.outcome == nil)
+        #expect(held.record.completion == nil)
         loop.resumeReceiving(1)
         #expect(await held.end().error == nil)
     }
@@ -140,7 +140,7 @@ import Testing
         #expect(half.bytes.starts(with: Data("HTTP/1.1 ".utf8)))
         loop.send(Data(), endOfStream: true, on: 1)
         let end = await observer.end()
-        #expect(end.outcome?.error == nil)
+        #expect(end.completion?.error == nil)
         #expect(end.completions == 1)
     }
 

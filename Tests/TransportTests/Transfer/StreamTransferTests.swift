@@ -26,12 +26,12 @@ import Testing
         }
         loop.send(Data(), endOfStream: true, on: 1)
         let end = await observer.end()
-        #expect(end.outcome?.error == nil)
+        #expect(end.completion?.error == nil)
         #expect(end.isOpen && end.hasEndedReceiving)
         #expect(end.bytes == data)
         #expect(end.sent == 10_000_000)
         #expect(end.completions == 1)
-        let metrics = try #require(end.outcome?.metrics)
+        let metrics = try #require(end.completion?.metrics)
         #expect(metrics.requestBodyBytes == 10_000_000 && metrics.responseBodyBytes == 10_000_000)
         #expect(metrics.remotePort == server.port)
         #expect(await server.waitForConnectionsToClose())
@@ -45,7 +45,7 @@ import Testing
         loop.openStream(Self.request(server.port), id: 1, observer: observer)
         for index in 0..<20_000 { loop.send(Data([UInt8(truncatingIfNeeded: index)]), endOfStream: index == 19_999, on: 1) }
         let end = await observer.end()
-        #expect(end.outcome?.error == nil)
+        #expect(end.completion?.error == nil)
         #expect(end.bytes == Data((0..<20_000).map { UInt8(truncatingIfNeeded: $0) }))
     }
 
@@ -60,11 +60,11 @@ import Testing
         loop.openStream(Self.request(server.port), id: 1, observer: observer)
         loop.send(Data("PUT / HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\n".utf8), endOfStream: false, on: 1)
         let half = await observer.record { $0.hasEndedReceiving }
-        #expect(half.outcome == nil)
+        #expect(half.completion == nil)
         #expect(half.bytes.starts(with: Data("bye".utf8)))
         loop.send(Data("late".utf8), endOfStream: true, on: 1)
         let end = await observer.end()
-        #expect(end.outcome?.error == nil)
+        #expect(end.completion?.error == nil)
         #expect(end.sent == Int64("PUT / HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\nlate".utf8.count))
     }
 
@@ -81,12 +81,12 @@ import Testing
         #expect(await loop.run(TransferRequest(url: other.url("/delay/100")), id: 2).error == nil)
         var record = await observer.record { _ in true }
         #expect(record.bytes.count == first.bytes.count)
-        while record.outcome == nil {
+        while record.completion == nil {
             let count = record.bytes.count
             loop.resumeReceiving(1)
             record = await observer.record { $0.bytes.count > count }
         }
-        #expect(record.outcome?.error == nil)
+        #expect(record.completion?.error == nil)
         #expect(record.bytes == data)
     }
 
@@ -125,7 +125,7 @@ import Testing
         }
         func streamDidEndReceiving(_ id: Int) {}
         func stream(_ id: Int, didSend count: Int64) {}
-        func stream(_ id: Int, didComplete outcome: TransferOutcome) { over.withLock { $0 = true } }
+        func stream(_ id: Int, didComplete completion: TransferCompletion) { over.withLock { $0 = true } }
     }
 
     @Test("cancelling completes a stream, before and after it is established", arguments: [true, false])

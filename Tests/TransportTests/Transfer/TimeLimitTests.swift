@@ -97,7 +97,7 @@ import Testing
         let loop = CurlTransport()
         let end = await loop.run(TransferRequest(url: server.url(path), options: Self.options { $0.totalTimeout = Self.short }))
         #expect(end.failure?.kind == .totalTimeout)
-        #expect(try #require(end.outcome).metrics.total >= Self.short)
+        #expect(try #require(end.completion).metrics.total >= Self.short)
     }
 
     @Test("progress of an upload does not extend the total timeout")
@@ -174,6 +174,6 @@ import Testing
         gate.open()
         #expect(await first.end().error == nil)
         #expect(await last.end().error == nil)
-        #expect(try #require(await last.end().outcome?.metrics.queueDuration) > .milliseconds(100))
+        #expect(try #require(await last.end().completion?.metrics.queueDuration) > .milliseconds(100))
     }
 }

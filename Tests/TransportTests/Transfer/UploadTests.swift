@@ -129,7 +129,7 @@ import Testing
         for round in 1...20 {
             body.feed(.bytes(Data(repeating: UInt8(round), count: 5000)))
             let record = await observer.record { $0.sent == Int64(round * 5000) }
-            #expect(record.outcome == nil)
+            #expect(record.completion == nil)
         }
         body.feed(.end)
         let end = await observer.end()
@@ -159,7 +159,7 @@ import Testing
         let body = FedBody([.later, .later, .bytes(Data(count: 10)), .later, .end])
         let observer = RecordingObserver()
         loop.start(TransferRequest(url: server.url("/upload"), method: .put, body: body), id: 1, observer: observer)
-        while observer.record.outcome == nil {
+        while observer.record.completion == nil {
             body.feed(.later)
             await Task.yield()
         }
