@@ -27,7 +27,7 @@ import Testing
         #expect(whole.value == "body")
         let cut = await manager.request(server.url + "/unframed/cut").serializingString().response
         #expect(cut.error?.transferFailure?.kind == .connectionLost)
-        #expect(cut.error?.transferFailure?.message.contains("closing alert") == true)
+        #expect(cut.error?.transferFailure?.message.contains("close_notify") == true)
     }
 
     @Test("a download truncated this way is not moved to its destination") func truncatedDownload() async throws {
@@ -41,7 +41,7 @@ import Testing
 
     @Test("hosts that never send close_notify can be exempted") func closeNotifyNotRequired() async throws {
         let server = try await TLSServer(authority, "good")
-        let manager = manager { $0.requiresClosingAlert = false }
+        let manager = manager { $0.requiresCloseNotify = false }
         #expect(await manager.request(server.url + "/unframed/cut").serializingString().response.value == "body")
     }
 

@@ -37,7 +37,7 @@ public struct TLSOptions: Sendable, Hashable {
     /// Whether a body delimited by close has to be followed by TLS's close_notify (RFC 9112, section 9.8); `true` by default.
     ///
     /// Without close_notify, an attacker may have truncated the body. `false` is for old hosts that never send it.
-    public var requiresClosingAlert = true
+    public var requiresCloseNotify = true
     /// Whether the host must staple an OCSP response saying that its certificate is not revoked (RFC 6066, section 8); `false` by default,
     /// because many hosts don't.
     public var requiresStapledResponse = false

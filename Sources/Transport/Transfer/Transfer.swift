@@ -344,7 +344,7 @@ final class Transfer: MultiMember, DeadlineHolder {
 
     /// Whether the body is delimited only by the end of a TLS connection that ended without close_notify.
     private var isTruncated: Bool {
-        isSecure && state.isDelimitedByClose && handle.httpVersion != .http2 && request.prepared.options.tls.requiresClosingAlert
+        isSecure && state.isDelimitedByClose && handle.httpVersion != .http2 && request.prepared.options.tls.requiresCloseNotify
             && loop.closeNotifyTracker.isMissing(on: connection.tlsSession)
     }
 
@@ -353,7 +353,7 @@ final class Transfer: MultiMember, DeadlineHolder {
         let code = earlyResponse == .complete && code == CURLE_WRITE_ERROR ? CURLE_OK : code
         guard code != CURLE_OK else {
             if isTruncated {
-                let message = "The body has no length and may be truncated: the connection ended without TLS's closing alert (close_notify)"
+                let message = "The body has no length and may be truncated: the TLS connection ended without close_notify"
                 _ = state.fail(.connectionLost, message)
             }
             if let error = decoder?.failureAtEnd { _ = state.fail(error.kind, error.message) }
