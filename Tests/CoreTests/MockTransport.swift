@@ -263,7 +263,7 @@ final class Exchange: Sendable {
                     return state.sentBody.count
                 }
                 observer.transfer(id, didSend: Int64(total))
-            case .later: readable.wait()
+            case .unavailable: readable.wait()
             case .end: return
             case .failed(let error): return end(with: error)
             }

@@ -8,7 +8,7 @@ import CurlewTestSupport
 final class FedBody: BodySource {
     enum Step: Sendable {
         case bytes(Data)
-        case later
+        case unavailable
         case end
         case failed(any Error)
     }
@@ -48,14 +48,14 @@ final class FedBody: BodySource {
     func read(into buffer: UnsafeMutableRawBufferPointer) -> BodyRead {
         state.withLock { state in
             state.reads += 1
-            guard !state.steps.isEmpty else { return .later }
+            guard !state.steps.isEmpty else { return .unavailable }
             switch state.steps.removeFirst() {
             case .bytes(let data):
                 let count = min(data.count, buffer.count)
                 data.copyBytes(to: buffer, count: count)
                 if count < data.count { state.steps.insert(.bytes(data.dropFirst(count)), at: 0) }
                 return .bytes(count)
-            case .later: return .later
+            case .unavailable: return .unavailable
             case .end: return .end
             case .failed(let error): return .failed(error)
             }

@@ -59,7 +59,7 @@ public final class StreamBody: BodySource {
                 return .bytes(count)
             }
             if let failure = state.failure { return .failed(failure) }
-            return state.isAtEnd ? .end : .later
+            return state.isAtEnd ? .end : .unavailable
         }
         readAhead()
         return result

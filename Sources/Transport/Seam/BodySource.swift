@@ -9,7 +9,7 @@ public protocol BodySource: AnyObject, Sendable {
     var length: Int64? { get }
 
     /// Prepares for a transfer from the first byte. A source that may have to wait for bytes calls `onReadable`, from any thread, when
-    /// bytes are available after it has returned ``BodyRead/later``, and when it has failed or ended since.
+    /// bytes are available after it has returned ``BodyRead/unavailable``, and when it has failed or ended since.
     func prepare(onReadable: @escaping @Sendable () -> Void)
 
     /// Fills the buffer from its start with the bytes that are available.
@@ -24,7 +24,7 @@ public enum BodyRead: Sendable {
     /// The number of bytes read, at least one.
     case bytes(Int)
     /// No bytes are available; the source calls back when there are.
-    case later
+    case unavailable
     /// The body has ended.
     case end
     /// The body can't be read to its end.

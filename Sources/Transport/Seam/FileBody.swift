@@ -56,7 +56,7 @@ public final class FileBody: BodySource {
             if let failure = state.failure { return .failed(failure) }
             let wanted = readSize(for: buffer, at: state.offset)
             guard wanted > 0 else { return .end }
-            guard let descriptor = state.descriptor else { return .later }
+            guard let descriptor = state.descriptor else { return .unavailable }
             var count = pread(descriptor, buffer.baseAddress, wanted, off_t(state.offset))
             while count < 0, errno == EINTR { count = pread(descriptor, buffer.baseAddress, wanted, off_t(state.offset)) }
             guard count > 0 else {

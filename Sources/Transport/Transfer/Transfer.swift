@@ -198,7 +198,7 @@ final class Transfer: MultiMember, DeadlineHolder {
             }
             observer?.transfer(id, didSend: bodyBytesSent)
             return count
-        case .later:
+        case .unavailable:
             return stopSending()
         case .end:
             guard bodyBytesSent == bodyLength ?? bodyBytesSent else { return failBody("fewer") }

@@ -38,7 +38,7 @@ import Testing
     private static func describe(_ read: BodyRead) -> String {
         switch read {
         case .bytes(let count): "\(count)"
-        case .later: "later"
+        case .unavailable: "unavailable"
         case .end: "end"
         case .failed(let error): "failed \(type(of: error))"
         }
@@ -52,7 +52,7 @@ import Testing
         #expect(body.rewind())
         body.prepare { readable.put(()) }
         #expect(!body.rewind())
-        #expect(Self.describe(Self.read(body)) == "later")
+        #expect(Self.describe(Self.read(body)) == "unavailable")
         stream.letRead()
         _ = await readable.first(1)
         #expect(Self.describe(Self.read(body)) == "3")

@@ -77,7 +77,7 @@ import Testing
             return nil
         }
         for (id, steps) in [[], [FedBody.Step.bytes(Data("some".utf8))]].enumerated() {
-            let body = FedBody(steps + [.later])
+            let body = FedBody(steps + [.unavailable])
             let end = await CurlTransport().run(TransferRequest(url: server.url(path), method: .put, body: body), id: id)
             #expect(end.error == nil, "\(String(describing: end.error))")
             #expect(end.head?.statusCode == status && end.body == Data("no".utf8))
@@ -156,11 +156,11 @@ import Testing
     func wakesTooOften() async throws {
         let server = try LoopbackServer.standard()
         let loop = CurlTransport()
-        let body = FedBody([.later, .later, .bytes(Data(count: 10)), .later, .end])
+        let body = FedBody([.unavailable, .unavailable, .bytes(Data(count: 10)), .unavailable, .end])
         let observer = RecordingObserver()
         loop.start(TransferRequest(url: server.url("/upload"), method: .put, body: body), id: 1, observer: observer)
         while observer.record.completion == nil {
-            body.feed(.later)
+            body.feed(.unavailable)
             await Task.yield()
         }
         #expect(observer.record.error == nil)
