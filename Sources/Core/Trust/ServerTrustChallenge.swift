@@ -68,11 +68,11 @@ extension Session {
         options.verifiesHostName = false
         // Who has signed a stapled response is found out by the chain.
         options.verifiesCertificateChain = options.requiresStapledResponse && required.verifiesCertificateChain
-        let judge = TrustJudge(scope: self) { [weak self] trust, answer in
+        let evaluator = TrustEvaluator(scope: self) { [weak self] trust, answer in
             guard let self else { return answer(false) }
             queue.async { self.ask(about: trust, under: policy, answer) }
         }
-        options.trust = TrustRequirement(.judge(judge), policy: "sessionDidReceiveChallenge", host: host, port: port)
+        options.trust = TrustRequirement(.evaluator(evaluator), policy: "sessionDidReceiveChallenge", host: host, port: port)
         return options
     }
 

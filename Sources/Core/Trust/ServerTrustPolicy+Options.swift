@@ -59,15 +59,15 @@ extension ServerTrustPolicy {
                 options.certificateAuthorities = pins.reduce(into: Data()) { $0 += $1.pem }
                 options.certificateAuthorityFile = nil
             } else {
-                rule = pins.isEmpty ? .never("there are no pins") : .certificate(Set(pins))
+                rule = pins.isEmpty ? .refuse("there are no pins") : .certificate(Set(pins))
             }
         case .pinPublicKeys(let pins, let validateChain, let validateHost):
             (options.verifiesCertificateChain, options.verifiesHostName) = (validateChain, validateHost)
-            rule = pins.isEmpty ? .never("there are no pins") : .publicKey(Set(pins))
+            rule = pins.isEmpty ? .refuse("there are no pins") : .publicKey(Set(pins))
         case .disableEvaluation: break
         case .customEvaluation(let evaluate):
-            rule = .judge(
-                TrustJudge(scope: scope) { [queue = scope.queue] trust, answer in queue.async { answer(evaluate(trust, host)) } })
+            rule = .evaluator(
+                TrustEvaluator(scope: scope) { [queue = scope.queue] trust, answer in queue.async { answer(evaluate(trust, host)) } })
         }
         options.trust = TrustRequirement(rule, policy: name, host: host, port: port)
         return options
@@ -81,7 +81,7 @@ extension ServerTrustPolicy.RevocationFlags {
             options.requiresStapledResponse = true
         }
         if contains(.revocationLists), options.revocationListFile == nil {
-            return .never("it asks for revocation lists, and the configuration has none")
+            return .refuse("it asks for revocation lists, and the configuration has none")
         }
         return .none
     }

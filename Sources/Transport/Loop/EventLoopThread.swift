@@ -313,9 +313,9 @@ final class EventLoopThread {
 
     /// Requests a decision on a host's certificates; once for all transfers and streams that wait for it.
     func ask(_ question: TrustQuestion, for id: Int) {
-        guard case .judge(let judge) = question.requirement.rule, trust.wait(for: question, id) else { return }
+        guard case .evaluator(let evaluator) = question.requirement.rule, trust.wait(for: question, id) else { return }
         let mailbox = mailbox
-        judge.judge(question.trust) { isTrusted in mailbox.post(.decided(question, isTrusted: isTrusted)) }
+        evaluator.evaluate(question.trust) { isTrusted in mailbox.post(.decided(question, isTrusted: isTrusted)) }
     }
 
     private func decided(_ question: TrustQuestion, isTrusted: Bool) {

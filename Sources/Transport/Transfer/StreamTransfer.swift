@@ -77,7 +77,7 @@ final class StreamTransfer: MultiMember {
     /// this moment.
     func mayOpen() -> Bool {
         guard let requirement = request.options.tls.trust else { return true }
-        switch loop.trust.judge(handle, socket: -1, by: requirement, request.options.tls) {
+        switch loop.trust.evaluate(handle, socket: -1, for: requirement, request.options.tls) {
         case .trusted: isTrusted = true
         case .refused(let message): refusal = message
         case .undecided(let question): self.question = question

@@ -109,7 +109,7 @@ extension Transfer {
 
     /// Whether the connection's certificates meet the requirement; otherwise the reason is recorded.
     private func isTrusted(_ socket: Int32, _ requirement: TrustRequirement) -> Bool {
-        switch loop.trust.judge(handle, socket: socket, by: requirement, request.options.tls) {
+        switch loop.trust.evaluate(handle, socket: socket, for: requirement, request.options.tls) {
         case .trusted: return true
         case .refused(let message): state.refusedConnection(.serverCertificate, message)
         case .undecided(let question):

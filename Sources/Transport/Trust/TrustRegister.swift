@@ -17,7 +17,7 @@ struct TrustRegister {
     enum Decision {
         case trusted
         case refused(String)
-        /// The requirement's judge has to be asked.
+        /// The requirement's evaluator has to be asked.
         case undecided(TrustQuestion)
     }
 
@@ -32,10 +32,10 @@ struct TrustRegister {
     /// Decides on the connection that a request is about to use.
     ///
     /// - Parameter socket: the connection's socket; −1 if it is unknown, in which case the certificates are evaluated each time.
-    mutating func judge(_ handle: EasyHandle, socket: Int32, by requirement: TrustRequirement, _ options: TLSOptions) -> Decision {
+    mutating func evaluate(_ handle: EasyHandle, socket: Int32, for requirement: TrustRequirement, _ options: TLSOptions) -> Decision {
         guard requirement.needsCertificates else { return .trusted }
         if socket >= 0, let known = connections[socket], known == requirement { return .trusted }
-        if case .never(let reason) = requirement.rule { return .refused(requirement.message(reason)) }
+        if case .refuse(let reason) = requirement.rule { return .refused(requirement.message(reason)) }
         guard let trust = handle.serverTrust(for: requirement, options) else {
             return .refused(requirement.message("the connection has no certificates"))
         }
@@ -54,15 +54,15 @@ struct TrustRegister {
         case .publicKey(let pins):
             if trust.certificates.contains(where: { pins.contains($0.publicKey) }) { return nil }
             return .refused(requirement.message("no public key of \(trust) is pinned"))
-        case .judge:
+        case .evaluator:
             let question = TrustQuestion(requirement: requirement, trust: trust)
             return accepted.contains(question) ? nil : .undecided(question)
-        case .never(let reason):
+        case .refuse(let reason):
             return .refused(requirement.message(reason))
         }
     }
 
-    /// Adds a transfer or stream that waits for a decision; `true` if it is the first, so that the judge has to be asked.
+    /// Adds a transfer or stream that waits for a decision; `true` if it is the first, so that the evaluator has to be asked.
     mutating func wait(for question: TrustQuestion, _ id: Int) -> Bool {
         waiting[question, default: []].append(id)
         return waiting[question]?.count == 1
@@ -89,7 +89,7 @@ extension TrustRequirement {
 }
 
 extension TrustQuestion {
-    /// The message for a refusal by the judge.
+    /// The message for a refusal by the evaluator.
     var refusal: String { requirement.message("it does not trust \(trust)") }
 }
 

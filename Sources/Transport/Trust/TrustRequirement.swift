@@ -10,10 +10,10 @@ package final class TrustRequirement: Sendable, Hashable {
         case certificate(Set<Certificate>)
         /// The key of one of the path's certificates is one of these.
         case publicKey(Set<PublicKey>)
-        /// The judge decides.
-        case judge(TrustJudge)
+        /// The evaluator decides.
+        case evaluator(TrustEvaluator)
         /// Every certificate is refused, for this reason.
-        case never(String)
+        case refuse(String)
     }
 
     /// The host and port to which the requirement applies.
@@ -45,18 +45,18 @@ package final class TrustRequirement: Sendable, Hashable {
 }
 
 /// Decides on certificates, off the event loop's thread.
-package final class TrustJudge: Sendable, Hashable {
+package final class TrustEvaluator: Sendable, Hashable {
     private let scope: ObjectIdentifier
-    let judge: @Sendable (ServerTrust, _ answer: @escaping @Sendable (Bool) -> Void) -> Void
+    let evaluate: @Sendable (ServerTrust, _ completion: @escaping @Sendable (Bool) -> Void) -> Void
 
-    /// - Parameter scope: judges with the same scope are considered equal; a path accepted by one is not submitted again.
+    /// - Parameter scope: evaluators with the same scope are considered equal; a path accepted by one is not submitted again.
     package init(
-        scope: AnyObject, _ judge: @escaping @Sendable (ServerTrust, _ answer: @escaping @Sendable (Bool) -> Void) -> Void
+        scope: AnyObject, _ evaluate: @escaping @Sendable (ServerTrust, _ completion: @escaping @Sendable (Bool) -> Void) -> Void
     ) {
         self.scope = ObjectIdentifier(scope)
-        self.judge = judge
+        self.evaluate = evaluate
     }
 
-    package static func == (lhs: TrustJudge, rhs: TrustJudge) -> Bool { lhs.scope == rhs.scope }
+    package static func == (lhs: TrustEvaluator, rhs: TrustEvaluator) -> Bool { lhs.scope == rhs.scope }
     package func hash(into hasher: inout Hasher) { hasher.combine(scope) }
 }

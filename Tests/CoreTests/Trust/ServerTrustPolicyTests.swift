@@ -179,7 +179,7 @@ import Testing
         #expect(keys.trust?.rule == .publicKey([leaf.publicKey]))
 
         #expect(applied(.performRevokedEvaluation(validateHost: true, revocationFlags: .stapledResponse)).requiresStapledResponse)
-        guard case .never = applied(.performRevokedEvaluation(validateHost: true, revocationFlags: .revocationLists)).trust?.rule else {
+        guard case .refuse = applied(.performRevokedEvaluation(validateHost: true, revocationFlags: .revocationLists)).trust?.rule else {
             Issue.record("lists that are not there were asked for")
             return
         }

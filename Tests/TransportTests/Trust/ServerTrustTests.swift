@@ -81,7 +81,11 @@ import Testing
         #expect(requirement(.certificate([leaf, root])) == requirement(.certificate([root, leaf])))
         #expect(requirement(.certificate([leaf])) != requirement(.certificate([root])))
         #expect(requirement(.publicKey([leaf.publicKey])) != requirement(.certificate([leaf])))
-        #expect(requirement(.judge(TrustJudge(scope: first) { _, _ in })) == requirement(.judge(TrustJudge(scope: first) { _, _ in })))
-        #expect(requirement(.judge(TrustJudge(scope: first) { _, _ in })) != requirement(.judge(TrustJudge(scope: second) { _, _ in })))
+        #expect(
+            requirement(.evaluator(TrustEvaluator(scope: first) { _, _ in }))
+                == requirement(.evaluator(TrustEvaluator(scope: first) { _, _ in })))
+        #expect(
+            requirement(.evaluator(TrustEvaluator(scope: first) { _, _ in }))
+                != requirement(.evaluator(TrustEvaluator(scope: second) { _, _ in })))
     }
 }
