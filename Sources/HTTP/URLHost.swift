@@ -3,7 +3,7 @@
 /// Validates and normalizes the hosts of URLs, in users' requests and in redirects.
 package enum URLHost {
     /// The reason why a host is rejected.
-    package enum Defect: Error {
+    package enum ValidationError: Error {
         /// It contains a character not allowed in hosts, or is a name not allowed by IDNA.
         case invalid
         /// It is an internationalized name, and the system's Foundation lacks IDNA.
@@ -25,7 +25,7 @@ package enum URLHost {
     ///
     /// - Parameter host: a name or an IPv4 address, with or without percent-encoded UTF-8 (RFC 3986, section 3.2.2), or an IPv6 address in
     ///   brackets.
-    package static func normalized(_ host: Substring) throws(Defect) -> String {
+    package static func normalized(_ host: Substring) throws(ValidationError) -> String {
         if host.utf8.first == UInt8(ascii: "[") {
             guard isAddressLiteral(host.utf8.dropFirst()) else { throw .invalid }
             return String(host)
@@ -38,7 +38,7 @@ package enum URLHost {
     }
 
     /// The same for a host outside a URL, where an IPv6 address needs no brackets.
-    package static func normalized(ofStream host: String) throws(Defect) -> String {
+    package static func normalized(ofStream host: String) throws(ValidationError) -> String {
         guard host.contains(":"), !host.hasPrefix("[") else { return try normalized(host[...]) }
         _ = try normalized("[\(host.replacing("%25", with: "%").replacing("%", with: "%25"))]")
         return host
@@ -46,7 +46,7 @@ package enum URLHost {
 
     /// Converts a name with Foundation, which applies IDNA to the hosts of its URLs. Where it lacks the tables, it percent-encodes the name
     /// instead.
-    private static func converted(_ name: String) throws(Defect) -> String {
+    private static func converted(_ name: String) throws(ValidationError) -> String {
         let url = URL(string: "http://\(name)/")
         guard let text = url?.absoluteString, text.hasPrefix("http://"), text.hasSuffix("/") else { throw .invalid }
         let host = text.dropFirst("http://".count).dropLast()

@@ -11,7 +11,7 @@ extension String {
     }
 
     /// The absolute URL with its host normalized (``URLHost``); unchanged if it has no authority.
-    package func normalizingHost() throws(URLHost.Defect) -> String {
+    package func normalizingHost() throws(URLHost.ValidationError) -> String {
         guard let host else { return self }
         let normalized = try URLHost.normalized(host)
         return normalized == host ? self : String(self[..<host.startIndex]) + normalized + self[host.endIndex...]
@@ -65,16 +65,16 @@ extension Substring {
     fileprivate var removingDotSegments: String {
         guard contains("/.") else { return String(self) }
         let segments = split(separator: "/", omittingEmptySubsequences: false).dropFirst()
-        var kept: [Substring] = []
+        var result: [Substring] = []
         for (index, segment) in zip(segments.indices, segments) {
             guard segment == "." || segment == ".." else {
-                kept.append(segment)
+                result.append(segment)
                 continue
             }
-            if segment == "..", !kept.isEmpty { kept.removeLast() }
+            if segment == "..", !result.isEmpty { result.removeLast() }
             // A dot segment at the end leaves a trailing slash.
-            if index == segments.endIndex - 1 { kept.append("") }
+            if index == segments.endIndex - 1 { result.append("") }
         }
-        return "/" + kept.joined(separator: "/")
+        return "/" + result.joined(separator: "/")
     }
 }

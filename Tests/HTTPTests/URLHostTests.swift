@@ -26,7 +26,7 @@ import Testing
             "[::1%eth0]", "[1.2.3.4]", "a\u{FF0F}b", "\u{FC}/b", "\u{FC}%20", "\u{AD}", "\u{202E}a", "xn--\u{FC}",
         ])
     func refused(_ host: String) {
-        let error = #expect(throws: URLHost.Defect.self) { try URLHost.normalized(host[...]) }
+        let error = #expect(throws: URLHost.ValidationError.self) { try URLHost.normalized(host[...]) }
         #expect(error == .invalid)
     }
 
@@ -45,7 +45,7 @@ import Testing
         #expect(try URLHost.normalized(ofStream: "::1") == "::1")
         #expect(try URLHost.normalized(ofStream: "fe80::1%eth0") == "fe80::1%eth0")
         #expect(try URLHost.normalized(ofStream: "b\u{FC}cher.example") == "xn--bcher-kva.example")
-        #expect(throws: URLHost.Defect.self) { try URLHost.normalized(ofStream: "::1]/") }
+        #expect(throws: URLHost.ValidationError.self) { try URLHost.normalized(ofStream: "::1]/") }
     }
 
     @Test(

@@ -130,9 +130,9 @@ final class CountingPoller: Poller {
 
     func forget(_ socket: Int32) { poller.forget(socket) }
 
-    func wait(milliseconds: Int32, afterwards: () -> Void, onEvent: (Int32, SocketEvents) -> Void) -> Bool {
+    func wait(milliseconds: Int32, onWake: () -> Void, onEvent: (Int32, SocketEvents) -> Void) -> Bool {
         counts.addWait()
-        return poller.wait(milliseconds: milliseconds, afterwards: afterwards, onEvent: onEvent)
+        return poller.wait(milliseconds: milliseconds, onWake: onWake, onEvent: onEvent)
     }
 }
 
@@ -158,8 +158,8 @@ final class RefusingPoller: Poller {
 
     func forget(_ socket: Int32) { poller.forget(socket) }
 
-    func wait(milliseconds: Int32, afterwards: () -> Void, onEvent: (Int32, SocketEvents) -> Void) -> Bool {
-        poller.wait(milliseconds: milliseconds, afterwards: afterwards, onEvent: onEvent)
+    func wait(milliseconds: Int32, onWake: () -> Void, onEvent: (Int32, SocketEvents) -> Void) -> Bool {
+        poller.wait(milliseconds: milliseconds, onWake: onWake, onEvent: onEvent)
     }
 }
 

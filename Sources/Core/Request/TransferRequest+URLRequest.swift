@@ -102,8 +102,8 @@ extension TransferRequest {
 
 extension CurlewError {
     /// A host that can't be connected to: what libcurl says of others that it refuses.
-    static func invalidHost(_ defect: URLHost.Defect, of url: String) -> CurlewError {
-        .transferFailed(TransferFailure(kind: .invalidURL, url: url, phase: .queued, message: defect.message))
+    static func invalidHost(_ error: URLHost.ValidationError, of url: String) -> CurlewError {
+        .transferFailed(TransferFailure(kind: .invalidURL, url: url, phase: .queued, message: error.message))
     }
 }
 

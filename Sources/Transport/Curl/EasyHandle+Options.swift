@@ -335,7 +335,7 @@ extension TransferRequest {
 
     /// Why the request can't be sent. A line break in a header field would inject further fields, and libcurl would take a NUL for the end
     /// of the string.
-    var defect: CurlewError? {
+    var validationError: CurlewError? {
         if let header = headers.first(where: { !$0.isValid }) {
             return .urlRequestValidationFailed(reason: .invalidHeader(name: header.name))
         }

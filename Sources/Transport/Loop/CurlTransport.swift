@@ -42,7 +42,7 @@ public final class CurlTransport: Transport {
         case run(UnownedJob)
         case stop
         /// The process is exiting: stop touching shared state.
-        case rest
+        case park
     }
 
     let mailbox: Mailbox
@@ -235,10 +235,10 @@ final class Mailbox: Sendable {
     }
 
     /// Parks the thread because the process is exiting; a thread that is stopping ends by itself.
-    func restAtExit() {
+    func parkAtExit() {
         let wakeUp = state.withLock { state -> WakeUp? in
             guard !state.isClosed else { return nil }
-            state.commands.append(.rest)
+            state.commands.append(.park)
             return state.takeWakeUp()
         }
         wakeUp?.signal()

@@ -167,7 +167,7 @@ final class EventLoopThread {
             CurlTransport.Command.perform(job, of: mailbox)
             sockets.forgetWait()
         case .stop: isStopping = true
-        case .rest: LiveThreads.rest(mailbox)
+        case .park: LiveThreads.park(mailbox)
         }
     }
 
@@ -221,7 +221,7 @@ final class EventLoopThread {
     }
 
     private func run(_ transfer: Transfer) {
-        if let error = transfer.request.defect { return complete(transfer, error: error) }
+        if let error = transfer.request.validationError { return complete(transfer, error: error) }
         do {
             try transfer.prepare()
         } catch {

@@ -26,7 +26,7 @@ enum LiveThreads {
             defer { state.hasExitHandler = true }
             return !state.hasExitHandler
         }
-        if isFirst { atexit { LiveThreads.restAll() } }
+        if isFirst { atexit { LiveThreads.parkAll() } }
     }
 
     /// Removes a thread that has released its objects or is parked.
@@ -35,18 +35,18 @@ enum LiveThreads {
     }
 
     /// Parks the calling thread for the rest of the process's life.
-    static func rest(_ mailbox: Mailbox) -> Never {
+    static func park(_ mailbox: Mailbox) -> Never {
         ended(mailbox)
         while true { pause() }
     }
 
-    private static func restAll() {
+    private static func parkAll() {
         let deadline = MonotonicTime.now() + longestWait
         var asked: Set<ObjectIdentifier> = []
         while MonotonicTime.now() < deadline {
             let running = state.withLock { $0.running }
             guard !running.isEmpty else { return }
-            for (id, mailbox) in running where asked.insert(id).inserted { mailbox.restAtExit() }
+            for (id, mailbox) in running where asked.insert(id).inserted { mailbox.parkAtExit() }
             // Polled each millisecond, which is short compared to a process's exit: a thread that blocks here can't be notified.
             poll(nil, 0, 1)
         }

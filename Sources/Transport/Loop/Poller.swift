@@ -25,9 +25,9 @@ package protocol Poller: AnyObject {
     func watch(_ socket: Int32, from old: SocketEvents, to new: SocketEvents) -> Int32
     /// Forgets a closed descriptor, which the system removes by itself.
     func forget(_ socket: Int32)
-    /// Waits for an event, at most for the given time, or without limit if it is negative. Then calls `afterwards` once, and `onEvent` for
+    /// Waits for an event, at most for the given time, or without limit if it is negative. Then calls `onWake` once, and `onEvent` for
     /// each ready socket. Returns `false` if more sockets may be ready, which the next wait reports.
-    func wait(milliseconds: Int32, afterwards: () -> Void, onEvent: (Int32, SocketEvents) -> Void) -> Bool
+    func wait(milliseconds: Int32, onWake: () -> Void, onEvent: (Int32, SocketEvents) -> Void) -> Bool
     /// Ends a wait.
     var wakeUp: WakeUp { get }
 }
@@ -112,9 +112,9 @@ package final class EpollPoller: Poller {
 
     package func forget(_ socket: Int32) {}
 
-    package func wait(milliseconds: Int32, afterwards: () -> Void, onEvent: (Int32, SocketEvents) -> Void) -> Bool {
+    package func wait(milliseconds: Int32, onWake: () -> Void, onEvent: (Int32, SocketEvents) -> Void) -> Bool {
         let count = epoll_wait(descriptor, events.baseAddress, Int32(events.count), milliseconds)
-        afterwards()
+        onWake()
         guard count > 0 else { return count == 0 }
         for event in events[..<Int(count)] {
             if event.data.fd != wakeUp.descriptor { onEvent(event.data.fd, Self.found(event.events)) }
@@ -191,9 +191,9 @@ package final class PollPoller: Poller {
         index[last.fd] = place
     }
 
-    package func wait(milliseconds: Int32, afterwards: () -> Void, onEvent: (Int32, SocketEvents) -> Void) -> Bool {
+    package func wait(milliseconds: Int32, onWake: () -> Void, onEvent: (Int32, SocketEvents) -> Void) -> Bool {
         let count = poll(&entries, nfds_t(entries.count), milliseconds)
-        afterwards()
+        onWake()
         guard count > 0 else { return count == 0 }
         if entries[0].revents != 0 { wakeUp.drain() }
         // The handlers may change the entries, so the results are copied first.

@@ -85,12 +85,12 @@ public final class FileBody: BodySource {
 
     /// Rewinds to the first byte; possible unless reading has failed.
     public func rewind() -> Bool {
-        let (isSound, isClosed) = state.withLock { state in
+        let (canRewind, isClosed) = state.withLock { state in
             state.offset = 0
             return (state.failure == nil, state.descriptor == nil)
         }
-        if isSound, isClosed { openFile() }
-        return isSound
+        if canRewind, isClosed { openFile() }
+        return canRewind
     }
 
     private func openFile() {

@@ -70,19 +70,19 @@ public struct ResponseHead: Sendable, Hashable {
     }
 
     /// The values of all fields of that name, without those that contain a NUL, or a carriage return outside a line break.
-    package func soundValues(for name: String) -> [String] {
+    package func validValues(for name: String) -> [String] {
         var found: [String] = []
         var copy = name
         copy.withUTF8 { wanted in
             forEachField { field, value in
-                if Self.matches(field, wanted), Self.isSound(value) { found.append(Self.unfolded(value)) }
+                if Self.matches(field, wanted), Self.isValid(value) { found.append(Self.unfolded(value)) }
                 return true
             }
         }
         return found
     }
 
-    private static func isSound(_ value: ArraySlice<UInt8>) -> Bool {
+    private static func isValid(_ value: ArraySlice<UInt8>) -> Bool {
         value.indices.allSatisfy { index in
             switch value[index] {
             case carriageReturn: index + 1 < value.endIndex && value[index + 1] == lineFeed

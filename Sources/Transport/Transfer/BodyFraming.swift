@@ -70,7 +70,7 @@ struct BodyFraming {
     /// Why the body's framing is invalid; `nil` if it is valid.
     ///
     /// - Parameter head: the head of which the lines are part, for the message.
-    func defect(in head: ResponseHead) -> String? {
+    func violation(in head: ResponseHead) -> String? {
         if transferCoding == .unknown {
             return "The response's Transfer-Encoding is not chunked, and no other was requested: \(head.joined("Transfer-Encoding"))"
         }

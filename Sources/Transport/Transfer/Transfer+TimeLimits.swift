@@ -73,8 +73,8 @@ extension Transfer {
     var nextLimit: NextLimit? {
         guard isInUse else { return nil }
         var next = NextLimit()
-        next.consider(limits.total, since: mailedAt, .total)
-        if isWaitingForConnection { next.consider(limits.queue, since: mailedAt, .queue) }
+        next.consider(limits.total, since: postedAt, .total)
+        if isWaitingForConnection { next.consider(limits.queue, since: postedAt, .queue) }
         if state.phase >= .sending, !pauses.isPaused {
             next.consider(limits.idle, since: lastActivity, .idle)
             if let requestSentAt { next.consider(limits.firstByte, since: requestSentAt, .firstByte) }
@@ -100,8 +100,8 @@ extension Transfer {
         noteSetUpPhase()
         guard request.body != nil else { return }
         let count = Int64(ccurlew_get_offset(handle.raw, CURLINFO_SIZE_UPLOAD_T))
-        guard count > bodyBytesSeenOff else { return }
-        bodyBytesSeenOff = count
+        guard count > bodyBytesUploaded else { return }
+        bodyBytesUploaded = count
         lastActivity = loop.now
     }
 }

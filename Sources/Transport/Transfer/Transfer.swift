@@ -55,7 +55,7 @@ final class Transfer: MultiMember, DeadlineHolder {
     /// The number of body bytes after decoding.
     private var decodedBytes: Int64 = 0
     @exclusivity(unchecked) private(set) var bodyBytesSent: Int64 = 0
-    @exclusivity(unchecked) var bodyBytesSeenOff: Int64 = 0
+    @exclusivity(unchecked) var bodyBytesUploaded: Int64 = 0
     @exclusivity(unchecked) var expectation = Expectation.none
     @exclusivity(unchecked) var earlyResponse = EarlyResponse.none
     /// The deadline by which the rest of an early response has to begin to arrive.
@@ -75,7 +75,7 @@ final class Transfer: MultiMember, DeadlineHolder {
     var request: TransferRequest { _read { yield start.request } }
 
     /// When the request was posted to the loop.
-    var mailedAt: Nanoseconds { start.time }
+    var postedAt: Nanoseconds { start.time }
 
     /// Whether there is a request; otherwise the transfer is pooled.
     var isInUse: Bool { observer != nil }
@@ -116,7 +116,7 @@ final class Transfer: MultiMember, DeadlineHolder {
         forgetEarlyResponse()
         connection.forget()
         bodyBytesSent = 0
-        bodyBytesSeenOff = 0
+        bodyBytesUploaded = 0
     }
 
     /// Configures the handle for libcurl; called again after a stale connection.
@@ -233,7 +233,7 @@ final class Transfer: MultiMember, DeadlineHolder {
     func rewind() -> Bool {
         guard let body = request.body, body.rewind() else { return false }
         bodyBytesSent = 0
-        bodyBytesSeenOff = 0
+        bodyBytesUploaded = 0
         hasReadBody = false
         return true
     }
@@ -406,11 +406,11 @@ final class Transfer: MultiMember, DeadlineHolder {
 
     private func measure(_ metrics: inout TransferMetrics) {
         let now = MonotonicTime.now()
-        metrics.nanoseconds.total = Int64(now - min(mailedAt, now))
+        metrics.nanoseconds.total = Int64(now - min(postedAt, now))
         metrics.requestBodyBytes = bodyBytesSent
         metrics.responseBodyBytes = state.bodyBytes
         guard launchedAt > 0 else { return }
-        let queued = Int64(launchedAt - min(mailedAt, launchedAt))
+        let queued = Int64(launchedAt - min(postedAt, launchedAt))
         metrics.nanoseconds.queue = queued
         handle.readMetrics(into: &metrics, since: queued, connection: connection.info)
         if state.statusCode == 0 { metrics.httpVersion = nil }

@@ -223,7 +223,7 @@ struct TransferState {
             wantsFreshConnection = true
             return .retry
         }
-        if mayHaveBody, let defect = framing.defect(in: complete) { return fail(.protocolViolation, defect) }
+        if mayHaveBody, let violation = framing.violation(in: complete) { return fail(.protocolViolation, violation) }
         // A body that is not decoded has the announced length.
         if framing.hasContentCoding, decodesContent, complete.hasKnownCodings { complete.expectedBodyLength = nil }
         head = .complete

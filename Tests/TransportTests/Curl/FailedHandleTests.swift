@@ -7,7 +7,7 @@ import Testing
 
 /// The ways in which a transfer can fail.
 enum FailingTransfer: CaseIterable, Sendable {
-    case defectiveHeader, unsupportedScheme, malformedURL, emptyURL, relativeURL, schemelessURL
+    case invalidHeader, unsupportedScheme, malformedURL, emptyURL, relativeURL, schemelessURL
     case unresolvableHost, unresolvableProxy, refusedConnection, refusedAddress
     case missingInterface, connectTimeout, failedHandshake, unreadableCertificate, refusingProxy, closedBeforeHead, brokenFraming
     case tooLargeHead, closedInBody, firstByteTimeout, failingBody, cancelledAtHead
@@ -15,7 +15,7 @@ enum FailingTransfer: CaseIterable, Sendable {
     /// The kind of the failure; `nil` for an error of another type.
     var kind: TransferFailure.Kind? {
         switch self {
-        case .defectiveHeader, .failingBody, .cancelledAtHead: nil
+        case .invalidHeader, .failingBody, .cancelledAtHead: nil
         case .unsupportedScheme: .unsupportedScheme
         case .malformedURL, .emptyURL, .relativeURL: .invalidURL
         case .unresolvableHost: .nameResolution
@@ -71,7 +71,7 @@ enum NextTransferKind: CaseIterable, Sendable {
         var request = TransferRequest(url: server.url("/"))
         request.options.proxy = .none
         switch failing {
-        case .defectiveHeader: request.headers = ["Bad Name": "x"]
+        case .invalidHeader: request.headers = ["Bad Name": "x"]
         case .unsupportedScheme: request.url = "ftp://127.0.0.1/"
         case .malformedURL: request.url = "http://127.0.0.1:99999/"
         case .emptyURL: request.url = ""

@@ -25,7 +25,7 @@ import Testing
 
         func forget(_ socket: Int32) { watched[socket] = nil }
 
-        func wait(milliseconds: Int32, afterwards: () -> Void, onEvent: (Int32, SocketEvents) -> Void) -> Bool { true }
+        func wait(milliseconds: Int32, onWake: () -> Void, onEvent: (Int32, SocketEvents) -> Void) -> Bool { true }
     }
 
     private let poller: FakePoller

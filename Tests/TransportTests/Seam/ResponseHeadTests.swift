@@ -59,11 +59,11 @@ import Testing
         #expect(head.headers == HTTPHeaders([HTTPHeader(name: "A", value: "b X: c d"), HTTPHeader(name: "H", value: "i")]))
     }
 
-    @Test("sound values have no control characters that would be replaced by a space")
-    func soundValues() throws {
+    @Test("valid values have no control characters that would be replaced by a space")
+    func validValues() throws {
         let fields = "A: 1\r\na: b\rc\r\nA: d\0e\r\nB: 2\r\nA: f\r\n g\r\nA: h\r\r\n"
         let head = try #require(ResponseHead(bytes: Array("HTTP/1.1 200 OK\r\n\(fields)".utf8)))
-        #expect(head.soundValues(for: "a") == ["1", "f g", "h"])
+        #expect(head.validValues(for: "a") == ["1", "f g", "h"])
     }
 
     @Test("bytes that are not UTF-8 are decoded as ISO 8859-1, per field")
