@@ -173,11 +173,7 @@ static void addHeader(Transfer *transfer, const char *line) {
 }
 
 static void setProtocols(CURL *handle) {
-#if LIBCURL_VERSION_NUM >= 0x075500
     curl_easy_setopt(handle, CURLOPT_PROTOCOLS_STR, "http,https");
-#else
-    curl_easy_setopt(handle, CURLOPT_PROTOCOLS, CURLPROTO_HTTP | CURLPROTO_HTTPS);
-#endif
 }
 
 static void setConnectionOptions(CURL *handle, const Options *options) {

@@ -28,15 +28,6 @@ CURLcode ccurlew_set_blob(CURL *easy, CURLoption option, const void *bytes, size
     return curl_easy_setopt(easy, option, &blob);
 }
 
-CURLcode ccurlew_set_quick_exit(CURL *easy) {
-#if LIBCURL_VERSION_NUM >= 0x075700
-    return curl_easy_setopt(easy, CURLOPT_QUICK_EXIT, 1L);
-#else
-    (void)easy;
-    return CURLE_OK;
-#endif
-}
-
 CURLcode ccurlew_set_data_callback(CURL *easy, CURLoption option, ccurlew_data_callback callback) {
     return curl_easy_setopt(easy, option, callback);
 }

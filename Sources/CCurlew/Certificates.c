@@ -192,12 +192,12 @@ const char *ccurlew_verify(const struct ccurlew_bytes *chain, size_t count, cons
 
 const char *ccurlew_default_ca_file(void) {
     const curl_version_info_data *info = curl_version_info(CURLVERSION_NOW);
-    return info->age >= CURLVERSION_SEVENTH ? info->cainfo : NULL;
+    return info->cainfo;
 }
 
 const char *ccurlew_default_ca_directory(void) {
     const curl_version_info_data *info = curl_version_info(CURLVERSION_NOW);
-    return info->age >= CURLVERSION_SEVENTH ? info->capath : NULL;
+    return info->capath;
 }
 
 static CURLcode add_directory(CURL *easy, void *context, void *directory) {

@@ -13,8 +13,8 @@
 #include <sys/eventfd.h>
 #endif
 
-#if LIBCURL_VERSION_NUM < 0x075500
-#error "Curlew needs libcurl 7.85.0 or newer"
+#if LIBCURL_VERSION_NUM < 0x075800
+#error "Curlew needs libcurl 7.88.0 or later"
 #endif
 
 /* Initializes libcurl once per process. Thread-safe. */
@@ -37,7 +37,6 @@ CURLcode ccurlew_set_string(CURL *easy, CURLoption option, const char *value);
 CURLcode ccurlew_set_pointer(CURL *easy, CURLoption option, void *value);
 /* The bytes are copied. */
 CURLcode ccurlew_set_blob(CURL *easy, CURLoption option, const void *bytes, size_t length);
-CURLcode ccurlew_set_quick_exit(CURL *easy);
 
 typedef size_t (*ccurlew_data_callback)(char *bytes, size_t size, size_t count, void *context);
 typedef int (*ccurlew_seek_callback)(void *context, curl_off_t offset, int origin);
@@ -119,9 +118,9 @@ const char *ccurlew_verify(const struct ccurlew_bytes *chain, size_t count, cons
 const char *ccurlew_default_ca_file(void);
 const char *ccurlew_default_ca_directory(void);
 
-/* Makes libcurl read the default authorities once, rather than for each connection. libcurl (from 7.87 on) caches the certificates of a
-   file, but not if there is a directory as well, as on Debian: each connection then takes 20 ms of the event loop. The directory is added
-   to libcurl's cached store. */
+/* Makes libcurl read the default authorities once, rather than for each connection. libcurl caches the certificates of a file, but
+   not if there is a directory as well, as on Debian: each connection then takes 20 ms of the event loop. The directory is added to
+   libcurl's cached store. */
 CURLcode ccurlew_keep_default_authorities(CURL *easy);
 
 /* curl_multi_setopt and curl_share_setopt, by type of argument. */

@@ -3,6 +3,8 @@ import CCurlew
 import CurlewHTTP
 
 /// The version and features of the libcurl in use, queried at run time, since a version other than the one compiled against may be loaded.
+///
+/// Version 7.88.0 or later is required: with an older one every transfer fails with ``TransferFailure/Kind/configuration``.
 public struct CurlInfo: Sendable, Hashable {
     /// The version, such as `7.88.1`.
     public let version: String
@@ -29,6 +31,12 @@ public struct CurlInfo: Sendable, Hashable {
         supportsHTTP2 = features & CURL_VERSION_HTTP2 != 0
         supportsNTLM = features & CURL_VERSION_NTLM != 0
         supportsNegotiate = features & CURL_VERSION_SPNEGO != 0
+    }
+
+    /// Why a version of libcurl can't be used; `nil` if it can. Older ones lack options that transfers need, or have faults that are not
+    /// worked around.
+    package static func rejection(ofVersion number: Int, named name: String) -> String? {
+        number >= 0x075800 ? nil : "libcurl \(name) is too old: Curlew needs version 7.88.0 or later"
     }
 
     /// Whether HTTP/2 is reliable, as it is since 8.3: earlier versions may spin or hang on large uploads, and hang streams whose shared

@@ -69,7 +69,7 @@ extension EasyHandle {
         try set(CURLOPT_PRIVATE, pointer: Unmanaged.passUnretained(member).toOpaque())
         try set(CURLOPT_NOSIGNAL, true)
         // Without this, cancelling a transfer during name resolution blocks the event loop.
-        try check(ccurlew_set_quick_exit(raw), CURLOPT_NOSIGNAL)
+        try set(CURLOPT_QUICK_EXIT, true)
         try set(CURLOPT_PROTOCOLS_STR, "http,https")
         try set(CURLOPT_SUPPRESS_CONNECT_HEADERS, true)
         try set(CURLOPT_CONNECTTIMEOUT_MS, options.connectTimeoutMilliseconds)

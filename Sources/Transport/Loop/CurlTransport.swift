@@ -143,6 +143,8 @@ private struct ThreadStart: Sendable {
     func run() {
         // libcurl and OpenSSL may write to sockets closed by the peer. The process's own signal disposition is left unchanged.
         Thread.blockPipeSignal()
+        let curl = CurlInfo.current
+        if let rejection = CurlInfo.rejection(ofVersion: curl.versionNumber, named: curl.version) { return mailbox.threadFailed(rejection) }
         do {
             let poller = try makePoller()
             guard ccurlew_global_init() == CURLE_OK else { return mailbox.threadFailed("libcurl could not be initialized") }
