@@ -68,7 +68,7 @@ import Testing
     ]
 
     /// Decodes a body received in pieces of the given size; the second result is the error at its end.
-    private static func decode(_ bytes: Data, _ codings: String, piece size: Int = .max) throws -> (Data, DecodingError?) {
+    private static func decode(_ bytes: Data, _ codings: String, piece size: Int = .max) throws -> (Data, ContentDecodingError?) {
         let decoder = try #require(try ContentDecoder(codings: codings))
         var output = Data()
         var rest = bytes[...]
@@ -116,7 +116,7 @@ import Testing
             let result = Result { try Self.decode(bytes, coded.coding) }
             switch result {
             case .success(let (_, failure)): #expect(failure != nil, "byte \(index)")
-            case .failure(let error): #expect((error as? DecodingError)?.kind == .decoding)
+            case .failure(let error): #expect((error as? ContentDecodingError)?.kind == .decoding)
             }
         }
     }
@@ -154,14 +154,14 @@ import Testing
 
     @Test("bytes after a brotli stream, or after a zstd frame, are an error unless they are a frame", arguments: others, [50, .max])
     func behindOthers(coded: Coded, size: Int) {
-        #expect(throws: DecodingError.self) {
+        #expect(throws: ContentDecodingError.self) {
             if let failure = try Self.decode(Data(coded.bytes) + Data("behind".utf8), coded.coding, piece: size).1 { throw failure }
         }
     }
 
     @Test("a stream that needs a preset dictionary is an error")
     func dictionary() {
-        #expect(throws: DecodingError.self) { try Self.decode(Data([0x78, 0xBB, 1, 2, 3, 4, 5, 6]), "deflate") }
+        #expect(throws: ContentDecodingError.self) { try Self.decode(Data([0x78, 0xBB, 1, 2, 3, 4, 5, 6]), "deflate") }
     }
 
     @Test(
@@ -185,7 +185,7 @@ import Testing
 
     @Test("more than five codings are rejected")
     func tooMany() {
-        #expect(throws: DecodingError.self) {
+        #expect(throws: ContentDecodingError.self) {
             try ContentDecoder(codings: "gzip,gzip,gzip,gzip,gzip,gzip")
         }
     }

@@ -24,17 +24,17 @@ package final class BrotliDecoder: CodingDecoder {
         buffer.deallocate()
     }
 
-    package var failureAtEnd: DecodingError? {
+    package var failureAtEnd: ContentDecodingError? {
         // Many servers send a `Content-Encoding` without a body.
-        isAtEnd || !hasInput ? nil : DecodingError("The br body is truncated")
+        isAtEnd || !hasInput ? nil : ContentDecodingError("The br body is truncated")
     }
 
     package func decode(
-        _ bytes: UnsafeRawBufferPointer, _ sink: (UnsafeRawBufferPointer) throws(DecodingError) -> Bool
-    ) throws(DecodingError) -> Bool {
+        _ bytes: UnsafeRawBufferPointer, _ sink: (UnsafeRawBufferPointer) throws(ContentDecodingError) -> Bool
+    ) throws(ContentDecodingError) -> Bool {
         guard !bytes.isEmpty else { return true }
-        guard let state else { throw DecodingError("brotli ran out of memory") }
-        guard !isAtEnd else { throw DecodingError("The br body has bytes after its end") }
+        guard let state else { throw ContentDecodingError("brotli ran out of memory") }
+        guard !isAtEnd else { throw ContentDecodingError("The br body has bytes after its end") }
         hasInput = true
         var input = bytes.assumingMemoryBound(to: UInt8.self).baseAddress
         var inputLeft = bytes.count
@@ -49,11 +49,11 @@ package final class BrotliDecoder: CodingDecoder {
             case BROTLI_DECODER_RESULT_NEEDS_MORE_INPUT: return true
             case BROTLI_DECODER_RESULT_SUCCESS:
                 isAtEnd = true
-                if inputLeft > 0 { throw DecodingError("The br body has bytes after its end") }
+                if inputLeft > 0 { throw ContentDecodingError("The br body has bytes after its end") }
                 return true
             default:
                 let reason = BrotliDecoderErrorString(BrotliDecoderGetErrorCode(state)).map { String(cString: $0) }
-                throw DecodingError("The br body is corrupt: \(reason ?? "no reason given")")
+                throw ContentDecodingError("The br body is corrupt: \(reason ?? "no reason given")")
             }
         }
     }

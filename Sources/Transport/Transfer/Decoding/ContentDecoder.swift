@@ -2,7 +2,7 @@
 import CurlewHTTP
 
 /// Why a body could not be decoded.
-package struct DecodingError: Error, Hashable {
+package struct ContentDecodingError: Error, Hashable {
     package let kind: TransferFailure.Kind
     package let message: String
 
@@ -15,11 +15,12 @@ package struct DecodingError: Error, Hashable {
 /// Decodes one content coding incrementally. Further codings are added by conforming to this protocol.
 package protocol CodingDecoder: AnyObject {
     /// Decodes a piece and calls `sink` with the result, in one or several pieces, until `sink` returns `false`.
-    func decode(_ bytes: UnsafeRawBufferPointer, _ sink: (UnsafeRawBufferPointer) throws(DecodingError) -> Bool) throws(DecodingError)
+    func decode(_ bytes: UnsafeRawBufferPointer, _ sink: (UnsafeRawBufferPointer) throws(ContentDecodingError) -> Bool)
+        throws(ContentDecodingError)
         -> Bool
 
     /// The error if the body ended here: it is truncated; `nil` if it is complete.
-    var failureAtEnd: DecodingError? { get }
+    var failureAtEnd: ContentDecodingError? { get }
 }
 
 /// Decodes the content codings of a response's body (RFC 9110, section 8.4).
@@ -50,11 +51,11 @@ package struct ContentDecoder {
     /// A body with an unknown coding is not decoded at all, regardless of the field's other codings: servers send values that are not
     /// codings (`none`, `utf-8`), or that describe how the body was uploaded to a store (`aws-chunked`). After partial decoding the field
     /// would be wrong.
-    package init?(codings: String) throws(DecodingError) {
+    package init?(codings: String) throws(ContentDecodingError) {
         let names = Self.names(in: codings)
         guard !names.isEmpty, names.allSatisfy(Self.isKnown) else { return nil }
         guard names.count <= Self.maximumCodings else {
-            throw DecodingError("More than \(Self.maximumCodings) content codings: \(codings)")
+            throw ContentDecodingError("More than \(Self.maximumCodings) content codings: \(codings)")
         }
         stages = names.reversed().compactMap { Self.stage(for: $0) }
     }
@@ -89,19 +90,19 @@ package struct ContentDecoder {
     /// Decodes a piece and calls `sink` with the result until it returns `false`, which is then returned.
     package func decode(
         _ bytes: UnsafeRawBufferPointer, _ sink: (UnsafeRawBufferPointer) -> Bool
-    ) throws(DecodingError) -> Bool {
+    ) throws(ContentDecodingError) -> Bool {
         try decode(bytes, from: 0, sink)
     }
 
     private func decode(
         _ bytes: UnsafeRawBufferPointer, from stage: Int, _ sink: (UnsafeRawBufferPointer) -> Bool
-    ) throws(DecodingError) -> Bool {
+    ) throws(ContentDecodingError) -> Bool {
         guard stage < stages.count else { return sink(bytes) }
-        return try stages[stage].decode(bytes) { (piece) throws(DecodingError) in try decode(piece, from: stage + 1, sink) }
+        return try stages[stage].decode(bytes) { (piece) throws(ContentDecodingError) in try decode(piece, from: stage + 1, sink) }
     }
 
     /// The error if the body ended here: it is truncated; `nil` if it is complete.
-    package var failureAtEnd: DecodingError? {
+    package var failureAtEnd: ContentDecodingError? {
         for stage in stages { if let failure = stage.failureAtEnd { return failure } }
         return nil
     }

@@ -42,17 +42,17 @@ package final class InflateDecoder: CodingDecoder {
         buffer.deallocate()
     }
 
-    package var failureAtEnd: DecodingError? {
+    package var failureAtEnd: ContentDecodingError? {
         switch state {
         case .betweenMembers, .ended: nil
         // Many servers send a `Content-Encoding` without a body.
-        case .undecided, .inflating: hasInput ? DecodingError("The \(coding) body is truncated") : nil
+        case .undecided, .inflating: hasInput ? ContentDecodingError("The \(coding) body is truncated") : nil
         }
     }
 
     package func decode(
-        _ bytes: UnsafeRawBufferPointer, _ sink: (UnsafeRawBufferPointer) throws(DecodingError) -> Bool
-    ) throws(DecodingError) -> Bool {
+        _ bytes: UnsafeRawBufferPointer, _ sink: (UnsafeRawBufferPointer) throws(ContentDecodingError) -> Bool
+    ) throws(ContentDecodingError) -> Bool {
         guard !bytes.isEmpty else { return true }
         hasInput = true
         guard case .undecided(let held) = state else { return try inflateAll(bytes, sink) }
@@ -64,27 +64,27 @@ package final class InflateDecoder: CodingDecoder {
         let isZlib = start[0] & 0x0F == 8 && (Int(start[0]) << 8 | Int(start[1])) % 31 == 0
         try initialize(windowBits: isZlib ? 15 : -15)
         state = .inflating
-        return try withBytes(of: start) { (all) throws(DecodingError) in try inflateAll(all, sink) }
+        return try withBytes(of: start) { (all) throws(ContentDecodingError) in try inflateAll(all, sink) }
     }
 
     /// `withUnsafeBytes` with a typed error.
     private func withBytes(
-        of array: [UInt8], _ body: (UnsafeRawBufferPointer) throws(DecodingError) -> Bool
-    ) throws(DecodingError) -> Bool {
+        of array: [UInt8], _ body: (UnsafeRawBufferPointer) throws(ContentDecodingError) -> Bool
+    ) throws(ContentDecodingError) -> Bool {
         let result = array.withUnsafeBytes { bytes in
-            Result { () throws(DecodingError) in try body(bytes) }
+            Result { () throws(ContentDecodingError) in try body(bytes) }
         }
         return try result.get()
     }
 
-    private func initialize(windowBits: Int32) throws(DecodingError) {
-        guard ccurlew_inflate_init(stream, windowBits) == Z_OK else { throw DecodingError("zlib ran out of memory") }
+    private func initialize(windowBits: Int32) throws(ContentDecodingError) {
+        guard ccurlew_inflate_init(stream, windowBits) == Z_OK else { throw ContentDecodingError("zlib ran out of memory") }
         isInitialized = true
     }
 
     private func inflateAll(
-        _ bytes: UnsafeRawBufferPointer, _ sink: (UnsafeRawBufferPointer) throws(DecodingError) -> Bool
-    ) throws(DecodingError) -> Bool {
+        _ bytes: UnsafeRawBufferPointer, _ sink: (UnsafeRawBufferPointer) throws(ContentDecodingError) -> Bool
+    ) throws(ContentDecodingError) -> Bool {
         if !isInitialized { try initialize(windowBits: 15 + 16) }
         stream.pointee.next_in = UnsafeMutablePointer(mutating: bytes.assumingMemoryBound(to: UInt8.self).baseAddress)
         stream.pointee.avail_in = uInt(bytes.count)
@@ -104,14 +104,15 @@ package final class InflateDecoder: CodingDecoder {
                 state = coding == .gzip ? .betweenMembers : .ended
                 isOutputFull = false  // no output is pending
             default:
-                throw DecodingError("The \(coding) body is corrupt: \(stream.pointee.msg.map { String(cString: $0) } ?? "code \(code)")")
+                throw ContentDecodingError(
+                    "The \(coding) body is corrupt: \(stream.pointee.msg.map { String(cString: $0) } ?? "code \(code)")")
             }
         }
         return true
     }
 
     /// Whether there is something to inflate: bytes after the last member that don't begin another one are padding, and skipped.
-    private func beginMemberIfNeeded() throws(DecodingError) -> Bool {
+    private func beginMemberIfNeeded() throws(ContentDecodingError) -> Bool {
         switch state {
         case .ended: return false
         case .betweenMembers:

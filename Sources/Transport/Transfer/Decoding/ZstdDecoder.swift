@@ -26,16 +26,16 @@ package final class ZstdDecoder: CodingDecoder {
         buffer.deallocate()
     }
 
-    package var failureAtEnd: DecodingError? {
+    package var failureAtEnd: ContentDecodingError? {
         // Many servers send a `Content-Encoding` without a body.
-        isBetweenFrames || !hasInput ? nil : DecodingError("The zstd body is truncated")
+        isBetweenFrames || !hasInput ? nil : ContentDecodingError("The zstd body is truncated")
     }
 
     package func decode(
-        _ bytes: UnsafeRawBufferPointer, _ sink: (UnsafeRawBufferPointer) throws(DecodingError) -> Bool
-    ) throws(DecodingError) -> Bool {
+        _ bytes: UnsafeRawBufferPointer, _ sink: (UnsafeRawBufferPointer) throws(ContentDecodingError) -> Bool
+    ) throws(ContentDecodingError) -> Bool {
         guard !bytes.isEmpty else { return true }
-        guard let stream else { throw DecodingError("zstd ran out of memory") }
+        guard let stream else { throw ContentDecodingError("zstd ran out of memory") }
         hasInput = true
         var input = ZSTD_inBuffer(src: bytes.baseAddress, size: bytes.count, pos: 0)
         var isOutputFull = false
@@ -43,7 +43,7 @@ package final class ZstdDecoder: CodingDecoder {
             var output = ZSTD_outBuffer(dst: buffer.baseAddress, size: buffer.count, pos: 0)
             let hint = ZSTD_decompressStream(stream, &output, &input)
             guard ZSTD_isError(hint) == 0 else {
-                throw DecodingError("The zstd body is corrupt: \(String(cString: ZSTD_getErrorName(hint)))")
+                throw ContentDecodingError("The zstd body is corrupt: \(String(cString: ZSTD_getErrorName(hint)))")
             }
             if output.pos > 0, try !sink(UnsafeRawBufferPointer(rebasing: buffer[..<output.pos])) { return false }
             isBetweenFrames = hint == 0
