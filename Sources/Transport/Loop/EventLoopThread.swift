@@ -11,12 +11,9 @@ import CurlewHTTP
 /// All of this state is confined to one thread, without locks or atomics. Observers are called on it and must not block.
 final class EventLoopThread {
     let configuration: TransportConfiguration
-    /// Whether transfers share HTTP/2 connections.
-    let multiplexes: Bool
     /// The time at which this turn began, or at which its wait ended.
     @exclusivity(unchecked) private(set) var now = MonotonicTime.now()
-    /// The wall-clock time that corresponds to a monotonic time in this turn.
-    @exclusivity(unchecked) private var wallClock = (turn: Nanoseconds(0), time: Nanoseconds(0), date: Date())
+    @exclusivity(unchecked) private var wallClock = WallClock()
     /// The events that libcurl and raw streams want of their sockets.
     @exclusivity(unchecked) private var sockets = SocketTable()
     /// The connections in libcurl's pools.
@@ -31,37 +28,32 @@ final class EventLoopThread {
     private let mailbox: Mailbox
     private let poller: any Poller
     private let proxies = ProxySettings(environment: ProcessInfo.processInfo.environment)
-    @exclusivity(unchecked) private var pools: ConnectionPools?
+    @exclusivity(unchecked) private(set) var pools: ConnectionPools?
     /// For transfers that may be paused for long: they must not block others on a shared connection.
     @exclusivity(unchecked) private var poolsForPausing: ConnectionPools?
     @exclusivity(unchecked) private var transfers = NumberMap<Transfer>()
-    @exclusivity(unchecked) private var streams: [Int: StreamTransfer] = [:]
+    @exclusivity(unchecked) var streams: [Int: StreamTransfer] = [:]
     @exclusivity(unchecked) private var timers = DeadlineHeap<Transfer>()
-    @exclusivity(unchecked) private var queue: HostQueue<Transfer>
+    @exclusivity(unchecked) private var launchQueue: LaunchQueue
     @exclusivity(unchecked) private var pool: [Transfer] = []
-    /// Transfers that have got a slot of their host's queue.
-    @exclusivity(unchecked) private var ready: [Transfer] = []
     /// Streams with unread bytes, left for the next turn so that others get theirs.
-    @exclusivity(unchecked) private var unreadStreams: [StreamTransfer] = []
-    /// Hosts that spoke HTTP/1 although HTTP/2 was offered.
-    @exclusivity(unchecked) private var hostsWithoutSharing: Set<UInt64> = []
+    @exclusivity(unchecked) var unreadStreams: [StreamTransfer] = []
+    @exclusivity(unchecked) private var sharing: ConnectionSharing
     @exclusivity(unchecked) private var isStopping = false
 
     /// The number of idle handles kept for later requests; each takes about 20 KiB.
     private static let largestPool = 256
-    /// The number of hosts remembered as not sharing connections; forgotten ones are tried again.
-    private static let largestMemory = 1_024
 
     /// Creates the loop; libcurl must be initialized. `nil` if libcurl is out of memory.
     init?(configuration: TransportConfiguration, mailbox: Mailbox, poller: any Poller) {
         self.configuration = configuration
-        multiplexes = configuration.multiplexes ?? CurlInfo.current.hasReliableHTTP2
-        queue = HostQueue(limit: configuration.maximumConnectionsPerHost)
+        sharing = ConnectionSharing(isEnabled: configuration.multiplexes ?? CurlInfo.current.hasReliableHTTP2)
+        launchQueue = LaunchQueue(limit: configuration.maximumConnectionsPerHost)
         self.mailbox = mailbox
         self.poller = poller
         share = curl_share_init()
         if let share { _ = ccurlew_share_tls_sessions(share) }
-        pools = ConnectionPools(loop: self, configuration: configuration, multiplexes: multiplexes)
+        pools = ConnectionPools(loop: self, configuration: configuration, multiplexes: sharing.isEnabled)
         guard pools != nil else {
             if let share { curl_share_cleanup(share) }
             return nil
@@ -141,7 +133,7 @@ final class EventLoopThread {
     }
 
     private func millisecondsUntilNextDeadline() -> Int32 {
-        guard ready.isEmpty, unreadStreams.isEmpty else { return 0 }
+        guard !launchQueue.hasReady, unreadStreams.isEmpty else { return 0 }
         let next = min(pools?.timerDeadline ?? .max, poolsForPausing?.timerDeadline ?? .max, timers.earliest ?? .max)
         guard next != .max else { return -1 }
         let current = MonotonicTime.now()
@@ -156,11 +148,11 @@ final class EventLoopThread {
         case .start(let start): begin(start)
         case .openStream(let request, let id, let observer): openStream(request, id: id, observer: observer)
         case .cancel(let id): cancel(id)
-        case .setSuspended(let suspended, let id): changePauses(of: id) { $0.isSuspended = suspended }
+        case .setSuspended(let suspended, let id): transfers[id]?.changePauses { $0.isSuspended = suspended }
         case .resumeReceiving(let id):
             streams[id]?.resumeReceiving()
-            changePauses(of: id) { $0.isHeld = false }
-        case .resumeSending(let id): changePauses(of: id, sendingIsPossible: true) { _ in }
+            transfers[id]?.changePauses { $0.isHeld = false }
+        case .resumeSending(let id): transfers[id]?.changePauses(sendingIsPossible: true) { _ in }
         case .send(let bytes, let endOfStream, let id): streams[id]?.send(bytes, endOfStream: endOfStream)
         case .decided(let question, let isTrusted): decided(question, isTrusted: isTrusted)
         case .run(let job):
@@ -178,24 +170,15 @@ final class EventLoopThread {
             return start.observer.transfer(
                 start.id, didComplete: TransferCompletion(error: CurlewError.transferFailed(failure), metrics: TransferMetrics()))
         }
-        transfer.begin(start, isCounted: multiplexes || queue.hasLimit || pools?.count ?? 1 > 1)
+        transfer.begin(start, isCounted: sharing.isEnabled || launchQueue.hasLimit || pools?.count ?? 1 > 1)
         transfers[start.id] = transfer
         // Connection limits for transfers that may share a connection are libcurl's, because whether a host shares is unknown until TLS has
         // negotiated. There the connect timeout includes the wait.
-        transfer.isQueuedByLoop = !mayShareConnection(transfer)
-        guard !transfer.isQueuedByLoop || queue.enter(transfer.hostKey, transfer, urgency: transfer.request.urgency) else {
+        transfer.isQueuedByLoop = !sharing.isPossible(for: transfer)
+        guard !transfer.isQueuedByLoop || launchQueue.enter(transfer) else {
             return armTimer(transfer)
         }
         launch(transfer)
-    }
-
-    private func mayShareConnection(_ transfer: Transfer) -> Bool {
-        guard multiplexes, !transfer.request.mayPause, transfer.request.authentication == nil else { return false }
-        return switch transfer.request.prepared.options.httpVersion {
-        case .automatic: transfer.isSecure && !hostsWithoutSharing.contains(transfer.hostKey)
-        case .http1: false
-        case .http2PriorKnowledge: true
-        }
     }
 
     private func cancel(_ id: Int) {
@@ -205,10 +188,9 @@ final class EventLoopThread {
 
     // MARK: A transfer's way
 
-    /// Launches the transfers that have got a slot. Not done where the slot is released, because a thousand failures in a row would
-    /// recurse.
+    /// Launches the transfers that have got a slot.
     private func launchReady() {
-        while let transfer = ready.popLast() { launch(transfer) }
+        while let transfer = launchQueue.popReady() { launch(transfer) }
     }
 
     /// Adds a transfer, whose slot in the host's queue is taken, to libcurl.
@@ -241,7 +223,7 @@ final class EventLoopThread {
 
     private func multi(for transfer: Transfer) -> MultiHandle? {
         if !transfer.isQueuedByLoop { return pools?.poolForSharing() }
-        guard multiplexes, transfer.request.mayPause else { return pools?.pool(forHost: transfer.hostKey) }
+        guard sharing.isEnabled, transfer.request.mayPause else { return pools?.pool(forHost: transfer.hostKey) }
         if poolsForPausing == nil { poolsForPausing = ConnectionPools(loop: self, configuration: configuration, multiplexes: false) }
         return poolsForPausing?.pool(forHost: transfer.hostKey)
     }
@@ -280,26 +262,12 @@ final class EventLoopThread {
     private func complete(_ transfer: Transfer, error: (any Error)?) {
         transfers[transfer.id] = nil
         takeBack(transfer)
-        if transfer.isQueuedByLoop, !isStopping { leaveQueue(transfer) }
-        if !transfer.isQueuedByLoop, transfer.state.hasHead, transfer.handle.httpVersion != .http2 {
-            if hostsWithoutSharing.count >= Self.largestMemory { hostsWithoutSharing.removeAll(keepingCapacity: true) }
-            hostsWithoutSharing.insert(transfer.hostKey)
-        }
+        if transfer.isQueuedByLoop, !isStopping { launchQueue.leave(transfer) }
+        sharing.completed(transfer)
         transfer.complete(error)
         transfer.end()
         // A pooled transfer keeps its entry among the timers: the next request seldom has to move it.
         if pool.count < Self.largestPool { pool.append(transfer) } else { timers.remove(transfer) }
-    }
-
-    private func leaveQueue(_ transfer: Transfer) {
-        if transfer.launchedAt > 0 {
-            if let next = queue.leave(transfer.hostKey) { ready.insert(next, at: 0) }
-        } else if let index = ready.firstIndex(where: { $0 === transfer }) {
-            ready.remove(at: index)
-            if let next = queue.leave(transfer.hostKey) { ready.insert(next, at: 0) }
-        } else {
-            queue.withdraw(transfer, from: transfer.hostKey)
-        }
     }
 
     // MARK: Trust
@@ -330,34 +298,6 @@ final class EventLoopThread {
         }
     }
 
-    // MARK: Pauses
-
-    /// Changes why a transfer is paused, and resumes the directions that have no reason left.
-    private func changePauses(of id: Int, sendingIsPossible: Bool = false, _ change: (inout Transfer.Pauses) -> Void) {
-        guard let transfer = transfers[id] else { return }
-        let wasSuspended = transfer.pauses.isSuspended
-        let wasPaused = transfer.pauses.isPaused
-        change(&transfer.pauses)
-        // Time spent paused doesn't count towards the idle timeout.
-        if wasPaused, !transfer.pauses.isPaused { transfer.restartIdleTime() }
-        var mask: Int32 = 0
-        var resumes = false
-        if transfer.pauses.receivingStopped {
-            if transfer.pauses.isSuspended || transfer.pauses.isHeld { mask |= CURLPAUSE_RECV } else { resumes = true }
-        }
-        if transfer.pauses.sendingStopped {
-            if transfer.pauses.isSuspended || !(sendingIsPossible || wasSuspended) { mask |= CURLPAUSE_SEND } else { resumes = true }
-        }
-        guard resumes else { return armTimer(transfer) }
-        // Set before the call, because it may run the callbacks, which may pause again.
-        if mask & CURLPAUSE_RECV == 0 { transfer.pauses.receivingStopped = false }
-        if mask & CURLPAUSE_SEND == 0 { transfer.pauses.sendingStopped = false }
-        transfer.restartIdleTime()
-        let code = curl_easy_pause(transfer.handle.raw, mask)
-        guard code == CURLE_OK else { return completed(transfer, code) }
-        armTimer(transfer)
-    }
-
     // MARK: Time
 
     /// Schedules a check of a transfer at its next time limit.
@@ -373,11 +313,8 @@ final class EventLoopThread {
         mailbox.post(.resumeSending(transfer.id))
     }
 
-    /// The wall-clock date of an earlier monotonic time, assuming the wall clock wasn't set since. The clock is read once a turn.
-    func date(of time: Nanoseconds) -> Date {
-        if wallClock.turn != now { wallClock = (now, MonotonicTime.now(), Date()) }
-        return wallClock.date - TimeInterval(wallClock.time - min(time, wallClock.time)) / 1_000_000_000
-    }
+    /// The date of an earlier monotonic time.
+    func date(of time: Nanoseconds) -> Date { wallClock.date(of: time, inTurn: now) }
 
     private func expireTimers() {
         while let transfer = timers.popExpired(at: now) {
@@ -392,42 +329,7 @@ final class EventLoopThread {
         }
     }
 
-    // MARK: Streams
-
-    private func openStream(_ request: StreamTransferRequest, id: Int, observer: any StreamTransferObserver) {
-        guard let pools, let stream = StreamTransfer(request, id: id, observer: observer, loop: self) else {
-            let failure = TransferFailure(kind: .configuration, url: request.url, phase: .queued, message: "libcurl ran out of memory")
-            return observer.stream(
-                id, didComplete: TransferCompletion(error: CurlewError.transferFailed(failure), metrics: TransferMetrics()))
-        }
-        streams[id] = stream
-        if let error = stream.connect(on: pools) { complete(stream, error: error) }
-    }
-
-    /// libcurl has set up a stream's connection, or failed to.
-    func opened(_ stream: StreamTransfer, _ code: CURLcode) {
-        if let error = stream.connected(code) { complete(stream, error: error) }
-    }
-
-    func complete(_ stream: StreamTransfer, error: (any Error)?) {
-        guard streams.removeValue(forKey: stream.id) != nil else { return }
-        stream.close()
-        stream.complete(error)
-    }
-
-    /// Schedules a stream to be read in the next turn.
-    func readLater(_ stream: StreamTransfer) {
-        unreadStreams.append(stream)
-    }
-
-    private func resumeReading() {
-        guard !unreadStreams.isEmpty else { return }
-        let streams = unreadStreams
-        unreadStreams.removeAll(keepingCapacity: true)
-        for stream in streams { stream.socketReady(.readable) }
-    }
-
-    // MARK: Ends
+    // MARK: Sockets
 
     /// libcurl has opened a socket for a connection.
     func didOpen(_ socket: Int32) {
@@ -477,11 +379,13 @@ final class EventLoopThread {
         proxies.proxy(isSecure: isSecure, policy: policy)
     }
 
+    // MARK: End
+
     /// Completes all transfers and streams, and closes all connections. The loop can't be used afterwards.
     func stopAll() {
         for transfer in transfers.values { complete(transfer, error: CurlewError.sessionInvalidated) }
         for stream in streams.values { complete(stream, error: CurlewError.sessionInvalidated) }
-        ready = []
+        launchQueue = LaunchQueue(limit: nil)
         unreadStreams = []
         // The order matters: handles point to multi handles, closing connections call this loop, and all of them use the share.
         pool = []

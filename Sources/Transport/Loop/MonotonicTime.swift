@@ -14,6 +14,21 @@ package enum MonotonicTime {
     }
 }
 
+/// Converts monotonic times to dates. Reads the clock once a turn of the loop.
+struct WallClock {
+    private var turn: Nanoseconds = 0
+    private var time: Nanoseconds = 0
+    private var date = Date()
+
+    /// The date of an earlier monotonic time, assuming the wall clock wasn't set since.
+    ///
+    /// - Parameter now: the time at which the turn began, which identifies it.
+    mutating func date(of earlier: Nanoseconds, inTurn now: Nanoseconds) -> Date {
+        if turn != now { (turn, time, date) = (now, MonotonicTime.now(), Date()) }
+        return date - TimeInterval(time - min(earlier, time)) / 1_000_000_000
+    }
+}
+
 extension Duration {
     /// The duration in nanoseconds, clamped to 0 and a hundred years, so that adding it to a time doesn't overflow.
     package var nanoseconds: Nanoseconds {

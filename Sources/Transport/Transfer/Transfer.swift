@@ -7,21 +7,6 @@ import CurlewHTTP
 /// The event loop owns transfers and pools them for later requests; libcurl's callbacks borrow them by an unretained pointer. For the event
 /// loop's thread only, and deliberately not Sendable.
 final class Transfer: MultiMember, DeadlineHolder {
-    /// The reasons why a transfer is paused.
-    struct Pauses {
-        /// The user suspended the task.
-        var isSuspended = false
-        /// The observer paused the transfer.
-        var isHeld = false
-        /// libcurl was told to pause receiving.
-        var receivingStopped = false
-        /// libcurl was told to pause sending.
-        var sendingStopped = false
-
-        /// Whether the transfer is paused from this side, in either direction.
-        var isPaused: Bool { isSuspended || isHeld || receivingStopped || sendingStopped }
-    }
-
     @exclusivity(unchecked) var deadline: Nanoseconds = 0
     @exclusivity(unchecked) var heapIndex = -1
 
@@ -33,8 +18,9 @@ final class Transfer: MultiMember, DeadlineHolder {
     @exclusivity(unchecked) private(set) var isSecure = false
     @exclusivity(unchecked) var state = TransferState(method: .get, mayRepeat: true, limits: TransferState.HeadLimits())
     @exclusivity(unchecked) private var observer: (any TransferObserver)?
-    @exclusivity(unchecked) private var decoder: ContentDecoder?
-    @exclusivity(unchecked) private var ownError: (any Error)?
+    @exclusivity(unchecked) private(set) var decoder: BodyDecoder?
+    /// The failure to report instead of libcurl's: a cancellation, or the error of the request's body.
+    @exclusivity(unchecked) private(set) var ownError: (any Error)?
     /// The head of a 401 that libcurl may answer with credentials: whether it does shows only in its next action.
     @exclusivity(unchecked) var heldHead: ResponseHead?
     /// The length of the request's body; `nil` if it is unknown.
@@ -52,8 +38,6 @@ final class Transfer: MultiMember, DeadlineHolder {
     /// Whether it is counted by the loop's queue, rather than by libcurl's.
     @exclusivity(unchecked) var isQueuedByLoop = true
     @exclusivity(unchecked) var connection = Connection()
-    /// The number of body bytes after decoding.
-    private var decodedBytes: Int64 = 0
     @exclusivity(unchecked) private(set) var bodyBytesSent: Int64 = 0
     @exclusivity(unchecked) var bodyBytesUploaded: Int64 = 0
     @exclusivity(unchecked) var expectation = Expectation.none
@@ -62,9 +46,6 @@ final class Transfer: MultiMember, DeadlineHolder {
     @exclusivity(unchecked) var responseDeadline: Nanoseconds?
     /// Whether libcurl has read the request's body to its end.
     @exclusivity(unchecked) private(set) var hasReadBody = false
-
-    /// The decoded length from which on the expansion limit is enforced.
-    private static let largestUnsuspectedBody = 16 << 20
 
     /// The placeholder for the request of a pooled transfer.
     private static let idle = CurlTransport.Start(
@@ -126,7 +107,6 @@ final class Transfer: MultiMember, DeadlineHolder {
         connection.socket = -1
         connection.tlsSession = nil
         connection.info = nil
-        decodedBytes = 0
         refusedAddress = nil
         decoder = nil
         heldHead = nil
@@ -284,7 +264,7 @@ final class Transfer: MultiMember, DeadlineHolder {
     private func makeDecoder(for head: ResponseHead) -> Bool {
         guard state.isDecoded else { return true }
         do {
-            decoder = try ContentDecoder(codings: head.headers.value(for: "Content-Encoding") ?? "")
+            decoder = try BodyDecoder(for: head, maximumExpansion: request.prepared.options.maximumExpansion)
             return true
         } catch {
             _ = state.fail(error.kind, error.message)
@@ -305,22 +285,12 @@ final class Transfer: MultiMember, DeadlineHolder {
         state.received(bodyBytes: bytes.count)
         guard decoder != nil else { return deliver(bytes) && !endsWithResponse() ? bytes.count : -1 }
         do {
-            let continues = try decoder?.decode(bytes) { mayGrow(by: $0.count) && deliver($0) } ?? false
+            let continues = try decoder?.decode(bytes, received: state.bodyBytes) { deliver($0) } ?? false
             return continues && !endsWithResponse() ? bytes.count : -1
         } catch {
             _ = state.fail(error.kind, error.message)
             return -1
         }
-    }
-
-    /// Whether the body may have this decoded length; otherwise the failure is recorded.
-    private func mayGrow(by count: Int) -> Bool {
-        decodedBytes += Int64(count)
-        guard decodedBytes > Self.largestUnsuspectedBody, let limit = request.prepared.options.maximumExpansion else { return true }
-        let (allowed, isUnlimited) = state.bodyBytes.multipliedReportingOverflow(by: Int64(limit))
-        guard !isUnlimited, decodedBytes > allowed else { return true }
-        _ = state.fail(.tooLarge, "The body expanded to more than \(limit) times the bytes received")
-        return false
     }
 
     private func deliver(_ bytes: UnsafeRawBufferPointer) -> Bool {
@@ -342,66 +312,12 @@ final class Transfer: MultiMember, DeadlineHolder {
         loop.completed(self, code)
     }
 
-    /// Whether the body is delimited only by the end of a TLS connection that ended without close_notify.
-    private var isTruncated: Bool {
-        isSecure && state.isDelimitedByClose && handle.httpVersion != .http2 && request.prepared.options.tls.requiresCloseNotify
-            && loop.closeNotifyTracker.isMissing(on: connection.tlsSession)
-    }
-
-    /// Interprets libcurl's result.
-    func decision(_ code: CURLcode) -> TransferState.Decision {
-        let code = earlyResponse == .complete && code == CURLE_WRITE_ERROR ? CURLE_OK : code
-        guard code != CURLE_OK else {
-            if isTruncated {
-                let message = "The body has no length and may be truncated: the TLS connection ended without close_notify"
-                _ = state.fail(.connectionLost, message)
-            }
-            if let error = decoder?.failureAtEnd { _ = state.fail(error.kind, error.message) }
-            return state.completed(code: code, message: "", usesProxy: false)
-        }
-        noteSetUpPhase()
-        // Other addresses may have been tried as well, and failed for other reasons.
-        if let refusedAddress, connection.openedSockets.isEmpty, code == CURLE_COULDNT_CONNECT {
-            _ = state.fail(.addressNotAllowed, Self.refusal(of: refusedAddress))
-        }
-        return state.completed(
-            code: code, message: handle.message(for: code), usesProxy: proxy != nil, isHTTP2: connection.info?.values.isHTTP2 ?? false)
-    }
-
-    /// The error for the user: the failure detected by Curlew, otherwise libcurl's.
-    func error(_ decision: TransferState.Decision, code: CURLcode) -> (any Error)? {
-        if let ownError { return ownError }
-        guard case .failure(var kind, var message) = decision else { return nil }
-        if connection.lacksCertificate, kind == .connectionLost, state.phase < .receivingHead {
-            // In TLS 1.3 the host reports this only after the handshake, and its alert may get lost with the connection.
-            kind = .clientCertificate
-            message = "The host requested a client certificate, and ended the connection without one: \(message)"
-        }
-        if kind == .serverCertificate, code != CURLE_ABORTED_BY_CALLBACK, let requirement = request.options.tls.trust {
-            message = requirement.message(message)
-        }
-        return CurlewError.transferFailed(failure(kind, message, code: code))
-    }
-
-    func failure(_ kind: TransferFailure.Kind, _ message: String, code: CURLcode = CURLE_OK) -> TransferFailure {
-        var failure = TransferFailure(
-            kind: kind, url: request.url, phase: state.phase, code: Int(code.rawValue), message: message,
-            requestWasSent: state.requestWasSent, bytesReceived: state.bodyBytes)
-        failure.isRefusedByPolicy = kind == .serverCertificate && request.options.tls.trust != nil
-        return failure
-    }
-
     /// Reports the completion to the observer, and releases it.
     func complete(_ error: (any Error)?) {
         var metrics = TransferMetrics(startDate: startDate)
         measure(&metrics)
         observer?.transfer(id, didComplete: TransferCompletion(error: error, metrics: consume metrics))
         observer = nil
-    }
-
-    /// Records the phase that setting up the connection has reached, from libcurl's timestamps.
-    func noteSetUpPhase() {
-        state.setUp(reached: handle.setUpPhase(isSecure: isSecure))
     }
 
     private func measure(_ metrics: inout TransferMetrics) {

@@ -6,8 +6,8 @@ package struct ContentDecodingError: Error, Hashable {
     package let kind: TransferFailure.Kind
     package let message: String
 
-    package init(_ message: String) {
-        kind = .decoding
+    package init(_ message: String, kind: TransferFailure.Kind = .decoding) {
+        self.kind = kind
         self.message = message
     }
 }
