@@ -185,7 +185,7 @@ extension URLRequest {
     /// - Throws: ``CurlewError/parameterEncodingFailed(reason:)`` for a query without a URL,
     ///   ``CurlewError/urlRequestValidationFailed(reason:)`` for a body without a URL, ``CurlewError/invalidURL(url:)`` for pairs that are
     ///   invalid in a URL.
-    public mutating func setPairs(_ pairs: String, _ destination: URLEncoding.Destination) throws(CurlewError) {
+    package mutating func setPairs(_ pairs: String, _ destination: URLEncoding.Destination) throws(CurlewError) {
         if destination.isQuery(method: httpMethod ?? HTTPMethod.get.rawValue) {
             guard let url else { throw .parameterEncodingFailed(reason: .missingURL) }
             self.url = try url.appendingQuery(pairs)

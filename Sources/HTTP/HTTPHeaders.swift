@@ -109,7 +109,7 @@ public struct HTTPHeaders: Hashable, Sendable {
     }
 
     /// Adds the fields of `other`, which replace those of the same name.
-    public mutating func merge(_ other: HTTPHeaders) {
+    package mutating func merge(_ other: HTTPHeaders) {
         for name in Set(other.fields.map { $0.name.lowercased() }) { remove(name: name) }
         fields.append(contentsOf: other.fields)
     }

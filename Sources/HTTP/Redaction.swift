@@ -9,7 +9,7 @@
 /// Properties keep their values; only texts are redacted.
 public struct Redaction: Sendable, Hashable {
     /// The text that replaces a secret: `<hidden>`.
-    public static let placeholder = "<hidden>"
+    package static let placeholder = "<hidden>"
 
     private static let standardHeaders = ["authorization", "proxy-authorization", "cookie", "set-cookie"]
     private static let standardQueryItems = ["access_token"]
@@ -44,12 +44,12 @@ public struct Redaction: Sendable, Hashable {
     }
 
     /// Whether the values of the header field are secret.
-    public func hides(header name: String) -> Bool {
+    package func hides(header name: String) -> Bool {
         Self.standardHeaders.contains { $0.equalsIgnoringASCIICase(name) } || headers.contains { $0.equalsIgnoringASCIICase(name) }
     }
 
     /// Whether the values of items of that name are secret; the name may be percent-encoded.
-    public func hides(queryItem name: String) -> Bool {
+    package func hides(queryItem name: String) -> Bool {
         let decoded = Self.decoded(name)
         return [name, decoded, String(decoded.prefix { $0 != "[" })].contains { name in
             Self.standardQueryItems.contains { $0.equalsIgnoringASCIICase(name) }
@@ -77,7 +77,7 @@ extension Redaction {
     }
 
     /// Returns the header field as a line, its value redacted as by ``value(of:)``.
-    public func line(_ header: HTTPHeader) -> String { "\(Self.escaped(header.name)): \(value(of: header))" }
+    package func line(_ header: HTTPHeader) -> String { "\(Self.escaped(header.name)): \(value(of: header))" }
 
     /// Returns JSON or parameters with the placeholder for the values of secret items in their dictionaries.
     package func object(_ object: Any) -> Any {
@@ -139,7 +139,7 @@ extension Redaction {
     ///
     /// These are C0, DEL and C1, the line and paragraph separators, and the controls of bidirectional text, by which one text can imitate
     /// another. For texts of peers: a reason, a field's value. Backslashes are kept.
-    public static func escaped(_ text: String) -> String {
+    package static func escaped(_ text: String) -> String {
         guard text.unicodeScalars.contains(where: \.isControlInText) else { return text }
         return text.unicodeScalars.map { $0.isControlInText ? $0.escapeSequence : String($0) }.joined()
     }

@@ -8,13 +8,12 @@ package typealias Lock = _Lock
 /// A plain `pthread_mutex_t` in one allocation with the value: as fast as `Synchronization.Mutex` without contention, and, unlike that one
 /// on Linux, understood by the thread sanitizer. Copies share the value.
 public struct _Lock<State>: @unchecked Sendable {  // every access to the state is inside the mutex
-    /// The state with its mutex.
-    public let storage: _LockStorage<State>
+    @usableFromInline let storage: LockStorage<State>
 
     /// Creates a lock with an initial value.
     @inlinable
     public init(_ state: State) {
-        storage = _LockStorage(state)
+        storage = LockStorage(state)
     }
 
     /// Runs `body` with exclusive access to the state. Not recursive; never call users' code from `body`.
@@ -36,15 +35,16 @@ extension _Lock: CustomReflectable {
 /// State and mutex in one allocation.
 ///
 /// Swift checks each access to a class's stored properties for exclusivity, which the mutex ensures already; so the checks are disabled.
-public final class _LockStorage<State> {
+@usableFromInline
+final class LockStorage<State> {
     /// Guards the state.
-    @exclusivity(unchecked) public var mutex: pthread_mutex_t
+    @usableFromInline @exclusivity(unchecked) var mutex: pthread_mutex_t
     /// Accessed only with the mutex locked.
-    @exclusivity(unchecked) public var state: State
+    @usableFromInline @exclusivity(unchecked) var state: State
 
     /// Creates the state and the mutex.
     @inlinable
-    public init(_ state: State) {
+    init(_ state: State) {
         mutex = pthread_mutex_t()
         self.state = state
         let status = pthread_mutex_init(&mutex, nil)

@@ -14,7 +14,7 @@ public struct ResponseHead: Sendable, Hashable {
     /// Creates a head from its bytes: status line and field lines, each with its line break, without the blank line at the end.
     ///
     /// `nil` if the first line is not a status line (RFC 9112, section 4).
-    public init?(bytes: [UInt8]) {
+    package init?(bytes: [UInt8]) {
         guard let plain = ResponseHead(bytes: bytes, expectedBodyLength: nil) else { return nil }
         let isDecoded = plain.contains("content-encoding") && plain.hasKnownCodings
         self.init(bytes: bytes, expectedBodyLength: isDecoded ? nil : plain.value(for: "Content-Length").flatMap { Int64($0) })

@@ -68,12 +68,12 @@ public struct TransferRequest: Sendable {
     }
     /// Whether the observer may pause the transfer for long: it then doesn't share a multiplexed connection with others. `false` by
     /// default.
-    public var mayPause: Bool {
+    package var mayPause: Bool {
         get { parts.mayPause }
         set { parts.mayPause = newValue }
     }
     /// Whether large bodies are expected, for which libcurl uses larger buffers. `false` by default.
-    public var expectsLargeBody: Bool {
+    package var expectsLargeBody: Bool {
         get { parts.expectsLargeBody }
         set { parts.expectsLargeBody = newValue }
     }
@@ -83,19 +83,19 @@ public struct TransferRequest: Sendable {
         set { parts.cachePolicy = newValue }
     }
     /// Whether the session's cookies are sent, and the response's cookies stored; `true` by default.
-    public var handlesCookies: Bool {
+    package var handlesCookies: Bool {
         get { parts.handlesCookies }
         set { parts.handlesCookies = newValue }
     }
     /// The URL of the document that the request belongs to, if the user has set one: it determines whether cookies are accepted as
     /// first-party.
-    public var mainDocumentURL: String? {
+    package var mainDocumentURL: String? {
         get { parts.mainDocumentURL }
         set { parts.mainDocumentURL = newValue }
     }
     /// Whether the transfer may use a cellular interface; `true` by default. If not, ``TransferOptions/interface`` names the interface to
     /// use when the system would choose a cellular one.
-    public var allowsCellularAccess: Bool {
+    package var allowsCellularAccess: Bool {
         get { parts.allowsCellularAccess }
         set { parts.allowsCellularAccess = newValue }
     }
@@ -104,11 +104,9 @@ public struct TransferRequest: Sendable {
     /// Creates a request.
     public init(
         url: String, method: HTTPMethod = .get, headers: HTTPHeaders = [:], body: (any BodySource)? = nil,
-        options: TransferOptions = TransferOptions(), mayPause: Bool = false, expectsLargeBody: Bool = false
+        options: TransferOptions = TransferOptions()
     ) {
         self.init(url: url, method: method, headers: headers, body: body, prepared: PreparedOptions(options))
-        self.mayPause = mayPause
-        self.expectsLargeBody = expectsLargeBody
     }
 
     /// Creates a request whose options are shared with other requests.

@@ -25,8 +25,8 @@ import Testing
             case .file: try FileBody(path: try directory.write(bytes, to: "body").path)
             case .stream: FedBody([.bytes(bytes), .end])
             }
-        var request = TransferRequest(
-            url: url, method: method, headers: ["Expect": "100-continue"], body: source, expectsLargeBody: body != .data)
+        var request = TransferRequest(url: url, method: method, headers: ["Expect": "100-continue"], body: source)
+        request.expectsLargeBody = body != .data
         request.options.proxy = .none
         return request
     }

@@ -34,7 +34,9 @@ import Testing
         let loop = CurlTransport()
         var options = TransferOptions()
         options.idleTimeout = .seconds(1)
-        loop.start(TransferRequest(url: server.url("/"), options: options, mayPause: true), id: 1, observer: observer)
+        var request = TransferRequest(url: server.url("/"), options: options)
+        request.mayPause = true
+        loop.start(request, id: 1, observer: observer)
         _ = await observer.record { $0.pieces == 1 }
         // Much longer than the idle timeout, which doesn't run meanwhile.
         let other = try LoopbackServer.standard()

@@ -21,7 +21,9 @@ import Testing
         let body = try FileBody(path: file.path)
         #expect(body.length == Int64(size))
         for id in 1...2 {
-            let end = await loop.run(TransferRequest(url: server.url("/upload"), method: .put, body: body, expectsLargeBody: true), id: id)
+            var request = TransferRequest(url: server.url("/upload"), method: .put, body: body)
+            request.expectsLargeBody = true
+            let end = await loop.run(request, id: id)
             #expect(end.error == nil)
             let reply = try Self.echo(end)
             #expect(reply.bodyLength == Int64(size))
