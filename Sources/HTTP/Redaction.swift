@@ -6,7 +6,8 @@
 /// `access_token` (RFC 6750, section 2.3) are always secret; a redaction marks more by their names. Because an error or a header field
 /// doesn't know its session, the marks of a configuration apply to all texts of the process: they are part of ``current`` from then on.
 ///
-/// Properties keep their values; only texts are redacted.
+/// Properties keep their values; only texts are redacted. All of them use this type, so that what is secret is decided in one place.
+/// Reflection (`Mirror`, `dump`) shows selected parts in redacted form, and never the state behind a lock.
 public struct Redaction: Sendable, Hashable {
     /// The text that replaces a secret: `<hidden>`.
     package static let placeholder = "<hidden>"

@@ -3,6 +3,9 @@ import CCurlew
 import CurlewHTTP
 
 // The only place where libcurl's options are set. Options with a surprising purpose have a comment.
+//
+// Not set, because Curlew implements them: redirects (``Transport``), content codings (``ContentDecoder``), timeouts other than the connect
+// timeout (``TimeLimits``), and in general the limit of connections per host (``HostQueue``).
 
 extension EasyHandle {
     /// The codings that Curlew requests unless the request has an `Accept-Encoding` of its own (RFC 9110, section 12.5.3).

@@ -50,9 +50,12 @@ class MultiMember {
 
 /// A libcurl multi handle: a connection pool and the transfers on it, driven by socket events and a timer.
 ///
+/// `curl_multi_socket_action` processes one socket with an event, or an expired timer, so that the cost of an event doesn't grow with the
+/// number of transfers. `curl_multi_perform` and `curl_multi_poll` go through all of them.
+///
 /// For the event loop's thread only.
 final class MultiHandle: DeadlineHolder {
-    /// The number of transfers that a multi handle should have at most.
+    /// The number of transfers that a multi handle should have at most; see ``ConnectionPools``.
     static let capacity = 64
 
     private let pointer: UnsafeMutableRawPointer

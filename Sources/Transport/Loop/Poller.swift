@@ -15,7 +15,8 @@ package struct SocketEvents: OptionSet, Sendable {
 
 /// The operating system's facility for waiting for many sockets.
 ///
-/// Confined to one thread, except ``wakeUp``. All differences between systems are in the pollers.
+/// Confined to one thread, except ``wakeUp``. All differences between systems are in this file: Linux has epoll and an eventfd, others wait
+/// with `poll` and are woken through a pipe.
 package protocol Poller: AnyObject {
     /// Throws the system's error if the process is out of descriptors.
     init() throws

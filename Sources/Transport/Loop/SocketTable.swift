@@ -2,8 +2,10 @@
 
 /// The sockets of an event loop, by descriptor: the events that libcurl wants of each, and those that the poller watches.
 ///
-/// libcurl changes the events twice per request. Changes are only recorded, and applied to the poller once before each wait. Idle
-/// connections stay armed, so that a request on a pooled connection needs no syscall.
+/// libcurl changes the events twice per request. Changes are only recorded, and applied to the poller once before each wait, so that the
+/// cost of a turn depends on what happens in it. Idle connections stay armed, so that a request on a pooled connection needs no syscall:
+/// not even for a check of the connection, if the last wait reported nothing for it, no task has run on the thread since, and the request
+/// may be repeated.
 ///
 /// That is safe only for sockets whose opening and closing are reported to this table. libcurl has others, through which resolver threads
 /// signal: the only sign of their closing is that no events are wanted of them any more.

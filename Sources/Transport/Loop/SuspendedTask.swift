@@ -4,6 +4,9 @@ import CurlewHTTP
 import Dispatch
 
 /// A task that awaits the completion of a transfer.
+///
+/// Resumed at the end of the loop's turn, by one of Swift's threads (``ResumptionBatch``); directly if it runs on the loop's thread, or is
+/// the only one of its turn.
 package struct SuspendedTask: Sendable {
     private let continuation: UnsafeContinuation<Void, Never>
     /// Whether it runs on a loop's thread, and is resumed there.

@@ -5,9 +5,9 @@ import CurlewHTTP
 /// The addresses that transfers may connect to.
 ///
 /// For servers that fetch URLs supplied by users: without a limit such URLs reach the server's own network (server-side request forgery).
-/// The policy applies to the address of each connection, so that neither redirects nor names that later resolve to another address (DNS
-/// rebinding) bypass it. For a transfer through a proxy, that is the proxy's address; the addresses to which the proxy connects are
-/// unknown.
+/// The policy applies to the address of each connection, after the host's name was resolved, so that neither redirects nor names that later
+/// resolve to another address (DNS rebinding) bypass it. For a transfer through a proxy, that is the proxy's address; the addresses to
+/// which the proxy connects are unknown.
 public struct AddressPolicy: Sendable, Hashable {
     /// All addresses; the default.
     public static let any = AddressPolicy(isLimited: false, exceptions: [])

@@ -5,6 +5,10 @@ import CurlewHTTP
 ///
 /// Everything sent on the connection afterwards belongs to that user; libcurl doesn't reuse it for requests of another user or of none.
 /// HTTP/1.1 only.
+///
+/// The exchanges are libcurl's, because all of them have to use one connection. libcurl does not report whether it is going to answer a
+/// 401, so its head is held back until body bytes arrive, the transfer completes (the 401 is the response), or libcurl sends another
+/// request (it is not).
 public enum ConnectionAuthentication: Sendable, Hashable {
     /// NTLM. The user name may begin with a domain, such as `DOMAIN\user`.
     case ntlm(user: String, password: String)

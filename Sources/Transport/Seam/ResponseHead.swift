@@ -3,7 +3,7 @@ import CurlewHTTP
 
 /// The head of a response: status and header fields.
 ///
-/// Stored as the received bytes; fields are looked up on access.
+/// Stored as the received bytes; fields are looked up on access. Parsing involves no connection, and is fuzzed.
 public struct ResponseHead: Sendable, Hashable {
     /// The status code (RFC 9110, section 15).
     public let statusCode: Int

@@ -4,7 +4,11 @@ import CurlewHTTP
 /// Runs exchanges over the network: the interface between a session and libcurl.
 ///
 /// A session uses an event loop on libcurl unless it is given another transport, such as one that responds from memory, records, or
-/// replays. A transport knows single exchanges only. Redirects, retries, validation and files belong to the layers above it.
+/// replays. A transport knows single exchanges only. Redirects, retries, validation and files belong to the layers above it: libcurl's own
+/// redirects, for one, know neither the session's rules for header fields nor how to rewind a body.
+///
+/// Transfers have numbers, unique in their session, rather than objects: no reference cycle runs through libcurl, and a completion that
+/// arrives late, for an earlier attempt, finds no request and is dropped. A retry has a new number; a redirect keeps its task's.
 public protocol Transport: Sendable {
     /// Starts a transfer and returns at once.
     ///
@@ -45,6 +49,9 @@ public protocol Transport: Sendable {
 
 /// Receives the events of a transfer.
 ///
+/// Each transfer has an observer of its own, rather than one per session: looking up the request for each piece of a body would cost a
+/// download more than libcurl does, as would a lock for each part of its state.
+///
 /// Called on the transport's own thread, which serves all other transfers as well: implementations store, count and return. They don't
 /// block, take no lock that is held during callbacks, and run no users' code.
 public protocol TransferObserver: AnyObject, Sendable {
@@ -65,7 +72,8 @@ public protocol TransferObserver: AnyObject, Sendable {
 public enum ReceiveAction: Sendable, Hashable {
     /// Continue receiving.
     case proceed
-    /// Pause until ``Transport/resumeReceiving(_:)``. The piece just delivered counts as consumed; for a compressed body, the rest of what
+    /// Pause until ``Transport/resumeReceiving(_:)``. At the head, this holds back the body until there is a place for it: a file opened on
+    /// another thread, or a reader. The piece just delivered counts as consumed; for a compressed body, the rest of what
     /// the network delivered with it may still follow. A response that has been received completely completes nevertheless.
     case pause
     /// Cancel the transfer; it completes with ``CurlewError/cancelled``, and the observer knows the reason.

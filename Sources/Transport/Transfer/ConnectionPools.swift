@@ -6,7 +6,11 @@ import CurlewHTTP
 ///
 /// libcurl iterates over all its connections whenever a transfer completes, and over those to its host whenever one starts. With ten
 /// thousand idle transfers that makes a small request twenty times as expensive. So each multi handle gets only as many transfers as take
-/// negligible time to iterate over. The first multi handle with room is used: a session with few concurrent transfers has one.
+/// negligible time to iterate over (``MultiHandle/capacity``). The first multi handle with room is used: a session with few concurrent
+/// transfers has one.
+///
+/// Transfers that share HTTP/2 connections stay in the first multi handle, because connections can't be shared across multi handles.
+/// Transfers that may pause then have pools of their own: a paused one would block the others on its connection.
 ///
 /// For the event loop's thread only.
 final class ConnectionPools {

@@ -3,6 +3,9 @@ import CCurlew
 import CurlewHTTP
 
 /// The time limits of a request, in nanoseconds.
+///
+/// They become deadlines of the event loop (``DeadlineHeap``) rather than options of libcurl, so that each fails with its own error, and
+/// pauses and queueing count as documented. Only the connect timeout is libcurl's.
 struct TimeLimits {
     let total: Nanoseconds?
     let queue: Nanoseconds?

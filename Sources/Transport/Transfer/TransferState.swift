@@ -4,8 +4,8 @@ import CurlewHTTP
 
 /// The state machine of a transfer: events in, actions out, no I/O.
 ///
-/// Implements what libcurl leaves to its caller: truncated heads, limits that libcurl doesn't enforce, bodies shorter than announced,
-/// requests that it would repeat, stale connections.
+/// Fuzzed, as it interprets lines from peers. Implements what libcurl leaves to its caller: truncated heads, limits that libcurl doesn't
+/// enforce, bodies shorter than announced, requests that it would repeat, stale connections.
 struct TransferState {
     /// The action when a connection is established and the request is about to be sent.
     enum RequestAction: Equatable {

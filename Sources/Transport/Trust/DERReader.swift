@@ -3,6 +3,9 @@
 /// Reads DER (ITU-T X.690, section 10) element by element, always within the given bytes.
 ///
 /// Enforces the rules of DER that determine where an element ends: one-byte tags, definite lengths in their shortest form.
+///
+/// Like every parser of bytes from peers, it takes bytes, returns values or an error, and knows no connection, so that it can be fuzzed
+/// (Tests/FuzzTests).
 struct DERReader {
     /// A tag with its class and whether it is constructed.
     struct Tag: RawRepresentable, Equatable {

@@ -2,6 +2,10 @@
 import CurlewHTTP
 
 /// A requirement on a host's certificates beyond libcurl's verification in the handshake; part of ``TLSOptions``.
+///
+/// Checked in libcurl's pre-request callback, when a connection is established and nothing has been sent on it, against the path that
+/// OpenSSL has verified: a host may send certificates it does not own, so only the path is considered. A resumed TLS session has no
+/// certificates, so where a requirement needs them no session is resumed.
 package final class TrustRequirement: Sendable, Hashable {
     package enum Rule: Sendable, Hashable {
         /// No further requirement.
@@ -45,6 +49,8 @@ package final class TrustRequirement: Sendable, Hashable {
 }
 
 /// Decides on certificates, off the event loop's thread.
+///
+/// Meanwhile the transfer keeps its slot, without a connection. ``TrustRegister`` remembers what was accepted, by host and path.
 package final class TrustEvaluator: Sendable, Hashable {
     private let scope: ObjectIdentifier
     let evaluate: @Sendable (ServerTrust, _ completion: @escaping @Sendable (Bool) -> Void) -> Void

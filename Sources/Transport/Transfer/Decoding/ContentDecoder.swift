@@ -24,6 +24,8 @@ package protocol CodingDecoder: AnyObject {
 }
 
 /// Decodes the content codings of a response's body (RFC 9110, section 8.4).
+///
+/// libcurl's own decoders report a truncated body as complete.
 package struct ContentDecoder {
     /// More codings are an attack: no server compresses six times.
     private static let maximumCodings = 5
