@@ -28,7 +28,7 @@ protocol BodyReceiver: AnyObject, Sendable {
     func receive(_ bytes: UnsafeRawBufferPointer) throws -> ReceiveAction
 
     /// The last transfer of the attempt has completed.
-    func complete(_ outcome: TransferOutcome) throws
+    func complete(_ outcome: TransferCompletion) throws
 
     // MARK: When the attempt is concluded
 
@@ -58,7 +58,7 @@ protocol BodyReceiver: AnyObject, Sendable {
 
 extension BodyReceiver {
     var waitsForReader: Bool { false }
-    func complete(_ outcome: TransferOutcome) throws {}
+    func complete(_ outcome: TransferCompletion) throws {}
     var isDiscardable: Bool { false }
     func discard() {}
 }

@@ -178,7 +178,7 @@ final class FileReceiver: BodyReceiver, @unchecked Sendable {  // fields without
         listeners.queue.async { [bodyCount, total] in written(count, bodyCount, total) }
     }
 
-    func complete(_ outcome: TransferOutcome) throws {
+    func complete(_ outcome: TransferCompletion) throws {
         if outcome.error == nil, let requiredLength, bodyCount != requiredLength { throw wrongLength("shorter") }
     }
 

@@ -127,7 +127,7 @@ final class RawConnection: BodyReceiver {
         for writer in done { writer.continuation(.success(())) }
     }
 
-    func complete(_ outcome: TransferOutcome) throws {
+    func complete(_ outcome: TransferCompletion) throws {
         let end: Result<Void, any Error> = outcome.error.map { .failure($0) } ?? .success(())
         let writers = state.withLock { state in
             state.end = end

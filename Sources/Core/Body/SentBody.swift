@@ -23,7 +23,7 @@ final class SentBody: Sendable {
     }
 
     /// The last exchange has completed. A body of unknown length has its length once it was sent.
-    func complete(_ outcome: TransferOutcome, of body: (any BodySource)?) {
+    func complete(_ outcome: TransferCompletion, of body: (any BodySource)?) {
         let count = outcome.metrics.requestBodyBytes
         if outcome.error == nil, count > 0 { progress.update(completed: count, total: body?.length ?? count) }
     }

@@ -10,9 +10,9 @@ struct PendingDecision {
         case none
         case open
         /// The transfer has completed, and its completion waits for the decision.
-        case completed(TransferOutcome)
+        case completed(TransferCompletion)
         /// The decision was taken and is being applied; a completion that comes in the meantime waits.
-        case applying(TransferOutcome?)
+        case applying(TransferCompletion?)
     }
 
     /// What follows from a decision.
@@ -20,7 +20,7 @@ struct PendingDecision {
         /// The transfer is resumed.
         case resume
         /// The transfer had completed.
-        case complete(TransferOutcome)
+        case complete(TransferCompletion)
     }
 
     private var stage = Stage.none
@@ -41,7 +41,7 @@ struct PendingDecision {
     }
 
     /// The transfer has completed; returns `true` if its completion needs to wait for nothing. A failed one needs no decision any more.
-    mutating func transferCompleted(_ outcome: TransferOutcome) -> Bool {
+    mutating func transferCompleted(_ outcome: TransferCompletion) -> Bool {
         switch stage {
         case .none, .completed: return true
         case .applying:
@@ -81,7 +81,7 @@ struct PendingDecision {
     }
 
     /// The decision is not needed any more; returns the completion that waited for it, if one did.
-    mutating func abandon() -> TransferOutcome? {
+    mutating func abandon() -> TransferCompletion? {
         guard case .completed(let outcome) = stage else { return nil }
         stage = .none
         return outcome

@@ -166,7 +166,7 @@ extension RequestDriver: StreamTransferObserver {
         (body as? RawConnection)?.sent(count)
     }
 
-    func stream(_ id: Int, didComplete outcome: TransferOutcome) {
+    func stream(_ id: Int, didComplete outcome: TransferCompletion) {
         transfer(id, didComplete: outcome)
     }
 }

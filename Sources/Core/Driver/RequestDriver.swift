@@ -80,7 +80,7 @@ final class RequestDriver: Sendable {
             if state.startTime == nil { state.startTime = CFAbsoluteTime.now }
             state.fail(error)
         }
-        complete(request, TransferOutcome(error: error, metrics: TransferMetrics()))
+        complete(request, TransferCompletion(error: error, metrics: TransferMetrics()))
     }
 
     private func begin(_ kind: AttemptKind, _ task: SessionTask, of request: Request, by manager: SessionManager) {
@@ -200,7 +200,7 @@ final class RequestDriver: Sendable {
 
     // MARK: - It completes
 
-    func transfer(_ id: Int, didComplete outcome: TransferOutcome) {
+    func transfer(_ id: Int, didComplete outcome: TransferCompletion) {
         let (request, isReady, waiting) = state.withLock { state -> (Request?, Bool, AnyObject?) in
             guard state.number == id, let request = state.request else { return (nil, false, nil) }
             let isReady = state.pendingDecision.transferCompleted(outcome)
@@ -215,18 +215,18 @@ final class RequestDriver: Sendable {
 
     /// The decision for which a completion waits is not needed any more: the task is being cancelled.
     func abandonDecision() {
-        let (request, outcome, waiting) = state.withLock { state -> (Request?, TransferOutcome?, AnyObject?) in
+        let (request, outcome, waiting) = state.withLock { state -> (Request?, TransferCompletion?, AnyObject?) in
             guard let outcome = state.pendingDecision.abandon() else { return (nil, nil, nil) }
             return (state.request, outcome, state.stopWaiting())
         }
         guard let request, let outcome else { return }
         withExtendedLifetime(waiting) {
-            proceed(request, after: TransferOutcome(error: cancellation, metrics: outcome.metrics))
+            proceed(request, after: TransferCompletion(error: cancellation, metrics: outcome.metrics))
         }
     }
 
     /// Sends the follow-up in the same task, if there is one, or else completes the attempt.
-    private func proceed(_ request: Request, after outcome: TransferOutcome) {
+    private func proceed(_ request: Request, after outcome: TransferCompletion) {
         guard let followUp = state.withLock({ takeFollowUp(&$0, after: outcome) }) else { return complete(request, outcome) }
         guard let task = request.task, task.take(followUp) else {
             fail(cancellation)
@@ -245,7 +245,7 @@ final class RequestDriver: Sendable {
         task.start(followUp)
     }
 
-    private func takeFollowUp(_ state: inout RequestState, after outcome: TransferOutcome) -> FollowUp? {
+    private func takeFollowUp(_ state: inout RequestState, after outcome: TransferCompletion) -> FollowUp? {
         guard case .followUp(var followUp) = state.decision else { return nil }
         let isCutOff = state.discarded.map { $0 > Self.largestBodyToDiscard } ?? false
         state.decision = .accept
@@ -257,7 +257,7 @@ final class RequestDriver: Sendable {
     }
 
     /// The attempt has completed: the request is concluded, as soon as it has a handler.
-    private func complete(_ request: Request, _ outcome: TransferOutcome) {
+    private func complete(_ request: Request, _ outcome: TransferCompletion) {
         do { try body.complete(outcome) } catch { fail(error) }
         if let sentBody { sentBody.complete(outcome, of: request.task?.currentTransfer?.body) }
         let action = state.withLock { state -> RequestLifecycle.Action in

@@ -190,7 +190,7 @@ public final class SessionTask: Sendable {
     /// Completes a task that the transport does not know.
     func completeUnstarted(with error: any Error) {
         let driver = progress.withLock { $0.driver }
-        driver?.transfer(taskIdentifier, didComplete: TransferOutcome(error: error, metrics: TransferMetrics()))
+        driver?.transfer(taskIdentifier, didComplete: TransferCompletion(error: error, metrics: TransferMetrics()))
     }
 
     private func openStream(_ request: StreamTransferRequest, for driver: RequestDriver) {

@@ -122,7 +122,7 @@ import Testing
         case .head: #expect(driver.transfer(first.id, didReceive: ResponseHead(statusCode: 404, headers: [:])) == .cancel)
         case .bytes: _ = Data("late".utf8).withUnsafeBytes { #expect(driver.transfer(first.id, didReceive: $0) == .cancel) }
         case .completion:
-            driver.transfer(first.id, didComplete: TransferOutcome(error: CurlewError.cancelled, metrics: TransferMetrics()))
+            driver.transfer(first.id, didComplete: TransferCompletion(error: CurlewError.cancelled, metrics: TransferMetrics()))
         case .sent: driver.transfer(first.id, didSend: 3)
         }
         second.respond(200, [:], "good")

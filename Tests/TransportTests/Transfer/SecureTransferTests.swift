@@ -38,7 +38,7 @@ import Testing
         var options = options
         options.tls.maximumVersion = .v1_2
         options.httpVersion = .http1
-        let metrics = await EventLoop().run(TransferRequest(url: servers.tls + "/", options: options)).outcome?.metrics
+        let metrics = await CurlTransport().run(TransferRequest(url: servers.tls + "/", options: options)).outcome?.metrics
         #expect(metrics?.tlsVersion == "TLSv1.2")
         #expect(metrics?.httpVersion == .http1_1)
     }
@@ -68,14 +68,14 @@ import Testing
         var options = options
         options.tls.certificateAuthorityFile = nil
         options.tls.certificateAuthorities = try Data(contentsOf: URL(fileURLWithPath: servers.authorities))
-        #expect(await EventLoop().run(TransferRequest(url: servers.tlsHTTP1 + "/", options: options)).error == nil)
+        #expect(await CurlTransport().run(TransferRequest(url: servers.tlsHTTP1 + "/", options: options)).error == nil)
         options.tls.certificateAuthorities = Data("no PEM".utf8)
-        #expect(await EventLoop().run(TransferRequest(url: servers.tlsHTTP1 + "/", options: options)).error != nil)
+        #expect(await CurlTransport().run(TransferRequest(url: servers.tlsHTTP1 + "/", options: options)).error != nil)
     }
 
     @Test("a new connection resumes the TLS session of an older one")
     func resumption() async throws {
-        let loop = EventLoop()
+        let loop = CurlTransport()
         let request = TransferRequest(url: servers.tlsHTTP1 + "/session", headers: ["Connection": "close"], options: options)
         #expect(await loop.run(request, id: 1).body == Data(".".utf8))
         let second = await loop.run(request, id: 2)
@@ -86,7 +86,7 @@ import Testing
     @Test("large and streamed uploads use an HTTP version that does not hang on them", arguments: [1000, 65_536, 65_537, 3_000_000])
     func uploads(size: Int) async throws {
         let body = DataBody(Data(count: size))
-        let end = await EventLoop().run(TransferRequest(url: servers.tls + "/", method: .put, body: body, options: options))
+        let end = await CurlTransport().run(TransferRequest(url: servers.tls + "/", method: .put, body: body, options: options))
         #expect(end.error == nil)
         let isSafe = CurlInfo.current.hasReliableHTTP2 || size <= 65_536
         #expect(end.completion?.metrics.httpVersion == (isSafe ? .http2 : .http1_1))
@@ -100,7 +100,8 @@ import Testing
         let loop = CurlTransport(configuration: configuration)
         let observers = (0..<100).map { _ in RecordingObserver() }
         for (index, observer) in observers.enumerated() {
-            let request = TransferRequest(url: servers.tls + "/", options: options, mayPause: index % 3 == 0)
+            var request = TransferRequest(url: servers.tls + "/", options: options)
+            request.mayPause = index % 3 == 0
             loop.start(request, id: index, observer: observer)
         }
         for observer in observers {
@@ -115,7 +116,7 @@ import Testing
         var options = options
         options.connectTimeout = .seconds(30)
         let url = overHTTP2 ? servers.tls : servers.tlsHTTP1
-        let loop = EventLoop()
+        let loop = CurlTransport()
         let held = RecordingObserver(onHead: { _ in .pause })
         loop.start(TransferRequest(url: url + "/", options: options), id: 1, observer: held)
         let others = (2...5).map { _ in RecordingObserver() }
