@@ -4,12 +4,12 @@ import CurlewHTTP
 
 /// The directives of `Cache-Control` fields (RFC 9111, section 5.2).
 struct CacheDirectives {
-    /// The largest number of seconds told apart; it stands for any larger one (RFC 9111, section 1.2.2).
+    /// The seconds to which larger numbers are clamped (RFC 9111, section 1.2.2).
     private static let longest = 2_147_483_648.0
 
     private var values: [String: String] = [:]
 
-    /// Those of a request or response; `Pragma: no-cache` counts where there is no `Cache-Control`.
+    /// Parses the directives of a request or response; without `Cache-Control`, `Pragma: no-cache` counts as `no-cache`.
     init(_ headers: HTTPHeaders) {
         guard let field = headers.value(for: "Cache-Control") else {
             if headers.value(for: "Pragma")?.lowercased().contains("no-cache") == true { values["no-cache"] = "" }
@@ -19,17 +19,17 @@ struct CacheDirectives {
             let parts = directive.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
             let name = parts[0].trimmingCharacters(in: .whitespaces).lowercased()
             let value = parts.count > 1 ? parts[1].trimmingCharacters(in: CharacterSet(charactersIn: " \t\"")) : ""
-            // Of a directive that is there twice, the first counts (RFC 9111, section 4.2.1).
+            // The first of repeated directives counts (RFC 9111, section 4.2.1).
             if values[name] == nil { values[name] = value }
         }
     }
 
-    /// Whether a directive is there.
+    /// Whether a directive is present.
     func has(_ name: String) -> Bool { values[name] != nil }
 
-    /// The seconds that a directive names: none of those that make no sense, which is to be on the safe side; `nil` without the directive.
+    /// The seconds of a directive's value; `nil` without the directive. An invalid value counts as 0, so that the response counts as stale.
     ///
-    /// - Parameter bare: what the directive stands for without a value.
+    /// - Parameter bare: the seconds of a directive without a value.
     func seconds(_ name: String, bare: TimeInterval = 0) -> TimeInterval? {
         guard let value = values[name] else { return nil }
         guard !value.isEmpty else { return bare }
@@ -37,7 +37,7 @@ struct CacheDirectives {
         return min(Double(value) ?? Self.longest, Self.longest)
     }
 
-    /// The members of a list; commas in quotes are none of its own.
+    /// The members of a comma-separated list; commas in quoted strings do not separate.
     static func list(_ field: String) -> [String] {
         var members = [""]
         var isQuoted = false

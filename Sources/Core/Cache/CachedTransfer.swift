@@ -4,39 +4,39 @@ import CurlewHTTP
 import CurlewTransport
 import Dispatch
 
-/// Decides what of a response goes into the cache.
+/// Decides what is stored of a response.
 protocol CacheDecider {
-    /// Calls `decided` once, with what is to be stored, `nil` for nothing; on any thread, at once where nobody has a say in it.
+    /// Calls `decided` once with the response to store, `nil` to store none; on any thread, and synchronously without a delegate closure.
     func decide(aboutCaching proposed: CachedURLResponse, decided: @escaping @Sendable (CachedURLResponse?) -> Void)
 }
 
-/// A transfer that the cache has a part in: looked up, then given from the cache, confirmed, or loaded and stored.
-final class CachedTransfer: TakenTransfer, TransferObserver {
+/// A transfer of a cacheable request: looked up, then served from the cache, revalidated, or loaded and stored.
+final class CachedTransfer: InterceptedTransfer, TransferObserver {
     private enum Stage {
-        /// Nobody else knows of it yet.
-        case looking
-        /// The other transport has it.
+        /// The base transport does not know the transfer yet.
+        case lookingUp
+        /// The base transport runs the transfer.
         case loading
-        /// The answer is handed over.
-        case giving(AnswerPump)
-        /// The response is there, and what to store of it is being decided.
+        /// The stored response is delivered.
+        case serving(ResponsePump)
+        /// The base transport has completed the transfer; what to store is being decided.
         case storing
-        case over
+        case complete
     }
 
     private struct State {
-        var stage = Stage.looking
-        var end: (any Error)?
+        var stage = Stage.lookingUp
+        var failure: (any Error)?
         var isSuspended = false
     }
 
-    /// What is known of the response under way. Touched by one thread at a time: the other transport's, or the queue once that is done.
+    /// The response being loaded. Accessed by one thread at a time: the base transport's, then the queue after completion.
     private struct Loading {
-        /// What is stored, when the host was asked whether it still holds.
-        var asked: AnswerStore.Entry?
+        /// The stale entry whose validators were sent; `nil` for an unconditional request.
+        var revalidated: ResponseStore.Entry?
         var head: ResponseHead?
-        var isConfirmed = false
-        /// The body so far; `nil` where it is not to be stored.
+        var isNotModified = false
+        /// The body received so far; `nil` if the response is not stored.
         var body: Data?
         var requestTime = Date()
         var responseTime = Date()
@@ -46,17 +46,17 @@ final class CachedTransfer: TakenTransfer, TransferObserver {
     private let request: TransferRequest
     private let observer: any TransferObserver
     private let base: any Transport
-    private let store: AnswerStore
+    private let store: ResponseStore
     private let queue: DispatchQueue
     private let willComplete: @Sendable () -> Void
     private let state = Lock(State())
     private let loading = Lock(Loading())
 
     /// - Parameters:
-    ///   - queue: serial; where the cache is asked.
-    ///   - willComplete: called before the last event.
+    ///   - queue: serial; the cache, which may block on disk, is read and written there.
+    ///   - willComplete: called before the completion is delivered.
     init(
-        id: Int, request: TransferRequest, observer: any TransferObserver, base: any Transport, store: AnswerStore, queue: DispatchQueue,
+        id: Int, request: TransferRequest, observer: any TransferObserver, base: any Transport, store: ResponseStore, queue: DispatchQueue,
         willComplete: @escaping @Sendable () -> Void
     ) {
         self.id = id
@@ -72,21 +72,21 @@ final class CachedTransfer: TakenTransfer, TransferObserver {
 
     func begin() {
         switch request.cachePolicy {
-        case .reloadIgnoringLocalCacheData, .reloadIgnoringLocalAndRemoteCacheData: load(asking: nil)
+        case .reloadIgnoringLocalCacheData, .reloadIgnoringLocalAndRemoteCacheData: load(revalidating: nil)
         default: queue.async { self.lookUp() }
         }
     }
 
-    func end(with error: any Error) {
+    func fail(with error: any Error) {
         let stage = state.withLock { state in
-            if state.end == nil { state.end = error }
+            if state.failure == nil { state.failure = error }
             return state.stage
         }
         switch stage {
-        case .looking, .storing: queue.async { self.completeIfEnded() }
+        case .lookingUp, .storing: queue.async { self.completeIfFailed() }
         case .loading: base.cancel(id)
-        case .giving(let pump): pump.end(with: error)
-        case .over: break
+        case .serving(let pump): pump.fail(with: error)
+        case .complete: break
         }
     }
 
@@ -97,41 +97,41 @@ final class CachedTransfer: TakenTransfer, TransferObserver {
         }
         switch stage {
         case .loading: base.setSuspended(suspended, of: id)
-        case .giving(let pump): pump.setSuspended(suspended)
-        case .looking, .storing, .over: break
+        case .serving(let pump): pump.setSuspended(suspended)
+        case .lookingUp, .storing, .complete: break
         }
     }
 
     func resumeReceiving() {
         switch state.withLock({ $0.stage }) {
         case .loading: base.resumeReceiving(id)
-        case .giving(let pump): pump.resumeReceiving()
-        case .looking, .storing, .over: break
+        case .serving(let pump): pump.resumeReceiving()
+        case .lookingUp, .storing, .complete: break
         }
     }
 
     // MARK: Looking up, on the queue
 
     private func lookUp() {
-        guard !completeIfEnded() else { return }
+        guard !completeIfFailed() else { return }
         let entry = store.entry(for: request)
         switch (request.cachePolicy, entry) {
-        case (.returnCacheDataElseLoad, let entry?), (.returnCacheDataDontLoad, let entry?): give(entry)
-        case (.returnCacheDataDontLoad, nil): fail()
-        case (_, nil): CacheDirectives(request.headers).has("only-if-cached") ? fail() : load(asking: nil)
-        case (.reloadRevalidatingCacheData, let entry?): follow(entry.answer.confirmation, entry)
-        // The user asks by himself, and expects to be told.
-        case (_, _?) where request.isConditional: load(asking: nil)
-        case (_, let entry?): follow(entry.answer.use(for: request.headers, at: Date()), entry)
+        case (.returnCacheDataElseLoad, let entry?), (.returnCacheDataDontLoad, let entry?): serve(entry)
+        case (.returnCacheDataDontLoad, nil): completeNotInCache()
+        case (_, nil): CacheDirectives(request.headers).has("only-if-cached") ? completeNotInCache() : load(revalidating: nil)
+        case (.reloadRevalidatingCacheData, let entry?): apply(entry.response.revalidation, entry)
+        // A request with its own validators expects the 304 that answers them.
+        case (_, _?) where request.isConditional: load(revalidating: nil)
+        case (_, let entry?): apply(entry.response.use(for: request.headers, at: Date()), entry)
         }
     }
 
-    private func follow(_ use: StoredAnswer.Use, _ entry: AnswerStore.Entry) {
+    private func apply(_ use: StoredResponse.Use, _ entry: ResponseStore.Entry) {
         switch use {
-        case .give: give(entry)
-        case _ where CacheDirectives(request.headers).has("only-if-cached"): fail()
-        case .confirm(let conditions): load(asking: (entry, conditions))
-        case .pass: load(asking: nil)
+        case .serve: serve(entry)
+        case _ where CacheDirectives(request.headers).has("only-if-cached"): completeNotInCache()
+        case .revalidate(let conditions): load(revalidating: (entry, conditions))
+        case .reload: load(revalidating: nil)
         }
     }
 
@@ -139,13 +139,13 @@ final class CachedTransfer: TakenTransfer, TransferObserver {
         complete(TransferCompletion(error: CurlewError.notInCache(request), metrics: TransferMetrics()))
     }
 
-    /// Completes it if it was cancelled while nobody else has it, who would.
+    /// Completes a failed or cancelled transfer in the stages in which neither the base transport nor a pump does.
     @discardableResult
-    private func completeIfEnded() -> Bool {
-        let end = state.withLock { state -> (any Error)? in
+    private func completeIfFailed() -> Bool {
+        let failure = state.withLock { state -> (any Error)? in
             switch state.stage {
-            case .looking, .storing: state.end
-            case .loading, .giving, .over: nil
+            case .lookingUp, .storing: state.failure
+            case .loading, .serving, .complete: nil
             }
         }
         guard let end else { return false }
@@ -153,21 +153,21 @@ final class CachedTransfer: TakenTransfer, TransferObserver {
         return true
     }
 
-    // MARK: Giving
+    // MARK: Serving
 
-    /// Hands over what is stored; after a confirmation with the cookies that came with it.
-    private func give(_ entry: AnswerStore.Entry, metrics: TransferMetrics = TransferMetrics(), cookies: [String] = []) {
-        let pump = AnswerPump(id: id, observer: observer, queue: queue) { [self] in
-            state.withLock { $0.stage = .over }
+    /// Delivers a stored response; after a revalidation, with the cookies of the 304.
+    private func serve(_ entry: ResponseStore.Entry, metrics: TransferMetrics = TransferMetrics(), cookies: [String] = []) {
+        let pump = ResponsePump(id: id, observer: observer, queue: queue) { [self] in
+            state.withLock { $0.stage = .complete }
             willComplete()
         }
-        let end = state.withLock { state in
-            state.stage = .giving(pump)
-            return state.end
+        let failure = state.withLock { state in
+            state.stage = .serving(pump)
+            return state.failure
         }
-        tellSuspension { pump.setSuspended($0) }
-        if let end { pump.end(with: end) }
-        let headers = HTTPHeaders(Array(entry.answer.headers) + cookies.map { HTTPHeader(name: "Set-Cookie", value: $0) })
+        forwardSuspension { pump.setSuspended($0) }
+        if let failure { pump.fail(with: failure) }
+        let headers = HTTPHeaders(Array(entry.response.headers) + cookies.map { HTTPHeader(name: "Set-Cookie", value: $0) })
         var metrics = metrics
         metrics.isFromCache = true
         pump.add(
@@ -177,51 +177,51 @@ final class CachedTransfer: TakenTransfer, TransferObserver {
 
     // MARK: Loading
 
-    private func load(asking: (entry: AnswerStore.Entry, conditions: HTTPHeaders)?) {
+    private func load(revalidating: (entry: ResponseStore.Entry, conditions: HTTPHeaders)?) {
         var request = request
-        if let asking { request.headers.merge(asking.conditions) }
-        loading.withLock { $0 = Loading(asked: asking?.entry) }
+        if let revalidating { request.headers.merge(revalidating.conditions) }
+        loading.withLock { $0 = Loading(revalidated: revalidating?.entry) }
         let isWanted = state.withLock { state in
-            // A cancellation from now on goes to the other transport.
-            if state.end == nil { state.stage = .loading }
-            return state.end == nil
+            // From here on a cancellation is forwarded to the base transport.
+            if state.failure == nil { state.stage = .loading }
+            return state.failure == nil
         }
-        guard isWanted else { return queue.async { self.completeIfEnded() } }
+        guard isWanted else { return queue.async { self.completeIfFailed() } }
         base.start(request, id: id, observer: self)
-        // It has not heard what another thread said before it knew the transfer.
-        guard state.withLock({ $0.end }) == nil else { return base.cancel(id) }
-        tellSuspension { base.setSuspended($0, of: id) }
+        // A call of another thread before `start` did not reach the base transport.
+        guard state.withLock({ $0.failure }) == nil else { return base.cancel(id) }
+        forwardSuspension { base.setSuspended($0, of: id) }
     }
 
     /// Forwards a suspension from before the receiver knew the transfer. Repeats while another thread changes the state, because that
     /// thread's own call may have arrived first.
-    private func tellSuspension(_ tell: (Bool) -> Void) {
-        var told = false
-        while case let isSuspended = state.withLock({ $0.isSuspended }), isSuspended != told {
-            tell(isSuspended)
-            told = isSuspended
+    private func forwardSuspension(_ forward: (Bool) -> Void) {
+        var forwarded = false
+        while case let isSuspended = state.withLock({ $0.isSuspended }), isSuspended != forwarded {
+            forward(isSuspended)
+            forwarded = isSuspended
         }
     }
 
     func transfer(_ id: Int, didReceive head: ResponseHead) -> ReceiveAction {
-        let isConfirmation = loading.withLock { loading in
+        let isNotModified = loading.withLock { loading in
             loading.head = head
             loading.responseTime = Date()
-            loading.isConfirmed = head.statusCode == 304 && loading.asked != nil
-            loading.body = mayStore(head) ? Data() : nil
-            return loading.isConfirmed
+            loading.isNotModified = head.statusCode == 304 && loading.revalidated != nil
+            loading.body = isStorable(head) ? Data() : nil
+            return loading.isNotModified
         }
-        return isConfirmation ? .proceed : observer.transfer(id, didReceive: head)
+        return isNotModified ? .proceed : observer.transfer(id, didReceive: head)
     }
 
     func transfer(_ id: Int, didReceive bytes: UnsafeRawBufferPointer) -> ReceiveAction {
-        let isConfirmation = loading.withLock { loading in
+        let isNotModified = loading.withLock { loading in
             if let count = loading.body?.count {
                 if count + bytes.count > store.largestBody { loading.body = nil } else { loading.body?.append(contentsOf: bytes) }
             }
-            return loading.isConfirmed
+            return loading.isNotModified
         }
-        return isConfirmation ? .proceed : observer.transfer(id, didReceive: bytes)
+        return isNotModified ? .proceed : observer.transfer(id, didReceive: bytes)
     }
 
     func transfer(_ id: Int, didSend count: Int64) {
@@ -231,21 +231,21 @@ final class CachedTransfer: TakenTransfer, TransferObserver {
     func transfer(_ id: Int, didComplete outcome: TransferCompletion) {
         let loading = loading.withLock { $0 }
         guard outcome.error == nil, let head = loading.head else { return complete(outcome) }
-        if loading.isConfirmed, let asked = loading.asked {
-            beginStoring { self.confirm(asked, head, loading, outcome) }
+        if loading.isNotModified, let revalidated = loading.revalidated {
+            storeLater { self.freshen(revalidated, head, loading, outcome) }
         } else if let body = loading.body {
-            beginStoring { self.keep(body, head, loading, outcome) }
+            storeLater { self.storeResponse(body, head, loading, outcome) }
         } else {
             complete(outcome)
         }
     }
 
-    private func mayStore(_ head: ResponseHead) -> Bool {
+    private func isStorable(_ head: ResponseHead) -> Bool {
         !request.expectsLargeBody && (head.expectedBodyLength ?? 0) <= store.largestBody
-            && StoredAnswer.mayStore(head, request: request.headers)
+            && StoredResponse.isStorable(head, request: request.headers)
     }
 
-    private func beginStoring(_ body: @escaping @Sendable () -> Void) {
+    private func storeLater(_ body: @escaping @Sendable () -> Void) {
         state.withLock { $0.stage = .storing }
         queue.async { body() }
     }
@@ -259,10 +259,10 @@ final class CachedTransfer: TakenTransfer, TransferObserver {
         guard entry.answer.update(with: head.headers, requestTime: loading.requestTime, responseTime: loading.responseTime) else {
             // It speaks of another answer than the one that we have: ask for that.
             store.remove(request.url)
-            return load(asking: nil)
+            return load(revalidating: nil)
         }
         if let proposed = store.proposal(entry, for: request) { store.store(proposed, proposed: proposed, for: request) }
-        give(entry, metrics: outcome.metrics, cookies: head.headers.values(for: "Set-Cookie"))
+        serve(entry, metrics: outcome.metrics, cookies: head.headers.values(for: "Set-Cookie"))
     }
 
     /// Stores a response before the request learns of its end, so that the next one finds it.
@@ -270,7 +270,8 @@ final class CachedTransfer: TakenTransfer, TransferObserver {
         let answer = StoredAnswer(
             statusCode: head.statusCode, headers: StoredAnswer.storable(head.headers), requestTime: loading.requestTime,
             responseTime: loading.responseTime)
-        guard let proposed = store.proposal(AnswerStore.Entry(answer: answer, data: body), for: request) else { return complete(outcome) }
+        let entry = ResponseStore.Entry(response: response, data: body)
+        guard let proposed = store.proposal(entry, for: request) else { return complete(outcome) }
         guard let decider = observer as? any CacheDecider else { return write(proposed, proposed, outcome) }
         decider.decide(aboutCaching: proposed) { [self] chosen in
             queue.async { self.write(chosen, proposed, outcome) }
@@ -282,19 +283,19 @@ final class CachedTransfer: TakenTransfer, TransferObserver {
         complete(outcome)
     }
 
-    // MARK: The end
+    // MARK: Completion
 
-    private var isOver: Bool {
+    private var isComplete: Bool {
         state.withLock { state in
-            if case .over = state.stage { true } else { false }
+            if case .complete = state.stage { true } else { false }
         }
     }
 
     /// Completes it, unless that has been done.
     private func complete(_ outcome: TransferCompletion) {
         let isFirst = state.withLock { state in
-            if case .over = state.stage { return false }
-            state.stage = .over
+            if case .complete = state.stage { return false }
+            state.stage = .complete
             return true
         }
         guard isFirst else { return }
@@ -304,7 +305,7 @@ final class CachedTransfer: TakenTransfer, TransferObserver {
 }
 
 extension TransferRequest {
-    /// Whether the request asks by itself whether something has changed (RFC 9110, section 13.1).
+    /// Whether the request has conditions of its own (RFC 9110, section 13.1).
     fileprivate var isConditional: Bool {
         headers.contains { header in
             ["If-None-Match", "If-Modified-Since", "If-Match", "If-Unmodified-Since", "If-Range"].contains { header.isNamed($0) }

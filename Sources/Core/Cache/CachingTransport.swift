@@ -4,33 +4,34 @@ import CurlewHTTP
 import CurlewTransport
 import Dispatch
 
-/// Answers from a cache of Foundation's what that may answer, and has another transport do the rest (RFC 9111, as a private cache).
+/// A private HTTP cache (RFC 9111) over a `URLCache`, in front of another transport.
 ///
-/// Looks up, stores and hands over on a queue of its own, as the cache may be on disk. Requests with `Authorization` or `Range` pass by.
-final class CachingTransport: FrontTransport {
+/// A transport rather than a step of every request, so that sessions without a `URLCache` have no overhead. Looks up, stores and delivers
+/// on its own queue, because the cache may be on disk. Requests with `Authorization` or `Range` bypass it.
+final class CachingTransport: InterceptingTransport {
     let base: any Transport
-    let taken = TakenTransfers()
-    private let store: AnswerStore
+    let intercepted = InterceptedTransfers()
+    private let store: ResponseStore
     private let queue = DispatchQueue(label: "curlew.cache", target: .global(qos: .utility))
 
     init(_ base: any Transport, cache: URLCache) {
         self.base = base
-        store = AnswerStore(cache: cache)
+        store = ResponseStore(cache: cache)
     }
 
     func start(_ request: TransferRequest, id: Int, observer: any TransferObserver) {
-        guard request.isCacheable else { return pass(request, id: id, observer: observer) }
-        let transfer = taken.enter(id) { forget in
-            CachedTransfer(id: id, request: request, observer: observer, base: base, store: store, queue: queue, willComplete: forget)
+        guard request.isCacheable else { return forward(request, id: id, observer: observer) }
+        let transfer = intercepted.insert(id) { remove in
+            CachedTransfer(id: id, request: request, observer: observer, base: base, store: store, queue: queue, willComplete: remove)
         }
         transfer.begin()
     }
 
-    /// Has the other transport do what the cache has no answer to.
-    private func pass(_ request: TransferRequest, id: Int, observer: any TransferObserver) {
+    /// Forwards a request that is not cacheable to the base transport.
+    private func forward(_ request: TransferRequest, id: Int, observer: any TransferObserver) {
         if request.cachePolicy == .returnCacheDataDontLoad {
-            let pump = AnswerPump(id: id, observer: observer, queue: queue) {}
-            return pump.end(with: CurlewError.notInCache(request))
+            let pump = ResponsePump(id: id, observer: observer, queue: queue) {}
+            return pump.fail(with: CurlewError.notInCache(request))
         }
         guard !request.method.isSafe else { return base.start(request, id: id, observer: observer) }
         base.start(request, id: id, observer: InvalidatingObserver(observer, request: request, store: store, queue: queue))
@@ -38,7 +39,7 @@ final class CachingTransport: FrontTransport {
 }
 
 extension TransferRequest {
-    /// Whether a cache may have a part in it: not where the answer is for one user, or only a part, or coded as it came.
+    /// Whether the cache may serve or store the response: not one for a single user, a partial one, or one that is not decoded.
     fileprivate var isCacheable: Bool {
         guard method == .get, body == nil, authentication == nil, options.decodesContent, url.withoutUserInfo == url else { return false }
         return !headers.contains { $0.isNamed("Authorization") || $0.isNamed("Range") }
@@ -46,26 +47,26 @@ extension TransferRequest {
 }
 
 extension HTTPMethod {
-    /// Whether the method changes nothing (RFC 9110, section 9.2.1).
+    /// Whether the method is safe (RFC 9110, section 9.2.1).
     fileprivate var isSafe: Bool { [.get, .head, .options, .trace].contains(self) }
 }
 
 extension CurlewError {
-    /// The cache has no answer to a request, and the network was not to be asked.
+    /// The cache has no response to a request that may not use the network.
     static func notInCache(_ request: TransferRequest) -> CurlewError {
-        let message = "The cache has no answer, and the request may not be sent"
+        let message = "The cache has no response, and the cache policy forbids loading one"
         return .transferFailed(TransferFailure(kind: .notInCache, url: request.url, phase: .queued, message: message))
     }
 }
 
-/// Forgets what is stored for a URL once something was changed there (RFC 9111, section 4.4).
+/// Invalidates the stored responses of a URL after an unsafe method succeeded (RFC 9111, section 4.4).
 private final class InvalidatingObserver: TransferObserver {
     private let observer: any TransferObserver
     private let request: TransferRequest
-    private let store: AnswerStore
+    private let store: ResponseStore
     private let queue: DispatchQueue
 
-    init(_ observer: any TransferObserver, request: TransferRequest, store: AnswerStore, queue: DispatchQueue) {
+    init(_ observer: any TransferObserver, request: TransferRequest, store: ResponseStore, queue: DispatchQueue) {
         self.observer = observer
         self.request = request
         self.store = store
@@ -74,16 +75,16 @@ private final class InvalidatingObserver: TransferObserver {
 
     func transfer(_ id: Int, didReceive head: ResponseHead) -> ReceiveAction {
         if (200..<400).contains(head.statusCode) {
-            // Before any request that is made because of this response: the queue is serial.
+            // The queue is serial: this runs before the lookup of any request made because of this response.
             queue.async { [store, request] in
-                for url in Self.changed(by: request.url, head) { store.remove(url) }
+                for url in Self.invalidated(by: request.url, head) { store.remove(url) }
             }
         }
         return observer.transfer(id, didReceive: head)
     }
 
-    /// The request's URL, and those of the same host that the response names.
-    private static func changed(by url: String, _ head: ResponseHead) -> [String] {
+    /// The request's URL, and the URLs of the same host and port in `Location` and `Content-Location`.
+    private static func invalidated(by url: String, _ head: ResponseHead) -> [String] {
         guard let base = URL(string: url) else { return [] }
         let named = ["Location", "Content-Location"].compactMap { head.value(for: $0) }.compactMap { URL(string: $0, relativeTo: base) }
         return [url] + named.filter { $0.host == base.host && $0.port == base.port }.map(\.absoluteString)

@@ -4,14 +4,15 @@ import CurlewHTTP
 import CurlewTransport
 import Dispatch
 
-/// Has classes of the program answer requests, as `URLSession` does, and another transport those that none of them wants.
+/// Has `URLProtocol` classes load requests, as `URLSession` does; requests that no class accepts are forwarded to another transport.
 ///
-/// Everything that is the program's runs on one queue: a class that blocks there holds up the other requests of the session. Unlike in
-/// Foundation a class is not asked for a canonical request, which the cache has no use for. The body of a request is there as `httpBody`;
-/// one out of a file or a stream is not.
-final class ProtocolTransport: FrontTransport {
+/// A transport rather than a step of every request, so that sessions without protocol classes have no overhead. All calls to the classes
+/// run on one queue: a class that blocks there delays the session's other requests. Unlike in Foundation `canonicalRequest(for:)` is not
+/// called, because the cache does not use canonical requests. A body in memory is passed as `httpBody`; bodies of files and streams are not
+/// passed.
+final class ProtocolTransport: InterceptingTransport {
     let base: any Transport
-    let taken = TakenTransfers()
+    let intercepted = InterceptedTransfers()
     private let classes: [URLProtocol.Type]
     private let queue = DispatchQueue(label: "curlew.protocols", target: .global(qos: .utility))
 
@@ -21,23 +22,23 @@ final class ProtocolTransport: FrontTransport {
     }
 
     func start(_ request: TransferRequest, id: Int, observer: any TransferObserver) {
-        let load = taken.enter(id) { forget in
-            ProtocolLoad(id: id, request: request, observer: observer, base: base, queue: queue, forget: forget)
+        let load = intercepted.insert(id) { remove in
+            ProtocolLoad(id: id, request: request, observer: observer, base: base, queue: queue, remove: remove)
         }
         queue.async { [classes] in load.begin(classes) }
     }
 }
 
-/// A transfer for which the classes are asked; one of them loads it, or the other transport does.
-private final class ProtocolLoad: TakenTransfer {
+/// A transfer that is offered to the classes: the first that accepts the request loads it, else the base transport does.
+private final class ProtocolLoad: InterceptedTransfer {
     private struct State {
-        /// Whether the other transport has it.
-        var isHandedOver = false
-        var end: (any Error)?
+        /// Whether the base transport runs the transfer.
+        var isForwarded = false
+        var failure: (any Error)?
         var isSuspended = false
     }
 
-    /// A class's object, which only the queue calls.
+    /// The instance of the class, called on the queue only.
     private struct Loader: @unchecked Sendable {  // touched on the queue only
         var object: URLProtocol?
     }
@@ -47,25 +48,25 @@ private final class ProtocolLoad: TakenTransfer {
     private let observer: any TransferObserver
     private let base: any Transport
     private let queue: DispatchQueue
-    private let pump: AnswerPump
-    private let forget: @Sendable () -> Void
+    private let pump: ResponsePump
+    private let remove: @Sendable () -> Void
     private let state = Lock(State())
     private let loader: Lock<Loader>
 
     init(
         id: Int, request: TransferRequest, observer: any TransferObserver, base: any Transport, queue: DispatchQueue,
-        forget: @escaping @Sendable () -> Void
+        remove: @escaping @Sendable () -> Void
     ) {
         self.id = id
         self.request = request
         self.observer = observer
         self.base = base
         self.queue = queue
-        self.forget = forget
+        self.remove = remove
         let loader = Lock(Loader())
         self.loader = loader
-        pump = AnswerPump(id: id, observer: observer, queue: queue) {
-            forget()
+        pump = ResponsePump(id: id, observer: observer, queue: queue) {
+            remove()
             loader.withLock { loader in
                 defer { loader.object = nil }
                 return loader
@@ -76,9 +77,9 @@ private final class ProtocolLoad: TakenTransfer {
     // MARK: The queue
 
     func begin(_ classes: [URLProtocol.Type]) {
-        guard state.withLock({ $0.end }) == nil else { return }
+        guard state.withLock({ $0.failure }) == nil else { return }
         guard let urlRequest = request.urlRequest, let type = classes.first(where: { $0.canInit(with: urlRequest) }) else {
-            return handOver()
+            return forward()
         }
         let client = ProtocolClient(pump)
         let object = type.init(request: urlRequest, cachedResponse: nil, client: client)
@@ -86,55 +87,55 @@ private final class ProtocolLoad: TakenTransfer {
         object.startLoading()
     }
 
-    /// No class wants it.
-    private func handOver() {
+    /// Forwards the transfer, as no class accepts the request.
+    private func forward() {
         let isWanted = state.withLock { state in
-            // A cancellation from now on goes to the other transport.
-            state.isHandedOver = state.end == nil
-            return state.isHandedOver
+            // From here on a cancellation is forwarded to the base transport.
+            state.isForwarded = state.failure == nil
+            return state.isForwarded
         }
         guard isWanted else { return }
         base.start(request, id: id, observer: observer)
-        // It has not heard what another thread said before it knew the transfer. Only then may others speak to it without us.
-        let (end, isSuspended) = state.withLock { ($0.end, $0.isSuspended) }
-        if end != nil { base.cancel(id) } else if isSuspended { base.setSuspended(true, of: id) }
-        forget()
+        // A call of another thread before `start` did not reach the base transport, so it is repeated before calls may bypass this object.
+        let (failure, isSuspended) = state.withLock { ($0.failure, $0.isSuspended) }
+        if failure != nil { base.cancel(id) } else if isSuspended { base.setSuspended(true, of: id) }
+        remove()
     }
 
     // MARK: Any thread
 
-    func end(with error: any Error) {
-        let isHandedOver = state.withLock { state in
-            if state.end == nil { state.end = error }
-            return state.isHandedOver
+    func fail(with error: any Error) {
+        let isForwarded = state.withLock { state in
+            if state.failure == nil { state.failure = error }
+            return state.isForwarded
         }
-        if isHandedOver { base.cancel(id) } else { pump.end(with: error) }
+        if isForwarded { base.cancel(id) } else { pump.fail(with: error) }
     }
 
     func setSuspended(_ suspended: Bool) {
-        let isHandedOver = state.withLock { state in
+        let isForwarded = state.withLock { state in
             state.isSuspended = suspended
-            return state.isHandedOver
+            return state.isForwarded
         }
-        if isHandedOver { base.setSuspended(suspended, of: id) } else { pump.setSuspended(suspended) }
+        if isForwarded { base.setSuspended(suspended, of: id) } else { pump.setSuspended(suspended) }
     }
 
     func resumeReceiving() {
-        if state.withLock({ $0.isHandedOver }) { base.resumeReceiving(id) } else { pump.resumeReceiving() }
+        if state.withLock({ $0.isForwarded }) { base.resumeReceiving(id) } else { pump.resumeReceiving() }
     }
 }
 
-/// What a class tells, in the events of a transfer. Classes call it on any thread.
+/// Turns the calls of a class, on any thread, into events of a transfer.
 private final class ProtocolClient: NSObject, URLProtocolClient {
     private struct State {
         var hasHead = false
-        var isOver = false
+        var isComplete = false
     }
 
-    private let pump: AnswerPump
+    private let pump: ResponsePump
     private let state = Lock(State())
 
-    init(_ pump: AnswerPump) {
+    init(_ pump: ResponsePump) {
         self.pump = pump
     }
 
@@ -144,7 +145,7 @@ private final class ProtocolClient: NSObject, URLProtocolClient {
 
     func urlProtocol(_ protocol: URLProtocol, didLoad data: Data) {
         state.withLock { state in
-            if !state.isOver { pump.add(.bytes(data)) }
+            if !state.isComplete { pump.add(.bytes(data)) }
         }
     }
 
@@ -167,18 +168,18 @@ private final class ProtocolClient: NSObject, URLProtocolClient {
         complete(nil)
     }
 
-    /// Challenges are answered from the response's 401, by whoever handles that.
+    /// Declines the challenge: the session's own handling of challenges starts from the response's 401.
     func urlProtocol(_ protocol: URLProtocol, didReceive challenge: URLAuthenticationChallenge) {
         challenge.sender?.continueWithoutCredential(for: challenge)
     }
 
     func urlProtocol(_ protocol: URLProtocol, didCancel challenge: URLAuthenticationChallenge) {}
 
-    // The lock is kept while the pump takes an event, so that those of several threads stay in order.
+    // The lock is held while an event is added to the pump, to keep the order of calls from several threads.
 
     private func receive(_ response: URLResponse, location: URL? = nil) {
         state.withLock { state in
-            guard !state.hasHead, !state.isOver else { return }
+            guard !state.hasHead, !state.isComplete else { return }
             state.hasHead = true
             pump.add(.head(ResponseHead(response, location: location)))
         }
@@ -194,7 +195,7 @@ private final class ProtocolClient: NSObject, URLProtocolClient {
 }
 
 extension ResponseHead {
-    /// The head of a response of Foundation's; one that is not of HTTP counts as a success.
+    /// The head of a `URLResponse`; one that is not an `HTTPURLResponse` counts as status 200.
     fileprivate init(_ response: URLResponse, location: URL?) {
         guard let response = response as? HTTPURLResponse else {
             let headers = response.mimeType.map { HTTPHeaders([.contentType($0)]) } ?? [:]

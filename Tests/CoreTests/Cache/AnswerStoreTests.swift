@@ -7,30 +7,30 @@ import Testing
 
 @testable import CurlewCore
 
-@Suite(.timeLimit(.minutes(1))) struct AnswerStoreTests {
+@Suite(.timeLimit(.minutes(1))) struct ResponseStoreTests {
     private let directory: TemporaryDirectory
 
     init() throws {
         directory = try TemporaryDirectory()
     }
 
-    private func store(memory: Int = 1 << 20, disk: Int = 0) -> AnswerStore {
-        AnswerStore(cache: URLCache(memoryCapacity: memory, diskCapacity: disk, diskPath: directory.url.path))
+    private func store(memory: Int = 1 << 20, disk: Int = 0) -> ResponseStore {
+        ResponseStore(cache: URLCache(memoryCapacity: memory, diskCapacity: disk, diskPath: directory.url.path))
     }
 
-    private func put(_ body: String, for request: TransferRequest, in store: AnswerStore, headers: HTTPHeaders = [:]) throws {
+    private func put(_ body: String, for request: TransferRequest, in store: ResponseStore, headers: HTTPHeaders = [:]) throws {
         let now = Date(timeIntervalSince1970: 1_000_000)
-        let answer = StoredAnswer(statusCode: 200, headers: headers, requestTime: now, responseTime: now.addingTimeInterval(1))
-        let proposed = try #require(store.proposal(AnswerStore.Entry(answer: answer, data: Data(body.utf8)), for: request))
+        let response = StoredResponse(statusCode: 200, headers: headers, requestTime: now, responseTime: now.addingTimeInterval(1))
+        let proposed = try #require(store.proposal(ResponseStore.Entry(response: response, data: Data(body.utf8)), for: request))
         store.store(proposed, proposed: proposed, for: request)
     }
 
-    private func body(_ request: TransferRequest, in store: AnswerStore) -> String? {
+    private func body(_ request: TransferRequest, in store: ResponseStore) -> String? {
         store.entry(for: request).map { String(decoding: $0.data, as: UTF8.self) }
     }
 
     @Test(
-        "URLs are told apart by all their parts, in memory and on disk",
+        "URLs are distinguished by all their parts, in memory and on disk",
         arguments: [
             ("http://example.org/a", "https://example.org/a"), ("http://example.org/a?b=1", "http://example.org/a?b=2"),
             ("http://example.org/a?", "http://example.org/a"), ("http://example.org/a", "http://example.org:8080/a"),
@@ -48,7 +48,7 @@ import Testing
         }
     }
 
-    @Test("a URL of any length and with any characters is kept on disk") func longURLs() throws {
+    @Test("responses for URLs of any length and characters are stored on disk") func longURLs() throws {
         let store = store(memory: 0, disk: 1 << 20)
         for url in ["http://example.org/\(String(repeating: "x", count: 2000))", "http://example.org/%C3%BF%C3%BF/~~~???"] {
             try put("1", for: TransferRequest(url: url), in: store)
@@ -56,24 +56,24 @@ import Testing
         }
     }
 
-    @Test("the fragment is not part of the address") func fragments() throws {
+    @Test("the fragment is not part of the cache key") func fragments() throws {
         let store = store()
         try put("1", for: TransferRequest(url: "http://example.org/a#b"), in: store)
         #expect(body(TransferRequest(url: "http://example.org/a#c"), in: store) == "1")
     }
 
-    @Test("times and header fields come back, from disk too") func notes() throws {
+    @Test("times and header fields are stored, on disk too") func metadata() throws {
         let store = store(memory: 0, disk: 1 << 20)
         let request = TransferRequest(url: "http://example.org/a?b")
         try put("1", for: request, in: store, headers: ["ETag": "\"x\"", "X": "é, ü"])
         let entry = try #require(store.entry(for: request))
-        #expect(entry.answer.headers["ETag"] == "\"x\"")
-        #expect(entry.answer.headers["X"] == "é, ü")
-        #expect(entry.answer.requestTime == Date(timeIntervalSince1970: 1_000_000))
-        #expect(entry.answer.responseTime == Date(timeIntervalSince1970: 1_000_001))
+        #expect(entry.response.headers["ETag"] == "\"x\"")
+        #expect(entry.response.headers["X"] == "é, ü")
+        #expect(entry.response.requestTime == Date(timeIntervalSince1970: 1_000_000))
+        #expect(entry.response.responseTime == Date(timeIntervalSince1970: 1_000_001))
     }
 
-    @Test("an answer that depends on the request's fields is for requests that agree in them") func varying() throws {
+    @Test("a response with Vary is used for requests with the same fields") func varying() throws {
         let store = store()
         let url = "http://example.org/"
         try put("1", for: TransferRequest(url: url, headers: ["Accept": "a", "X": "1"]), in: store, headers: ["Vary": "accept, Cookie"])
@@ -82,7 +82,7 @@ import Testing
         #expect(body(TransferRequest(url: url, headers: ["Accept": "a", "Cookie": "c"]), in: store) == nil)
     }
 
-    @Test("what a program has put there itself is found, and can be removed by it") func programsOwn() throws {
+    @Test("responses that the program stores itself are found, and it can remove ours") func programsOwn() throws {
         let store = store()
         for text in ["http://example.org/own", "http://example.org/own?query"] {
             let url = try text.asURL()
@@ -90,8 +90,8 @@ import Testing
                 HTTPURLResponse(url: url, statusCode: 200, httpVersion: nil, headerFields: ["Cache-Control": "max-age=60"]))
             store.cache.storeCachedResponse(CachedURLResponse(response: response, data: Data("own".utf8)), for: URLRequest(url: url))
             #expect(body(TransferRequest(url: text), in: store) == "own")
-            // Nobody knows how old it is.
-            #expect(store.entry(for: TransferRequest(url: text))?.answer.use(for: [:], at: Date()) == .pass)
+            // Its age is unknown.
+            #expect(store.entry(for: TransferRequest(url: text))?.response.use(for: [:], at: Date()) == .reload)
         }
         try put("1", for: TransferRequest(url: "http://example.org/ours"), in: store)
         let ours = URLRequest(url: try "http://example.org/ours".asURL())
@@ -100,7 +100,7 @@ import Testing
         #expect(body(TransferRequest(url: "http://example.org/ours"), in: store) == nil)
     }
 
-    @Test("a session shows and removes what its cache has, by the whole URL") func session() async throws {
+    @Test("a session finds and removes cached responses by the whole URL") func session() async throws {
         var configuration = SessionConfiguration()
         configuration.urlCache = URLCache(memoryCapacity: 1 << 20, diskCapacity: 0, diskPath: nil)
         let mock = MockTransport { .response(200, [:], $0.url) }
@@ -113,7 +113,7 @@ import Testing
         #expect(requests.map { session.cachedResponse(for: $0) == nil } == [true, false])
     }
 
-    @Test("a removed answer is gone") func removal() throws {
+    @Test("a removed response is not found") func removal() throws {
         let store = store(disk: 1 << 20)
         for url in ["http://example.org/a", "http://example.org/a?b"] {
             try put("1", for: TransferRequest(url: url), in: store)
@@ -122,7 +122,7 @@ import Testing
         }
     }
 
-    @Test("a cache that is full makes room, whatever was stored twice") func eviction() throws {
+    @Test("a full cache evicts responses that were stored twice") func eviction() throws {
         let store = store(memory: 20_000)
         for number in 0..<200 {
             try put(String(repeating: "x", count: 900), for: TransferRequest(url: "http://example.org/\(number % 7)"), in: store)

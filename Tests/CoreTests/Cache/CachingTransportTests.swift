@@ -7,7 +7,7 @@ import Testing
 
 @testable import CurlewCore
 
-/// Answers one look-up a signal.
+/// A cache whose lookups wait for a signal each.
 private final class SlowCache: URLCache, @unchecked Sendable {  // what is added is
     let gate = DispatchSemaphore(value: 0)
     let asked = Inbox<Void>()
@@ -39,7 +39,7 @@ private final class SlowCache: URLCache, @unchecked Sendable {  // what is added
         return await manager.request(request).serializingString().response
     }
 
-    /// Answers with a number that counts requests.
+    /// A transport whose bodies are the number of the request.
     private func counting(_ status: Int = 200, _ headers: HTTPHeaders) -> MockTransport {
         let count = Lock(0)
         return MockTransport { request in
@@ -53,7 +53,7 @@ private final class SlowCache: URLCache, @unchecked Sendable {  // what is added
     }
 
     @Test(
-        "policies decide what the cache may answer",
+        "the cache policy decides whether a stored response is served",
         arguments: ["max-age=3600", "public", "private", "max-age=0", "no-cache", "no-store"])
     func policies(_ cacheControl: String) async throws {
         let mock = counting(200, ["Cache-Control": cacheControl])
@@ -76,7 +76,7 @@ private final class SlowCache: URLCache, @unchecked Sendable {  // what is added
         #expect(try await load(manager, .reloadRevalidatingCacheData).value == "\(before + 2)")
     }
 
-    @Test("metrics say where an answer came from") func metrics() async throws {
+    @Test("metrics report whether a response came from the cache") func metrics() async throws {
         let manager = manager(counting(200, ["Cache-Control": "max-age=60", "X": "y"]))
         let first = try await load(manager)
         let second = try await load(manager)
@@ -86,7 +86,7 @@ private final class SlowCache: URLCache, @unchecked Sendable {  // what is added
         #expect(second.value == "1")
     }
 
-    @Test("a stale answer is confirmed, and its fields renewed") func confirmation() async throws {
+    @Test("a stale response is revalidated, and its fields are updated") func confirmation() async throws {
         let mock = counting(200, ["Cache-Control": "max-age=0", "ETag": "\"same\"", "X": "0"])
         let manager = manager(mock)
         #expect(try await load(manager).value == "1")
@@ -99,7 +99,7 @@ private final class SlowCache: URLCache, @unchecked Sendable {  // what is added
         #expect(try await load(manager, .returnCacheDataDontLoad).response?.allHeaderFields["X"] as? String == "2")
     }
 
-    @Test("revalidating asks about fresh answers, too") func revalidation() async throws {
+    @Test("reloadRevalidatingCacheData revalidates fresh responses, too") func revalidation() async throws {
         let mock = counting(200, ["Cache-Control": "max-age=60", "ETag": "\"same\""])
         let manager = manager(mock)
         _ = try await load(manager)
@@ -107,7 +107,7 @@ private final class SlowCache: URLCache, @unchecked Sendable {  // what is added
         #expect(mock.started.count == 2)
     }
 
-    @Test("a new answer takes the place of the one asked about") func replacement() async throws {
+    @Test("a 200 to a revalidation replaces the stored response") func replacement() async throws {
         let mock = MockTransport.answering(inTurn: [
             .response(200, ["ETag": "\"a\""], "old"), .response(200, ["ETag": "\"b\""], "new"), .response(304, ["ETag": "\"b\""]),
         ])
@@ -118,7 +118,7 @@ private final class SlowCache: URLCache, @unchecked Sendable {  // what is added
         #expect(mock.started.all.last?.request.headers["If-None-Match"] == "\"b\"")
     }
 
-    @Test("a confirmation of something else is not believed") func strangeConfirmation() async throws {
+    @Test("a 304 with another ETag reloads the response") func strangeConfirmation() async throws {
         let mock = MockTransport.answering(inTurn: [
             .response(200, ["ETag": "\"a\""], "old"), .response(304, ["ETag": "\"b\""]), .response(200, ["ETag": "\"b\""], "new"),
         ])
@@ -128,14 +128,14 @@ private final class SlowCache: URLCache, @unchecked Sendable {  // what is added
         #expect(mock.started.all.map { $0.request.headers["If-None-Match"] } == [nil, "\"a\"", nil])
     }
 
-    @Test("who asks by himself whether something has changed is told") func usersCondition() async throws {
+    @Test("a request with its own conditions gets the 304") func usersCondition() async throws {
         let manager = manager(counting(200, ["Cache-Control": "max-age=60", "ETag": "\"same\""]))
         _ = try await load(manager)
         #expect(try await load(manager, headers: ["If-None-Match": "\"same\""]).response?.statusCode == 304)
     }
 
     @Test(
-        "what is for one user, or a part, or too large passes by",
+        "responses for one user, partial ones and large ones bypass the cache",
         arguments: [
             (["Authorization": "Basic x"], "1", "http://mock/a"), (["Range": "bytes=0-1"], "1", "http://mock/a"),
             (["Cache-Control": "no-store"], "1", "http://mock/a"), ([:], String(repeating: "x", count: 300_000), "http://mock/a"),
@@ -151,7 +151,7 @@ private final class SlowCache: URLCache, @unchecked Sendable {  // what is added
         #expect(mock.started.count == 2)
     }
 
-    @Test("a body that broke off is not stored") func brokenBody() async throws {
+    @Test("a truncated body is not stored") func brokenBody() async throws {
         let mock = MockTransport.answering(inTurn: [
             [.head(200, ["Cache-Control": "max-age=60"]), .bytes(Data("half".utf8)), .complete(CurlewError.failure(.connectionLost))],
             .response(200, [:], "whole"),
@@ -161,7 +161,7 @@ private final class SlowCache: URLCache, @unchecked Sendable {  // what is added
         #expect(try await load(manager).value == "whole")
     }
 
-    @Test("a change makes the cache forget", arguments: [HTTPMethod.post, .put, .delete, .patch])
+    @Test("a successful unsafe request invalidates the stored response", arguments: [HTTPMethod.post, .put, .delete, .patch])
     func invalidation(_ method: HTTPMethod) async throws {
         let mock = counting(200, ["Cache-Control": "max-age=60", "Content-Location": "/b"])
         let manager = manager(mock)
@@ -172,7 +172,7 @@ private final class SlowCache: URLCache, @unchecked Sendable {  // what is added
         #expect(try await load(manager, url: "http://mock/b").value == "5")
     }
 
-    @Test("a change that failed does not", arguments: [HTTPMethod.head, .post])
+    @Test("a safe or failed request does not invalidate the stored response", arguments: [HTTPMethod.head, .post])
     func noInvalidation(_ method: HTTPMethod) async throws {
         let mock = MockTransport { request in
             request.method == .get ? .response(200, ["Cache-Control": "max-age=60"], "1") : .response(method == .head ? 200 : 500)
@@ -184,7 +184,7 @@ private final class SlowCache: URLCache, @unchecked Sendable {  // what is added
         #expect(mock.started.count == 2)
     }
 
-    @Test("what users decide is stored, nothing or something else") func willCache() async throws {
+    @Test("the delegate decides what is stored, which may be nothing") func willCache() async throws {
         let delegate = SessionDelegate()
         var configuration = SessionConfiguration()
         configuration.urlCache = cache
@@ -206,7 +206,7 @@ private final class SlowCache: URLCache, @unchecked Sendable {  // what is added
         #expect(try await load(manager, url: "http://mock/later").value == "4")
     }
 
-    @Test("who is asked and never answers can be cancelled") func neverDecided() async throws {
+    @Test("a request whose delegate never decides can be cancelled") func neverDecided() async throws {
         let mock = counting(200, ["Cache-Control": "max-age=60"])
         let manager = manager(mock)
         let asked = Inbox<Void>()
@@ -218,7 +218,7 @@ private final class SlowCache: URLCache, @unchecked Sendable {  // what is added
         #expect(await response.error != nil)
     }
 
-    @Test("a stored answer waits for whoever wants to read it later") func pauses() async throws {
+    @Test("a stored response is delivered with backpressure") func pauses() async throws {
         let body = String(repeating: "0123456789", count: 15_000)
         let mock = MockTransport.answering(200, ["Cache-Control": "max-age=60"], body)
         let manager = manager(mock)
@@ -230,7 +230,7 @@ private final class SlowCache: URLCache, @unchecked Sendable {  // what is added
         #expect(mock.started.count == 1)
     }
 
-    @Test("suspended, cancelled or invalidated while it is looked up") func control() async throws {
+    @Test("a lookup can be suspended, cancelled or invalidated") func control() async throws {
         let cache = SlowCache(memoryCapacity: 1 << 20, diskCapacity: 0, diskPath: nil)
         let manager = manager(counting(200, ["Cache-Control": "max-age=60"])) { $0.urlCache = cache }
         cache.gate.signal()
@@ -245,7 +245,7 @@ private final class SlowCache: URLCache, @unchecked Sendable {  // what is added
         cache.gate.signal()
         for request in [cancelled, cancelledOnTheWay] {
             guard case .cancelled = await request.serializingString().response.error as? CurlewError else {
-                Issue.record("It was not cancelled")
+                Issue.record("the request was not cancelled")
                 return
             }
         }
@@ -256,12 +256,12 @@ private final class SlowCache: URLCache, @unchecked Sendable {  // what is added
         manager.invalidateAndCancel()
         cache.gate.signal()
         guard case .sessionInvalidated = await last.serializingString().response.error as? CurlewError else {
-            Issue.record("It did not end with the session")
+            Issue.record("the request did not fail with the session")
             return
         }
     }
 
-    @Test("a redirect is answered from the cache, and so is where it leads") func redirects() async throws {
+    @Test("a redirect and its target are served from the cache") func redirects() async throws {
         let mock = MockTransport { request in
             request.url == "http://mock/a"
                 ? .response(301, ["Location": "/b", "Cache-Control": "max-age=60"]) : .response(200, ["Cache-Control": "max-age=60"], "b")
@@ -274,7 +274,7 @@ private final class SlowCache: URLCache, @unchecked Sendable {  // what is added
         #expect(mock.started.count == 2)
     }
 
-    @Test("cookies are set once, and by what confirms an answer") func cookies() async throws {
+    @Test("cookies are stored from the network and from a 304, not from a stored response") func cookies() async throws {
         let mock = MockTransport.answering(inTurn: [
             .response(200, ["Set-Cookie": "a=1", "ETag": "\"a\"", "Cache-Control": "max-age=0"], "1"),
             .response(304, ["Set-Cookie": "a=2", "ETag": "\"a\"", "Cache-Control": "max-age=60"]),
@@ -289,7 +289,7 @@ private final class SlowCache: URLCache, @unchecked Sendable {  // what is added
         #expect(storage.cookies?.isEmpty == true)
     }
 
-    @Test("without a cache nothing comes from it") func noCache() async throws {
+    @Test("a session without a cache serves no cached response") func noCache() async throws {
         let mock = counting(200, ["Cache-Control": "max-age=60"])
         let manager = SessionManager(mock: mock)
         #expect(try await load(manager, .returnCacheDataElseLoad).value == "1")
@@ -301,7 +301,7 @@ private final class SlowCache: URLCache, @unchecked Sendable {  // what is added
         #expect(try await load(strict, .reloadIgnoringLocalCacheData).value == "2")
     }
 
-    @Test("the session's policy is for requests that have none") func sessionPolicy() async throws {
+    @Test("the session's policy applies to requests without their own") func sessionPolicy() async throws {
         let mock = counting(200, ["Cache-Control": "public"])
         let manager = manager(mock) { $0.cachePolicy = .returnCacheDataElseLoad }
         _ = await manager.request(url).serializingString().response
@@ -310,7 +310,7 @@ private final class SlowCache: URLCache, @unchecked Sendable {  // what is added
         #expect(mock.started.all.last?.request.headers["Cache-Control"] == "no-cache")
     }
 
-    @Test("a download is answered from the cache, and not kept there") func downloads() async throws {
+    @Test("a download is served from the cache, but not stored") func downloads() async throws {
         let mock = counting(200, ["Cache-Control": "max-age=60"])
         let manager = manager(mock)
         for _ in 0..<2 { _ = await manager.download(url).serializingData().response }

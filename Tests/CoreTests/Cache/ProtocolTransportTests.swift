@@ -7,7 +7,7 @@ import Testing
 
 @testable import CurlewCore
 
-/// Answers requests whose path says how.
+/// Responds according to the request's path.
 private final class Stub: URLProtocol {
     static let stopped = Inbox<String>()
 
@@ -51,8 +51,8 @@ private final class Stub: URLProtocol {
     override func stopLoading() { Self.stopped.put(request.url?.query ?? "") }
 }
 
-/// Takes no request.
-private final class Nobody: URLProtocol {
+/// Accepts no request.
+private final class RefusingProtocol: URLProtocol {
     override class func canInit(with request: URLRequest) -> Bool { false }
 }
 
@@ -61,10 +61,10 @@ private final class Nobody: URLProtocol {
     private let manager: SessionManager
 
     init() {
-        manager = SessionManager(mock: mock) { $0.protocolClasses = [Nobody.self, Stub.self] }
+        manager = SessionManager(mock: mock) { $0.protocolClasses = [RefusingProtocol.self, Stub.self] }
     }
 
-    @Test("the first class that wants a request answers it") func answer() async {
+    @Test("the first class that accepts a request loads it") func answer() async {
         let response = await manager.request("http://stub/").serializingString().response
         #expect(response.value == "stubbed")
         #expect(response.response?.statusCode == 202)
@@ -72,59 +72,59 @@ private final class Nobody: URLProtocol {
         #expect(mock.started.count == 0)
     }
 
-    @Test("others go to the network") func network() async {
+    @Test("other requests are forwarded to the network") func network() async {
         #expect(await manager.request("http://other/").serializingString().response.value == "network")
     }
 
-    @Test("the class sees method, header fields and body") func request() async {
+    @Test("the class gets method, header fields and body") func request() async {
         let response = await manager.upload(Data("body".utf8), to: "http://stub/echo", method: .put, headers: ["X": "y"])
             .serializingString()
             .response
         #expect(response.value == "PUT ybody")
     }
 
-    @Test("its error is the request's") func error() async {
+    @Test("the class's error fails the request") func error() async {
         let error = await manager.request("http://stub/error").serializingString().response.error
         #expect((error as? URLError)?.code == .cannotFindHost)
     }
 
-    @Test("its redirect is followed") func redirect() async {
+    @Test("the class's redirect is followed") func redirect() async {
         let response = await manager.request("http://stub/redirect").serializingString().response
         #expect(response.value == "GET ")
         #expect(response.metrics.redirectCount == 1)
     }
 
-    @Test("what it says after the end does not count") func twice() async {
+    @Test("calls after the completion are ignored") func twice() async {
         #expect(await manager.request("http://stub/twice").serializingString().response.value == "once")
     }
 
-    @Test("it is told to stop, once, when the request is over or cancelled") func stopping() async {
+    @Test("stopLoading is called when the request completes or is cancelled") func stopping() async {
         let key = "\(UInt64.random(in: .min ... .max))"
         _ = await manager.request("http://stub/?\(key)").serializingString().response
         let request = manager.request("http://stub/silent?\(key)")
         async let response = request.serializingString().response
         request.cancel()
         guard case .cancelled = await response.error as? CurlewError else {
-            Issue.record("It was not cancelled")
+            Issue.record("the request was not cancelled")
             return
         }
         let other = manager.request("http://stub/silent?\(key)")
         manager.invalidateAndCancel()
         guard case .sessionInvalidated = await other.serializingString().response.error as? CurlewError else {
-            Issue.record("It did not end with the session")
+            Issue.record("the request did not fail with the session")
             return
         }
         #expect(Stub.stopped.all.filter { $0 == key }.count >= 1)
         #expect(Stub.stopped.all.filter { $0 == key }.count <= 3)
     }
 
-    @Test("its answer waits for whoever wants to read it later") func pauses() async throws {
+    @Test("the response is delivered with backpressure") func pauses() async throws {
         var count = 0
         for try await piece in manager.streamRequest("http://stub/large").bodyStream() { count += piece.count }
         #expect(count == 1_000_000)
     }
 
-    @Test("cancelling reaches the network, whenever it comes") func cancellation() async {
+    @Test("a cancellation reaches the network at any time") func cancellation() async {
         let silent = MockTransport()
         let manager = SessionManager(mock: silent) { $0.protocolClasses = [Stub.self] }
         for _ in 0..<50 {
@@ -138,7 +138,7 @@ private final class Nobody: URLProtocol {
         #expect(await request.serializingString().response.error != nil)
     }
 
-    @Test("classes of Foundation's own are not asked") func foundations() {
+    @Test("Foundation's own classes are not used") func foundations() {
         let configuration = URLSessionConfiguration.default
         configuration.protocolClasses?.insert(Stub.self, at: 0)
         #expect(SessionConfiguration(configuration).protocolClasses.map { ObjectIdentifier($0) } == [ObjectIdentifier(Stub.self)])

@@ -4,9 +4,10 @@ import CurlewHTTP
 import CurlewTransport
 import Dispatch
 
-/// Hands the events of an answer that does not come from the network to an observer: one at a time, in order, held up by pauses.
-final class AnswerPump: Sendable {
-    /// Something that happens to a transfer.
+/// Delivers the events of a response that was not loaded by libcurl to an observer, under the rules of the event loop: one at a time, in
+/// order, and not while the transfer is paused or suspended.
+final class ResponsePump: Sendable {
+    /// An event of a transfer.
     enum Event: Sendable {
         case head(ResponseHead)
         case bytes(Data)
@@ -18,14 +19,14 @@ final class AnswerPump: Sendable {
         var isPumping = false
         var isPaused = false
         var isSuspended = false
-        /// How often it was to go on: that may be said while the pause is still being answered.
-        var resumptions = 0
-        var end: (any Error)?
+        /// The number of calls of `resumeReceiving`: one may come before the observer has returned `.pause`.
+        var resumeCount = 0
+        var failure: (any Error)?
         var headTime: Date?
-        var isOver = false
+        var isComplete = false
     }
 
-    /// What libcurl hands over at a time is smaller; what is more would keep others waiting.
+    /// The most bytes delivered at a time; larger ones would delay the other transfers of the queue.
     private static let largestPiece = 64 * 1024
 
     private let id: Int
@@ -36,8 +37,8 @@ final class AnswerPump: Sendable {
     private let state = Lock(State())
 
     /// - Parameters:
-    ///   - queue: serial; where the events are handed over.
-    ///   - willComplete: called there before the last one.
+    ///   - queue: serial; the events are delivered there.
+    ///   - willComplete: called there before the completion is delivered.
     init(id: Int, observer: any TransferObserver, queue: DispatchQueue, willComplete: @escaping @Sendable () -> Void) {
         self.id = id
         self.observer = observer
@@ -47,15 +48,16 @@ final class AnswerPump: Sendable {
 
     // MARK: Any thread
 
+    /// Appends events, which are delivered later on the queue.
     func add(_ events: Event...) {
         state.withLock { $0.events += events }
         pumpLater()
     }
 
-    /// Ends it before its time, whatever holds it up.
-    func end(with error: any Error) {
+    /// Drops the remaining events and completes with an error, even while paused or suspended.
+    func fail(with error: any Error) {
         state.withLock { state in
-            if state.end == nil { state.end = error }
+            if state.failure == nil { state.failure = error }
         }
         pumpLater()
     }
@@ -68,7 +70,7 @@ final class AnswerPump: Sendable {
     func resumeReceiving() {
         state.withLock { state in
             state.isPaused = false
-            state.resumptions += 1
+            state.resumeCount += 1
         }
         pumpLater()
     }
@@ -80,21 +82,21 @@ final class AnswerPump: Sendable {
     // MARK: The queue
 
     private func pump() {
-        let isFirst = state.withLock { state in
+        let isIdle = state.withLock { state in
             defer { state.isPumping = true }
             return !state.isPumping
         }
-        guard isFirst else { return }
-        while let event = next() { handOver(event) }
+        guard isIdle else { return }
+        while let event = next() { deliver(event) }
     }
 
     private func next() -> Event? {
         state.withLock { state in
-            if let end = state.end, !state.isOver {
+            if let failure = state.failure, !state.isComplete {
                 state.events = []
                 return .complete(TransferCompletion(error: end, metrics: TransferMetrics()))
             }
-            guard !state.isOver, !state.isPaused, !state.isSuspended, !state.events.isEmpty else {
+            guard !state.isComplete, !state.isPaused, !state.isSuspended, !state.events.isEmpty else {
                 state.isPumping = false
                 return nil
             }
@@ -102,22 +104,22 @@ final class AnswerPump: Sendable {
         }
     }
 
-    private func handOver(_ event: Event) {
+    private func deliver(_ event: Event) {
         switch event {
         case .head(let head):
             state.withLock { $0.headTime = Date() }
-            note { observer.transfer(id, didReceive: head) }
+            apply { observer.transfer(id, didReceive: head) }
         case .bytes(let data):
             guard !data.isEmpty else { return }
-            note { data.withUnsafeBytes { observer.transfer(id, didReceive: $0) } }
+            apply { data.withUnsafeBytes { observer.transfer(id, didReceive: $0) } }
         case .complete(let outcome):
             let headTime = state.withLock { state in
-                state.isOver = true
+                state.isComplete = true
                 return state.headTime
             }
             willComplete()
             var metrics = outcome.metrics
-            // One that an exchange has measured says so itself.
+            // The metrics of a revalidated response are those of its exchange.
             if metrics.total == .zero {
                 metrics.startDate = start
                 metrics.responseStart = headTime.map { .seconds(max($0.timeIntervalSince(start), 0)) }
@@ -127,22 +129,22 @@ final class AnswerPump: Sendable {
         }
     }
 
-    private func note(_ receive: () -> ReceiveAction) {
-        let before = state.withLock { $0.resumptions }
+    private func apply(_ receive: () -> ReceiveAction) {
+        let before = state.withLock { $0.resumeCount }
         let action = receive()
         state.withLock { state in
             switch action {
             case .proceed: break
-            case .pause: if state.resumptions == before { state.isPaused = true }
-            case .cancel: if state.end == nil { state.end = CurlewError.cancelled }
+            case .pause: if state.resumeCount == before { state.isPaused = true }
+            case .cancel: if state.failure == nil { state.failure = CurlewError.cancelled }
             }
         }
     }
 }
 
-extension AnswerPump.State {
-    /// The next event, of a large body only a piece.
-    fileprivate mutating func takeEvent(atMost count: Int) -> AnswerPump.Event {
+extension ResponsePump.State {
+    /// Removes and returns the next event; of a large body only a piece.
+    fileprivate mutating func takeEvent(atMost count: Int) -> ResponsePump.Event {
         guard case .bytes(let data) = events[0], data.count > count else { return events.removeFirst() }
         events[0] = .bytes(data.dropFirst(count))
         return .bytes(data.prefix(count))

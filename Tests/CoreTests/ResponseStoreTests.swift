@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: Apache-2.0
+import CurlewEncoding
+import CurlewHTTP
+import CurlewTestSupport
+import CurlewTransport
+import Testing
+
+@testable import CurlewCore
+
+@Suite(.timeLimit(.minutes(1))) struct ResponseStoreTests {
+    private let directory: TemporaryDirectory
+
+    init() throws {
+        directory = try TemporaryDirectory()
+    }
+
+    private func store(memory: Int = 1 << 20, disk: Int = 0) -> ResponseStore {
+        ResponseStore(cache: URLCache(memoryCapacity: memory, diskCapacity: disk, diskPath: directory.url.path))
+    }
+
+    private func put(_ body: String, for request: TransferRequest, in store: ResponseStore, headers: HTTPHeaders = [:]) throws {
+        let now = Date(timeIntervalSince1970: 1_000_000)
+        let response = StoredResponse(statusCode: 200, headers: headers, requestTime: now, responseTime: now.addingTimeInterval(1))
+        let proposed = try #require(store.proposal(ResponseStore.Entry(response: response, data: Data(body.utf8)), for: request))
+        store.store(proposed, proposed: proposed, for: request)
+    }
+
+    private func body(_ request: TransferRequest, in store: ResponseStore) -> String? {
+        store.entry(for: request).map { String(decoding: $0.data, as: UTF8.self) }
+    }
+
+    @Test(
+        "URLs are distinguished by all their parts, in memory and on disk",
+        arguments: [
+            ("http://example.org/a", "https://example.org/a"), ("http://example.org/a?b=1", "http://example.org/a?b=2"),
+            ("http://example.org/a?", "http://example.org/a"), ("http://example.org/a", "http://example.org:8080/a"),
+            ("http://example.org/a", "http://example.org/A"), ("http://example.org/%3F", "http://example.org/?"),
+        ])
+    func keys(_ first: String, _ second: String) throws {
+        for store in [store(), store(memory: 0, disk: 1 << 20)] {
+            try put("1", for: TransferRequest(url: first), in: store)
+            #expect(body(TransferRequest(url: first), in: store) == "1")
+            #expect(body(TransferRequest(url: second), in: store) == nil)
+            try put("2", for: TransferRequest(url: second), in: store)
+            #expect(body(TransferRequest(url: second), in: store) == "2")
+            #expect(body(TransferRequest(url: first), in: store) != "2")
+            store.cache.removeAllCachedResponses()
+        }
+    }
+
+    @Test("responses for URLs of any length and characters are stored on disk") func longURLs() throws {
+        let store = store(memory: 0, disk: 1 << 20)
+        for url in ["http://example.org/\(String(repeating: "x", count: 2000))", "http://example.org/%C3%BF%C3%BF/~~~???"] {
+            try put("1", for: TransferRequest(url: url), in: store)
+            #expect(body(TransferRequest(url: url), in: store) == "1")
+        }
+    }
+
+    @Test("the fragment is not part of the cache key") func fragments() throws {
+        let store = store()
+        try put("1", for: TransferRequest(url: "http://example.org/a#b"), in: store)
+        #expect(body(TransferRequest(url: "http://example.org/a#c"), in: store) == "1")
+    }
+
+    @Test("times and header fields are stored, on disk too") func metadata() throws {
+        let store = store(memory: 0, disk: 1 << 20)
+        let request = TransferRequest(url: "http://example.org/a?b")
+        try put("1", for: request, in: store, headers: ["ETag": "\"x\"", "X": "é, ü"])
+        let entry = try #require(store.entry(for: request))
+        #expect(entry.response.headers["ETag"] == "\"x\"")
+        #expect(entry.response.headers["X"] == "é, ü")
+        #expect(entry.response.requestTime == Date(timeIntervalSince1970: 1_000_000))
+        #expect(entry.response.responseTime == Date(timeIntervalSince1970: 1_000_001))
+    }
+
+    @Test("a response with Vary is used for requests with the same fields") func varying() throws {
+        let store = store()
+        let url = "http://example.org/"
+        try put("1", for: TransferRequest(url: url, headers: ["Accept": "a", "X": "1"]), in: store, headers: ["Vary": "accept, Cookie"])
+        #expect(body(TransferRequest(url: url, headers: ["accept": "a", "X": "2"]), in: store) == "1")
+        #expect(body(TransferRequest(url: url, headers: ["Accept": "b"]), in: store) == nil)
+        #expect(body(TransferRequest(url: url, headers: ["Accept": "a", "Cookie": "c"]), in: store) == nil)
+    }
+
+    @Test("responses that the program stores itself are found, and it can remove ours") func programsOwn() throws {
+        let store = store()
+        for text in ["http://example.org/own", "http://example.org/own?query"] {
+            let url = try text.asURL()
+            let response = try #require(
+                HTTPURLResponse(url: url, statusCode: 200, httpVersion: nil, headerFields: ["Cache-Control": "max-age=60"]))
+            store.cache.storeCachedResponse(CachedURLResponse(response: response, data: Data("own".utf8)), for: URLRequest(url: url))
+            #expect(body(TransferRequest(url: text), in: store) == "own")
+            // Its age is unknown.
+            #expect(store.entry(for: TransferRequest(url: text))?.response.use(for: [:], at: Date()) == .reload)
+        }
+        try put("1", for: TransferRequest(url: "http://example.org/ours"), in: store)
+        let ours = URLRequest(url: try "http://example.org/ours".asURL())
+        #expect(store.cache.cachedResponse(for: ours)?.data == Data("1".utf8))
+        store.cache.removeCachedResponse(for: ours)
+        #expect(body(TransferRequest(url: "http://example.org/ours"), in: store) == nil)
+    }
+
+    @Test("a session finds and removes cached responses by the whole URL") func session() async throws {
+        var configuration = SessionConfiguration()
+        configuration.urlCache = URLCache(memoryCapacity: 1 << 20, diskCapacity: 0, diskPath: nil)
+        let mock = MockTransport { .response(200, [:], $0.url) }
+        let manager = SessionManager(configuration: configuration, transport: mock)
+        let requests = try ["http://mock/a?1", "http://mock/a?2"].map { try URLRequest(url: $0, method: .get) }
+        for request in requests { _ = await manager.request(request).serializingData().response }
+        let session = manager.session
+        #expect(requests.map { session.cachedResponse(for: $0)?.data } == requests.map { Data(($0.url?.absoluteString ?? "").utf8) })
+        session.removeCachedResponse(for: requests[0])
+        #expect(requests.map { session.cachedResponse(for: $0) == nil } == [true, false])
+    }
+
+    @Test("a removed response is not found") func removal() throws {
+        let store = store(disk: 1 << 20)
+        for url in ["http://example.org/a", "http://example.org/a?b"] {
+            try put("1", for: TransferRequest(url: url), in: store)
+            store.remove(url)
+            #expect(body(TransferRequest(url: url), in: store) == nil)
+        }
+    }
+
+    @Test("a full cache evicts responses that were stored twice") func eviction() throws {
+        let store = store(memory: 20_000)
+        for number in 0..<200 {
+            try put(String(repeating: "x", count: 900), for: TransferRequest(url: "http://example.org/\(number % 7)"), in: store)
+            try put(String(repeating: "y", count: 900), for: TransferRequest(url: "http://example.org/\(number)"), in: store)
+        }
+        #expect(body(TransferRequest(url: "http://example.org/199"), in: store)?.first == "y")
+        #expect(store.cache.currentMemoryUsage <= 20_000)
+    }
+}
