@@ -3,12 +3,12 @@ import CurlewEncoding
 import CurlewHTTP
 import CurlewTransport
 
-/// A session's cookies, in a storage of Foundation's: added to each exchange, taken from each response (RFC 6265).
+/// Adds a session's cookies to requests and stores those of responses (RFC 6265), in an `HTTPCookieStorage`.
 ///
-/// Foundation's parser and its choice of cookies for a URL are not used: on Linux they know no paths, no `Secure` and no host-only cookies.
-/// A cookie for a domain is stored with a dot before it, one for a host only without, which is how the storage tells them apart.
+/// The storage only stores: on Linux Foundation's parser and its selection of cookies for a URL ignore paths, `Secure` and host-only
+/// cookies, so both are done here. The domain of a domain cookie is stored with a leading dot, that of a host-only cookie without.
 final class CookieJar: Sendable {
-    /// The most cookies of one domain; further ones take the place of the oldest. Also the most of one response.
+    /// The most cookies per domain, beyond which the oldest is replaced. Also the most that are stored of one response.
     static let limitPerDomain = 180
 
     private let storage: HTTPCookieStorage
@@ -25,9 +25,9 @@ final class CookieJar: Sendable {
 
     // MARK: Sending
 
-    /// The request with the cookies for its URL, behind those that the user has set.
+    /// Returns the request with the cookies for its URL, after those that the user has set, which replace stored ones of the same name.
     ///
-    /// Longer paths come first, then what was stored earlier. A storage on disk has been read when it was made.
+    /// Longer paths come first, then older cookies (RFC 6265, section 5.4). Does not read the disk: a storage reads its file when created.
     func adding(to request: TransferRequest, now: Date = Date()) -> TransferRequest {
         guard sendsCookies, request.handlesCookies, let url = URL(string: request.url), let origin = CookieOrigin(url) else {
             return request
@@ -35,15 +35,15 @@ final class CookieJar: Sendable {
         guard let stored = storage.cookies(for: url), !stored.isEmpty else { return request }
         let given = request.headers["Cookie"]
         let names = Set(given.map(Self.names) ?? [])
-        let cookies = stored.filter { Self.mayGo($0, to: origin, now: now) && !names.contains($0.name) }
+        let cookies = stored.filter { Self.isSent($0, to: origin, now: now) && !names.contains($0.name) }
         guard !cookies.isEmpty else { return request }
         var result = request
-        let pairs = cookies.sorted(by: Self.goesBefore).map { "\($0.name)=\($0.value)" }
+        let pairs = cookies.sorted(by: Self.precedes).map { "\($0.name)=\($0.value)" }
         result.headers["Cookie"] = ([given].compactMap { $0 } + pairs).joined(separator: "; ")
         return result
     }
 
-    private static func mayGo(_ cookie: HTTPCookie, to origin: CookieOrigin, now: Date) -> Bool {
+    private static func isSent(_ cookie: HTTPCookie, to origin: CookieOrigin, now: Date) -> Bool {
         if let expiry = cookie.expiresDate, expiry <= now { return false }
         guard !cookie.isSecure || origin.isSecure, cookie.isSendable else { return false }
         let isForHost =
@@ -51,7 +51,7 @@ final class CookieJar: Sendable {
         return isForHost && CookieRules.pathMatches(origin.path, cookiePath: cookie.path)
     }
 
-    private static func goesBefore(_ first: HTTPCookie, _ second: HTTPCookie) -> Bool {
+    private static func precedes(_ first: HTTPCookie, _ second: HTTPCookie) -> Bool {
         let lengths = (first.path.utf8.count, second.path.utf8.count)
         if lengths.0 != lengths.1 { return lengths.0 > lengths.1 }
         let times = (first.creation, second.creation)
@@ -64,7 +64,7 @@ final class CookieJar: Sendable {
 
     // MARK: Storing
 
-    /// Keeps the cookies that a response brought. May block: not on the transport's thread.
+    /// Stores the cookies of a response. May block, so it must not run on the event loop's thread.
     func store(_ head: ResponseHead, of request: TransferRequest, now: Date = Date()) {
         guard request.handlesCookies, let url = URL(string: request.url), let origin = CookieOrigin(url), accepts(origin, of: request)
         else {
@@ -76,7 +76,8 @@ final class CookieJar: Sendable {
         }
     }
 
-    /// Whether the policy takes cookies of a host: by the document that the request is a part of, where the user has named it.
+    /// Whether the policy accepts cookies of a host. `onlyFromMainDocumentDomain` compares it with the request's main document; a request
+    /// without one is its own.
     private func accepts(_ origin: CookieOrigin, of request: TransferRequest) -> Bool {
         guard acceptPolicy != .never else { return false }
         guard acceptPolicy == .onlyFromMainDocumentDomain, let document = request.mainDocumentURL else { return true }
@@ -87,14 +88,14 @@ final class CookieJar: Sendable {
     }
 
     private func store(_ cookie: SetCookie, from origin: CookieOrigin, now: Date) {
-        guard cookie.hasLawfulPrefix(isSecureOrigin: origin.isSecure), origin.isSecure || !cookie.isSecure else { return }
+        guard cookie.satisfiesPrefix(isSecureOrigin: origin.isSecure), origin.isSecure || !cookie.isSecure else { return }
         guard let domain = Self.domain(of: cookie, from: origin) else { return }
         let path = cookie.path ?? CookieRules.defaultPath(of: origin.path)
         let expiry = cookie.expiry(now: now)
         let bare = domain.hasPrefix(".") ? String(domain.dropFirst()) : domain
         let others = storage.cookies ?? []
         if !origin.isSecure, others.contains(where: { $0.isProtected(from: cookie.name, bare, path) }) { return }
-        // Also those that differ only in whether they are for one host alone: they are the same cookie.
+        // Host-only is not part of a cookie's identity (RFC 6265, section 5.3), unlike the domain's dot in the storage.
         for old in others where old.name == cookie.name && old.bareDomain == bare && old.path == path { storage.deleteCookie(old) }
         guard expiry.map({ $0 > now }) ?? true, let new = cookie.foundation(domain: domain, path: path, expiry: expiry) else { return }
         let ofDomain = (storage.cookies ?? []).filter { $0.bareDomain == bare }
@@ -104,17 +105,17 @@ final class CookieJar: Sendable {
         storage.setCookie(new)
     }
 
-    /// The domain as the storage wants it; `nil` for a cookie that the host may not set.
+    /// The domain in the storage's form; `nil` for a domain for which the host may not set cookies.
     private static func domain(of cookie: SetCookie, from origin: CookieOrigin) -> String? {
         guard let domain = cookie.domain else { return origin.host }
-        // A host may name itself, even one that is a suffix of others, or an address.
+        // A public suffix or an address may set cookies for itself only.
         if CookieRules.isPublicSuffix(domain) || CookieRules.isAddress(origin.host) { return domain == origin.host ? domain : nil }
         return CookieRules.domainMatches(host: origin.host, domain: domain) ? "." + domain : nil
     }
 }
 
 extension SetCookie {
-    /// The cookie as Foundation has it.
+    /// The cookie as Foundation's type.
     fileprivate func foundation(domain: String, path: String, expiry: Date?) -> HTTPCookie? {
         var properties: [HTTPCookiePropertyKey: Any] = [.name: name, .value: value, .domain: domain, .path: path]
         if let expiry { properties[.expires] = expiry } else { properties[.discard] = "TRUE" }
@@ -125,23 +126,23 @@ extension SetCookie {
 }
 
 extension HTTPCookie {
-    /// Whether it is for its host only, not for those below it.
+    /// Whether it is sent to its host only, not to subdomains.
     fileprivate var isHostOnly: Bool { !domain.hasPrefix(".") }
 
     fileprivate var bareDomain: String { (isHostOnly ? domain : String(domain.dropFirst())).lowercased() }
 
-    /// When it was stored, in seconds since the first instant of 2001.
+    /// When it was stored, in seconds since 2001-01-01 00:00:00 UTC.
     fileprivate var creation: Double { properties?[HTTPCookiePropertyKey("Created")] as? Double ?? 0 }
 
-    /// Whether it can stand in a header field: the storage takes anything from the program.
+    /// Whether it is valid in a header field: programs may store any text.
     fileprivate var isSendable: Bool {
-        let isSound = { (text: String, forbidden: String) in
+        let isValid = { (text: String, forbidden: String) in
             !text.utf8.contains { $0 < 0x20 || $0 == 0x7F || forbidden.utf8.contains($0) }
         }
-        return !name.isEmpty && isSound(name, "=;") && isSound(value, ";")
+        return !name.isEmpty && isValid(name, "=;") && isValid(value, ";")
     }
 
-    /// Whether it is a secure cookie that one of that name, received without TLS, would hide (RFC 6265bis, section 5.7).
+    /// Whether it is a secure cookie that a cookie of that name, received without TLS, would shadow (RFC 6265bis, section 5.7).
     fileprivate func isProtected(from name: String, _ domain: String, _ path: String) -> Bool {
         guard isSecure, self.name == name, CookieRules.pathMatches(path, cookiePath: self.path) else { return false }
         return CookieRules.domainMatches(host: domain, domain: bareDomain) || CookieRules.domainMatches(host: bareDomain, domain: domain)

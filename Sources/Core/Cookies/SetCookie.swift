@@ -2,18 +2,18 @@
 import CurlewEncoding
 import CurlewHTTP
 
-/// The value of a `Set-Cookie` field, taken apart (RFC 6265, section 5.2). What it means for a host is ``CookieJar``'s.
+/// A parsed `Set-Cookie` field (RFC 6265, section 5.2). ``CookieJar`` decides whether a host may set it.
 struct SetCookie: Equatable {
-    /// The largest name and value together, in bytes; larger ones are dropped (RFC 6265, section 6.1).
+    /// The largest size of name and value together, in bytes; larger cookies are dropped (RFC 6265, section 6.1).
     private static let largestPair = 4096
-    /// The largest value of an attribute, in bytes; a larger one does not count.
+    /// The largest value of an attribute, in bytes; an attribute with a larger one is ignored.
     private static let largestAttribute = 1024
-    /// Far enough ahead, and a number that dates can take.
+    /// The seconds to which `Max-Age` is clamped, so that the expiry date does not overflow.
     private static let longestAge = 100 * 365 * 86_400
 
     let name: String
     let value: String
-    /// In lower case and without the dot at its start.
+    /// In lower case, without a leading dot.
     private(set) var domain: String?
     private(set) var path: String?
     private(set) var isSecure = false
@@ -21,7 +21,7 @@ struct SetCookie: Equatable {
     private(set) var maximumAge: Int?
     private(set) var expires: Date?
 
-    /// `nil` for a value that is to be ignored: without a name, too large, or with control characters.
+    /// Parses a field value; `nil` for one without a name, too large, or with control characters.
     init?(_ text: String) {
         guard !text.utf8.contains(where: { ($0 < 0x20 && $0 != 0x09) || $0 == 0x7F }) else { return nil }
         let parts = text.parts(separatedBy: ";")
@@ -30,12 +30,12 @@ struct SetCookie: Equatable {
         (name, value) = (pair[0], pair[1])
         for part in parts.dropFirst() {
             let attribute = part.parts(separatedBy: "=", atMost: 2)
-            take(attribute[0].lowercased(), attribute.count > 1 ? attribute[1] : "")
+            apply(attribute[0].lowercased(), attribute.count > 1 ? attribute[1] : "")
         }
     }
 
-    /// Takes an attribute; of several with one name the last counts.
-    private mutating func take(_ attribute: String, _ value: String) {
+    /// Sets an attribute; the last of repeated ones counts.
+    private mutating func apply(_ attribute: String, _ value: String) {
         guard value.utf8.count <= Self.largestAttribute else { return }
         switch attribute {
         case "secure": isSecure = true
@@ -55,14 +55,14 @@ struct SetCookie: Equatable {
         return isNegative ? 0 : min(Int(digits) ?? longestAge, longestAge)
     }
 
-    /// When it expires: `Max-Age` counts over `Expires`; `nil` for a cookie of the session.
+    /// The expiry date; `Max-Age` has precedence over `Expires`. `nil` for a session cookie.
     func expiry(now: Date) -> Date? {
         guard let maximumAge else { return expires }
         return maximumAge > 0 ? now.addingTimeInterval(Double(maximumAge)) : .distantPast
     }
 
-    /// Whether the name's prefix allows these attributes and the scheme (RFC 6265bis, section 4.1.3); in any case of letters.
-    func hasLawfulPrefix(isSecureOrigin: Bool) -> Bool {
+    /// Whether attributes and scheme meet the requirements of the name's prefix, which is case-insensitive (RFC 6265bis, section 4.1.3).
+    func satisfiesPrefix(isSecureOrigin: Bool) -> Bool {
         let name = name.lowercased()
         if name.hasPrefix("__secure-") { return isSecure && isSecureOrigin }
         if name.hasPrefix("__host-") { return isSecure && isSecureOrigin && domain == nil && path == "/" }
@@ -70,11 +70,11 @@ struct SetCookie: Equatable {
     }
 }
 
-/// Dates in `Set-Cookie` fields: anything from which a date can be guessed (RFC 6265, section 5.1.1).
+/// The lenient date parser for `Set-Cookie` (RFC 6265, section 5.1.1).
 enum CookieDate {
     private static let months = ["jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"]
 
-    /// The date; `nil` where time, day, month or year is missing or impossible.
+    /// Parses a date; `nil` if time, day, month or year is missing or out of range.
     static func date(from text: String) -> Date? {
         var time: [Int]?
         var day: Int?
@@ -104,7 +104,7 @@ enum CookieDate {
         parts.tm_min = Int32(time[1])
         parts.tm_sec = Int32(time[2])
         let seconds = timegm(&parts)
-        // A day that the month has not is made one of the next.
+        // `timegm` normalizes a day beyond the month's end to one of the next month.
         return parts.tm_mday == Int32(day) ? Date(timeIntervalSince1970: Double(seconds)) : nil
     }
 
@@ -113,7 +113,7 @@ enum CookieDate {
             || (0x7B...0x7E).contains(byte)
     }
 
-    /// Hours, minutes and seconds: one or two digits each, and something else only behind the last.
+    /// Hours, minutes and seconds: one or two digits each; only the seconds may be followed by other characters.
     private static func clock(_ token: String) -> [Int]? {
         let parts = token.split(separator: ":", maxSplits: 2, omittingEmptySubsequences: false).map(String.init)
         guard parts.count == 3, parts.prefix(2).allSatisfy({ $0.utf8.allSatisfy { (0x30...0x39).contains($0) } }) else { return nil }
@@ -121,7 +121,7 @@ enum CookieDate {
         return numbers.count == 3 ? numbers : nil
     }
 
-    /// The number with which a token begins.
+    /// The leading number of a token; `nil` unless it has as many digits.
     private static func number(_ token: String, digits: ClosedRange<Int>) -> Int? {
         let number = token.utf8.prefix { (0x30...0x39).contains($0) }
         return digits.contains(number.count) ? Int(Substring(number)) : nil
@@ -129,7 +129,7 @@ enum CookieDate {
 }
 
 extension String {
-    /// The parts between the separators, white space around them taken away.
+    /// The parts between the separators, without surrounding blanks.
     fileprivate func parts(separatedBy separator: Unicode.Scalar, atMost count: Int = .max) -> [String] {
         let separator = UInt8(ascii: separator)
         return utf8.split(separator: separator, maxSplits: count == .max ? .max : count - 1, omittingEmptySubsequences: false)

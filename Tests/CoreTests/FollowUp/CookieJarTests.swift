@@ -20,7 +20,7 @@ import Testing
         return try #require(CookieJar(configuration))
     }
 
-    /// Has a response set cookies; those that a request to another URL then sends.
+    /// The cookies that a request sends after a response has set some.
     private func sent(to url: String, after cookies: String..., from origin: String = "http://www.example.org/a/b") throws -> String? {
         try set(cookies, from: origin)
         return try jar().adding(to: TransferRequest(url: url)).headers["Cookie"]
@@ -38,7 +38,7 @@ import Testing
     private var names: [String] { (storage.cookies ?? []).map(\.name).sorted() }
 
     @Test(
-        "a cookie goes where its domain and path lead",
+        "a cookie is sent to matching domains and paths",
         arguments: [
             ("http://www.example.org/a/c", "x=1", true), ("http://www.example.org/a", "x=1", true),
             ("http://www.example.org/", "x=1", false),
@@ -53,7 +53,7 @@ import Testing
         #expect(try sent(to: url, after: cookie) == (goes ? "x=1" : nil))
     }
 
-    @Test("a cookie with a carriage return in it is dropped, others of the response are kept")
+    @Test("a cookie with a carriage return is dropped, the response's other cookies are stored")
     func carriageReturn() throws {
         let fields = "Set-Cookie: a=1\r; Path=/\r\nSet-Cookie: b=2; Path=/\rx\r\nSet-Cookie: c=3; Path=/\r\n"
         let head = try #require(ResponseHead(bytes: Array("HTTP/1.1 200 OK\r\n\(fields)".utf8)))
@@ -62,7 +62,7 @@ import Testing
     }
 
     @Test(
-        "a host sets cookies for itself and what is above it",
+        "a host sets cookies for itself and its parent domains",
         arguments: [
             ("http://www.example.org/", "Domain=other.org", false), ("http://www.example.org/", "Domain=a.www.example.org", false),
             ("http://www.example.org/", "Domain=org", false), ("http://www.example.co.uk/", "Domain=co.uk", false),
@@ -74,19 +74,19 @@ import Testing
         #expect(try sent(to: url, after: "x=1; " + attribute, from: url) == (isKept ? "x=1" : nil))
     }
 
-    @Test("a secure cookie goes over TLS only") func secure() throws {
+    @Test("a secure cookie is sent over TLS only") func secure() throws {
         #expect(try sent(to: "http://www.example.org/a/", after: "x=1; Secure", from: "https://www.example.org/a/b") == nil)
         #expect(try sent(to: "https://www.example.org/a/") == "x=1")
     }
 
-    @Test("without TLS a secure cookie can't be hidden by another") func secureStays() throws {
+    @Test("without TLS a secure cookie can't be shadowed") func secureStays() throws {
         try set(["x=1; Secure; Path=/"], from: "https://www.example.org/")
         try set(["x=2; Path=/", "x=3; Domain=example.org; Path=/a"], from: "http://www.example.org/")
         #expect(try jar().adding(to: TransferRequest(url: "https://www.example.org/a")).headers["Cookie"] == "x=1")
     }
 
     @Test(
-        "prefixes of names are promises",
+        "cookies that break the rules of their name's prefix are dropped",
         arguments: [
             ("https", "__Secure-x=1; Secure", true), ("https", "__SECURE-x=1", false), ("http", "__Secure-x=1", false),
             ("https", "__Host-x=1; Secure; Path=/", true), ("https", "__host-x=1; Secure", false), ("https", "__Host-x=1; Path=/", false),
@@ -97,13 +97,13 @@ import Testing
         #expect(names.count == (isKept ? 1 : 0))
     }
 
-    @Test("longer paths come first, then what is older") func order() throws {
+    @Test("longer paths come first, then older cookies") func order() throws {
         try set(["c=1; Path=/", "b=2; Path=/a"], from: "http://www.example.org/")
         try set(["a=3; Path=/"], from: "http://www.example.org/")
         #expect(try jar().adding(to: TransferRequest(url: "http://www.example.org/a")).headers["Cookie"] == "b=2; c=1; a=3")
     }
 
-    @Test("a cookie is replaced by one of its name, domain and path, and removed by one that has expired") func replacement() throws {
+    @Test("a cookie is replaced by one with its name, domain and path, and removed by an expired one") func replacement() throws {
         #expect(try sent(to: "http://www.example.org/a", after: "x=1", "x=2") == "x=2")
         #expect(try sent(to: "http://www.example.org/a", after: "x=3; Domain=www.example.org") == "x=3")
         #expect(names == ["x"])
@@ -113,20 +113,20 @@ import Testing
         #expect(names == [])
     }
 
-    @Test("one that has expired meanwhile is not sent") func expiry() throws {
+    @Test("an expired cookie is not sent") func expiry() throws {
         try set(["x=1; Max-Age=100"], from: "http://www.example.org/")
         let request = TransferRequest(url: "http://www.example.org/")
         #expect(try jar().adding(to: request, now: Date().addingTimeInterval(90)).headers["Cookie"] == "x=1")
         #expect(try jar().adding(to: request, now: Date().addingTimeInterval(110)).headers["Cookie"] == nil)
     }
 
-    @Test("what the user has set comes first, and in place of cookies of that name") func usersOwn() throws {
+    @Test("the user's cookies come first, and replace stored ones of the same name") func usersOwn() throws {
         try set(["a=1", "b=2"], from: "http://www.example.org/")
         let request = TransferRequest(url: "http://www.example.org/", headers: ["Cookie": "u=0; a=9"])
         #expect(try jar().adding(to: request).headers.values(for: "Cookie") == ["u=0; a=9; b=2"])
     }
 
-    @Test("a cookie of the program's that no header field can hold stays where it is") func unsendable() throws {
+    @Test("a stored cookie that is invalid in a header field is not sent") func unsendable() throws {
         for (name, value) in [("x", "1\r\nEvil: 1"), ("y", "1; z=2"), ("v=w", "1"), ("ok", "1")] {
             let cookie = HTTPCookie(properties: [.name: name, .value: value, .domain: "www.example.org", .path: "/"])
             if let cookie { storage.setCookie(cookie) }
@@ -134,7 +134,7 @@ import Testing
         #expect(try jar().adding(to: TransferRequest(url: "http://www.example.org/")).headers["Cookie"] == "ok=1")
     }
 
-    @Test("a request may keep out of it altogether") func unhandled() throws {
+    @Test("a request without cookie handling neither sends nor stores cookies") func unhandled() throws {
         try set(["a=1"], from: "http://www.example.org/") { $0.handlesCookies = false }
         #expect(names == [])
         try set(["a=1"], from: "http://www.example.org/")
@@ -143,7 +143,7 @@ import Testing
         #expect(try jar().adding(to: request).headers["Cookie"] == nil)
     }
 
-    @Test("a session may send none, or keep none") func policies() throws {
+    @Test("a session may send no cookies, or store none") func policies() throws {
         try set(["a=1"], from: "http://www.example.org/", in: jar { $0.cookieAcceptPolicy = .never })
         #expect(names == [])
         let silent = try jar { $0.sendsCookies = false }
@@ -153,7 +153,7 @@ import Testing
     }
 
     @Test(
-        "with a main document, cookies are taken from its site",
+        "with a main document, cookies of its domain are stored",
         arguments: [
             (nil, true), ("http://www.example.org/x", true), ("http://example.org/", true), ("http://a.www.example.org/", true),
             ("http://other.org/", false), ("http://org/", false), ("nonsense", false),
@@ -165,7 +165,7 @@ import Testing
         #expect(names.contains("b"))
     }
 
-    @Test("a server can't fill the storage") func limits() throws {
+    @Test("the number of cookies per domain is limited") func limits() throws {
         for round in 0..<3 {
             try set((0..<300).map { "c\(round)-\($0)=1" }, from: "http://www.example.org/")
         }
@@ -173,7 +173,7 @@ import Testing
         #expect(names.allSatisfy { $0.hasPrefix("c2-") })
     }
 
-    @Test("a secret stays out of scripts' reach, and lasts as long as it says") func properties() throws {
+    @Test("HttpOnly and the expiry date are stored") func properties() throws {
         try set(["a=1; HttpOnly; Max-Age=1000", "b=2"], from: "http://www.example.org/")
         let cookies = (storage.cookies ?? []).sorted { $0.name < $1.name }
         #expect(cookies.map(\.isHTTPOnly) == [true, false])

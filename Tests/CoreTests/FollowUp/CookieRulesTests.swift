@@ -6,7 +6,7 @@ import Testing
 
 @Suite(.timeLimit(.minutes(1))) struct CookieRulesTests {
     @Test(
-        "a domain is its host's own, or above it",
+        "domain matching",
         arguments: [
             ("example.org", "example.org", true), ("a.b.example.org", "example.org", true), ("badexample.org", "example.org", false),
             ("example.org", "a.example.org", false), ("1.2.3.4", "3.4", false), ("1.2.3.4", "1.2.3.4", true), ("::1", "1", false),
@@ -16,7 +16,7 @@ import Testing
     }
 
     @Test(
-        "a path is the cookie's own, or below it",
+        "path matching",
         arguments: [
             ("/", "/", true), ("/a", "/", true), ("/a", "/a", true), ("/a/b", "/a", true), ("/a/b", "/a/", true), ("/ab", "/a", false),
             ("/a", "/a/", false), ("/", "/a", false), ("/A", "/a", false),
@@ -33,7 +33,7 @@ import Testing
     }
 
     @Test(
-        "where the system has the list, it decides",
+        "the system's public suffix list decides",
         .enabled(if: PublicSuffixList.contains("org") != nil),
         arguments: [
             ("github.io", true), ("curlew.github.io", false), ("foo.ck", true), ("www.ck", false), ("co.uk", true), ("org", true),
@@ -44,7 +44,7 @@ import Testing
     }
 
     @Test(
-        "without it, single labels and the names of registries are public",
+        "without the list, single labels and second-level labels of registries are public suffixes",
         arguments: [
             ("org", true), ("localhost", true), ("co.uk", true), ("com.au", true), ("ne.jp", true),
             ("example.org", false), ("example.co.uk", false), ("example.de", false), ("co.com", false),

@@ -7,7 +7,7 @@ import Testing
 
 @Suite(.timeLimit(.minutes(1))) struct SetCookieTests {
     @Test(
-        "name and value are what stands around the first equals sign",
+        "name and value are separated by the first equals sign",
         arguments: [
             ("a=b", "a", "b"), ("  a \t=  b c ; Secure", "a", "b c"), ("a=", "a", ""), ("a=b=c", "a", "b=c"), ("a=\"b\"", "a", "\"b\""),
             ("a=b,c", "a", "b,c"), ("ä=ö;", "ä", "ö"), ("a=b;\u{301}x", "a", "b"),
@@ -19,13 +19,13 @@ import Testing
     }
 
     @Test(
-        "what is no cookie is none",
+        "invalid cookies are rejected",
         arguments: ["", ";", "a", "=b", " =b", "a\0=b", "a=b\u{1}", "a=b\u{7F}", "a; Path=/", "a=\(String(repeating: "b", count: 4096))"])
     func nonsense(_ text: String) {
         #expect(SetCookie(text) == nil)
     }
 
-    @Test("attributes are told apart without regard to case") func attributes() throws {
+    @Test("attribute names are case-insensitive") func attributes() throws {
         let cookie = try #require(
             SetCookie("a=b; pAth=/x; DOMAIN=.Example.ORG; secure; HTTPONLY=1; Max-Age=100; Expires=Sun, 06 Nov 1994 08:49:37 GMT; x=y"))
         #expect(cookie.path == "/x")
@@ -38,7 +38,7 @@ import Testing
     }
 
     @Test(
-        "attributes that make no sense do not count",
+        "invalid attributes are ignored",
         arguments: [
             "Domain=", "Path=x", "Path=", "Max-Age=", "Max-Age=1.5", "Max-Age=+1", "Expires=soon",
             "Path=/\(String(repeating: "x", count: 1024))",
@@ -49,7 +49,7 @@ import Testing
     }
 
     @Test(
-        "Max-Age counts over Expires",
+        "Max-Age has precedence over Expires",
         arguments: [
             ("Max-Age=10; Expires=Sun, 06 Nov 1994 08:49:37 GMT", 10.0), ("Max-Age=0; Expires=Fri, 01 Jan 2100 00:00:00 GMT", -1.0),
             ("Max-Age=-1", -1.0),
@@ -62,7 +62,7 @@ import Testing
     }
 
     @Test(
-        "a date is guessed from anything that holds its parts",
+        "dates are parsed leniently",
         arguments: [
             "Sun, 06 Nov 1994 08:49:37 GMT", "Sunday, 06-Nov-94 08:49:37 GMT", "Sun Nov  6 08:49:37 1994", "1994 nOVember 6 8:49:37",
             "08:49:37x 6th 94 Nov", "08:49:37:x 6 Nov 1994", "6/Nov/1994/08:49:37",
@@ -72,7 +72,7 @@ import Testing
     }
 
     @Test(
-        "an impossible date is none",
+        "impossible dates are rejected",
         arguments: [
             "", "Sun, 06 Nov 1994", "08:49:37 Nov 1994", "06 Nov 08:49:37", "31 Feb 2000 00:00:00", "06 Nov 1600 00:00:00",
             "06 Nov 1994 24:00:00", "06 Nov 1994 00:60:00", "06 Nov 1994 00:00:60", "06 Nov 1994 2a:00:00",
@@ -83,7 +83,7 @@ import Testing
         #expect(CookieDate.date(from: text) == nil)
     }
 
-    @Test("years of two digits are those around the turn of the century") func shortYears() {
+    @Test("two-digit years are 1970 to 2069") func shortYears() {
         #expect(CookieDate.date(from: "01 Jan 69 00:00:00") == CookieDate.date(from: "01 Jan 2069 00:00:00"))
         #expect(CookieDate.date(from: "01 Jan 70 00:00:00") == Date(timeIntervalSince1970: 0))
     }
