@@ -7,7 +7,7 @@ import Dispatch
 import Network
 #endif
 
-/// What the system knows of the way to a host, or to the network as a whole; `nil` when it does not tell.
+/// The system's provider for the path to a host, or for the default route; `nil` if the system does not report paths.
 func systemNetworkPathProvider(host: String?) -> (any NetworkPathProvider)? {
     #if canImport(Network)
     return MonitorPathProvider()
@@ -17,10 +17,10 @@ func systemNetworkPathProvider(host: String?) -> (any NetworkPathProvider)? {
 }
 
 #if os(Linux)
-/// A new file in a directory that does not know it (open(2), `O_TMPFILE`), to be read and written; `nil` where the file system has no such
-/// files, or where it could not get a name later.
+/// Opens a new unnamed file in a directory for reading and writing (open(2), `O_TMPFILE`); `nil` if the file system does not support that,
+/// or the file could not be linked later.
 func openUnnamedFile(in directory: String, mode: mode_t) -> Int32? {
-    // O_TMPFILE, which is no constant in Swift.
+    // O_TMPFILE, which Swift does not import.
     let descriptor = open(directory, 0o20_000_000 | O_DIRECTORY | O_RDWR | O_CLOEXEC, mode)
     guard descriptor >= 0 else { return nil }
     if access("/proc/self/fd/\(descriptor)", F_OK) == 0 { return descriptor }
@@ -28,33 +28,33 @@ func openUnnamedFile(in directory: String, mode: mode_t) -> Int32? {
     return nil
 }
 
-/// Gives a file of ``openUnnamedFile(in:mode:)`` a name that is free; 0, or the number of the error.
+/// Links a file of ``openUnnamedFile(in:mode:)`` to a path, which must not exist; returns 0 or `errno`.
 func linkUnnamedFile(_ descriptor: Int32, to path: String) -> Int32 {
     linkat(AT_FDCWD, "/proc/self/fd/\(descriptor)", AT_FDCWD, path, AT_SYMLINK_FOLLOW) == 0 ? 0 : errno
 }
 #else
-/// There are none.
+/// Always `nil`: only Linux has unnamed files.
 func openUnnamedFile(in directory: String, mode: mode_t) -> Int32? { nil }
 
-/// Not possible.
+/// Always `ENOTSUP`.
 func linkUnnamedFile(_ descriptor: Int32, to path: String) -> Int32 { ENOTSUP }
 #endif
 
 #if canImport(Network)
-/// Apple's systems, where the way to a host is taken for the way to the network.
+/// The provider on Apple's systems, which reports the default route for every host.
 private struct MonitorPathProvider: NetworkPathProvider {
     func currentPath() -> NetworkPath? {
-        let answer = Lock<NetworkPath?>(nil)
-        let isThere = DispatchSemaphore(value: 0)
+        let result = Lock<NetworkPath?>(nil)
+        let isKnown = DispatchSemaphore(value: 0)
         let monitor = NWPathMonitor()
         monitor.pathUpdateHandler = { path in
             let interface = path.status == .satisfied ? path.availableInterfaces.first : nil
-            answer.withLock { $0 = NetworkPath(interface: interface?.name, isCellular: interface?.type == .cellular) }
-            isThere.signal()
+            result.withLock { $0 = NetworkPath(interface: interface?.name, isCellular: interface?.type == .cellular) }
+            isKnown.signal()
         }
         monitor.start(queue: DispatchQueue(label: "curlew.path"))
         defer { monitor.cancel() }
-        return isThere.wait(timeout: .now() + 1) == .success ? answer.withLock { $0 } : nil
+        return isKnown.wait(timeout: .now() + 1) == .success ? result.withLock { $0 } : nil
     }
 
     func changes() -> AsyncStream<Void>? {

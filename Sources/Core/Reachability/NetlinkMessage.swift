@@ -2,12 +2,11 @@
 import CurlewEncoding
 import CurlewHTTP
 
-// What a socket of the family AF_NETLINK and the protocol NETLINK_ROUTE sends and receives, as described in netlink(7) and rtnetlink(7).
-// Numbers are in the machine's own order of bytes.
+// The wire format of NETLINK_ROUTE sockets; see netlink(7) and rtnetlink(7). Numbers are in native byte order.
 
-/// A message of netlink.
+/// A netlink message.
 struct NetlinkMessage: Equatable {
-    /// What it says; other numbers are nobody's here.
+    /// The message types in use here.
     enum Kind: UInt16 {
         case error = 2
         case done = 3
@@ -19,7 +18,7 @@ struct NetlinkMessage: Equatable {
 
     private static let headerSize = 16
 
-    /// `nil` for a kind that is of no interest.
+    /// `nil` for other types.
     let kind: Kind?
     let sequence: UInt32
     let payload: ArraySlice<UInt8>
@@ -30,7 +29,7 @@ struct NetlinkMessage: Equatable {
         self.payload = payload[...]
     }
 
-    /// The messages in what was received at once; ends at the first that is not whole.
+    /// The messages of a datagram, up to the first truncated one.
     static func messages(in bytes: [UInt8]) -> [NetlinkMessage] {
         var messages: [NetlinkMessage] = []
         var rest = bytes[...]
@@ -44,21 +43,21 @@ struct NetlinkMessage: Equatable {
         return messages
     }
 
-    /// The message as it is sent, to be answered.
+    /// The encoded request.
     var bytes: [UInt8] {
         let isRequest: UInt16 = 1
         let length = UInt32(Self.headerSize + payload.count)
         return length.bytes + (kind?.rawValue ?? 0).bytes + isRequest.bytes + sequence.bytes + UInt32(0).bytes + payload
     }
 
-    /// The error of the C library that an error message carries; 0 for an acknowledgement, `nil` for another message.
+    /// The `errno` of an error message; 0 for an acknowledgement, `nil` for other types.
     var errorNumber: Int32? {
         guard kind == .error, let number = payload.number(at: 0, as: Int32.self) else { return nil }
-        // The kernel's are negative.
+        // The kernel sends negative numbers; `abs(.min)` would overflow.
         return number == .min ? .max : abs(number)
     }
 
-    /// The attributes behind a payload's fixed part, by type; ends at the first that is not whole.
+    /// The attributes after the payload's fixed part by type, up to the first truncated one.
     func attributes(after fixedSize: Int) -> [UInt16: ArraySlice<UInt8>] {
         var attributes: [UInt16: ArraySlice<UInt8>] = [:]
         var rest = payload.dropFirst(fixedSize.padded)
@@ -72,26 +71,26 @@ struct NetlinkMessage: Equatable {
     }
 }
 
-/// Where a route leads.
+/// A route, as the kernel answers a lookup.
 struct NetlinkRoute: Equatable {
     private static let fixedSize = 12
     private static let destination: UInt16 = 1
     private static let outgoingInterface: UInt16 = 4
 
-    /// The number of the interface; `nil` when the route leads nowhere.
+    /// The index of the outgoing interface; `nil` for an unreachable, prohibited or blackhole route.
     let interface: UInt32?
 
-    /// `nil` for another message, or a broken one.
+    /// `nil` for a message of another type or a truncated one.
     init?(_ message: NetlinkMessage) {
         guard message.kind == .newRoute, let type = message.payload.number(at: 7, as: UInt8.self), message.payload.count >= Self.fixedSize
         else { return nil }
-        // To others, or to this machine itself; the rest are kinds of refusal.
-        let leadsSomewhere = type == 1 || type == 2
+        // RTN_UNICAST and RTN_LOCAL; packets are dropped by routes of the other types.
+        let isUsable = type == 1 || type == 2
         let number = message.attributes(after: Self.fixedSize)[Self.outgoingInterface]?.number(at: 0, as: UInt32.self)
-        interface = leadsSomewhere ? number : nil
+        interface = isUsable ? number : nil
     }
 
-    /// Asks for the route to an address: 4 or 16 bytes.
+    /// The request for the route to an address of 4 or 16 bytes.
     static func request(to address: [UInt8], sequence: UInt32) -> NetlinkMessage {
         let family = UInt8(address.count == 4 ? AF_INET : AF_INET6)
         let fixed = [family, UInt8(address.count * 8)] + [UInt8](repeating: 0, count: fixedSize - 2)
@@ -100,19 +99,19 @@ struct NetlinkRoute: Equatable {
     }
 }
 
-/// An interface.
+/// A network interface.
 struct NetlinkLink: Equatable {
     private static let fixedSize = 16
     private static let name: UInt16 = 3
-    /// `IFF_UP` and `IFF_RUNNING`: switched on, and with a carrier.
+    /// `IFF_UP` and `IFF_RUNNING`: enabled, and with a carrier.
     private static let working: UInt32 = 0x41
 
     let index: UInt32
     let name: String
-    /// Whether packets can leave by it.
+    /// Whether it is up and running.
     let isWorking: Bool
 
-    /// `nil` for another message, or a broken one.
+    /// `nil` for a message of another type or a truncated one.
     init?(_ message: NetlinkMessage) {
         guard message.kind == .newLink, message.payload.count >= Self.fixedSize,
             let index = message.payload.number(at: 4, as: UInt32.self),
@@ -125,7 +124,7 @@ struct NetlinkLink: Equatable {
         isWorking = flags & Self.working == Self.working
     }
 
-    /// Asks for the interface of a number.
+    /// The request for the interface with an index.
     static func request(_ index: UInt32, sequence: UInt32) -> NetlinkMessage {
         let fixed = UInt32(0).bytes + index.bytes + [UInt8](repeating: 0, count: 8)
         return NetlinkMessage(kind: .getLink, sequence: sequence, payload: fixed)
@@ -135,7 +134,7 @@ struct NetlinkLink: Equatable {
 // MARK: - Numbers
 
 extension ArraySlice<UInt8> {
-    /// The number that begins so many bytes from the start; `nil` when it is not all there.
+    /// The number at an offset from the start; `nil` if the slice is too short.
     fileprivate func number<Number: FixedWidthInteger>(at offset: Int, as type: Number.Type) -> Number? {
         let size = MemoryLayout<Number>.size
         guard count >= offset + size else { return nil }

@@ -4,17 +4,17 @@ import CurlewHTTP
 import CurlewTransport
 import Dispatch
 
-/// Asks the Linux kernel for the way to a host, or to the network as a whole.
+/// Looks up the route to a host, or the default route, in the Linux kernel over netlink.
 struct NetlinkPathProvider: NetworkPathProvider {
-    /// Addresses to which the way is the way to the network: root name servers', which are not ours, and stay. Nothing is sent there.
-    private static let anywhere: [[UInt8]] = [
+    /// Addresses whose route stands for the default route: those of a root name server, public and stable. Nothing is sent to them.
+    private static let publicAddresses: [[UInt8]] = [
         [198, 41, 0, 4], [0x20, 0x01, 0x05, 0x03, 0xBA, 0x3E, 0, 0, 0, 0, 0, 0, 0, 0x02, 0, 0x30],
     ]
 
-    /// `nil` for the network as a whole.
+    /// `nil` for the default route.
     let host: String?
 
-    /// `nil` where there is no netlink.
+    /// `nil` if the process can't open a netlink socket.
     init?(host: String?) {
         guard NetlinkSocket() != nil else { return nil }
         self.host = host
@@ -22,13 +22,13 @@ struct NetlinkPathProvider: NetworkPathProvider {
 
     func currentPath() -> NetworkPath? {
         guard let socket = NetlinkSocket() else { return nil }
-        // A host whose name is not resolved can't be reached.
-        let addresses = host.map(Self.addresses) ?? Self.anywhere
+        // A name that can't be resolved has no addresses, and is not reachable.
+        let addresses = host.map(Self.addresses) ?? Self.publicAddresses
         for address in addresses {
-            guard let answer = socket.ask(NetlinkRoute.request(to: address, sequence: 1)) else { return nil }
-            guard let interface = NetlinkRoute(answer)?.interface else { continue }
-            guard let answer = socket.ask(NetlinkLink.request(interface, sequence: 2)) else { return nil }
-            if let link = NetlinkLink(answer), link.isWorking { return NetworkPath(interface: link.name) }
+            guard let response = socket.response(to: NetlinkRoute.request(to: address, sequence: 1)) else { return nil }
+            guard let interface = NetlinkRoute(response)?.interface else { continue }
+            guard let response = socket.response(to: NetlinkLink.request(interface, sequence: 2)) else { return nil }
+            if let link = NetlinkLink(response), link.isWorking { return NetworkPath(interface: link.name) }
         }
         return NetworkPath(interface: nil)
     }
@@ -42,7 +42,7 @@ struct NetlinkPathProvider: NetworkPathProvider {
         defer { freeaddrinfo(first) }
         return sequence(first: first) { $0.pointee.ai_next }.compactMap { entry in
             guard let address = entry.pointee.ai_addr else { return nil }
-            // Behind family and port, and before an IPv6 address its flow's label.
+            // The address follows family and port, in IPv6 also the flow label.
             let (offset, size) = entry.pointee.ai_family == AF_INET ? (4, 4) : (8, 16)
             guard Int(entry.pointee.ai_addrlen) >= offset + size else { return nil }
             return Array(UnsafeRawBufferPointer(start: UnsafeRawPointer(address) + offset, count: size))
@@ -55,11 +55,11 @@ struct NetlinkPathProvider: NetworkPathProvider {
         let source = DispatchSource.makeReadSource(
             fileDescriptor: socket.descriptor, queue: DispatchQueue(label: "curlew.netlink", target: .global(qos: .utility)))
         source.setEventHandler {
-            // What has changed is of no interest: the path is asked for anew. Also after too much had come at once.
+            // The content is dropped, because listeners look the path up again; this also handles a receive buffer that overflowed.
             socket.drain()
             continuation.yield()
         }
-        // The descriptor has to stay until the source is done with it.
+        // The descriptor must stay open until the source's cancellation has completed.
         source.setCancelHandler { withExtendedLifetime(socket) {} }
         let box = SourceBox(source: source)
         continuation.onTermination = { _ in box.source.cancel() }
@@ -68,13 +68,13 @@ struct NetlinkPathProvider: NetworkPathProvider {
     }
 }
 
-private struct SourceBox: @unchecked Sendable {  // only cancelled, which any thread may do
+private struct SourceBox: @unchecked Sendable {  // only cancelled, which is thread-safe
     let source: any DispatchSourceRead
 }
 
-/// A socket to the kernel; closed with its last reference.
+/// A NETLINK_ROUTE socket; closed in `deinit`.
 private final class NetlinkSocket: Sendable {
-    /// Interfaces, addresses and routes of IPv4 and IPv6.
+    /// The multicast groups for links, and for addresses and routes of IPv4 and IPv6.
     static let changes: UInt32 = 0x1 | 0x10 | 0x40 | 0x100 | 0x400
 
     private static let family: UInt16 = 16
@@ -82,14 +82,14 @@ private final class NetlinkSocket: Sendable {
 
     let descriptor: Int32
 
-    /// - Parameter groups: of which changes the kernel tells.
+    /// - Parameter groups: the multicast groups to join; `nil` is returned if the socket can't be opened or bound.
     init?(groups: UInt32 = 0) {
         let raw: Int32 = 3
         descriptor = SystemSocket.open(Int32(Self.family), raw, 0)
         guard descriptor >= 0 else { return nil }
         var timeout = timeval(tv_sec: 1, tv_usec: 0)
         setsockopt(descriptor, SOL_SOCKET, SO_RCVTIMEO, &timeout, socklen_t(MemoryLayout<timeval>.size))
-        // A `sockaddr_nl`: family, nothing, a number that the kernel gives, groups.
+        // A `sockaddr_nl`: family, padding, port ID (0 for one that the kernel assigns), groups.
         let address = (Self.family, UInt16(0), UInt32(0), groups)
         let status = withUnsafeBytes(of: address) { bytes in
             bytes.withMemoryRebound(to: sockaddr.self) { address in
@@ -103,12 +103,12 @@ private final class NetlinkSocket: Sendable {
         if descriptor >= 0 { close(descriptor) }
     }
 
-    /// The kernel's answer, an error message included; `nil` when there is none in a second.
-    func ask(_ message: NetlinkMessage) -> NetlinkMessage? {
+    /// Sends a request and returns the kernel's response, which may be an error message; `nil` if none arrives within a second.
+    func response(to message: NetlinkMessage) -> NetlinkMessage? {
         let bytes = message.bytes
         guard send(descriptor, bytes, bytes.count, 0) == bytes.count else { return nil }
         while let received = receive() {
-            if let answer = NetlinkMessage.messages(in: received).first(where: { $0.sequence == message.sequence }) { return answer }
+            if let response = NetlinkMessage.messages(in: received).first(where: { $0.sequence == message.sequence }) { return response }
         }
         return nil
     }
@@ -120,7 +120,7 @@ private final class NetlinkSocket: Sendable {
         return count > 0 ? Array(buffer[..<count]) : nil
     }
 
-    /// Takes what has come, and leaves it.
+    /// Discards everything received, without blocking.
     func drain() {
         while receive(flags: Self.doNotWait) != nil {}
     }

@@ -2,31 +2,32 @@
 import CurlewEncoding
 import CurlewHTTP
 
-/// The way that packets take from this machine.
+/// The interface by which packets leave this machine for a host or the network.
 public struct NetworkPath: Sendable, Hashable {
-    /// The name of the interface by which they leave, such as `eth0`; `nil` when no way leads there.
+    /// The name of the outgoing interface, such as `eth0`; `nil` without a route.
     public let interface: String?
-    /// Whether that is a mobile network's.
+    /// Whether that is a cellular interface.
     public let isCellular: Bool
 
-    /// Makes a path. Whether it is a mobile network's follows from the interface's name unless it is said: those of modems begin with
-    /// `wwan`, `wwp`, `rmnet` or `ppp`.
+    /// Creates a path. Without `isCellular`, interfaces whose names begin with `wwan`, `wwp`, `rmnet` or `ppp`, as those of modems do, are
+    /// cellular.
     public init(interface: String?, isCellular: Bool? = nil) {
         self.interface = interface
         self.isCellular = isCellular ?? Self.isCellular(interface ?? "")
     }
 
-    /// Whether the system's drivers give such names to modems.
+    /// Whether Linux drivers use such a name for modems.
     static func isCellular(_ interface: String) -> Bool {
         ["wwan", "wwp", "rmnet", "ppp"].contains { interface.hasPrefix($0) }
     }
 }
 
-/// Knows the way to the network, or to one host, and when it changes. Tests give a ``NetworkReachabilityManager`` one of their own.
+/// Reports the path to the network, or to one host, and its changes. Implement it to test code that uses a ``NetworkReachabilityManager``.
 public protocol NetworkPathProvider: Sendable {
-    /// The path now; `nil` when the system does not tell. May block for as long as resolving a name takes.
+    /// Returns the current path; `nil` if the system does not report it. May block for as long as name resolution takes.
     func currentPath() -> NetworkPath?
 
-    /// An element for each change of the network from now on, whether or not it changes the path; `nil` when the system does not tell.
+    /// Returns a stream with an element for each later change of the network, which may leave the path as it was; `nil` if the system does
+    /// not report changes.
     func changes() -> AsyncStream<Void>?
 }

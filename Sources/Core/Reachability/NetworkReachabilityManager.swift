@@ -3,61 +3,60 @@ import CurlewEncoding
 import CurlewHTTP
 import Dispatch
 
-/// Tells whether the network, or a host, can be reached as far as this machine knows: whether a route leads there, over an interface that
-/// is up. That anybody answers at its end is not sure; a request finds out.
+/// Reports whether the network, or a host, is reachable: whether this machine has a route to it over an interface that is up.
 ///
-/// On Linux the kernel is asked by netlink. All members may be used from any thread.
+/// Reachable does not mean that the host responds: only a request finds that out. On Linux routes are looked up over netlink. Thread-safe.
 open class NetworkReachabilityManager: @unchecked Sendable {  // the state is behind a lock
-    /// What is known.
+    /// The reachability of the network or host.
     public enum NetworkReachabilityStatus: Sendable, Hashable {
-        /// The system does not tell.
+        /// The system does not report it.
         case unknown
-        /// No way leads there.
+        /// There is no route.
         case notReachable
-        /// A way leads there.
+        /// There is a route, over an interface of this type.
         case reachable(ConnectionType)
     }
 
-    /// What kind of network a way begins with.
+    /// The type of the outgoing interface.
     public enum ConnectionType: Sendable, Hashable {
-        /// Any but a mobile one; the loopback interface, too.
+        /// Any but a cellular interface, including loopback.
         case ethernetOrWiFi
-        /// A mobile one.
+        /// A cellular interface.
         case wwan
     }
 
-    /// Is told of the status.
+    /// A closure called with the status.
     public typealias Listener = @Sendable (NetworkReachabilityStatus) -> Void
 
     private struct State {
         var listener: Listener?
         var listenerQueue = DispatchQueue.main
-        /// Counts starts and stops, so that nothing is told after a stop.
+        /// Counts starts and stops, so that the listener is not called after a stop.
         var listening = 0
         var task: Task<Void, Never>?
         var lastStatus: NetworkReachabilityStatus?
     }
 
     private let provider: any NetworkPathProvider
-    /// Where the path is found out: that may block.
+    /// The path is looked up here, as that may block.
     private let queue = DispatchQueue(label: "curlew.reachability", target: .global(qos: .utility))
     private let state = Lock(State())
 
-    /// Watches the network as a whole; `nil` when the system does not tell.
+    /// Creates a manager for the default route; `nil` if the system does not report paths.
     public convenience init?() {
         guard let provider = systemNetworkPathProvider(host: nil) else { return nil }
         self.init(provider: provider)
     }
 
-    /// Watches the way to a host, by name or address; `nil` for an empty name, and when the system does not tell.
+    /// Creates a manager for a host, by name or address; `nil` for an empty name, and if the system does not report paths.
     ///
-    /// The name is resolved whenever the status is wanted, which may block. A host on this machine can be reached.
+    /// The name is resolved each time the status is read, which may block. This machine itself is reachable.
     public convenience init?(host: String) {
         guard !host.isEmpty, let provider = systemNetworkPathProvider(host: host) else { return nil }
         self.init(provider: provider)
     }
 
-    /// Watches what a provider knows.
+    /// Creates a manager for the paths that a provider reports.
     public init(provider: any NetworkPathProvider) {
         self.provider = provider
     }
@@ -68,42 +67,43 @@ open class NetworkReachabilityManager: @unchecked Sendable {  // the state is be
 
     // MARK: Status
 
-    /// Whether there is a way, of either kind.
+    /// Whether there is a route, of either type.
     open var isReachable: Bool { isReachableOnWWAN || isReachableOnEthernetOrWiFi }
 
-    /// Whether there is one over a mobile network.
+    /// Whether there is a route over a cellular interface.
     open var isReachableOnWWAN: Bool { networkReachabilityStatus == .reachable(.wwan) }
 
-    /// Whether there is one over another network.
+    /// Whether there is a route over another interface.
     open var isReachableOnEthernetOrWiFi: Bool { networkReachabilityStatus == .reachable(.ethernetOrWiFi) }
 
-    /// The status now. Asks the system each time, which may block for as long as resolving the host's name takes.
+    /// The current status. Looked up at each call, which may block for as long as resolving the host's name takes.
     open var networkReachabilityStatus: NetworkReachabilityStatus {
         guard let path else { return .unknown }
         guard path.interface != nil else { return .notReachable }
         return .reachable(path.isCellular ? .wwan : .ethernetOrWiFi)
     }
 
-    /// The path now, with what the status leaves out; `nil` when the system does not tell. May block as the status may.
+    /// The current path, which names the interface; `nil` if the system does not report it. May block like
+    /// ``networkReachabilityStatus``.
     open var path: NetworkPath? { provider.currentPath() }
 
     // MARK: Listening
 
-    /// Where ``listener`` is called; `.main` by default.
+    /// The queue on which ``listener`` is called; `.main` by default.
     open var listenerQueue: DispatchQueue {
         get { state.withLock { $0.listenerQueue } }
         set { state.withLock { $0.listenerQueue = newValue } }
     }
 
-    /// Is told of the status when listening starts, and of each change after that.
+    /// Called with the status when listening starts, and with each change after that; `nil` by default.
     @preconcurrency open var listener: Listener? {
         get { state.withLock { $0.listener } }
         set { state.withLock { $0.listener = newValue } }
     }
 
-    /// Starts to tell the listener, of the current status first; again after ``stopListening()``, and when it is called again.
+    /// Starts listening, and calls the listener with the current status. Calling it while listening restarts.
     ///
-    /// - Returns: `false` when the system does not tell of changes.
+    /// - Returns: `false` if the system does not report changes.
     @discardableResult
     open func startListening() -> Bool {
         stopListening()
@@ -122,7 +122,7 @@ open class NetworkReachabilityManager: @unchecked Sendable {  // the state is be
         return true
     }
 
-    /// Tells the listener nothing any more. So does letting go of the manager.
+    /// Stops listening: the listener is not called again. Releasing the manager does the same.
     open func stopListening() {
         let task = state.withLock { state in
             state.listening += 1

@@ -27,7 +27,7 @@ import Testing
 
     private static func first(_ bytes: [UInt8]) throws -> NetlinkMessage { try #require(NetlinkMessage.messages(in: bytes).first) }
 
-    @Test("messages are read one after the other, with what is between them")
+    @Test("messages in one datagram are parsed in order, with padding")
     func several() {
         let messages = NetlinkMessage.messages(in: Self.message(24, sequence: 1, [1, 2, 3]) + Self.message(99, sequence: 2, []))
         #expect(messages.map(\.kind) == [.newRoute, nil])
@@ -35,7 +35,7 @@ import Testing
         #expect(messages.map { Array($0.payload) } == [[1, 2, 3], []])
     }
 
-    @Test("a route leads to its interface, unless it is a refusal")
+    @Test("a usable route has an interface, a rejecting one has none")
     func routes() throws {
         let attributes = Self.attribute(15, [1, 0, 0, 0]) + Self.attribute(1, [1, 2, 3, 4, 5]) + Self.attribute(4, Self.bytes(UInt32(3)))
         #expect(NetlinkRoute(try Self.first(Self.route(attributes)))?.interface == 3)
@@ -47,7 +47,7 @@ import Testing
         #expect(NetlinkRoute(try Self.first(Self.link(flags: 0, []))) == nil)
     }
 
-    @Test("an interface works if it is up and has a carrier")
+    @Test("an interface works if it is up and running")
     func links() throws {
         let name = Self.attribute(3, Array("eth0\0".utf8))
         let cases: [(UInt32, Bool)] = [(0x41, true), (0x1, false), (0x40, false), (0, false), (0x1_1043, true)]
@@ -61,7 +61,7 @@ import Testing
         #expect(NetlinkLink(try Self.first(Self.link(flags: 0x41, Self.attribute(3, [0xFF, 0xFE])))) == nil)
     }
 
-    @Test("errors have the C library's numbers")
+    @Test("error messages have an errno")
     func errors() throws {
         #expect(try Self.first(Self.message(2, Self.bytes(Int32(-101)))).errorNumber == 101)
         #expect(try Self.first(Self.message(2, Self.bytes(Int32(0)))).errorNumber == 0)
@@ -70,7 +70,7 @@ import Testing
         #expect(try Self.first(Self.message(24, Self.bytes(Int32(-101)))).errorNumber == nil)
     }
 
-    @Test("what is cut off anywhere is read as far as it is whole, and never beyond")
+    @Test("truncated input is parsed up to the last complete message")
     func truncated() {
         let whole =
             Self.route(Self.attribute(4, Self.bytes(UInt32(3)))) + Self.link(flags: 0x41, Self.attribute(3, Array("wwan0\0".utf8)))
@@ -82,18 +82,18 @@ import Testing
         #expect(NetlinkMessage.messages(in: whole).count == 2)
     }
 
-    @Test("lengths that lie end the reading", arguments: [0, 1, 15, 17, 1000, UInt32.max])
+    @Test("an invalid message length ends parsing", arguments: [0, 1, 15, 17, 1000, UInt32.max])
     func lyingMessages(_ length: UInt32) {
         #expect(NetlinkMessage.messages(in: Self.message(24, length: length, [])).isEmpty)
     }
 
-    @Test("attributes that lie about their length end the reading", arguments: [0, 1, 3, 9, 1000, UInt16.max])
+    @Test("an invalid attribute length ends parsing", arguments: [0, 1, 3, 9, 1000, UInt16.max])
     func lyingAttributes(_ length: UInt16) throws {
         let route = try Self.first(Self.route(Self.attribute(4, Self.bytes(UInt32(3)), length: length)))
         #expect(NetlinkRoute(route)?.interface == nil)
     }
 
-    @Test("random bytes do no harm")
+    @Test("random bytes do not crash the parser")
     func noise() {
         var generator = SystemRandomNumberGenerator()
         let kinds: [UInt16] = [2, 3, 16, 24]
@@ -106,7 +106,7 @@ import Testing
         }
     }
 
-    @Test("questions are messages that can be read back")
+    @Test("encoded requests can be parsed")
     func questions() throws {
         let route = try Self.first(NetlinkRoute.request(to: [1, 2, 3, 4], sequence: 9).bytes)
         #expect(route.kind == .getRoute)

@@ -7,7 +7,7 @@ import Testing
 @testable import CurlewCore
 
 @Suite(.timeLimit(.minutes(1))) struct NetworkReachabilityManagerTests {
-    /// A network that changes when the test says so.
+    /// A network that the test changes.
     private final class Fake: NetworkPathProvider {
         private struct State {
             var path: NetworkPath?
@@ -56,7 +56,7 @@ import Testing
         return (manager, heard)
     }
 
-    @Test("the path makes the status")
+    @Test("the status follows from the path")
     func status() {
         let cases: [(NetworkPath?, Status, Bool, Bool, Bool)] = [
             (nil, .unknown, false, false, false), (Self.none, .notReachable, false, false, false),
@@ -75,7 +75,7 @@ import Testing
     }
 
     @Test(
-        "modems are known by their names",
+        "modems are recognized by their names",
         arguments: [
             ("wwan0", true), ("wwp0s20u4", true), ("rmnet_data0", true), ("ppp0", true), ("eth0", false), ("wlan0", false),
             ("wlp2s0", false), ("tun0", false), ("lo", false),
@@ -84,7 +84,7 @@ import Testing
         #expect(NetworkPath(interface: name).isCellular == isCellular)
     }
 
-    @Test("the listener hears the status at the start, on its queue, then each change once")
+    @Test("the listener gets the initial status on its queue, then each change once")
     func changes() async {
         let fake = Fake(Self.none)
         let (manager, heard) = Self.listening(to: fake)
@@ -100,7 +100,7 @@ import Testing
         #expect(await heard[3] == .unknown)
     }
 
-    @Test("behind a stop the listener hears nothing; a new start tells the status again")
+    @Test("after a stop the listener is not called; a new start reports the status again")
     func stopAndStart() async {
         let fake = Fake(Self.wired)
         let (manager, heard) = Self.listening(to: fake)
@@ -116,7 +116,7 @@ import Testing
         #expect(await heard[2] == .reachable(.ethernetOrWiFi))
     }
 
-    @Test("letting go of the manager ends the listening")
+    @Test("releasing the manager stops listening")
     func release() async {
         let fake = Fake(Self.wired)
         var pair: (NetworkReachabilityManager, Inbox<Status>)? = Self.listening(to: fake)
@@ -128,14 +128,14 @@ import Testing
         #expect(await eventually { box?.isEmpty == true })
     }
 
-    @Test("a provider that does not tell of changes can't be listened to")
+    @Test("startListening fails if the provider reports no changes")
     func noChanges() {
         let (manager, _) = Self.listening(to: Fake(Self.wired, tellsChanges: false))
         #expect(!manager.startListening())
         #expect(manager.isReachable)
     }
 
-    @Test("the kernel is asked: this machine can reach itself, by name and by address")
+    @Test("netlink: this machine is reachable by name and by address")
     func thisMachine() throws {
         for host in ["localhost", "127.0.0.1"] {
             let manager = try #require(NetworkReachabilityManager(host: host))
@@ -147,7 +147,7 @@ import Testing
         #expect(nowhere.networkReachabilityStatus == .notReachable)
     }
 
-    @Test("the kernel is asked about the network as a whole, and listened to")
+    @Test("netlink: the default route is reported, and its changes are listened to")
     func network() async throws {
         let manager = try #require(NetworkReachabilityManager())
         #expect(manager.networkReachabilityStatus != .unknown)
