@@ -3,9 +3,9 @@ import CurlewEncoding
 import CurlewHTTP
 import CurlewTransport
 
-/// A server that asks to be trusted. Foundation has challenges about that only where it has Apple's Security framework.
+/// The protection space of a server trust challenge, which Foundation has only on Apple's systems, with the Security framework.
 private final class ServerTrustSpace: URLProtectionSpace, @unchecked Sendable {  // immutable
-    /// `NSURLAuthenticationMethodServerTrust`, which Foundation on Linux does not let anyone name.
+    /// The value of `NSURLAuthenticationMethodServerTrust`, which Foundation on Linux does not declare.
     static let method = "NSURLAuthenticationMethodServerTrust"
 
     let trust: ServerTrust
@@ -16,33 +16,33 @@ private final class ServerTrustSpace: URLProtectionSpace, @unchecked Sendable { 
             host: trust.host, port: trust.port, protocol: NSURLProtectionSpaceHTTPS, realm: nil, authenticationMethod: Self.method)
     }
 
-    /// There is no archive of one.
+    /// Always `nil`: a trust object can't be archived.
     required init?(coder: NSCoder) { nil }
 
-    // Foundation on Linux takes a method that it does not know for the default one.
+    // Foundation on Linux replaces a method that it does not know by the default one.
     override var authenticationMethod: String { Self.method }
 
     override func copy(with zone: NSZone? = nil) -> Any { self }
 }
 
 extension URLAuthenticationChallenge {
-    /// What the server has shown, where the question is whether it is trusted; `nil` for challenges that ask for credentials.
+    /// The certificates that the server has sent, in a server trust challenge; `nil` in a challenge for credentials.
     ///
-    /// Such a challenge comes to ``SessionDelegate/sessionDidReceiveChallenge``. To accept the server, answer with `useCredential` and
-    /// `URLCredential(trust:)`.
+    /// Server trust challenges are delivered to ``SessionDelegate/sessionDidReceiveChallenge``. To accept the server, answer with
+    /// `useCredential` and `URLCredential(trust:)`.
     public var serverTrust: ServerTrust? { protectionSpace.shownTrust }
 }
 
 extension URLProtectionSpace {
-    /// What the server has shown that asks to be trusted.
+    /// The server's certificates, in the protection space of a server trust challenge.
     package var shownTrust: ServerTrust? { (self as? ServerTrustSpace)?.trust }
 }
 
 extension URLCredential {
-    /// Tells the credentials that accept a server from names and passwords.
+    /// The user of credentials that accept a server; random, so that it is no user's name.
     private static let trustMarker = "curlew.server-trust.\(UUID().uuidString)"
 
-    /// Makes the credential that accepts a server, as the answer to a challenge with a `serverTrust`. It is good for nothing else.
+    /// Creates the credential that accepts the server of a challenge with a `serverTrust`. It has no other use.
     public convenience init(trust: ServerTrust) {
         self.init(user: Self.trustMarker, password: "", persistence: .none)
     }
@@ -51,22 +51,22 @@ extension URLCredential {
 }
 
 extension SessionDelegate {
-    /// Whether users are asked about connections: also whether servers are trusted.
+    /// Whether a closure handles session-level challenges, server trust among them.
     var asksAboutConnections: Bool {
         closures.withLock { $0.sessionDidReceiveChallenge != nil || $0.sessionDidReceiveChallengeWithCompletion != nil }
     }
 }
 
 extension Session {
-    /// The TLS options for a host about which the session's delegate is asked: libcurl checks of it only what cannot be judged later.
+    /// The TLS options for a host whose trust the session's delegate evaluates: libcurl checks only what can't be evaluated afterwards.
     ///
-    /// - Parameter policy: the host's, which decides where the delegate leaves it to the default handling.
+    /// - Parameter policy: the host's policy, which decides if the delegate chooses the default handling.
     func askingDelegate(of host: String, port: Int, under policy: ServerTrustPolicy?) -> TLSOptions {
         var options = configuration.options.tls
         let required = policy?.applied(to: options, host: host, port: port, in: self) ?? options
         options.requiresStapledResponse = options.requiresStapledResponse || required.requiresStapledResponse
         options.verifiesHostName = false
-        // Who has signed a stapled response is found out by the chain.
+        // The signature of a stapled response is verified against the chain.
         options.verifiesCertificateChain = options.requiresStapledResponse && required.verifiesCertificateChain
         let evaluator = TrustEvaluator(scope: self) { [weak self] trust, answer in
             guard let self else { return answer(false) }
@@ -76,8 +76,8 @@ extension Session {
         return options
     }
 
-    /// Asks the delegate; on the session's queue.
-    private func ask(about trust: ServerTrust, under policy: ServerTrustPolicy?, _ answer: @escaping @Sendable (Bool) -> Void) {
+    /// Calls the delegate's closure with a server trust challenge, and `completion` once with the result. Runs on the session's queue.
+    private func evaluate(_ trust: ServerTrust, under policy: ServerTrustPolicy?, _ completion: @escaping @Sendable (Bool) -> Void) {
         let closures = delegate?.closures.withLock { $0 }
         let challenge = URLAuthenticationChallenge(
             protectionSpace: ServerTrustSpace(trust), proposedCredential: nil, previousFailureCount: 0, failureResponse: nil, error: nil,
@@ -90,12 +90,12 @@ extension Session {
             }
             guard isFirst else { return }
             switch disposition {
-            case .cancelAuthenticationChallenge, .rejectProtectionSpace: answer(false)
-            case .useCredential where credential?.acceptsServer == true: answer(true)
-            // A name and a password are no answer to this question.
+            case .cancelAuthenticationChallenge, .rejectProtectionSpace: completion(false)
+            case .useCredential where credential?.acceptsServer == true: completion(true)
+            // Also `useCredential` with a name and a password, which say nothing about the server.
             default:
-                guard let self else { return answer(false) }
-                queue.async { answer(self.accepts(trust, under: policy)) }
+                guard let self else { return completion(false) }
+                queue.async { completion(self.accepts(trust, under: policy)) }
             }
         }
         if let later = closures?.sessionDidReceiveChallengeWithCompletion {
@@ -108,7 +108,7 @@ extension Session {
         }
     }
 
-    /// Whether a server would be accepted if nobody were asked: by its host's policy, else by the TLS options. May read files.
+    /// The default handling: whether the host's policy, or the TLS options without one, accept a server. May read files.
     private func accepts(_ trust: ServerTrust, under policy: ServerTrustPolicy?) -> Bool {
         let tls = configuration.options.tls
         var (checksChain, host) = (tls.verifiesCertificateChain, tls.verifiesHostName ? trust.host : nil)

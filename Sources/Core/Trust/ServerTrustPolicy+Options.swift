@@ -3,13 +3,13 @@ import CurlewEncoding
 import CurlewHTTP
 import CurlewTransport
 
-// A policy becomes what libcurl checks during the handshake, as far as that goes, and a requirement for what comes after it.
+// A policy is translated into what libcurl verifies during the handshake, as far as possible, and a requirement checked after it.
 
 extension Session {
-    /// Whether code of users has a part in making a transfer ready: then not on the transport's thread.
+    /// Whether preparing a transfer runs the user's code, which must not run on the event loop's thread.
     var mustPrepareOffTransport: Bool { serverTrustPolicyManager != nil }
 
-    /// The TLS options for a URL's host, if it has a policy. A URL without a host is not sent.
+    /// The TLS options for a URL's host, if they differ from the session's. `nil` for a URL without a host, which is never sent.
     func tlsOptions(for url: String) -> TLSOptions? {
         guard hasTrustRules, let components = URLComponents(string: url), let host = components.host,
             components.scheme?.lowercased() == "https"
@@ -17,11 +17,10 @@ extension Session {
         return tlsOptions(for: host.comparableHost, port: components.port ?? 443)
     }
 
-    /// Whether servers are judged by more than the session's TLS options.
+    /// Whether trust in servers depends on more than the session's TLS options.
     var hasTrustRules: Bool { serverTrustPolicyManager != nil || delegate?.asksAboutConnections == true }
 
-    /// The TLS options for a host: those of the session, changed by the host's policy, or to have the delegate asked; `nil` if there is
-    /// neither.
+    /// The session's TLS options changed by the host's policy, or to have the delegate evaluate the host; `nil` if there is neither.
     func tlsOptions(for host: String, port: Int) -> TLSOptions? {
         let policy = serverTrustPolicyManager?.serverTrustPolicy(forHost: host)
         if delegate?.asksAboutConnections == true { return askingDelegate(of: host, port: port, under: policy) }
@@ -31,7 +30,7 @@ extension Session {
 }
 
 extension ServerTrustPolicy {
-    /// The policy's name, for messages.
+    /// The policy's name for error messages.
     private var name: String {
         switch self {
         case .performDefaultEvaluation: "performDefaultEvaluation"
@@ -43,6 +42,10 @@ extension ServerTrustPolicy {
         }
     }
 
+    /// Returns the session's TLS options changed to enforce this policy for a host.
+    ///
+    /// Trust is evaluated in libcurl's pre-request callback, after the handshake and before the request is sent, on OpenSSL's verified
+    /// chain: a peer may send certificates it does not own, so pins are compared with that chain only.
     func applied(to session: TLSOptions, host: String, port: Int, in scope: Session) -> TLSOptions {
         var options = session
         options.verifiesServer = false
@@ -75,7 +78,7 @@ extension ServerTrustPolicy {
 }
 
 extension ServerTrustPolicy.RevocationFlags {
-    /// Has libcurl check what these ask for; what else is required.
+    /// Sets the options for the checks that libcurl makes, and returns the requirement for the rest.
     fileprivate func rule(with options: inout TLSOptions) -> TrustRequirement.Rule {
         if contains(.stapledResponse) || contains(.anyAvailableMethod) && options.revocationListFile == nil {
             options.requiresStapledResponse = true

@@ -3,74 +3,75 @@ import CurlewEncoding
 import CurlewHTTP
 import CurlewTransport
 
-/// What a host has to show before anything is sent to it.
+/// How a server's certificates are evaluated before a request is sent to it.
 ///
-/// A session asks its ``ServerTrustPolicyManager`` for each host. What the policy refuses fails with
-/// ``TransferFailure/Kind/serverCertificate`` in the phase ``TransferFailure/Phase/securing``; the message names policy, host and
-/// certificate. (Alamofire 4 cancelled the request, as if its user had done so; with `CurlewAlamofire` the error is `URLError.cancelled`.)
-/// A connection is judged once, when it is made.
+/// A session gets the policy for each host from its ``Session/serverTrustPolicyManager``. A request to a server that the policy
+/// rejects fails with ``TransferFailure/Kind/serverCertificate`` in the phase ``TransferFailure/Phase/securing``; the message names policy,
+/// host and certificate. (Alamofire 4 cancelled the request; with `CurlewAlamofire` the error is `URLError.cancelled`.) A connection is
+/// evaluated once, when it is made.
 ///
 /// A chain is *valid* if it leads to a certificate that the session trusts (``TLSOptions/certificateAuthorities`` or
-/// ``TLSOptions/certificateAuthorityFile``, else those of the system) or to a pin, and is in order for TLS servers now.
+/// ``TLSOptions/certificateAuthorityFile``, else those of the system) or to a pin, and all its certificates are currently valid for a TLS
+/// server.
 @preconcurrency
 public enum ServerTrustPolicy: Sendable {
-    /// What is asked of revocation.
+    /// How revocation is checked.
     public struct RevocationFlags: OptionSet, Sendable, Hashable {
-        /// The flags as a number.
+        /// The flags as a bit mask.
         public let rawValue: Int
 
-        /// Makes flags of a number.
+        /// Creates flags from a bit mask.
         public init(rawValue: Int) { self.rawValue = rawValue }
 
-        /// The host has to staple a response of the issuer that says the certificate is good (OCSP; RFC 6066, section 8). One that does not
-        /// is refused; nobody else is asked.
+        /// The server must staple an OCSP response that reports its certificate as good (RFC 6066, section 8). A server that does not is
+        /// rejected; no OCSP responder is queried.
         public static let stapledResponse = RevocationFlags(rawValue: 1 << 0)
-        /// No certificate of the chain may be on the lists of ``TLSOptions/revocationListFile``; without such a file every host is refused.
+        /// No certificate of the chain may be on the lists of ``TLSOptions/revocationListFile``; without that file every server fails.
         public static let revocationLists = RevocationFlags(rawValue: 1 << 1)
-        /// Either of both: the lists where the session has a ``TLSOptions/revocationListFile``, else a stapled response. A host about which
-        /// neither says anything is refused, as nothing else is asked.
+        /// Either of the two: the lists if the session has a ``TLSOptions/revocationListFile``, else a stapled response. A server about
+        /// which neither says anything is rejected, as no OCSP responder is queried.
         public static let anyAvailableMethod = RevocationFlags(rawValue: 1 << 2)
     }
 
     /// The chain is valid and, with `validateHost`, the certificate names the host.
     case performDefaultEvaluation(validateHost: Bool)
-    /// As by default; and the certificates are not revoked, as far as the flags ask for that.
+    /// As ``performDefaultEvaluation(validateHost:)``, and no certificate is revoked according to the checks in the flags.
     case performRevokedEvaluation(validateHost: Bool, revocationFlags: RevocationFlags)
-    /// With `validateCertificateChain` the chain is valid, and leads to one of these certificates, be it the host's own, one between or a
-    /// root; they are the only ones trusted. Without, one of them is among ``ServerTrust/certificates``, byte by byte, be it expired or
-    /// whatever. With `validateHost` the certificate names the host.
-    case pinCertificates(certificates: [Certificate], validateCertificateChain: Bool, validateHost: Bool)
-    /// One of these keys is that of a certificate of the chain, which is valid if `validateCertificateChain` asks for that. With
+    /// With `validateCertificateChain` the chain is valid and leads to one of these certificates (leaf, intermediate or root), which are
+    /// the only trust anchors. Without it one of them is in ``ServerTrust/certificates``, byte for byte, even if it has expired. With
     /// `validateHost` the certificate names the host.
+    case pinCertificates(certificates: [Certificate], validateCertificateChain: Bool, validateHost: Bool)
+    /// A certificate of the chain has one of these keys; with `validateCertificateChain` the chain is valid. With `validateHost` the
+    /// certificate names the host.
     case pinPublicKeys(publicKeys: [PublicKey], validateCertificateChain: Bool, validateHost: Bool)
-    /// Anybody will do. Whoever sits in between can read and change everything.
+    /// Every server is accepted: an attacker on the network path can read and change all traffic.
     case disableEvaluation
-    /// The closure decides alone, and gets the host. It runs on the session's queue, once for each chain that a host shows: what it has
-    /// accepted counts as long as the session lives.
+    /// The closure alone decides. It runs on the session's queue, while the transfer waits without a connection, once for each chain that a
+    /// host sends: what it accepts is remembered by host and chain until the session ends.
     case customEvaluation(@Sendable (_ serverTrust: ServerTrust, _ host: String) -> Bool)
 
     // MARK: Pins
 
-    /// The certificates of a bundle: of its files with the extension `cer`, `crt`, `der` or `pem`, in whichever case, in DER or PEM.
+    /// Returns the certificates of a bundle: of its files with the extension `cer`, `crt`, `der` or `pem`, in any case, in DER or PEM.
     ///
-    /// What can't be read, or is no certificate, is left out. By name of file. Reads files: not for a thread that must not block.
+    /// Sorted by file name. Files that can't be read or hold no certificate are skipped. Reads files, which blocks.
     public static func certificates(in bundle: Bundle = .main) -> [Certificate] {
         certificates(in: bundle.resourceURL ?? bundle.bundleURL)
     }
 
-    /// The certificates of a directory, as of a bundle; not of the directories in it.
+    /// Returns the certificates of a directory like those of a bundle, without subdirectories.
     public static func certificates(in directory: URL) -> [Certificate] {
         pinFiles(in: directory).flatMap { data in
             Certificate(der: data).map { [$0] } ?? Certificate.all(inPEM: data)
         }
     }
 
-    /// The public keys of a bundle's certificates, and those that stand there in PEM by themselves.
+    /// Returns the public keys of a bundle's certificates, and those of its PEM files that hold public keys.
     public static func publicKeys(in bundle: Bundle = .main) -> [PublicKey] {
         publicKeys(in: bundle.resourceURL ?? bundle.bundleURL)
     }
 
-    /// The public keys of a directory, as of a bundle.
+    /// Returns the public keys of a directory like those of a bundle.
     public static func publicKeys(in directory: URL) -> [PublicKey] {
         certificates(in: directory).map(\.publicKey) + pinFiles(in: directory).flatMap { PublicKey.all(inPEM: $0) }
     }
@@ -79,7 +80,7 @@ public enum ServerTrustPolicy: Sendable {
         let files = (try? FileManager.default.contentsOfDirectory(at: directory, includingPropertiesForKeys: [.isRegularFileKey])) ?? []
         return files.sorted { $0.lastPathComponent < $1.lastPathComponent }.compactMap { file in
             guard ["cer", "crt", "der", "pem"].contains(file.pathExtension.lowercased()) else { return nil }
-            // A pipe of that name would be waited for.
+            // Only regular files: opening a named pipe would block.
             let values = try? file.resolvingSymlinksInPath().resourceValues(forKeys: [.isRegularFileKey])
             return values?.isRegularFile == true ? try? Data(readingFrom: file) : nil
         }
@@ -87,15 +88,15 @@ public enum ServerTrustPolicy: Sendable {
 
     // MARK: Evaluation
 
-    /// Whether the policy accepts what a host has shown.
+    /// Returns whether the policy accepts a server's certificates.
     ///
-    /// For use in a ``customEvaluation(_:)`` that asks for more than one thing, and in tests: a session's own connections are judged while
-    /// they are made. May read files. Of revocation it knows what the session does: a stapled response counts if
-    /// ``TLSOptions/requiresStapledResponse`` had it checked.
+    /// For a ``customEvaluation(_:)`` that combines policies, and for tests; a session evaluates its connections itself when they are made.
+    /// May read files. Revocation is checked as by the session: a stapled response counts if ``TLSOptions/requiresStapledResponse`` had it
+    /// verified.
     ///
     /// - Parameters:
-    ///   - serverTrust: what the host has shown.
-    ///   - host: the name that the certificate has to have, where the policy asks for that.
+    ///   - serverTrust: the server's certificates.
+    ///   - host: the name that the certificate must have if the policy validates the host.
     public func evaluate(_ serverTrust: ServerTrust, forHost host: String) -> Bool {
         switch self {
         case .performDefaultEvaluation(let validateHost):
@@ -125,33 +126,33 @@ public enum ServerTrustPolicy: Sendable {
 }
 
 extension ServerTrust {
-    /// Whether the host's certificate names the host, if there is one to be named.
+    /// Whether the leaf certificate names the host; `true` without a host.
     fileprivate func names(_ host: String?) -> Bool {
         host.map { sentCertificates.first?.isValid(forHost: $0) ?? false } ?? true
     }
 }
 
-/// Knows which policy a host is held to.
-open class ServerTrustPolicyManager: @unchecked Sendable {  // immutable here; subclasses answer for their own state
+/// Maps hosts to their trust policies.
+open class ServerTrustPolicyManager: @unchecked Sendable {  // immutable here; subclasses must synchronize their own state
     /// The policies by host.
     public let policies: [String: ServerTrustPolicy]
-    private let comparable: [String: ServerTrustPolicy]
+    private let normalized: [String: ServerTrustPolicy]
 
-    /// Makes a manager of policies by host.
+    /// Creates a manager from policies by host.
     ///
-    /// Case doesn't matter, nor does the dot at the end of a full name. Of two keys for the same host one counts.
+    /// Case and a trailing dot are ignored. Which of several keys for one host counts is unspecified.
     public init(policies: [String: ServerTrustPolicy]) {
         self.policies = policies
-        comparable = Dictionary(policies.map { ($0.comparableHost, $1) }) { first, _ in first }
+        normalized = Dictionary(policies.map { ($0.comparableHost, $1) }) { first, _ in first }
     }
 
-    /// The policy for a host; `nil` for none, which leaves it to the TLS options of the session.
+    /// Returns the policy for a host; `nil` to apply the session's TLS options.
     ///
-    /// Override it for patterns of hosts. Asked for each request anew, and for each host that a redirect leads to, on the thread that starts
-    /// the request or on the session's queue.
+    /// Override it for patterns of hosts. Called for each request, and for each follow-up to another host, on the thread that starts the
+    /// request or on the session's queue.
     ///
-    /// - Parameter host: in lower case, without a dot at its end; an IPv6 address without brackets.
+    /// - Parameter host: in lower case, without a trailing dot; an IPv6 address without brackets.
     open func serverTrustPolicy(forHost host: String) -> ServerTrustPolicy? {
-        policies[host] ?? comparable[host.comparableHost]
+        policies[host] ?? normalized[host.comparableHost]
     }
 }

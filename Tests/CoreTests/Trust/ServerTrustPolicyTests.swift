@@ -29,12 +29,12 @@ import Testing
 
     // MARK: Evaluation
 
-    @Test("by default the chain has to lead to an anchor of the session") func defaultEvaluation() {
+    @Test("the default evaluation requires a trust anchor of the session") func defaultEvaluation() {
         #expect(!evaluates(.performDefaultEvaluation(validateHost: true), leaf, intermediate, root))
         #expect(!evaluates(.performRevokedEvaluation(validateHost: true, revocationFlags: []), leaf, intermediate, root))
     }
 
-    @Test("pinned certificates are the only anchors, whichever of the chain they are") func pinnedChain() {
+    @Test("pinned certificates (leaf, intermediate or root) are the only trust anchors") func pinnedChain() {
         for pin in [leaf, intermediate, root] {
             func policy(validateHost: Bool) -> ServerTrustPolicy {
                 .pinCertificates(certificates: [otherRoot, pin], validateCertificateChain: true, validateHost: validateHost)
@@ -50,14 +50,14 @@ import Testing
         #expect(!evaluates(.pinCertificates(certificates: [], validateCertificateChain: true, validateHost: false), leaf, intermediate))
     }
 
-    @Test("without validation of the chain a pinned certificate of the path is enough") func pinnedCertificates() {
+    @Test("without chain validation a pinned certificate in the path suffices") func pinnedCertificates() {
         func policy(_ pin: Certificate) -> ServerTrustPolicy {
             .pinCertificates(certificates: [pin], validateCertificateChain: false, validateHost: false)
         }
         #expect(evaluates(policy(expired), expired))
         #expect(evaluates(policy(intermediate), expired, intermediate))
         #expect(!evaluates(policy(root), leaf, intermediate))
-        // Sent along, but nobody that signed for the host.
+        // Sent by the server, but not part of the verified chain.
         #expect(!evaluates(policy(root), leaf, root))
         #expect(!evaluates(policy(leaf), otherRoot, leaf))
         let strict = ServerTrustPolicy.pinCertificates(certificates: [leaf], validateCertificateChain: false, validateHost: true)
@@ -65,7 +65,7 @@ import Testing
         #expect(!evaluates(strict, leaf, host: "example.org"))
     }
 
-    @Test("any key of the path may be the pinned one") func pinnedKeys() {
+    @Test("any key in the path may be pinned") func pinnedKeys() {
         func policy(_ pin: Certificate) -> ServerTrustPolicy {
             .pinPublicKeys(publicKeys: [otherRoot.publicKey, pin.publicKey], validateCertificateChain: false, validateHost: true)
         }
@@ -80,20 +80,20 @@ import Testing
                 .pinPublicKeys(publicKeys: [leaf.publicKey], validateCertificateChain: true, validateHost: true), leaf, intermediate, root))
     }
 
-    @Test("disabled evaluation takes all, custom evaluation what the closure takes") func closures() {
+    @Test("disabled evaluation accepts every server, custom evaluation those that the closure accepts") func closures() {
         #expect(evaluates(.disableEvaluation, expired))
         #expect(evaluates(.customEvaluation { trust, host in trust.host == host && trust.certificates.first?.commonName == host }, leaf))
         #expect(!evaluates(.customEvaluation { _, _ in false }, leaf))
     }
 
-    @Test("a stapled response counts only if the connection was asked for one, lists only if there are some") func revocation() {
+    @Test("revocation is checked by a requested stapled response and by configured lists only") func revocation() {
         #expect(!evaluates(.performRevokedEvaluation(validateHost: false, revocationFlags: .stapledResponse), leaf, intermediate, root))
         #expect(!evaluates(.performRevokedEvaluation(validateHost: false, revocationFlags: .revocationLists), leaf, intermediate, root))
     }
 
     // MARK: Pins
 
-    @Test("pins are read from files of several kinds, and what is none is left out") func pinsOfADirectory() throws {
+    @Test("pins are read from DER and PEM files, and other files are skipped") func pinsOfADirectory() throws {
         let directory = try TemporaryDirectory()
         try directory.write(root.der, to: "1.cer")
         try directory.write(intermediate.der, to: "2.CRT")
@@ -118,7 +118,7 @@ import Testing
     // MARK: Manager
 
     @Test(
-        "a policy is found by its host, in whichever case",
+        "a policy is found by its host, case-insensitively",
         arguments: [("example.org", true), ("EXAMPLE.org.", true), ("a.example.org", false)])
     func lookUp(_ host: String, _ isFound: Bool) {
         let manager = ServerTrustPolicyManager(policies: ["Example.org": .disableEvaluation, "[::1]": .disableEvaluation])
@@ -127,7 +127,7 @@ import Testing
         #expect(manager.policies.count == 2)
     }
 
-    @Test("a subclass finds policies for patterns") func subclass() {
+    @Test("a subclass may map patterns of hosts") func subclass() {
         final class Manager: ServerTrustPolicyManager, @unchecked Sendable {  // immutable
             override func serverTrustPolicy(forHost host: String) -> ServerTrustPolicy? {
                 host.hasSuffix(".example.org") ? policies["*"] : super.serverTrustPolicy(forHost: host)
@@ -140,8 +140,7 @@ import Testing
 
     // MARK: Options
 
-    @Test("each host has the options of its own policy, however its URL is spelled; others have the session's") func optionsByHost() throws
-    {
+    @Test("each host has its policy's TLS options, however its URL is spelled; others have the session's") func optionsByHost() throws {
         let policies = ["example.org": ServerTrustPolicy.disableEvaluation, "::1": .performDefaultEvaluation(validateHost: false)]
         let session = Session(
             configuration: SessionConfiguration(), serverTrustPolicyManager: ServerTrustPolicyManager(policies: policies),
@@ -159,7 +158,7 @@ import Testing
         }
     }
 
-    @Test("policies become options: pins are anchors, revocation is libcurl's, what is left is required") func options() throws {
+    @Test("policies become TLS options and trust requirements") func options() throws {
         let session = Session(configuration: SessionConfiguration(), transport: MockTransport(), delegate: SessionDelegate())
         var given = TLSOptions()
         given.certificateAuthorityFile = "/a.pem"
