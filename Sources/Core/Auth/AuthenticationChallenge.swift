@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 import CurlewHTTP
 
-/// A challenge of a server as it stands in `WWW-Authenticate` (RFC 9110, section 11.6.1).
+/// A challenge in a `WWW-Authenticate` field (RFC 9110, section 11.6.1).
 struct AuthenticationChallenge: Sendable, Equatable {
     /// The scheme's name in lower case.
     let scheme: String
-    /// What follows the scheme instead of parameters; `nil` where there are parameters, or nothing.
+    /// The token68 that follows the scheme in place of parameters; `nil` without one.
     var token68: String?
-    /// The parameters by their names in lower case, quotes and escapes undone; of a repeated one, the first.
+    /// The parameters by lower-case name, unquoted; the first of repeated ones.
     var parameters: [String: String] = [:]
 
     init(scheme: String, token68: String? = nil, parameters: [String: String] = [:]) {
@@ -16,7 +16,7 @@ struct AuthenticationChallenge: Sendable, Equatable {
         self.parameters = parameters
     }
 
-    /// The challenges of a response, in their order: one field may hold several, and there may be several fields.
+    /// Parses the challenges of a response in order; each of the fields may hold several.
     static func challenges(in fields: some Sequence<String>) -> [AuthenticationChallenge] {
         fields.flatMap { field in
             var parser = ChallengeParser(field)
@@ -25,12 +25,12 @@ struct AuthenticationChallenge: Sendable, Equatable {
     }
 }
 
-/// Reads one field. Servers may send anything: what can't be read is passed over up to the next comma, and ends the challenge it stood in.
+/// Parses one field. Malformed input is skipped up to the next comma, and ends the challenge that contains it.
 private struct ChallengeParser {
     private let bytes: [UInt8]
     private var position = 0
     private var challenges: [AuthenticationChallenge] = []
-    /// Whether parameters belong to the last challenge; not behind nonsense, where nobody knows whose they are.
+    /// Whether parameters belong to the last challenge; not after malformed input, where their challenge is unknown.
     private var isOpen = false
 
     init(_ field: String) {
@@ -42,20 +42,20 @@ private struct ChallengeParser {
         return challenges
     }
 
-    /// An element of the list: a parameter of the challenge before, or a scheme with the first of what belongs to it.
+    /// Reads an element of the list: a parameter of the last challenge, or a scheme with its token68 or first parameter.
     private mutating func readElement() {
-        guard let name = readToken() else { return skipNonsense() }
+        guard let name = readToken() else { return skipMalformed() }
         let afterName = position
         skipBlanks()
-        if position < bytes.count, bytes[position] == UInt8(ascii: "=") { return isOpen ? readParameter(name) : skipNonsense() }
-        guard afterName < position || isAtElementEnd else { return skipNonsense() }
+        if position < bytes.count, bytes[position] == UInt8(ascii: "=") { return isOpen ? readParameter(name) : skipMalformed() }
+        guard afterName < position || isAtElementEnd else { return skipMalformed() }
         challenges.append(AuthenticationChallenge(scheme: name))
         isOpen = true
         guard !isAtElementEnd else { return }
         readFirst()
     }
 
-    /// What follows a scheme: a token68, or the first parameter.
+    /// Reads what follows a scheme: a token68, or the first parameter.
     private mutating func readFirst() {
         let start = position
         if let token = readToken68(), isAtElementEnd {
@@ -64,28 +64,28 @@ private struct ChallengeParser {
             return
         }
         position = start
-        guard let name = readToken() else { return skipNonsense() }
+        guard let name = readToken() else { return skipMalformed() }
         skipBlanks()
         readParameter(name)
     }
 
     private mutating func readParameter(_ name: String) {
-        guard position < bytes.count, bytes[position] == UInt8(ascii: "=") else { return skipNonsense() }
+        guard position < bytes.count, bytes[position] == UInt8(ascii: "=") else { return skipMalformed() }
         position += 1
         skipBlanks()
-        guard let value = position < bytes.count && bytes[position] == quote ? readQuoted() : readToken() else { return skipNonsense() }
+        guard let value = position < bytes.count && bytes[position] == quote ? readQuoted() : readToken() else { return skipMalformed() }
         skipBlanks()
-        guard isAtElementEnd else { return skipNonsense() }
+        guard isAtElementEnd else { return skipMalformed() }
         let name = name.lowercased()
         let last = challenges.count - 1
         if challenges[last].parameters[name] == nil { challenges[last].parameters[name] = value }
     }
 
-    // MARK: Pieces
+    // MARK: Tokens
 
     private var isAtElementEnd: Bool { position >= bytes.count || bytes[position] == UInt8(ascii: ",") }
 
-    /// Whether anything is left behind commas and white space.
+    /// Skips commas and blanks; returns whether input is left.
     private mutating func skipSeparators() -> Bool {
         while position < bytes.count, isBlank(bytes[position]) || bytes[position] == UInt8(ascii: ",") { position += 1 }
         return position < bytes.count
@@ -95,8 +95,8 @@ private struct ChallengeParser {
         while position < bytes.count, isBlank(bytes[position]) { position += 1 }
     }
 
-    /// To the next comma that stands in no quotes.
-    private mutating func skipNonsense() {
+    /// Skips malformed input up to the next comma outside of quotes.
+    private mutating func skipMalformed() {
         isOpen = false
         while !isAtElementEnd {
             if bytes[position] == quote { _ = readQuoted() } else { position += 1 }
@@ -121,7 +121,7 @@ private struct ChallengeParser {
         return String(decoding: part, as: UTF8.self)
     }
 
-    /// A quoted string without its quotes and escapes; `nil` when it has no end.
+    /// Reads and unquotes a quoted string; `nil` if it is not terminated.
     private mutating func readQuoted() -> String? {
         var value: [UInt8] = []
         position += 1
@@ -145,7 +145,7 @@ private struct ChallengeParser {
 private let quote = UInt8(ascii: "\"")
 
 extension UInt8 {
-    /// RFC 9110, section 11.2, but for the padding.
+    /// Whether the byte may occur in a token68 before its padding (RFC 9110, section 11.2).
     fileprivate var isToken68Character: Bool {
         HTTPToken.isTokenCharacter(self) && !"!#$%&'*^`|".utf8.contains(self) || self == UInt8(ascii: "/")
     }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import CurlewEncoding
 
-/// What Foundation's challenges are sent by: answers are given by disposition, so that it has nothing to do.
+/// The sender that Foundation's challenges require. Does nothing, because closures answer challenges with a disposition.
 final class ChallengeSender: NSObject, URLAuthenticationChallengeSender {
     func use(_ credential: URLCredential, for challenge: URLAuthenticationChallenge) {}
     func continueWithoutCredential(for challenge: URLAuthenticationChallenge) {}

@@ -1,25 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
 import CurlewHTTP
 
-/// What a server says about Digest authentication (RFC 7616, section 3.3).
+/// A Digest challenge (RFC 7616, section 3.3).
 struct DigestChallenge: Sendable, Equatable {
-    /// How the message digest is made.
+    /// The hash algorithm, plain or of the `-sess` form.
     struct Algorithm: Sendable, Equatable {
         enum Hash: Int, Sendable, Comparable {
             case md5
             case sha256
 
-            /// Whether `lhs` is the weaker one.
+            /// Whether `lhs` is weaker.
             static func < (lhs: Hash, rhs: Hash) -> Bool { lhs.rawValue < rhs.rawValue }
         }
 
         let hash: Hash
-        /// Whether the digest of name and password is made once for all requests with a nonce.
+        /// Whether it is a `-sess` algorithm, which hashes the credentials once per nonce.
         let isSession: Bool
-        /// As the server spells it.
+        /// The name as the server spells it.
         let name: String
 
-        /// `nil` for one we don't know.
+        /// `nil` for an unsupported algorithm.
         init?(_ name: String) {
             switch name.lowercased() {
             case "md5": (hash, isSession) = (.md5, false)
@@ -44,19 +44,19 @@ struct DigestChallenge: Sendable, Equatable {
     var nonce: String
     let opaque: String?
     let algorithm: Algorithm
-    /// Whether the server named the algorithm; without that it is MD5, and the answer does not name it either.
+    /// Whether the challenge has an `algorithm`; otherwise it is MD5, and the response has none either.
     let namesAlgorithm: Bool
-    /// Whether the server knows `qop=auth`; if not, it wants the digest of RFC 2069.
+    /// Whether the challenge has `qop=auth`; otherwise the response is computed by RFC 2069.
     let hasQualityOfProtection: Bool
-    /// Whether the server forgot the nonce, and would take the same credentials with this one.
+    /// Whether the previous nonce has expired, and the same credentials may be accepted with this one.
     let isStale: Bool
-    /// Whether the server wants the digest of the name instead of the name.
+    /// Whether the user name is sent hashed.
     let hashesUser: Bool
-    /// Whether the server says that names are in UTF-8: then it also knows `username*`.
+    /// Whether the challenge has `charset=UTF-8`; the server then supports `username*`.
     let isUTF8: Bool
 
-    /// `nil` for a challenge that can't be answered: without a nonce, with an algorithm or protection that we don't know, or with a text
-    /// that can't be sent back.
+    /// `nil` for a challenge that can't be answered: without a nonce, with an unsupported algorithm or quality of protection, or with text
+    /// that is not valid in a header field.
     init?(_ challenge: AuthenticationChallenge) {
         let parameters = challenge.parameters
         guard challenge.scheme == "digest", let nonce = parameters["nonce"] else { return nil }
@@ -77,17 +77,17 @@ struct DigestChallenge: Sendable, Equatable {
     }
 }
 
-/// Answers of one name and password to one digest challenge: counts how often its nonce was used.
+/// Computes the `Authorization` fields of one user for one Digest challenge, and counts the uses of its nonce.
 struct DigestSession: Sendable {
     private let user: String
     private let password: String
     private let clientNonce: String
-    /// The nonce with which the session began, on which the digest of a `-sess` algorithm rests.
+    /// The first nonce of the session, which goes into the hash of a `-sess` algorithm.
     private let firstNonce: String
     private(set) var challenge: DigestChallenge
     private var count: UInt32 = 0
 
-    /// `nil` when the challenge can't be answered by a user of that name.
+    /// `nil` if the user's name can't be sent in the forms that the challenge allows.
     init?(_ challenge: DigestChallenge, user: String, password: String, clientNonce: String = Self.makeClientNonce()) {
         guard user.isSendable || challenge.hashesUser || challenge.isUTF8 else { return nil }
         self.challenge = challenge
@@ -97,16 +97,16 @@ struct DigestSession: Sendable {
         firstNonce = challenge.nonce
     }
 
-    /// The server wants another nonce from now on.
+    /// Replaces the nonce, and restarts its count (`nextnonce`; RFC 7616, section 3.5).
     mutating func take(nextNonce: String) {
         guard nextNonce.isSendable, nextNonce != challenge.nonce else { return }
         challenge.nonce = nextNonce
         count = 0
     }
 
-    /// The value of `Authorization` for a request.
+    /// Returns the value of `Authorization` for a request.
     ///
-    /// - Parameter target: the path with the query, as it stands in the request's first line.
+    /// - Parameter target: the request target, as in the request line.
     mutating func authorization(method: String, target: String) -> String {
         count &+= 1
         let counter = "0000000" + String(count, radix: 16)
@@ -124,7 +124,7 @@ struct DigestSession: Sendable {
         return "Digest " + fields.joined(separator: ", ")
     }
 
-    /// What the RFC calls H(A1).
+    /// H(A1) (RFC 7616, section 3.4.2).
     private var secret: String {
         let algorithm = challenge.algorithm
         let digest = algorithm.digest("\(user):\(challenge.realm):\(password)")
@@ -135,20 +135,20 @@ struct DigestSession: Sendable {
         if challenge.hashesUser {
             return ["username=\(challenge.algorithm.digest("\(user):\(challenge.realm)").quoted)", "userhash=true"]
         }
-        // Only a server that speaks of UTF-8 knows the extended notation (RFC 8187).
+        // The extended notation (RFC 8187) is used only with charset=UTF-8 (RFC 7616, section 3.4).
         guard challenge.isUTF8, !user.utf8.allSatisfy({ $0 >= 0x20 && $0 < 0x7F }) else { return ["username=\(user.quoted)"] }
         return ["username*=UTF-8''\(user.extendedValue)"]
     }
 
     private static func makeClientNonce() -> String {
-        // The system's source of random bytes, which is made for keys, too.
+        // The generator is cryptographically secure on Linux and Apple's systems.
         var generator = SystemRandomNumberGenerator()
         return (0..<16).map { _ in UInt8.random(in: .min ... .max, using: &generator) }.hexDigits
     }
 }
 
 extension String {
-    /// Whether a header field can hold the text: a line break would make it two.
+    /// Whether the text is valid in a header field: a line break would begin another one.
     fileprivate var isSendable: Bool { utf8.allSatisfy { ($0 >= 0x20 || $0 == 0x09) && $0 != 0x7F } }
 
     /// As a quoted string (RFC 9110, section 5.6.4).
@@ -156,7 +156,7 @@ extension String {
         "\"" + replacing("\\", with: "\\\\").replacing("\"", with: "\\\"") + "\""
     }
 
-    /// Percent-encoded as an extended parameter wants it (RFC 8187, section 3.2.1).
+    /// Percent-encoded as the value of an extended parameter (RFC 8187, section 3.2.1).
     fileprivate var extendedValue: String {
         utf8.map { byte in
             let isPlain = (byte < 0x7F && Character(UnicodeScalar(byte)).isASCIIAlphanumeric) || "!#$&+-.^_`|~".utf8.contains(byte)

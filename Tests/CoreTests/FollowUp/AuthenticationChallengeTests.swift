@@ -10,7 +10,7 @@ import Testing
     private typealias Challenge = AuthenticationChallenge
 
     @Test(
-        "challenges as they come (RFC 9110, section 11.6.1)",
+        "challenges in one or several fields (RFC 9110, section 11.6.1)",
         arguments: [
             (["Basic realm=\"simple\""], [Challenge(scheme: "basic", parameters: ["realm": "simple"])]),
             (["bAsIc REALM=simple"], [Challenge(scheme: "basic", parameters: ["realm": "simple"])]),
@@ -45,7 +45,7 @@ import Testing
     }
 
     @Test(
-        "what can't be read ends the challenge it stands in, and no other",
+        "malformed input ends its challenge, and no other",
         arguments: [
             ([""], []), ([","], []), (["="], []), (["\"\""], []), (["=,=\"a\",;"], []),
             (["Basic realm=My Site"], [Challenge(scheme: "basic")]),
@@ -68,14 +68,14 @@ import Testing
         #expect(Challenge.challenges(in: fields) == challenges)
     }
 
-    @Test("a field of a megabyte takes no longer than reading it")
+    @Test("a field of a megabyte is parsed in linear time")
     func large() {
         for piece in ["a,", "a=", "\"", "a=\"\\", "a b=c,", "=", "a=b, ", "\\\"", "Basic a=\"b\", "] {
             _ = Challenge.challenges(in: [String(repeating: piece, count: 100_000)])
         }
     }
 
-    @Test("any bytes are survived")
+    @Test("random bytes do not crash the parser")
     func random() {
         var generator = SystemRandomNumberGenerator()
         let alphabet = Array("Ba=\" ,\\\t;é\u{0}~/+")
@@ -87,7 +87,7 @@ import Testing
     }
 
     @Test(
-        "the strongest comes first, and among equals the server's order holds",
+        "challenges are ranked by strength, then in the server's order",
         arguments: [
             (["Basic realm=a", "Digest nonce=1", "Digest nonce=2, algorithm=SHA-256"], ["digest 2", "digest 1", "basic"]),
             (["Digest nonce=2, algorithm=SHA-256-sess, Digest nonce=1, algorithm=SHA-256"], ["digest 2", "digest 1"]),
@@ -109,7 +109,7 @@ import Testing
     }
 
     @Test(
-        "the target is what libcurl sends",
+        "the request target is the one that libcurl sends",
         arguments: [
             ("http://a", "/"), ("http://a/", "/"), ("http://a?b=c", "/?b=c"), ("http://a/b%20c?d=/e#f", "/b%20c?d=/e"),
             ("http://u:p@a:80/../b", "/../b"), ("http://a#f", "/"), ("http://a/?x=http://b/", "/?x=http://b/"), ("nonsense", "/"),
@@ -118,7 +118,7 @@ import Testing
         #expect(TransferRequest(url: url).target == target)
     }
 
-    @Test("Basic is base64 of UTF-8, and names that it can't carry have none")
+    @Test("Basic is base64 of UTF-8, and users with a colon are rejected")
     func basic() {
         #expect(Request.authorizationHeader(user: "Aladdin", password: "open sesame")?.value == "Basic QWxhZGRpbjpvcGVuIHNlc2FtZQ==")
         #expect(Request.authorizationHeader(user: "test", password: "123£")?.value == "Basic dGVzdDoxMjPCow==")  // RFC 7617, section 2.1

@@ -57,9 +57,9 @@ import Testing
         #expect(SHA256.digest(of: text.utf8).hexDigits == digest)
     }
 
-    @Test("digests of every length around a block's end")
+    @Test("digests of all lengths around a block boundary")
     func paddedLengths() {
-        // Each length pads in its own way; one digest over all of them shows that none went wrong.
+        // Each length is padded differently; one digest over all digests covers them.
         let all = (50...130).map {
             MD5.digest(of: [UInt8](repeating: UInt8($0), count: $0)) + SHA256.digest(of: [UInt8](repeating: 7, count: $0))
         }
@@ -81,7 +81,7 @@ import Testing
         #expect(answer.contains("algorithm=\(algorithm),"))
     }
 
-    @Test("the whole answer, as in RFC 7616, section 3.9.1")
+    @Test("the whole Authorization field, as in RFC 7616, section 3.9.1")
     func wholeAnswer() throws {
         #expect(
             try Self.answer(["algorithm": "MD5"])
@@ -90,7 +90,7 @@ import Testing
                 + #"opaque="FQhe/qaU925kfnzjCev0ciny7QMkPqMAFRtzCUYo5tdS""#)
     }
 
-    @Test("a server that knows no qop gets the digest of RFC 2069")
+    @Test("a challenge without qop gets a response by RFC 2069")
     func legacy() throws {
         let challenge = try #require(
             Self.challenge(["realm": "testrealm@host.com", "nonce": "dcd98b7102dd2f0e8b11d0f600bfb0c093", "qop": "-", "opaque": "-"]))
@@ -100,7 +100,7 @@ import Testing
         for field in ["qop", "nc=", "cnonce", "algorithm", "opaque"] { #expect(!answer.contains(field)) }
     }
 
-    @Test("each use of a nonce is counted, in eight hexadecimal digits")
+    @Test("the nonce count has eight hexadecimal digits")
     func counting() throws {
         var session = try Self.session(["algorithm": "SHA-256"])
         var answers = (1...255).map { _ in session.authorization(method: "GET", target: "/dir/index.html") }
@@ -113,7 +113,7 @@ import Testing
         #expect(answers[255].contains("nc=00000001") && answers[255].contains("nonce=\"next\""))
     }
 
-    @Test("a session's secret rests on its first nonce, whatever nonces follow")
+    @Test("a -sess secret uses the first nonce, whichever nonces follow")
     func sessionSecret() throws {
         var session = try Self.session(["algorithm": "SHA-256-sess"])
         session.take(nextNonce: "next")
@@ -122,7 +122,7 @@ import Testing
                 "7cd72319fac9ebd5e69582b8298e4769d9f4c1633c2e2d06b914a9d3ca5a8e78"))
     }
 
-    @Test("the name goes out hashed where the server wants it so, and encoded where it knows how")
+    @Test("the user name is hashed or encoded if the challenge asks for it")
     func userNames() throws {
         let hashed = try Self.answer(["realm": "api@example.org", "userhash": "true", "algorithm": "SHA-256"], user: "Jäsøn Doe")
         #expect(hashed.contains("username=\"5a1a8a47df5c298551b9b42ba9b05835174a5bd7d511ff7fe9191d8e946fc4e7\", userhash=true"))
@@ -131,7 +131,7 @@ import Testing
         #expect(try Self.answer(["charset": "UTF-8"]).contains("username=\"Mufasa\""))
     }
 
-    @Test("quotes and backslashes are escaped, and nobody adds a header field by a name")
+    @Test("quotes and backslashes are escaped, and a user name can't inject a header field")
     func escaping() throws {
         let answer = try Self.answer(["realm": #"a "b" \c"#], user: #"d"\"#)
         #expect(answer.contains(#"username="d\"\\", realm="a \"b\" \\c""#))
@@ -141,7 +141,7 @@ import Testing
     }
 
     @Test(
-        "what can't be answered is no challenge",
+        "challenges that can't be answered are rejected",
         arguments: [
             ["nonce": "-"], ["algorithm": "SHA-512-256"], ["algorithm": "MD5, SHA-256"], ["qop": "auth-int"], ["realm": "a\u{1}b"],
             ["nonce": "\u{7F}"], ["opaque": "\n"],
@@ -150,7 +150,7 @@ import Testing
         #expect(Self.challenge(parameters) == nil)
     }
 
-    @Test("what the server says is read without regard to case")
+    @Test("parameters are case-insensitive")
     func reading() throws {
         let challenge = try #require(Self.challenge(["qop": "auth-int, AUTH", "stale": "TRUE", "userhash": "True", "charset": "utf-8"]))
         #expect(challenge.isStale && challenge.hashesUser && challenge.isUTF8 && challenge.hasQualityOfProtection)
