@@ -3,22 +3,22 @@ import CurlewEncoding
 import CurlewHTTP
 import CurlewTransport
 
-/// A network interface, as far as the choice between them needs it.
+/// A network interface that requests may be bound to.
 struct NetworkInterface: Sendable, Hashable {
     let name: String
     let isCellular: Bool
 }
 
-/// Knows the interfaces that lead somewhere.
+/// Lists the interfaces with a default route.
 protocol InterfaceProvider: Sendable {
-    /// The interfaces that are up and have a default route, the one that the system prefers first.
+    /// Returns the interfaces that are up and have a default route, in the system's order of preference.
     func routedInterfaces() -> [NetworkInterface]
 }
 
 extension TransferRequest {
-    /// Keeps the transfer off cellular interfaces: the system's choice where that is none, else another interface with a route.
+    /// Binds the transfer to a non-cellular interface with a default route if the system would choose a cellular one.
     ///
-    /// - Throws: ``TransferFailure/Kind/cellularNotAllowed`` where only cellular ones lead out.
+    /// - Throws: ``TransferFailure/Kind/cellularNotAllowed`` if only cellular interfaces have a route.
     mutating func avoidCellular(_ configuration: SessionConfiguration) throws(CurlewError) {
         allowsCellularAccess = false
         guard let host = URL(string: url)?.host?.lowercased(), !Self.isLoopback(host) else { return }
@@ -29,7 +29,7 @@ extension TransferRequest {
             throw .transferFailed(
                 TransferFailure(
                     kind: .cellularNotAllowed, url: url, phase: .queued,
-                    message: "The request may not go over a cellular interface, and there is no other"))
+                    message: "Cellular access is not allowed, and no other interface has a default route"))
         }
         options.interface = other.name
     }
@@ -39,7 +39,7 @@ extension TransferRequest {
     }
 }
 
-/// The interfaces of a Linux system, as its routing tables name them; none elsewhere, which allows all.
+/// The interfaces in the routing tables of Linux; other systems have none in this form, so that all requests are allowed there.
 struct SystemInterfaces: InterfaceProvider {
     private let directory: String
 
@@ -60,7 +60,7 @@ struct SystemInterfaces: InterfaceProvider {
         let metric: Int
     }
 
-    /// The default routes in a table, the preferred one first.
+    /// The default routes in a table, by metric, which is the system's preference.
     private func routes(_ file: String, _ route: ([Substring]) -> Route?) -> [Route] {
         guard let table = try? String(contentsOfFile: "\(directory)/\(file)", encoding: .utf8) else { return [] }
         let routes = table.split(separator: "\n").compactMap { route($0.split { $0 == " " || $0 == "\t" }) }
@@ -81,7 +81,7 @@ struct SystemInterfaces: InterfaceProvider {
         return Route(name: String(fields[9]), metric: Int(fields[5], radix: 16) ?? 0)
     }
 
-    /// Whether a route's flags say that it is up, and no refusal.
+    /// Whether a route's flags have `RTF_UP`, and not `RTF_REJECT`.
     private static func isUsable(_ flags: Substring) -> Bool {
         guard let flags = Int(flags, radix: 16) else { return false }
         return flags & 0x1 != 0 && flags & 0x200 == 0

@@ -3,29 +3,29 @@ import CurlewEncoding
 import CurlewHTTP
 import CurlewTransport
 
-/// Is told what happens to the requests of a session, without a part in it: for logs, counts and traces.
+/// Observes the events of a session's requests, for logging, metrics and tracing.
 ///
-/// The methods are called on the session's queue, in the order of events, one at a time; each does nothing unless it is implemented. What
-/// takes long there holds up the session's other requests. The session keeps its monitors as long as it lives.
+/// The methods are called on the session's queue, one at a time, in the order of events; each has an empty default implementation. A slow
+/// method delays the session's other requests. The session retains its monitors.
 public protocol EventMonitor: Sendable {
-    /// A task was made for the request: for its first attempt, or for a retry.
+    /// A task was created for an attempt: the first, or a retry.
     func request(_ request: Request, didCreate task: SessionTask)
-    /// The request was started, or lets its task go on.
+    /// The request was started or resumed.
     func requestDidResume(_ request: Request)
-    /// The request was stopped for a while.
+    /// The request was suspended.
     func requestDidSuspend(_ request: Request)
     /// The request was cancelled.
     func requestDidCancel(_ request: Request)
-    /// The head of a response is there: that of a redirect, or that of the answer.
+    /// The head of a response was received: of a redirect or challenge, or of the final response.
     func request(_ request: Request, didReceive response: HTTPURLResponse)
-    /// Another request is sent by the same task: a redirect is followed, or credentials are given.
+    /// The task sends a follow-up request: a redirect, or an authenticated retry.
     func request(_ request: Request, willContinueWith newRequest: URLRequest)
-    /// An attempt is over and validated; `error` is `nil` when it was a success.
+    /// An attempt has completed and was validated; `error` is `nil` if it succeeded.
     func request(_ request: Request, didComplete task: SessionTask, with error: (any Error)?)
-    /// The request is going to be tried again, after a delay in seconds.
+    /// The request will be retried after a delay in seconds.
     func request(_ request: Request, willRetryAfter delay: TimeInterval, because error: any Error)
-    /// The request is over: its handlers run now. Once for a request; one that had no handler for 100 ms has finished then, even if a
-    /// validation that is added later refuses its response and has it tried again.
+    /// The request has finished, and its handlers run. Called once: a request without a handler finishes 100 ms after its completion, even
+    /// if a validation added later rejects its response and causes a retry.
     func requestDidFinish(_ request: Request)
 }
 
@@ -51,7 +51,7 @@ extension EventMonitor {
 }
 
 extension Session {
-    /// Tells the monitors of an event; nothing if there are none.
+    /// Notifies the monitors of an event on the session's queue.
     func tellMonitors(_ event: @escaping @Sendable (any EventMonitor) -> Void) {
         let monitors = configuration.eventMonitors
         guard !monitors.isEmpty else { return }
@@ -60,6 +60,6 @@ extension Session {
         }
     }
 
-    /// Whether anybody wants to know what happens.
+    /// Whether the session has monitors.
     var isMonitored: Bool { !configuration.eventMonitors.isEmpty }
 }

@@ -1,31 +1,32 @@
 // SPDX-License-Identifier: Apache-2.0
 import CurlewHTTP
 
-// Sessions, tasks and their delegates hold requests, cookies and credentials: reflection (`dump`, `Mirror`) sees a choice of their parts.
+// Sessions, tasks and their delegates hold requests, cookies and credentials, so reflection (`dump`, `Mirror`) shows selected parts only,
+// and never the state behind a `Lock`.
 
 extension SessionManager: CustomReflectable {
-    /// The session.
+    /// Shows the session.
     public var customMirror: Mirror { .redacted(self, ["session": session]) }
 }
 
 extension Session: CustomReflectable {
-    /// The configuration.
+    /// Shows the configuration.
     public var customMirror: Mirror { .redacted(self, ["configuration": configuration]) }
 }
 
 extension SessionDelegate: CustomReflectable {
-    /// Nothing.
+    /// Shows nothing.
     public var customMirror: Mirror { .redacted(self) }
 }
 
 extension SessionTask: CustomReflectable {
-    /// Number, state and the request with which the task began.
+    /// Shows the number, the state and the original request in short.
     public var customMirror: Mirror {
         .redacted(self, ["taskIdentifier": taskIdentifier, "state": state, "request": originalTransfer?.description ?? "none"])
     }
 }
 
 extension TaskDelegate: CustomReflectable {
-    /// Nothing.
+    /// Shows nothing.
     public var customMirror: Mirror { .redacted(self) }
 }

@@ -4,17 +4,16 @@ import CurlewHTTP
 import CurlewTransport
 
 extension SessionConfiguration {
-    /// How many connections to a host Foundation's configurations say that nobody has told otherwise.
+    /// The default of `httpMaximumConnectionsPerHost` in Foundation, which does not report whether it was set.
     private static let foundationsConnectionsPerHost = 6
 
-    /// Makes a configuration of one of Foundation's.
+    /// Creates a configuration from one of Foundation.
     ///
-    /// What counts: additional headers, both timeouts, cache and cache policy, cookie storage with its policies, credential storage,
-    /// cellular access, connections per host (6, Foundation's default, counts as unset), proxies, protocol classes.
+    /// Used are: additional headers, both timeouts, cache and cache policy, cookie storage with its policies, credential storage, cellular
+    /// access, connections per host (6, Foundation's default, counts as unset), proxies, protocol classes.
     ///
-    /// What does not, as there is nothing here that it could change: the identifier (there are no background sessions), the network
-    /// service type, `isDiscretionary`, pipelining and the extended idle mode. On Linux Foundation's type has no versions of TLS: set
-    /// ``TLSOptions/minimumVersion`` here.
+    /// Ignored, as they have no equivalent: the identifier (there are no background sessions), the network service type, `isDiscretionary`,
+    /// pipelining and the extended idle mode. On Linux Foundation's type has no TLS versions: set ``TLSOptions/minimumVersion``.
     public init(_ configuration: URLSessionConfiguration) {
         self.init()
         postsNotifications = true
@@ -40,25 +39,25 @@ extension SessionConfiguration {
 // MARK: - Foundation's names
 
 extension SessionConfiguration {
-    /// ``headers`` as Foundation's users know them; repeated fields are joined.
+    /// ``headers`` as a dictionary, in which repeated fields are joined.
     public var httpAdditionalHeaders: [AnyHashable: Any]? {
         get { headers.isEmpty ? nil : headers.dictionary }
         set { headers = HTTPHeaders(stringifying: newValue ?? [:]) }
     }
 
-    /// ``TransferOptions/idleTimeout`` in seconds, infinity for none; 0 and less set none of their own.
+    /// ``TransferOptions/idleTimeout`` in seconds, infinity for none; setting 0 or less does nothing.
     public var timeoutIntervalForRequest: TimeInterval {
         get { options.idleTimeout.map(\.seconds) ?? .infinity }
         set { if newValue > 0 { options.idleTimeout = Duration(limit: newValue) } }
     }
 
-    /// ``TransferOptions/totalTimeout`` in seconds, infinity for none; 0 and less set none of their own.
+    /// ``TransferOptions/totalTimeout`` in seconds, infinity for none; setting 0 or less does nothing.
     public var timeoutIntervalForResource: TimeInterval {
         get { options.totalTimeout.map(\.seconds) ?? .infinity }
         set { if newValue > 0 { options.totalTimeout = Duration(limit: newValue) } }
     }
 
-    /// ``cachePolicy`` as Foundation's users know it.
+    /// ``cachePolicy`` as Foundation's type.
     public var requestCachePolicy: URLRequest.CachePolicy {
         get { cachePolicy.foundation }
         set { cachePolicy = CachePolicy(newValue) }
@@ -96,7 +95,7 @@ extension SessionConfiguration {
 }
 
 extension CachePolicy {
-    /// The policy by Foundation's name. By names: the numbers of Darwin are others than those of Linux.
+    /// Converts Foundation's policy. Compared by case, because raw values differ between Darwin and Linux.
     init(_ policy: URLRequest.CachePolicy) {
         self = Self.allCases.first { $0.foundation == policy } ?? .useProtocolCachePolicy
     }
@@ -114,7 +113,7 @@ extension CachePolicy {
 }
 
 extension Duration {
-    /// A time limit in seconds; `nil` for one that nobody lives to see.
+    /// Converts a timeout in seconds; `nil`, no timeout, from a billion (31 years) on, so that infinity does not overflow.
     fileprivate init?(limit seconds: TimeInterval) {
         guard seconds < 1e9 else { return nil }
         self = .seconds(seconds)
@@ -126,14 +125,14 @@ extension Duration {
 }
 
 extension HTTPHeaders {
-    /// The entries of a dictionary of anything, sorted by name.
+    /// The entries of an untyped dictionary as header fields, sorted by name.
     fileprivate init(stringifying dictionary: [AnyHashable: Any]) {
         self.init(Dictionary(dictionary.map { ("\($0.base)", "\($1)") }) { first, _ in first })
     }
 }
 
 extension URLProtocol {
-    /// Whether the class is one of those by which Foundation itself loads, which Curlew does in their place.
+    /// Whether the class is one of Foundation's own, which Curlew's transport replaces.
     fileprivate static var isFoundations: Bool {
         let name = String(reflecting: self)
         return name.hasPrefix("FoundationNetworking.") || name.hasPrefix("_NS") || name.hasPrefix("NS") || name.hasPrefix("Foundation.")
@@ -143,11 +142,11 @@ extension URLProtocol {
 // MARK: - Proxies
 
 extension ProxyPolicy {
-    /// The proxies of a dictionary in CFNetwork's form: `HTTPEnable`, `HTTPProxy`, `HTTPPort`, the same for `HTTPS` and `SOCKS`,
-    /// `ExceptionsList`, user and password. `ExcludeSimpleHostnames` and scripts that choose a proxy are without effect.
+    /// Converts a dictionary in CFNetwork's form: `HTTPEnable`, `HTTPProxy`, `HTTPPort`, the same for `HTTPS` and `SOCKS`,
+    /// `ExceptionsList`, user and password. `ExcludeSimpleHostnames` and proxy auto-configuration are ignored.
     ///
-    /// Keys may also be spelled as the constants that stand for them are, such as `kCFNetworkProxiesHTTPEnable`. Where the dictionary
-    /// enables none there is none, whatever the environment says.
+    /// Keys may also be the names of CFNetwork's constants, such as `kCFNetworkProxiesHTTPEnable`. A dictionary that enables no proxy
+    /// disables those of the environment, too.
     init(connectionDictionary dictionary: [AnyHashable: Any]) {
         let entries = ProxyEntries(dictionary)
         let socks = entries.url(of: "SOCKS", scheme: "socks5h")
@@ -164,7 +163,7 @@ private struct ProxyEntries {
             var name = "\(key.base)"
             for prefix in ["kCFNetworkProxies", "kCFStreamProperty", "kCFProxy"] where name.hasPrefix(prefix) {
                 name.removeFirst(prefix.count)
-                // kCFProxyUsernameKey, and kCFStreamPropertyHTTPProxyHost, which stands for HTTPProxy.
+                // kCFProxyUsernameKey, and kCFStreamPropertyHTTPProxyHost, whose value is HTTPProxy.
                 if name.hasSuffix("Key") { name.removeLast(3) }
                 if name.hasSuffix("ProxyHost") { name.removeLast(4) }
                 name = name.replacing("ProxyPort", with: "Port")
@@ -173,7 +172,7 @@ private struct ProxyEntries {
         }
     }
 
-    /// Hosts to be reached without a proxy, in libcurl's form: `*.example.org` is `.example.org` there.
+    /// Hosts connected to without a proxy, in libcurl's form: `.example.org` for `*.example.org`.
     var exceptions: [String] {
         (entries["ExceptionsList"] as? [Any] ?? []).map { "\($0)" }.map { $0.hasPrefix("*.") ? String($0.dropFirst()) : $0 }
     }
@@ -195,7 +194,7 @@ private struct ProxyEntries {
         text.addingPercentEncoding(withAllowedCharacters: .alphanumerics.intersection(CharacterSet(charactersIn: "\0"..."\u{7F}"))) ?? ""
     }
 
-    /// 1 and `true` switch on, in whatever type; a proxy that nothing switches off is on as well, as stream properties have no switch.
+    /// Whether an `Enable` value of any type is 1 or true. `true` without one, as stream properties have no such key.
     private func isOn(_ value: Any?) -> Bool {
         guard let value else { return true }
         if let flag = value as? Bool { return flag }

@@ -4,118 +4,119 @@ import CurlewHTTP
 import CurlewTransport
 import Dispatch
 
-/// How a session works: what its requests carry, how they travel, and where their answers arrive.
+/// The settings of a session: the header fields of its requests, their transfer options, its connections, storages and queues.
 ///
-/// The members of ``TransferOptions`` and ``TransportConfiguration`` can be read and set here too: `configuration.idleTimeout = .seconds(5)`.
+/// The members of ``TransferOptions`` and ``TransportConfiguration`` are accessible directly: `configuration.idleTimeout = .seconds(5)`.
 @dynamicMemberLookup
 public struct SessionConfiguration: Sendable {
-    /// How each request travels: timeouts, version of HTTP, TLS, proxy, decoding.
+    /// The options of each transfer: timeouts, HTTP version, TLS, proxy, decoding.
     public var options = TransferOptions()
 
     /// How the session uses connections.
     public var connections = TransportConfiguration()
 
-    /// Header fields that every request carries unless it has a field of that name itself; none by default.
+    /// Header fields that are added to requests without a field of that name; none by default.
     public var headers: HTTPHeaders = [:]
 
-    /// What is done with redirects.
+    /// Which redirects are followed, and with which header fields.
     public var redirects = RedirectPolicy() {
         didSet { Redaction(headers: redirects.sensitiveHeaders).register() }
     }
 
-    /// Which header fields and query items are secret, beside those that always are; none by default.
+    /// Header fields and query items to redact in addition to those that always are; none by default.
     ///
-    /// The values are left out of descriptions, errors, logs and ``Request/cURLDescription(redacting:)``, of this session and of others,
-    /// from the moment they are set. The fields in ``RedirectPolicy/sensitiveHeaders`` count as well.
+    /// Their values are redacted in descriptions, errors, logs and ``Request/cURLDescription(redacting:)`` of all sessions from the moment
+    /// they are set: an error or a header field does not know its session. The fields in ``RedirectPolicy/sensitiveHeaders`` are redacted
+    /// too.
     public var redaction = Redaction() {
         didSet { redaction.register() }
     }
 
-    /// The largest body that a data or upload request takes into memory, in bytes after decoding; 64 MiB by default.
+    /// The largest body that a data or upload request buffers in memory, in bytes after decoding; 64 MiB by default.
     ///
-    /// A larger one fails with ``TransferFailure/Kind/tooLarge``, before a byte of it is received if its length is announced (for a body
-    /// with a content coding: with 64 KiB to spare). Downloads and streamed bodies have no limit.
+    /// A larger body fails with ``TransferFailure/Kind/tooLarge``: at the head if its `Content-Length` exceeds the limit (by 64 KiB if it
+    /// has a content coding), else when the limit is exceeded. Downloads and streamed bodies have no limit.
     public var maximumBodySize = 64 * 1024 * 1024
 
-    /// Are told what happens to the session's requests; none by default.
+    /// Observers of the session's requests; none by default.
     public var eventMonitors: [any EventMonitor] = []
 
-    /// Whether what happens to requests is posted as the notifications of `Notification.Name.Task`, `false` by default: that costs each
-    /// request some microseconds, whether anybody observes it or not.
+    /// Whether the events of requests are posted as the notifications of `Notification.Name.Task`. `false` by default, because posting
+    /// takes some microseconds per request even without an observer.
     public var postsNotifications = false
 
-    /// Where cookies are kept (RFC 6265); `nil`, the default, neither sends nor keeps any.
+    /// The cookie storage (RFC 6265); with `nil`, the default, cookies are neither sent nor stored.
     public var cookieStorage: HTTPCookieStorage? {
         get { storages.cookies }
         set { storages.cookies = newValue }
     }
 
-    /// Which cookies of responses are kept; by default those of the request's `mainDocumentURL` where it has one, else all.
+    /// Which cookies of responses are stored; by default those of the domain of the request's `mainDocumentURL`, or all without one.
     ///
-    /// A storage whose own policy is `never` takes none in any case.
+    /// A storage whose own policy is `never` stores none.
     public var cookieAcceptPolicy = HTTPCookie.AcceptPolicy.onlyFromMainDocumentDomain
 
-    /// Whether the cookies that are kept are sent; `true` by default.
+    /// Whether stored cookies are sent; `true` by default.
     public var sendsCookies = true
 
-    /// Where answers are kept (RFC 9111); `nil`, the default, keeps none.
+    /// The cache for responses (RFC 9111); with `nil`, the default, none are cached.
     ///
-    /// Requests with `Authorization` or `Range`, downloads and streamed bodies are not kept. On Linux Foundation's cache confuses URLs that
-    /// differ in their query: answers to those are kept under keys of our own, which ``Session/cachedResponse(for:)`` finds and the
-    /// cache's own method does not.
+    /// Responses to requests with `Authorization` or `Range`, downloads and streamed bodies are not cached. On Linux Foundation's cache
+    /// does not distinguish URLs by their query: those with one are cached under other keys, which ``Session/cachedResponse(for:)`` finds
+    /// and the cache's own method does not.
     public var urlCache: URLCache? {
         get { storages.cache }
         set { storages.cache = newValue }
     }
 
-    /// How the cache takes part in requests that don't say; `useProtocolCachePolicy` by default.
+    /// The cache policy of requests that have none of their own; `useProtocolCachePolicy` by default.
     public var cachePolicy = CachePolicy.useProtocolCachePolicy
 
-    /// Whether requests may go over cellular interfaces; `true` by default.
+    /// Whether requests may use cellular interfaces; `true` by default.
     ///
-    /// If not, and the system's route is a cellular one, they take another interface with a route; without one they fail with
-    /// ``TransferFailure/Kind/cellularNotAllowed``.
+    /// If not, and the system's default route is over a cellular interface, they use another interface with a default route; without one
+    /// they fail with ``TransferFailure/Kind/cellularNotAllowed``.
     public var allowsCellularAccess = true
 
-    /// Classes that answer requests in place of the network, asked in this order whether they do; none by default.
+    /// `URLProtocol` classes that load requests in place of the network; the first that accepts a request loads it. None by default.
     ///
-    /// All that they do is called on a queue of the session's. Their answers are not kept in the cache, and their redirects and challenges
-    /// are passed on as the responses that they are; ``SessionConfiguration/options`` have no effect on them.
+    /// They are called on a queue of the session. Their responses are not cached, and their redirects and challenges are handled like those
+    /// of the network; ``SessionConfiguration/options`` do not apply to them.
     public var protocolClasses: [URLProtocol.Type] = []
 
-    /// Where credentials are looked up for servers that ask for them, and accepted ones are kept, unless they are for one request alone;
-    /// `nil`, the default, neither looks up nor keeps any.
+    /// The storage from which challenges are answered, and in which accepted credentials are stored unless their persistence is `none`;
+    /// `nil`, the default, for neither.
     ///
-    /// A request's own credential goes before.
+    /// A request's own credential has precedence.
     public var credentialStorage: URLCredentialStorage? {
         get { storages.credentials }
         set { storages.credentials = newValue }
     }
 
-    /// Where closures run that are given no queue of their own; `.main` by default.
+    /// The queue of handlers that are added without one; `.main` by default.
     ///
-    /// On Linux the main queue runs only under `RunLoop.main`, `dispatchMain()` or an asynchronous `@main`: a program without one of
-    /// those sets a queue of its own here.
+    /// On Linux the main queue runs only under `RunLoop.main`, `dispatchMain()` or an asynchronous `@main`: set another queue in a program
+    /// without one of those.
     public var callbackQueue: DispatchQueue = .main
 
-    /// Where downloads without a destination URL are written; the system's directory for temporary files by default.
+    /// The directory for downloads without a destination URL and for large multipart forms; the system's temporary directory by default.
     public var temporaryDirectory = FileManager.default.temporaryDirectory
 
     private var storages = Storages()
 
-    /// Knows the system's network interfaces; asked only when cellular ones are not allowed.
+    /// Lists the system's network interfaces; called only if cellular access is not allowed.
     var interfaces: any InterfaceProvider = SystemInterfaces()
 
-    /// Makes a configuration with the defaults.
+    /// Creates a configuration with the defaults.
     public init() {}
 
-    /// An option of the transfers.
+    /// Accesses a member of ``options``.
     public subscript<Value>(dynamicMember member: WritableKeyPath<TransferOptions, Value>) -> Value {
         get { options[keyPath: member] }
         set { options[keyPath: member] = newValue }
     }
 
-    /// A setting of the connections.
+    /// Accesses a member of ``connections``.
     public subscript<Value>(dynamicMember member: WritableKeyPath<TransportConfiguration, Value>) -> Value {
         get { connections[keyPath: member] }
         set { connections[keyPath: member] = newValue }
@@ -125,7 +126,7 @@ public struct SessionConfiguration: Sendable {
 // MARK: - Objects with secrets
 
 extension SessionConfiguration {
-    /// Foundation's objects, equal by their identity: reflection would find cookies, responses and passwords in them.
+    /// Foundation's storages, compared by identity. Redacted in reflection, which would find cookies, responses and passwords in them.
     struct Storages: Hashable, Sendable, CustomReflectable {
         var cookies: HTTPCookieStorage?
         var cache: URLCache?

@@ -2,7 +2,7 @@
 import CurlewEncoding
 import CurlewHTTP
 
-/// The parts of a request, put together and encoded when asked for.
+/// The parts of a request, from which a `URLRequest` is made when needed, as that costs more than the rest of a small request.
 struct RequestParts: URLRequestConvertible {
     let url: any URLConvertible
     let method: HTTPMethod
@@ -17,17 +17,17 @@ struct RequestParts: URLRequestConvertible {
 }
 
 extension SessionManager {
-    /// Makes a request for a URL, with parameters encoded into it.
+    /// Creates a data request for a URL, with parameters encoded into it.
     ///
-    /// Never throws: a request that can't be made runs its handlers with the error.
+    /// Does not throw: a request that can't be created runs its handlers with the error.
     ///
     /// - Parameters:
-    ///   - url: where to.
+    ///   - url: the URL.
     ///   - method: GET by default.
-    ///   - parameters: what is encoded into query or body; `nil` for none.
-    ///   - encoding: how; by default into the query for GET, HEAD and DELETE, into a form body for others.
-    ///   - headers: header fields; they replace the session's of the same name.
-    ///   - interceptor: adapts this request and decides about its retries, before the session's; `nil` for none.
+    ///   - parameters: encoded into query or body; `nil`, the default, for none.
+    ///   - encoding: how parameters are encoded; by default into the query for GET, HEAD and DELETE, into a form body for other methods.
+    ///   - headers: header fields, which replace the session's of the same name.
+    ///   - interceptor: adapts this request and decides about its retries, before the session's; `nil`, the default, for none.
     @discardableResult
     public func request(
         _ url: any URLConvertible, method: HTTPMethod = .get, parameters: Parameters? = nil,
@@ -41,17 +41,17 @@ extension SessionManager {
         return makeDataRequest(isStreamed: false, interceptor) { try Requestable(url, method, headers) }
     }
 
-    /// Makes a request of a `URLRequest`, with an interceptor of its own.
+    /// Creates a data request from a `URLRequest`, with its own interceptor.
     @discardableResult
     public func request(_ urlRequest: any URLRequestConvertible, interceptor: (any RequestInterceptor)?) -> DataRequest {
         guard interceptor != nil else { return request(urlRequest) }
         return makeDataRequest(isStreamed: false, interceptor) { try Requestable(urlRequest) }
     }
 
-    /// Makes a request whose body is read as it comes: nothing of it is received before ``DataRequest/bodyStream()`` wants it.
+    /// Creates a request whose body is read with ``DataRequest/bodyStream()``: it is received only as fast as it is read.
     ///
-    /// Parameters as in ``request(_:method:parameters:encoding:headers:interceptor:)``. It has an HTTP/2 connection to itself, as long
-    /// pauses would hold up others on it.
+    /// Parameters as in ``request(_:method:parameters:encoding:headers:interceptor:)``. The request shares no HTTP/2 connection, because a
+    /// paused stream blocks the others of its connection.
     @discardableResult
     public func streamRequest(
         _ url: any URLConvertible, method: HTTPMethod = .get, parameters: Parameters? = nil,
@@ -61,7 +61,7 @@ extension SessionManager {
             RequestParts(url: url, method: method, parameters: parameters, encoding: encoding, headers: headers), interceptor: interceptor)
     }
 
-    /// Makes a request of a `URLRequest`, whose body is read as it comes.
+    /// Creates a request from a `URLRequest` whose body is read with ``DataRequest/bodyStream()``.
     @discardableResult
     public func streamRequest(_ urlRequest: any URLRequestConvertible, interceptor: (any RequestInterceptor)? = nil) -> DataRequest {
         makeDataRequest(isStreamed: true, interceptor) { try Requestable(urlRequest, isStreamed: true) }

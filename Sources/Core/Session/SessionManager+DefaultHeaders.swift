@@ -6,9 +6,8 @@ import CurlewTransport
 extension SessionManager {
     /// The header fields of ``default``: `Accept-Encoding`, `Accept-Language` and `User-Agent`.
     ///
-    /// The codings are those that Curlew decodes; the languages are the user's first six, each with a lower weight than the one before;
-    /// the program names itself as `Name/version (identifier; build:number; system version) Curlew/version`, with `Unknown` for what
-    /// is not known.
+    /// `Accept-Encoding` lists the codings that Curlew decodes, `Accept-Language` the user's first six languages, with decreasing weights.
+    /// `User-Agent` is `Name/version (identifier; build:number; system version) Curlew/version`, with `Unknown` for unknown parts.
     public static let defaultHTTPHeaders = makeDefaultHeaders()
 
     package static func makeDefaultHeaders() -> HTTPHeaders {
@@ -19,7 +18,7 @@ extension SessionManager {
         ]
     }
 
-    /// The codings, each with a lower weight than the one before; `deflate`, of which servers have two ideas, with half of the first's.
+    /// The codings with decreasing weights; `deflate` has 0.5, because servers implement it in two incompatible ways.
     static func acceptEncoding(_ codings: [String]) -> String {
         codings.enumerated().map { index, coding in
             let weight = index == 0 ? "1.0" : coding == "deflate" ? "0.5" : "0.\(10 - index)"
@@ -43,14 +42,14 @@ extension SessionManager {
             + "(\(value("CFBundleIdentifier")); build:\(value("CFBundleVersion")); \(system)) Curlew/\(CurlewInfo.version)"
     }
 
-    /// A name that can stand in a header field; `nil` for none.
+    /// The visible ASCII characters of a name; `nil` if it has none.
     private static func printable(_ string: String?) -> String? {
         let ascii = (string ?? "").unicodeScalars.filter { $0.isASCII && $0.value > 0x20 && $0.value < 0x7F }
         return ascii.isEmpty ? nil : String(String.UnicodeScalarView(ascii))
     }
 }
 
-/// What Curlew says of itself.
+/// Information about the library.
 public enum CurlewInfo {
     /// The library's version (Semantic Versioning 2.0.0).
     public static let version = "0.1.0"

@@ -3,19 +3,19 @@ import CurlewEncoding
 import CurlewHTTP
 
 extension SessionManager {
-    /// Makes a download of a URL.
+    /// Creates a download of a URL.
     ///
-    /// Never throws: a request that can't be made runs its handlers with the error.
+    /// Does not throw: a request that can't be created runs its handlers with the error.
     ///
     /// - Parameters:
-    ///   - url: where from.
+    ///   - url: the URL.
     ///   - method: GET by default.
-    ///   - parameters: what is encoded into query or body; `nil` for none.
-    ///   - encoding: how.
-    ///   - headers: header fields; they replace the session's of the same name.
-    ///   - interceptor: adapts this request and decides about its retries, before the session's; `nil` for none.
-    ///   - destination: asked at the end where the file goes; `nil` leaves it in the session's temporary directory, from where the
-    ///     program removes it.
+    ///   - parameters: encoded into query or body; `nil`, the default, for none.
+    ///   - encoding: how parameters are encoded; by default into the query for GET, HEAD and DELETE, into a form body for other methods.
+    ///   - headers: header fields, which replace the session's of the same name.
+    ///   - interceptor: adapts this request and decides about its retries, before the session's; `nil`, the default, for none.
+    ///   - destination: returns the file's destination once the body is complete; with `nil`, the default, the file remains in the
+    ///     session's temporary directory, from which the program removes it.
     @preconcurrency @discardableResult
     public func download(
         _ url: any URLConvertible, method: HTTPMethod = .get, parameters: Parameters? = nil,
@@ -27,7 +27,7 @@ extension SessionManager {
             to: destination)
     }
 
-    /// Makes a download of a `URLRequest` with an interceptor of its own; the destination as in
+    /// Creates a download of a `URLRequest` with its own interceptor; the destination as in
     /// ``download(_:method:parameters:encoding:headers:interceptor:to:)-(_,_,_,_,_,_,DownloadRequest.DownloadFileDestination?)``.
     @preconcurrency @discardableResult
     public func download(
@@ -38,20 +38,20 @@ extension SessionManager {
         return makeDownload(urlRequest, interceptor, destination.map { .asked($0) } ?? .none)
     }
 
-    /// Makes a download of a URL to a file.
+    /// Creates a download of a URL to a file.
     ///
-    /// The body is written hidden beside the file, and renamed when it is whole. What is there already is an error unless `options` say
-    /// otherwise, before anything is downloaded.
+    /// The body is written to an unnamed or hidden file in the same directory, which gets its name when the body is complete. An existing
+    /// file fails the request before anything is downloaded, unless `options` has `removePreviousFile`.
     ///
     /// - Parameters:
-    ///   - url: where from.
+    ///   - url: the URL.
     ///   - method: GET by default.
-    ///   - parameters: what is encoded into query or body; `nil` for none.
-    ///   - encoding: how.
-    ///   - headers: header fields; they replace the session's of the same name.
-    ///   - interceptor: adapts this request and decides about its retries, before the session's; `nil` for none.
-    ///   - fileURL: where to.
-    ///   - options: whether to make directories and to replace a file; neither by default.
+    ///   - parameters: encoded into query or body; `nil`, the default, for none.
+    ///   - encoding: how parameters are encoded; by default into the query for GET, HEAD and DELETE, into a form body for other methods.
+    ///   - headers: header fields, which replace the session's of the same name.
+    ///   - interceptor: adapts this request and decides about its retries, before the session's; `nil`, the default, for none.
+    ///   - fileURL: the file's destination.
+    ///   - options: whether to create directories, to replace a file, and to resume an earlier download; none by default.
     @discardableResult
     public func download(
         _ url: any URLConvertible, method: HTTPMethod = .get, parameters: Parameters? = nil,
@@ -63,7 +63,7 @@ extension SessionManager {
             to: fileURL, options: options)
     }
 
-    /// Makes a download of a `URLRequest` to a file.
+    /// Creates a download of a `URLRequest` to a file.
     @discardableResult
     public func download(
         _ urlRequest: any URLRequestConvertible, interceptor: (any RequestInterceptor)? = nil, to fileURL: URL,
@@ -72,15 +72,16 @@ extension SessionManager {
         makeDownload(urlRequest, interceptor, .known(fileURL, options))
     }
 
-    /// Goes on with a download that was cancelled or failed, from its ``DownloadRequest/resumeData``.
+    /// Resumes a cancelled or failed download from its ``DownloadRequest/resumeData``.
     ///
-    /// What has come stays if the server still has the same (RFC 9110, section 13.1.5), else the download begins anew; so it does if the
-    /// part file is gone, or in use by another download. Data that is no resume data fails the request with
-    /// ``CurlewError/resumeDataInvalid(reason:)``. The adapter takes part as in any request.
+    /// The bytes on disk are kept if the server's validator still matches (`If-Range`; RFC 9110, section 13.1.5). Otherwise the download
+    /// restarts from the beginning, as it does if the part file is missing or in use by another download. Invalid data fails the request
+    /// with ``CurlewError/resumeDataInvalid(reason:)``. The adapter is called as for any request.
     ///
     /// - Parameters:
-    ///   - resumeData: made by this library. It names a file that the download writes to: as trustworthy as where it comes from.
-    ///   - destination: asked at the end where the file goes; `nil` leaves it in its place.
+    ///   - resumeData: from a request or response of this library. It has the path of a file that the download writes to, so accept it from
+    ///     trusted sources only.
+    ///   - destination: returns the file's destination once the body is complete; with `nil`, the default, the file keeps its place.
     @discardableResult
     public func download(
         resumingWith resumeData: Data, to destination: DownloadRequest.DownloadFileDestination? = nil
@@ -88,7 +89,7 @@ extension SessionManager {
         resumeDownload(resumeData, destination.map { .asked($0) } ?? .none)
     }
 
-    /// Goes on with a download that was cancelled or failed, to a file; see ``download(resumingWith:to:)``.
+    /// Resumes a cancelled or failed download to a file; see ``download(resumingWith:to:)``.
     @discardableResult
     public func download(
         resumingWith resumeData: Data, to fileURL: URL, options: DownloadRequest.DownloadOptions = []
@@ -122,7 +123,7 @@ extension SessionManager {
 }
 
 extension ResumeRecord {
-    /// The request that is made again.
+    /// The request that the download repeats.
     fileprivate var parts: RequestParts {
         RequestParts(
             url: url, method: .get, parameters: nil, encoding: URLEncoding.default,

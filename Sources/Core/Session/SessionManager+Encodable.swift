@@ -2,20 +2,20 @@
 import CurlewEncoding
 import CurlewHTTP
 
-// A dictionary literal may be `Parameters` and `Encodable`; without an encoder it is the former. These functions are disfavoured to
-// that end, as else the compiler could not tell.
+// A dictionary literal may be both `Parameters` and `Encodable`. Disfavoring these overloads makes it `Parameters` without an `encoder`;
+// otherwise the call would be ambiguous.
 
 extension SessionManager {
-    /// Makes a request for a URL, with an `Encodable` value encoded into it.
+    /// Creates a data request for a URL, with an `Encodable` value encoded into it.
     ///
-    /// Never throws: a request that can't be made runs its handlers with the error.
+    /// Does not throw: a request that can't be created runs its handlers with the error.
     ///
     /// - Parameters:
-    ///   - url: where to.
+    ///   - url: the URL.
     ///   - method: GET by default.
-    ///   - parameters: what is encoded into query or body; `nil` for none.
-    ///   - encoder: how; by default into the query for GET, HEAD and DELETE, into a form body for others.
-    ///   - headers: header fields; they replace the session's of the same name.
+    ///   - parameters: encoded into query or body; `nil` for none.
+    ///   - encoder: how parameters are encoded; by default into the query for GET, HEAD and DELETE, into a form body for other methods.
+    ///   - headers: header fields, which replace the session's of the same name.
     @_disfavoredOverload @discardableResult
     public func request<Parameters: Encodable & Sendable>(
         _ url: any URLConvertible, method: HTTPMethod = .get, parameters: Parameters?,
@@ -24,7 +24,7 @@ extension SessionManager {
         request(RequestParts(url: url, method: method, parameters: parameters, encoder: encoder, headers: headers))
     }
 
-    /// Makes a request with an `Encodable` value encoded into it, whose body is read as it comes.
+    /// Creates a request with an `Encodable` value encoded into it, whose body is read with ``DataRequest/bodyStream()``.
     ///
     /// Parameters as in ``request(_:method:parameters:encoder:headers:)``.
     @_disfavoredOverload @discardableResult
@@ -35,10 +35,10 @@ extension SessionManager {
         streamRequest(RequestParts(url: url, method: method, parameters: parameters, encoder: encoder, headers: headers))
     }
 
-    /// Makes a download of a URL, with an `Encodable` value encoded into the request.
+    /// Creates a download of a URL, with an `Encodable` value encoded into the request.
     ///
-    /// Parameters as in ``request(_:method:parameters:encoder:headers:)``; the destination is asked at the end where the file goes, `nil`
-    /// leaves it in the session's temporary directory.
+    /// Parameters as in ``request(_:method:parameters:encoder:headers:)``. `destination` returns the file's destination once the body is
+    /// complete; with `nil`, the default, the file remains in the session's temporary directory.
     @_disfavoredOverload @discardableResult
     public func download<Parameters: Encodable & Sendable>(
         _ url: any URLConvertible, method: HTTPMethod = .get, parameters: Parameters?,
@@ -48,7 +48,7 @@ extension SessionManager {
         download(RequestParts(url: url, method: method, parameters: parameters, encoder: encoder, headers: headers), to: destination)
     }
 
-    /// Makes a download of a URL to a file, with an `Encodable` value encoded into the request.
+    /// Creates a download of a URL to a file, with an `Encodable` value encoded into the request.
     ///
     /// Parameters as in ``request(_:method:parameters:encoder:headers:)``; file and options as for other downloads to a file.
     @_disfavoredOverload @discardableResult
@@ -63,7 +63,7 @@ extension SessionManager {
     }
 }
 
-/// An `Encodable` value with its encoder, in the place of an encoding.
+/// An encoding that encodes an `Encodable` value with an encoder, and ignores its parameters.
 private struct EncodedParameters<Value: Encodable & Sendable>: ParameterEncoding {
     let value: Value
     let encoder: any ParameterEncoder

@@ -4,35 +4,35 @@ import CurlewHTTP
 import Dispatch
 
 extension SessionManager {
-    /// What became of a form that was to be uploaded.
+    /// The result of encoding a form for an upload.
     public enum MultipartFormDataEncodingResult: Sendable {
-        /// The form is encoded and its upload made; `streamFileURL` is the file that is sent, if it went to the disk.
+        /// The form is encoded, and its upload created; `streamFileURL` is the file that is sent, if the form was written to disk.
         ///
-        /// That file belongs to the request, which removes it before its handlers run.
+        /// The request owns that file, and removes it before its handlers run.
         case success(request: UploadRequest, streamingFromDisk: Bool, streamFileURL: URL?)
-        /// The form could not be encoded, or the request not be made.
+        /// The form could not be encoded, or the request could not be created.
         case failure(any Error)
     }
 
-    /// From how many bytes in its parts on a form is written to the disk, unless another number is given: 10,000,000.
+    /// The default size in bytes from which a form is written to disk: 10,000,000.
     public static let multipartFormDataEncodingMemoryThreshold: UInt64 = 10_000_000
 
-    /// Encodes a form and makes an upload of it to a URL.
+    /// Encodes a form and creates an upload of it to a URL.
     ///
-    /// The closure that fills the form, and its encoding, run on the global queue of quality `utility`. A form whose parts are
-    /// smaller than the threshold is encoded in memory; a larger one is written to a file in the session's temporary directory, readable
-    /// for this user only, and sent from there, with its exact `Content-Length`. The file is removed when the request is over, before
-    /// its handlers run. A retry sends the same bytes again, also those that a stream gave.
+    /// The closure that fills the form, and the encoding, run on the global queue of quality `utility`. A form whose parts are smaller
+    /// than the threshold is encoded in memory; a larger one is written to a file in the session's temporary directory, readable by this
+    /// user only, and sent from there with its exact `Content-Length`. The file is removed when the request finishes, before its handlers
+    /// run. A retry sends the same bytes again, including those of streams.
     ///
     /// - Parameters:
-    ///   - multipartFormData: fills the form. Streams are best made in here.
-    ///   - encodingMemoryThreshold: from how many bytes in parts on the form goes to the disk; 0 sends all from there.
-    ///   - url: where to.
+    ///   - multipartFormData: fills the form. Create streams in here, as they can be read once only.
+    ///   - encodingMemoryThreshold: the size of all parts in bytes from which the form is written to disk; 0 for every form.
+    ///   - url: the URL.
     ///   - method: POST by default.
-    ///   - headers: header fields; the content type is the form's, whatever stands here.
-    ///   - queue: where `encodingCompletion` is called; the configuration's `callbackQueue` by default.
-    ///   - encodingCompletion: gets the request, which then is on its way, or what was wrong:
-    ///     ``CurlewError/multipartEncodingFailed(reason:)`` for the form, ``CurlewError/sessionInvalidated`` when the session has ended.
+    ///   - headers: header fields; `Content-Type` is replaced by the form's.
+    ///   - queue: the queue on which `encodingCompletion` is called; the configuration's `callbackQueue` by default.
+    ///   - encodingCompletion: called with the request, which has been started, or with an error:
+    ///     ``CurlewError/multipartEncodingFailed(reason:)`` for the form, ``CurlewError/sessionInvalidated`` if the session has ended.
     @preconcurrency
     public func upload(
         multipartFormData: @escaping @Sendable (MultipartFormData) -> Void,
@@ -43,7 +43,7 @@ extension SessionManager {
         uploadForm(multipartFormData, encodingMemoryThreshold, to: url, method, headers, queue, encodingCompletion)
     }
 
-    /// The same by a name that no other module uses.
+    /// The same under a name that `CurlewAlamofire`, which overloads `upload`, does not use.
     package func uploadForm(
         _ multipartFormData: @escaping @Sendable (MultipartFormData) -> Void, _ encodingMemoryThreshold: UInt64, to url: any URLConvertible,
         _ method: HTTPMethod, _ headers: HTTPHeaders?, _ queue: DispatchQueue?,
@@ -57,7 +57,7 @@ extension SessionManager {
         }
     }
 
-    /// Encodes a form and makes an upload of it as the body of a `URLRequest`, whose content type becomes the form's.
+    /// Encodes a form and creates an upload of it as the body of a `URLRequest`, whose `Content-Type` is replaced by the form's.
     ///
     /// As ``upload(multipartFormData:usingThreshold:to:method:headers:queue:encodingCompletion:)``.
     @preconcurrency
@@ -70,7 +70,7 @@ extension SessionManager {
         uploadForm(multipartFormData, encodingMemoryThreshold, with: urlRequest, queue, encodingCompletion)
     }
 
-    /// The same by a name that no other module uses.
+    /// The same under a name that `CurlewAlamofire`, which overloads `upload`, does not use.
     package func uploadForm(
         _ multipartFormData: @escaping @Sendable (MultipartFormData) -> Void, _ encodingMemoryThreshold: UInt64,
         with urlRequest: any URLRequestConvertible, _ queue: DispatchQueue?,
@@ -86,7 +86,7 @@ extension SessionManager {
         }
     }
 
-    /// Fills, encodes and uploads a form, off the caller's thread. A manager that is let go of meanwhile is not kept for it.
+    /// Fills, encodes and uploads a form on a global queue. Does not retain the manager, whose release cancels the upload.
     private func encode(
         _ fill: @escaping @Sendable (MultipartFormData) -> Void, _ threshold: UInt64, _ queue: DispatchQueue?,
         _ completion: (@Sendable (MultipartFormDataEncodingResult) -> Void)?,
@@ -113,7 +113,7 @@ extension SessionManager {
     }
 }
 
-/// A form as it is going to be sent: in memory, or in a file of its own.
+/// An encoded form, in memory or in a temporary file.
 private struct EncodedForm {
     let content: Uploadable.Content
     var fileURL: URL? { if case .temporaryFile(let file) = content { file.url } else { nil } }
@@ -125,9 +125,9 @@ private struct EncodedForm {
         }
         let number = String(UInt64.random(in: 0 ... .max), radix: 16)
         let url = directory.appendingPathComponent("curlew-form-\(number)", isDirectory: false)
-        // Nobody else may read what is sent, or may have put a file there to be written to.
+        // The content may be secret, so only this user may read the file. An existing one, perhaps another user's, is not written to.
         try form.writeEncodedData(to: url, permissions: 0o600)
-        // From here on the file is removed whatever happens.
+        // From here on the file is removed with its last reference.
         content = .temporaryFile(TemporaryFile(url))
     }
 }

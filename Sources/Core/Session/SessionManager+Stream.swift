@@ -3,15 +3,15 @@ import CurlewEncoding
 import CurlewHTTP
 
 extension SessionManager {
-    /// Opens a raw TCP connection to a host, which may be a name or an address.
+    /// Opens a raw TCP connection to a host, by name or address.
     ///
-    /// Of the configuration, connect timeout and proxy apply; once it stands, nothing times out.
+    /// The configuration's connect timeout and proxy apply; an established connection has no timeouts.
     @discardableResult
     public func stream(withHostName hostName: String, port: Int) -> StreamRequest {
         makeStream(Streamable(host: hostName, port: port, isSecure: false))
     }
 
-    /// Opens a TLS connection to a host, with the TLS settings of the configuration, and without ALPN.
+    /// Opens a TLS connection to a host, with the configuration's TLS options, and without ALPN.
     @discardableResult
     public func stream(withSecureHostName hostName: String, port: Int) -> StreamRequest {
         makeStream(Streamable(host: hostName, port: port, isSecure: true))
@@ -26,7 +26,7 @@ extension SessionManager {
 }
 
 extension Streamable {
-    /// The same, if a connection can be made of it.
+    /// Returns the same with its host normalized, or throws the reason why no connection can be made.
     fileprivate func validated() throws(CurlewError) -> Streamable {
         guard (1...65_535).contains(port) else { throw .urlRequestValidationFailed(reason: .invalidPort(port)) }
         do {

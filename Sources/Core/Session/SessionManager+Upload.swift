@@ -3,7 +3,7 @@ import CurlewEncoding
 import CurlewHTTP
 
 extension SessionManager {
-    /// Makes an upload of bytes to a URL; POST by default.
+    /// Creates an upload of bytes to a URL; POST by default.
     @discardableResult
     public func upload(
         _ data: Data, to url: any URLConvertible, method: HTTPMethod = .post, headers: HTTPHeaders? = nil,
@@ -12,7 +12,7 @@ extension SessionManager {
         upload(data, with: RequestParts(url: url, method: method, headers: headers), interceptor: interceptor)
     }
 
-    /// Makes an upload of bytes as the body of a `URLRequest`, with an interceptor of its own.
+    /// Creates an upload of bytes as the body of a `URLRequest`, with its own interceptor.
     @discardableResult
     public func upload(
         _ data: Data, with urlRequest: any URLRequestConvertible, interceptor: (any RequestInterceptor)?
@@ -21,10 +21,10 @@ extension SessionManager {
         return makeUpload(.data(data), urlRequest, interceptor)
     }
 
-    /// Makes an upload of a file to a URL; POST by default.
+    /// Creates an upload of a file to a URL; POST by default.
     ///
-    /// The file is read while it is sent, anew for each attempt, and has to stay as it is until the request is over. One that is not
-    /// there fails the request with `CocoaError.fileReadNoSuchFile`.
+    /// The file is read while it is sent, again for each attempt, and must not change until the request has finished. A missing file fails
+    /// the request with `CocoaError.fileReadNoSuchFile`.
     @discardableResult
     public func upload(
         _ fileURL: URL, to url: any URLConvertible, method: HTTPMethod = .post, headers: HTTPHeaders? = nil,
@@ -33,7 +33,7 @@ extension SessionManager {
         upload(fileURL, with: RequestParts(url: url, method: method, headers: headers), interceptor: interceptor)
     }
 
-    /// Makes an upload of a file as the body of a `URLRequest`, with an interceptor of its own.
+    /// Creates an upload of a file as the body of a `URLRequest`, with its own interceptor.
     @discardableResult
     public func upload(
         _ fileURL: URL, with urlRequest: any URLRequestConvertible, interceptor: (any RequestInterceptor)?
@@ -42,10 +42,10 @@ extension SessionManager {
         return makeUpload(.file(fileURL), urlRequest, interceptor)
     }
 
-    /// Makes an upload of a stream to a URL; POST by default.
+    /// Creates an upload of a stream to a URL; POST by default.
     ///
-    /// The stream is read on a queue of its own while it is sent, and closed at its end. It can be sent once: a retry, or a redirect that
-    /// asks for it again, fails. Without a `Content-Length` header its length is unknown, and it goes out chunked.
+    /// The stream is read on its own queue while it is sent, and closed at its end. It can be sent once: a retry, or a redirect that
+    /// repeats the body, fails. Without a `Content-Length` header it is sent chunked.
     @discardableResult
     public func upload(
         _ stream: InputStream, to url: any URLConvertible, method: HTTPMethod = .post, headers: HTTPHeaders? = nil,
@@ -54,7 +54,7 @@ extension SessionManager {
         upload(stream, with: RequestParts(url: url, method: method, headers: headers), interceptor: interceptor)
     }
 
-    /// Makes an upload of a stream as the body of a `URLRequest`, with an interceptor of its own.
+    /// Creates an upload of a stream as the body of a `URLRequest`, with its own interceptor.
     @discardableResult
     public func upload(
         _ stream: InputStream, with urlRequest: any URLRequestConvertible, interceptor: (any RequestInterceptor)?

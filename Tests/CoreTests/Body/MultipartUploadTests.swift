@@ -46,7 +46,7 @@ import Testing
 
     // MARK: Where the body is
 
-    @Test("a form below the threshold is sent out of memory, another one from the disk", arguments: [(6, false), (5, true), (0, true)])
+    @Test("a form below the threshold is sent from memory, a larger one from disk", arguments: [(6, false), (5, true), (0, true)])
     func threshold(_ threshold: UInt64, _ isFromDisk: Bool) async throws {
         let mock = MockTransport()
         let manager = manager(mock)
@@ -74,7 +74,7 @@ import Testing
         #expect(files.isEmpty)
     }
 
-    @Test("the threshold is ten million bytes unless another one is given")
+    @Test("the default threshold is ten million bytes")
     func defaultThreshold() async {
         #expect(SessionManager.multipartFormDataEncodingMemoryThreshold == 10_000_000)
         let manager = manager(.answering())
@@ -88,7 +88,7 @@ import Testing
         }
     }
 
-    @Test("the form is filled off the caller's thread, and the result comes on the queue that was given, or the session's")
+    @Test("the form is filled off the caller's thread, and the completion runs on the given or the session's queue")
     func queues() async {
         let manager = manager(.answering())
         let key = DispatchSpecificKey<String>()
@@ -109,7 +109,7 @@ import Testing
         #expect(places.all == ["elsewhere", "own", "elsewhere", "session"])
     }
 
-    @Test("a request of one's own gets the form's content type, headers keep their order")
+    @Test("a URLRequest gets the form's content type, and headers keep their order")
     func requests() async throws {
         let mock = MockTransport.answering()
         let manager = manager(mock)
@@ -132,7 +132,7 @@ import Testing
 
     // MARK: What goes wrong
 
-    @Test("a form that can't be encoded gives its error, no request and no file", arguments: [0, 1_000_000] as [UInt64])
+    @Test("an encoding error leaves no request and no file", arguments: [0, 1_000_000] as [UInt64])
     func encodingFailure(_ threshold: UInt64) async {
         let mock = MockTransport()
         let manager = manager(mock)
@@ -153,7 +153,7 @@ import Testing
         #expect(files.isEmpty)
     }
 
-    @Test("what is no request gives its error and leaves no file")
+    @Test("an invalid request gives its error and leaves no file")
     func requestFailure() async throws {
         let manager = manager(.answering())
         guard case .failure(CurlewError.invalidURL) = await encode(manager, to: "no url") else {
@@ -171,7 +171,7 @@ import Testing
         #expect(await eventually { files.isEmpty })
     }
 
-    @Test("a directory that is not there, or a full one, is an error")
+    @Test("a missing directory or a full disk is an error")
     func missingDirectory() async {
         let missing = directory.file("missing")
         let manager = SessionManager(mock: .answering()) { $0.temporaryDirectory = missing }
@@ -181,7 +181,7 @@ import Testing
         }
     }
 
-    @Test("a session that has ended encodes nothing")
+    @Test("an invalidated session encodes no form")
     func endedSession() async {
         let manager = manager(.answering())
         manager.invalidateAndCancel()
@@ -192,7 +192,7 @@ import Testing
         }
     }
 
-    @Test("a manager that is let go of while a form is encoded is not kept for it")
+    @Test("encoding a form does not retain the manager")
     func managerGoneWhileEncoding() async {
         let gate = Gate()
         let results = Inbox<Encoding>()
@@ -219,7 +219,7 @@ import Testing
         case retriesUsedUp, cancelledWhileRetrying, endedWhileRetrying, neverAnsweringRetrier, noHandler
     }
 
-    @Test("the file is gone before the handlers run, whatever ends the request", arguments: Ending.allCases)
+    @Test("the file is removed before the handlers run, however the request ends", arguments: Ending.allCases)
     func fileGone(_ ending: Ending) async throws {
         let mock = MockTransport()
         var manager: SessionManager? = manager(mock)
@@ -294,7 +294,7 @@ import Testing
         }
     }
 
-    @Test("a retry sends the same again, also what a stream gave, from memory and from the disk", arguments: [0, 1_000_000] as [UInt64])
+    @Test("a retry sends the same bytes, including those of streams, from memory and from disk", arguments: [0, 1_000_000] as [UInt64])
     func retry(_ threshold: UInt64) async throws {
         let mock = MockTransport.answering(inTurn: [
             .failure(readsBody: true), .response(500, readsBody: true), .response(200, readsBody: true),
@@ -313,7 +313,7 @@ import Testing
         #expect(files.isEmpty)
     }
 
-    @Test("a request that is over is not tried again for a validator that comes late: its file is gone")
+    @Test("a finished upload is not retried for a late validation, as its file is removed")
     func lateValidator() async throws {
         let mock = MockTransport.answering(500)
         let manager = manager(mock)
@@ -330,7 +330,7 @@ import Testing
         #expect(mock.started.count == 1)
     }
 
-    @Test("uploads hold neither their forms nor their managers when they are over")
+    @Test("finished uploads retain neither their forms nor their managers")
     func noLeaks() async throws {
         let (manager, request) = try await finishedUpload(.answering())
         #expect(await eventually { manager.isEmpty && request.isEmpty })

@@ -12,7 +12,7 @@ import Testing
         let list: [NetworkInterface]
         func routedInterfaces() -> [NetworkInterface] { list }
 
-        /// The names, those of cellular ones with a star before them.
+        /// The names; a star marks cellular interfaces.
         init(_ names: String) {
             list = names.split(separator: " ").map { name in
                 NetworkInterface(name: String(name.drop { $0 == "*" }), isCellular: name.hasPrefix("*"))
@@ -32,26 +32,26 @@ import Testing
     }
 
     @Test(
-        "another interface is taken only where the system's choice is a cellular one",
+        "another interface is chosen only if the system's is cellular",
         arguments: [("eth0 *wwan0", nil), ("*wwan0 eth0", "eth0"), ("*wwan0 *ppp0 wlan0 eth0", "wlan0"), ("eth0", nil), ("", nil)])
     func choice(_ interfaces: String, _ expected: String?) throws {
         #expect(try transfer(over: interfaces).options.interface == expected)
         #expect(try transfer(over: interfaces, allowed: true).options.interface == nil)
     }
 
-    @Test("where only a cellular interface leads out, the request fails", arguments: [("*wwan0", nil), ("eth0 *wwan0", "wwan0")])
+    @Test("a request fails if only cellular interfaces have a route", arguments: [("*wwan0", nil), ("eth0 *wwan0", "wwan0")])
     func refusal(_ interfaces: String, _ bound: String?) throws {
         let error = #expect(throws: CurlewError.self) { try transfer(over: interfaces, bound: bound) }
         #expect(error?.urlError?.code == .dataNotAllowed)
         #expect(error?.urlError?.code.rawValue == -1020)
     }
 
-    @Test("this machine is always reached", arguments: ["http://localhost/", "http://127.0.0.1:80/", "http://[::1]/"])
+    @Test("loopback hosts are always allowed", arguments: ["http://localhost/", "http://127.0.0.1:80/", "http://[::1]/"])
     func loopback(_ url: String) throws {
         #expect(try transfer(url, over: "*wwan0").options.interface == nil)
     }
 
-    @Test("a request may be stricter than its session") func request() throws {
+    @Test("a request may disallow cellular access that its session allows") func request() throws {
         var configuration = SessionConfiguration()
         configuration.interfaces = Interfaces("*wwan0")
         var request = try URLRequest(url: "http://example.org/", method: .get)
@@ -64,7 +64,7 @@ import Testing
         }
     }
 
-    @Test("the failure is the response's, without a request sent") func response() async throws {
+    @Test("the request fails without being sent") func response() async throws {
         let mock = MockTransport.answering()
         let manager = SessionManager(mock: mock) {
             $0.interfaces = Interfaces("*wwan0")
@@ -75,7 +75,7 @@ import Testing
         #expect(mock.started.count == 0)
     }
 
-    @Test("routes are read from the system's tables, by their metric") func tables() throws {
+    @Test("routes are read from /proc/net, ordered by metric") func tables() throws {
         let directory = try TemporaryDirectory()
         try directory.write(
             Data(

@@ -7,7 +7,7 @@ import Testing
 @testable import CurlewCore
 
 @Suite(.timeLimit(.minutes(1))) struct EventMonitorTests {
-    /// Writes down what it is told.
+    /// Records the events.
     private struct Recorder: EventMonitor {
         let events = Inbox<String>()
         func request(_ request: Request, didCreate task: SessionTask) { events.put("task \(task.taskIdentifier)") }
@@ -29,7 +29,7 @@ import Testing
         let mock = MockTransport.answering(inTurn: [.response(302, ["Location": "/next"]), .response(200)])
         let manager = SessionManager(mock: mock) { [recorder] in $0.eventMonitors = [Silent(), recorder] }
         _ = await manager.request("http://mock/").serializingData().response
-        // Making the task and starting it are the caller's, the rest comes in its order.
+        // The task is created and started on the caller's thread; the other events come in order.
         let events = await recorder.events.first(7)
         #expect(Set(events.prefix(2)).isSubset(of: ["task 1", "resume", "response 302"]))
         #expect(events.filter { $0 != "resume" } == ["task 1", "response 302", "next /next", "response 200", "complete true", "finish"])

@@ -13,7 +13,7 @@ import Testing
         return SessionConfiguration(configuration)
     }
 
-    @Test("Foundation's defaults become ours, where they say something") func defaults() {
+    @Test("Foundation's defaults are converted") func defaults() {
         let foundation = URLSessionConfiguration.ephemeral
         let configuration = SessionConfiguration(foundation)
         #expect(configuration.headers.isEmpty)
@@ -30,7 +30,7 @@ import Testing
         #expect(configuration.protocolClasses.isEmpty)
     }
 
-    @Test("additional header fields of any type become text") func headers() {
+    @Test("additional header fields of any type become strings") func headers() {
         let configuration = Self.made { $0.httpAdditionalHeaders = ["X-Number": 1, "A": "b", "X-Flag": true] }
         #expect(configuration.headers.dictionary == ["X-Number": "1", "A": "b", "X-Flag": "true"])
         #expect(configuration.headers.map(\.name) == ["A", "X-Flag", "X-Number"])
@@ -38,7 +38,7 @@ import Testing
     }
 
     @Test(
-        "timeouts are taken where they can be",
+        "timeouts are converted",
         arguments: [(5.0, 5.0), (0.5, 0.5), (0.0, 60.0), (-1.0, 60.0), (.nan, 60.0), (.infinity, .infinity), (1e300, .infinity)])
     func timeouts(_ given: Double, _ expected: Double) {
         let configuration = Self.made {
@@ -49,7 +49,7 @@ import Testing
         #expect(configuration.timeoutIntervalForResource == (expected == 60 ? .infinity : expected))
     }
 
-    @Test("policies, storages and limits are taken over, and can be read by Foundation's names") func policies() {
+    @Test("policies, storages and limits are converted, and have Foundation's names") func policies() {
         let storage = URLSessionConfiguration.ephemeral.httpCookieStorage
         let configuration = Self.made {
             $0.requestCachePolicy = .returnCacheDataElseLoad
@@ -71,13 +71,13 @@ import Testing
         #expect(configuration.urlCache == nil && configuration.urlCredentialStorage == nil)
     }
 
-    @Test("every cache policy has its counterpart", arguments: CachePolicy.allCases)
+    @Test("every cache policy has a counterpart", arguments: CachePolicy.allCases)
     func cachePolicies(_ policy: CachePolicy) throws {
         #expect(CachePolicy(policy.foundation) == policy)
         #expect(Set(CachePolicy.allCases.map(\.foundation)).count == 6)
     }
 
-    @Test("proxies are read from CFNetwork's keys, spelled in either way")
+    @Test("proxies are read from CFNetwork's keys or constant names")
     func proxies() {
         func policy(_ dictionary: [AnyHashable: Any]) -> ProxyPolicy {
             Self.made { $0.connectionProxyDictionary = dictionary }.proxy
@@ -102,7 +102,7 @@ import Testing
                 == .schemes(http: nil, https: "http://p:443"))
     }
 
-    @Test("a request's own timeout counts over the session's, unless it is the one that all have") func requestTimeout() throws {
+    @Test("a request's own timeout overrides the session's, unless it is Foundation's default") func requestTimeout() throws {
         let configuration = Self.made { $0.timeoutIntervalForRequest = 10 }
         var request = try URLRequest(url: "http://mock/", method: .get)
         #expect(
@@ -114,7 +114,7 @@ import Testing
                 .options.idleTimeout == .seconds(20))
     }
 
-    @Test("what a request says of cookies, cache and paths goes along, and back") func transferRequest() throws {
+    @Test("cookie, cache and cellular settings survive the conversion to a transfer and back") func transferRequest() throws {
         var request = try URLRequest(url: "http://mock/", method: .get)
         request.cachePolicy = .reloadIgnoringLocalCacheData
         request.httpShouldHandleCookies = false
@@ -133,7 +133,7 @@ import Testing
         #expect(transfer.urlRequest?.mainDocumentURL == URL(string: "http://document/"))
     }
 
-    @Test("a manager takes a session that was made for its delegate, and no other") func sessions() {
+    @Test("a manager accepts only a session that was made for its delegate") func sessions() {
         let delegate = SessionDelegate()
         let session = Session(configuration: SessionConfiguration(URLSessionConfiguration.ephemeral), delegate: delegate)
         #expect(SessionManager(session: session, delegate: SessionDelegate()) == nil)
@@ -148,7 +148,7 @@ import Testing
         #expect(SessionManager(session: ended, delegate: other) == nil)
     }
 
-    @Test("a manager of Foundation's configuration works by it") func manager() {
+    @Test("a manager uses the settings of Foundation's configuration") func manager() {
         let configuration = URLSessionConfiguration.ephemeral
         configuration.httpAdditionalHeaders = ["X": "y"]
         let manager = SessionManager(configuration: configuration)
