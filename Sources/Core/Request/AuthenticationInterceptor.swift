@@ -2,26 +2,27 @@
 import CurlewEncoding
 import CurlewHTTP
 
-/// Authenticates requests with a credential, and refreshes it when it has expired: once, however many requests find that out.
+/// Authenticates requests with a credential, and refreshes an expired one: once, however many requests detect that.
 ///
-/// Give it to a session as its ``SessionManager/adapter`` and its ``SessionManager/retrier``, or to single requests. Requests that fail
-/// for the credential are asked about only if their response is an error, as by ``DataRequest/validate()``. Those that come while it is
-/// being refreshed wait for the new one; those that failed with an older one are sent again with the current one.
+/// Set it as a session's ``SessionManager/adapter`` and ``SessionManager/retrier``, or pass it to single requests. Whether a request failed
+/// because of its credential is checked only if its response is an error, as by ``DataRequest/validate()``. Requests created during a
+/// refresh wait for the new credential; requests that failed with an older credential are retried with the current one.
 ///
-/// All members may be used from any thread. The interceptor may serve several sessions.
+/// Thread-safe. An interceptor may be shared by sessions.
 public final class AuthenticationInterceptor<AuthenticatorType: Authenticator>: RequestInterceptor {
-    /// The kind of credential.
+    /// The type of the credential.
     public typealias Credential = AuthenticatorType.Credential
 
-    /// How often a credential may be refreshed: what goes beyond that fails with ``AuthenticationError/excessiveRefresh``, so that a
-    /// server that accepts no credential is not asked for ever.
+    /// A limit on how often the credential is refreshed, beyond which requests fail with ``AuthenticationError/excessiveRefresh``.
+    ///
+    /// Without it a server that accepts no credential would cause an endless loop of refreshes.
     public struct RefreshWindow: Sendable, Hashable {
         /// The length of the window in seconds.
         public let interval: TimeInterval
-        /// How many refreshes may begin in a window of that length.
+        /// The most refreshes that begin in a window.
         public let maximumAttempts: Int
 
-        /// Makes a window; 5 refreshes in 30 seconds by default.
+        /// Creates a window; 5 refreshes in 30 seconds by default.
         public init(interval: TimeInterval = 30, maximumAttempts: Int = 5) {
             self.interval = interval
             self.maximumAttempts = maximumAttempts
@@ -32,9 +33,9 @@ public final class AuthenticationInterceptor<AuthenticatorType: Authenticator>: 
 
     private struct State {
         var credential: Credential?
-        /// Counts credentials, so that nobody refreshes one that is gone.
+        /// Counts credentials, so that a credential that has been replaced is not refreshed.
         var generation = 0
-        /// The refresh under way.
+        /// The number of the refresh in flight.
         var refresh: Int?
         var lastRefresh = 0
         var refreshTimes: [TimeInterval] = []
@@ -53,12 +54,12 @@ public final class AuthenticationInterceptor<AuthenticatorType: Authenticator>: 
     private let now: @Sendable () -> TimeInterval
     private let state: Lock<State>
 
-    /// Makes an interceptor.
+    /// Creates an interceptor.
     ///
     /// - Parameters:
     ///   - authenticator: applies and refreshes credentials.
-    ///   - credential: the first one; without one requests fail with ``AuthenticationError/missingCredential``.
-    ///   - refreshWindow: how often it may be refreshed; `nil` for no limit.
+    ///   - credential: the initial credential; without one requests fail with ``AuthenticationError/missingCredential``.
+    ///   - refreshWindow: limits refreshes, by default to 5 in 30 seconds; `nil` for no limit.
     public convenience init(
         authenticator: AuthenticatorType, credential: Credential? = nil, refreshWindow: RefreshWindow? = RefreshWindow()
     ) {
@@ -77,9 +78,9 @@ public final class AuthenticationInterceptor<AuthenticatorType: Authenticator>: 
         state = Lock(State(credential: credential))
     }
 
-    /// The credential; `nil` when there is none, as before a login and after a logout.
+    /// The credential; `nil` if there is none, as before a login or after a logout.
     ///
-    /// Setting it takes the place of a refresh under way, whose result is then dropped: the requests that wait go on with this one.
+    /// Setting it during a refresh discards the result of that refresh; the waiting requests continue with the new credential.
     public var credential: Credential? {
         get { state.withLock { $0.credential } }
         set {
@@ -100,7 +101,7 @@ public final class AuthenticationInterceptor<AuthenticatorType: Authenticator>: 
 
     // MARK: RequestAdapter
 
-    /// Puts the credential into the request. One that has to be refreshed first has the request wait for that.
+    /// Applies the credential to the request, which waits for a refresh if the credential requires one.
     ///
     /// - Throws: ``AuthenticationError/missingCredential``.
     public func adapt(_ urlRequest: URLRequest) throws -> URLRequest {
@@ -109,7 +110,7 @@ public final class AuthenticationInterceptor<AuthenticatorType: Authenticator>: 
         return adapted
     }
 
-    /// The interceptor itself, if its authenticator is a ``HeaderAuthenticator``.
+    /// `self` if the authenticator is a ``HeaderAuthenticator``, else `nil`.
     public var headerAdapter: (any HeaderAdapter)? { self as? any HeaderAdapter }
 
     fileprivate func usableCredential() throws -> Credential {
@@ -121,7 +122,7 @@ public final class AuthenticationInterceptor<AuthenticatorType: Authenticator>: 
 
     // MARK: RequestRetrier
 
-    /// Has a request tried again that failed for its credential, when there is another one; all others are left as they are.
+    /// Retries a request that failed because of its credential, once there is another credential; does not retry other failures.
     public func should(
         _ manager: SessionManager, retry request: Request, with error: any Error, completion: @escaping RequestRetryCompletion
     ) {
@@ -142,7 +143,7 @@ public final class AuthenticationInterceptor<AuthenticatorType: Authenticator>: 
 
     // MARK: Refreshing
 
-    /// Refreshes the credential of that number, unless that is done or being done; calls back when there is another one.
+    /// Refreshes the credential of a generation, unless it has been replaced or is being refreshed; calls `done` once that has completed.
     private func refresh(_ generation: Int, for manager: SessionManager, _ done: @escaping Waiter) {
         let time = now()
         let step = state.withLock { state -> Step in
@@ -161,7 +162,7 @@ public final class AuthenticationInterceptor<AuthenticatorType: Authenticator>: 
         case .proceed: done(.success(()))
         case .wait: break
         case .fail(let error): done(.failure(error))
-        // Held until it answers: requests wait for that, even if the session has another adapter by then.
+        // Strong until the authenticator completes: requests wait for that, even if the session's adapter is replaced.
         case .refresh(let number, let credential):
             authenticator.refresh(credential, for: manager) { self.refreshed($0, number: number) }
         }
@@ -177,7 +178,7 @@ public final class AuthenticationInterceptor<AuthenticatorType: Authenticator>: 
 
     private func refreshed(_ result: Result<Credential, any Error>, number: Int) {
         let waiters = state.withLock { state -> [Waiter] in
-            // A second answer, or one that somebody's new credential has overtaken.
+            // A second call of the completion handler, or a refresh that was overtaken by a credential set by the program.
             guard state.refresh == number else { return [] }
             state.refresh = nil
             if case .success(let credential) = result { return Self.replace(credential, in: &state) }
@@ -191,7 +192,7 @@ public final class AuthenticationInterceptor<AuthenticatorType: Authenticator>: 
 // MARK: - HeaderAdapter
 
 extension AuthenticationInterceptor: HeaderAdapter where AuthenticatorType: HeaderAuthenticator {
-    /// Puts the credential into the header fields. One that has to be refreshed first has the request wait for that.
+    /// Applies the credential to the header fields of a request, which waits for a refresh if the credential requires one.
     ///
     /// - Throws: ``AuthenticationError/missingCredential``.
     public func adapt(_ headers: inout HTTPHeaders, of method: HTTPMethod, to url: String) throws {

@@ -2,34 +2,34 @@
 import CurlewEncoding
 import CurlewHTTP
 
-/// What requests are authenticated with, and what may have to be renewed: an OAuth 2 token, say (RFC 6749, section 1.5).
+/// A credential of requests that can be refreshed, such as an OAuth 2 token (RFC 6749, section 1.5).
 public protocol AuthenticationCredential {
-    /// Whether the credential has to be refreshed before it is used again; for a token, whether it expires in the next few minutes.
+    /// Whether the credential must be refreshed before its next use; for a token, whether it expires within the next few minutes.
     ///
-    /// Asked for each request, on the thread that makes it, so it should be quick.
+    /// Read for each request, on the thread that creates it, so it must not block.
     var requiresRefresh: Bool { get }
 }
 
-/// Puts credentials into requests, and gets new ones, on behalf of an ``AuthenticationInterceptor``.
+/// Applies credentials to requests, and refreshes them, for an ``AuthenticationInterceptor``.
 public protocol Authenticator: AnyObject, Sendable {
-    /// The kind of credential.
+    /// The type of the credential.
     associatedtype Credential: AuthenticationCredential & Sendable
 
-    /// Puts the credential into a request, usually as its `Authorization` header.
+    /// Applies the credential to a request, usually as its `Authorization` field.
     func apply(_ credential: Credential, to urlRequest: inout URLRequest)
 
-    /// Gets a new credential in place of one that has expired or was refused, and calls `completion` once, from any thread.
+    /// Obtains a replacement for a credential that has expired or was rejected, and calls `completion` once, on any thread.
     ///
-    /// Called on the session's queue. Everything that needs the credential waits for `completion`. A request made for this must not have
-    /// the same interceptor: it would wait for itself. A failure fails all requests that wait, with that error.
+    /// Called on the session's queue. All requests that need the credential wait for `completion`. A request made for the refresh must not
+    /// have the same interceptor, or it deadlocks. A failure fails all waiting requests with that error.
     func refresh(
         _ credential: Credential, for manager: SessionManager, completion: @escaping @Sendable (Result<Credential, any Error>) -> Void)
 
-    /// Whether a request failed because its credential was not accepted; for most servers, whether the status is 401.
+    /// Returns whether a request failed because its credential was rejected; for most servers, whether the status is 401.
     func didRequest(_ urlRequest: URLRequest, with response: HTTPURLResponse, failDueToAuthenticationError error: any Error) -> Bool
 
-    /// Whether the request carries this very credential. `false` has it sent again with the current one, without a refresh; so it has to
-    /// be `true` for a request that the credential was applied to.
+    /// Returns whether the request has this credential; must be `true` after ``apply(_:to:)``. With `false` the request is retried with the
+    /// current credential, without a refresh.
     func isRequest(_ urlRequest: URLRequest, authenticatedWith credential: Credential) -> Bool
 }
 
@@ -37,18 +37,18 @@ public protocol Authenticator: AnyObject, Sendable {
 public enum AuthenticationError: Error, Sendable, Hashable {
     /// The interceptor has no credential.
     case missingCredential
-    /// The credential was refreshed too often in too short a time, and not accepted for long.
+    /// The credential was refreshed more often than the interceptor's refresh window allows.
     case excessiveRefresh
 }
 
 // MARK: - LocalizedError
 
 extension AuthenticationError: LocalizedError {
-    /// What went wrong, in a sentence.
+    /// A sentence that describes the error.
     public var errorDescription: String? {
         switch self {
-        case .missingCredential: "There is no credential to authenticate the request with."
-        case .excessiveRefresh: "The credential was refreshed too often in too short a time."
+        case .missingCredential: "The request was not sent: the authentication interceptor has no credential."
+        case .excessiveRefresh: "The credential was not refreshed again: the limit of the interceptor's refresh window is reached."
         }
     }
 }

@@ -3,12 +3,12 @@ import CurlewEncoding
 import CurlewHTTP
 import Dispatch
 
-/// What a blocking call waits for.
-private final class Answer<Value: Sendable>: Sendable {
+/// A value that a blocking call waits for.
+private final class Promise<Value: Sendable>: Sendable {
     private let semaphore = DispatchSemaphore(value: 0)
     private let value = Lock<Value?>(nil)
 
-    func give(_ value: Value) {
+    func fulfill(_ value: Value) {
         self.value.withLock { $0 = value }
         semaphore.signal()
     }
@@ -19,7 +19,7 @@ private final class Answer<Value: Sendable>: Sendable {
     }
 }
 
-/// The receiving side of a raw connection as one of Foundation's streams.
+/// The receiving side of a raw connection as an `InputStream`.
 final class StreamRequestInput: InputStream {
     private struct State {
         var status = Stream.Status.notOpen
@@ -46,7 +46,7 @@ final class StreamRequestInput: InputStream {
         request.connection.closed(.input)
     }
 
-    /// Blocks until bytes are there; 0 at the end, −1 when the connection broke.
+    /// Blocks until bytes are available; returns 0 at the end of the stream, −1 if the connection failed.
     override func read(_ buffer: UnsafeMutablePointer<UInt8>, maxLength: Int) -> Int {
         let (status, isEmpty) = state.withLock { ($0.status, $0.rest.isEmpty) }
         if status == .atEnd { return 0 }
@@ -60,7 +60,7 @@ final class StreamRequestInput: InputStream {
         }
     }
 
-    /// Waits for the next piece; what `read` is to return if there is none.
+    /// Waits for the next piece; `nil` once it is in `rest`, else what `read` returns.
     private func refill() -> Int? {
         let answer = Answer<Result<Data?, any Error>>()
         let buffer = request.connection.buffer
@@ -85,7 +85,7 @@ final class StreamRequestInput: InputStream {
     }
 }
 
-/// The sending side of a raw connection as one of Foundation's streams.
+/// The sending side of a raw connection as an `OutputStream`.
 final class StreamRequestOutput: OutputStream {
     private struct State {
         var status = Stream.Status.notOpen
@@ -100,7 +100,7 @@ final class StreamRequestOutput: OutputStream {
         super.init(toMemory: ())
     }
 
-    /// Makes a stream that takes nothing; Foundation requires it.
+    /// Creates a stream that accepts no bytes; the superclass requires this initializer.
     required init(toMemory: ()) {
         request = nil
         super.init(toMemory: ())
@@ -117,7 +117,7 @@ final class StreamRequestOutput: OutputStream {
         request?.connection.closed(.output)
     }
 
-    /// Blocks until the bytes were handed to the network; −1 when the connection broke.
+    /// Blocks until the bytes have been sent; returns −1 if the connection failed.
     override func write(_ buffer: UnsafePointer<UInt8>, maxLength: Int) -> Int {
         guard let request, streamStatus == .open, maxLength > 0 else { return -1 }
         let answer = Answer<Result<Void, any Error>>()

@@ -2,7 +2,7 @@
 import CurlewEncoding
 import CurlewHTTP
 
-/// Changes the header fields of requests before they are sent, and nothing else: adds a token, an API key, a request's number.
+/// Changes only the header fields of requests before they are sent: adds a token, an API key or a request ID.
 ///
 /// ```swift
 /// struct APIKey: HeaderAdapter {
@@ -12,25 +12,26 @@ import CurlewHTTP
 /// }
 /// ```
 ///
-/// Used like any other ``RequestAdapter``. It needs no `URLRequest`, which costs as much as half of a small request; one is made only where
-/// another adapter of the same request wants it, or where parameters are encoded into it.
+/// Used like any other ``RequestAdapter``, but needs no `URLRequest`, which takes half the time of a small request. One is created only if
+/// another adapter of the same request needs it, or parameters are encoded into it.
 @preconcurrency public protocol HeaderAdapter: RequestAdapter {
-    /// Changes the header fields of a request: those that it was given, without those of its session, which are added where they are
-    /// missing. Called as ``RequestAdapter/adapt(_:)`` is, and what it throws ends the request in the same way.
+    /// Changes the header fields of a request, without those of the session, which are added afterwards if missing.
+    ///
+    /// Called when ``RequestAdapter/adapt(_:)`` would be; an error that it throws fails the request in the same way.
     ///
     /// - Parameters:
-    ///   - headers: the header fields, as they will go out.
+    ///   - headers: the request's header fields.
     ///   - method: the request's method.
-    ///   - url: the absolute URL that is asked for.
+    ///   - url: the request's absolute URL.
     func adapt(_ headers: inout HTTPHeaders, of method: HTTPMethod, to url: String) throws
 }
 
 extension HeaderAdapter {
-    /// Has ``adapt(_:of:to:)`` change the fields of a `URLRequest`.
+    /// Applies ``adapt(_:of:to:)`` to the fields of a `URLRequest`.
     public func adapt(_ urlRequest: URLRequest) throws -> URLRequest { try adaptFields(of: urlRequest) }
 
     fileprivate func adaptFields(of urlRequest: URLRequest) throws -> URLRequest {
-        // Foundation on Linux traps when a copied request without a URL is changed; it fails later for that.
+        // Foundation on Linux traps when a copied request without a URL is changed. Such a request fails later, when it is sent.
         guard let url = urlRequest.url else { return urlRequest }
         let fields = urlRequest.allHTTPHeaderFields ?? [:]
         var headers = HTTPHeaders(fields)
@@ -38,7 +39,7 @@ extension HeaderAdapter {
         var adapted = urlRequest
         for name in fields.keys where headers[name] == nil { adapted.setValue(nil, forHTTPHeaderField: name) }
         for header in headers {
-            // Foundation on Linux drops an invalid field without a word.
+            // Foundation on Linux silently drops an invalid field.
             guard header.isValid else { throw CurlewError.urlRequestValidationFailed(reason: .invalidHeader(name: header.name)) }
             let value = headers[header.name]
             if adapted.value(forHTTPHeaderField: header.name) != value { adapted.setValue(value, forHTTPHeaderField: header.name) }
@@ -46,25 +47,25 @@ extension HeaderAdapter {
         return adapted
     }
 
-    /// Itself.
+    /// `self`.
     public var headerAdapter: (any HeaderAdapter)? { self }
 }
 
 extension HeaderAdapter where Self: RequestInterceptor {
-    /// Has ``HeaderAdapter/adapt(_:of:to:)`` change the fields of a `URLRequest`: an interceptor may be a header adapter, too.
+    /// Applies ``HeaderAdapter/adapt(_:of:to:)`` to the fields of a `URLRequest`, in an interceptor that is also a header adapter.
     public func adapt(_ urlRequest: URLRequest) throws -> URLRequest { try adaptFields(of: urlRequest) }
 }
 
 extension RequestAdapter {
-    /// None: the adapter may want the whole request.
+    /// `nil`, as the adapter may need the whole request.
     public var headerAdapter: (any HeaderAdapter)? { nil }
 }
 
-/// Several header adapters, one after the other.
+/// Header adapters that are applied in order.
 struct HeaderAdapters: HeaderAdapter {
     let adapters: [any HeaderAdapter]
 
-    /// `nil` if one of them wants the whole request.
+    /// `nil` if one of the adapters needs the whole request.
     init?(_ adapters: [any RequestAdapter]) {
         self.adapters = adapters.compactMap { $0.headerAdapter }
         guard self.adapters.count == adapters.count else { return nil }
@@ -75,36 +76,36 @@ struct HeaderAdapters: HeaderAdapter {
     }
 }
 
-/// What retriers are as adapters: nothing is changed.
+/// The adapter of interceptors that only retry: changes nothing.
 struct NoAdapter: HeaderAdapter {
     func adapt(_ headers: inout HTTPHeaders, of method: HTTPMethod, to url: String) {}
 }
 
 extension Retrier {
-    /// One that changes nothing.
+    /// An adapter that changes nothing.
     public var headerAdapter: (any HeaderAdapter)? { NoAdapter() }
 }
 
 extension RetryPolicy {
-    /// One that changes nothing.
+    /// An adapter that changes nothing.
     public var headerAdapter: (any HeaderAdapter)? { NoAdapter() }
 }
 
 extension Interceptor {
-    /// All adapters as one, if none of them wants the whole request.
+    /// All adapters as one; `nil` if one of them needs the whole request.
     public var headerAdapter: (any HeaderAdapter)? { HeaderAdapters(adapters) }
 }
 
 // MARK: - Credentials
 
-/// Puts credentials into header fields, as most do; an ``AuthenticationInterceptor`` of such needs no `URLRequest`.
+/// An authenticator that applies credentials to header fields only, so that its ``AuthenticationInterceptor`` needs no `URLRequest`.
 public protocol HeaderAuthenticator: Authenticator {
-    /// Puts the credential into the header fields of a request, usually as `Authorization`.
+    /// Applies the credential to the header fields of a request, usually as `Authorization`.
     func apply(_ credential: Credential, to headers: inout HTTPHeaders)
 }
 
 extension HeaderAuthenticator {
-    /// Puts the credential into the header fields of a `URLRequest`.
+    /// Applies the credential to the header fields of a `URLRequest`.
     public func apply(_ credential: Credential, to urlRequest: inout URLRequest) {
         var headers = HTTPHeaders(urlRequest.allHTTPHeaderFields ?? [:])
         apply(credential, to: &headers)

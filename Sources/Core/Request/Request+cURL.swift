@@ -6,18 +6,18 @@ import CurlewTransport
 // MARK: - Descriptions
 
 extension Request: CustomDebugStringConvertible, CustomReflectable {
-    /// The request as a cURL command behind a `$ `, one option a line, without its secrets; see ``cURLDescription(redacting:)``.
+    /// The request as a redacted cURL command after a `$ `, one option per line; see ``cURLDescription(redacting:)``.
     public var debugDescription: String { "$ " + cURLDescription() }
 
-    /// The request as a command of the program curl, one option a line; a fixed sentence if there is none.
+    /// Returns the request as a `curl` command, one option per line; `curl command could not be created` for a request without a URL.
     ///
-    /// Without redaction the command sends the same as the request when it is pasted into a POSIX shell, secrets included: do not log it
-    /// where those may not be read. Of the body it has what is text up to 100,000 bytes, or a file's name; bodies out of streams and
-    /// binary ones are left out. curl adds `User-Agent` and `Accept` to a request without them, and follows no redirects.
+    /// Without redaction the command sends the same request when pasted into a POSIX shell, secrets included: do not log it where those may
+    /// not be read. A body is included if it is text of up to 100,000 bytes, or a file, by its name; binary bodies and those of streams are
+    /// omitted. curl adds `User-Agent` and `Accept` to a request without them, and does not follow redirects.
     ///
-    /// - Parameter redacting: whether secrets read `<hidden>`, and control characters in quoted words are escaped; `true` by default. Secret
-    ///   are credentials, cookies, and the header fields, query items and items of forms that are marked (``Redaction``). JSON and other
-    ///   bodies are shown as they are.
+    /// - Parameter redacting: whether secrets are replaced by `<hidden>`, and control characters in quoted words are escaped; `true` by
+    ///   default. Secrets are credentials, cookies, and the header fields, query items and form items in ``Redaction``. JSON and other
+    ///   bodies are not redacted.
     public func cURLDescription(redacting: Bool = true) -> String {
         guard let transfer = transferToDescribe else { return "curl command could not be created" }
         let command = CurlCommand(
@@ -25,10 +25,10 @@ extension Request: CustomDebugStringConvertible, CustomReflectable {
         return command.lines.joined(separator: " \\\n\t")
     }
 
-    /// The request in short and the response's status: what else is in it, such as a session's credentials, may be secret.
+    /// Shows the request in short and the response's status, as other parts, such as a session's credentials, may be secret.
     public var customMirror: Mirror { .redacted(self, ["request": description]) }
 
-    /// What the task sends; what it would send, unadapted, where there is none.
+    /// The task's original request; without a task, the request as it would be sent without adapters.
     private var transferToDescribe: TransferRequest? {
         if let task { return task.originalTransfer }
         guard let work = try? requestTask.get().original.work(in: session, adapter: nil), case .transfer(let transfer) = work else {
@@ -37,9 +37,9 @@ extension Request: CustomDebugStringConvertible, CustomReflectable {
         return transfer
     }
 
-    /// User and password that the request authenticates with when it is asked to, with a colon between them.
+    /// The credential with which the request answers a challenge, as `user:password`.
     ///
-    /// A stored one counts whose realm is the host's name, as the server has not said another yet.
+    /// A stored credential is found if its realm is the host's name, because the server's realm is unknown before a challenge.
     private var credentialToDescribe: String? {
         let url = originalURLToDescribe
         let space = url?.host.map { host in

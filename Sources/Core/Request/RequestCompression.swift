@@ -3,58 +3,59 @@ import CurlewEncoding
 import CurlewHTTP
 import CurlewTransport
 
-/// Compresses the bodies of requests, for servers of which one knows that they take that.
+/// Compresses the bodies of requests, for servers that are known to accept compressed bodies.
 ///
 /// ```swift
 /// manager.adapter = RequestCompression(.gzip, minimumSize: 1024)
 /// ```
 ///
-/// Takes bodies in memory: a request's `httpBody`, and the bytes of an upload. Files and streams go out as they are; so do empty bodies.
-/// A server that does not know the coding answers 415 (RFC 9110, section 15.5.16). Each attempt compresses anew, on the thread that makes
-/// the request or, for a retry, on the session's queue.
+/// Compresses bodies in memory: a request's `httpBody`, and the bytes of an upload. Files, streams and empty bodies are sent unchanged. A
+/// server that does not support the coding answers 415 (RFC 9110, section 15.5.16). Each attempt compresses the body again, on the thread
+/// that creates the request or, for a retry, on the session's queue.
 public struct RequestCompression: RequestAdapter {
-    /// How a body is compressed.
+    /// The content coding.
     public enum Coding: String, Sendable, Hashable, CaseIterable {
         /// The gzip format (RFC 1952).
         case gzip
-        /// The zlib format (RFC 1950), as RFC 9110, section 8.4.1.2 has it.
+        /// The zlib format (RFC 1950), as RFC 9110, section 8.4.1.2 defines it.
         case deflate
     }
 
-    /// What is done with a request that has a `Content-Encoding` already.
+    /// How a request that already has a `Content-Encoding` is handled.
     public enum DuplicateHeaderBehavior: Sendable, Hashable, CaseIterable {
         /// It fails with ``CurlewError/URLRequestValidationFailureReason/bodyAlreadyEncoded(contentEncoding:)``.
         case error
-        /// The body is compressed, and the header replaced: it said what was not so.
+        /// The body is compressed, and the field replaced; for a field that does not describe the body.
         case replace
-        /// It goes out as it is.
+        /// It is sent unchanged.
         case skip
     }
 
-    /// Compression with the gzip format and all defaults.
+    /// Compression to the gzip format with all defaults.
     public static var gzip: RequestCompression { RequestCompression(.gzip) }
-    /// Compression with the zlib format and all defaults.
+    /// Compression to the zlib format with all defaults.
     public static var deflate: RequestCompression { RequestCompression(.deflate) }
 
-    /// How bodies are compressed.
+    /// The content coding.
     public let coding: Coding
-    /// What is done with a request that has a `Content-Encoding` already.
+    /// How a request that already has a `Content-Encoding` is handled.
     public let duplicateHeaderBehavior: DuplicateHeaderBehavior
-    /// From how many bytes on a body is compressed.
+    /// The size in bytes from which bodies are compressed.
     public let minimumSize: Int
-    /// How hard to try: 1, the fastest, to 9, the smallest.
+    /// The compression level, from 1 (fastest) to 9 (smallest).
     public let level: Int
-    /// Whether a body is to be compressed that is large enough.
+    /// Returns whether to compress a body of at least the minimum size.
     public let shouldCompress: @Sendable (Data) -> Bool
 
-    /// Makes an adapter.
+    /// Creates an adapter that compresses bodies.
     ///
     /// - Parameters:
-    ///   - coding: how bodies are compressed.
-    ///   - duplicateHeaderBehavior: what is done with a request that has a `Content-Encoding` already; an error by default.
-    ///   - minimumSize: from how many bytes on a body is compressed; 1 by default.
-    ///   - level: 1, the fastest, to 9, the smallest; 6 by default.
-    ///   - shouldCompress: whether to compress a body that is large enough; by default each. Called where the adapter is.
+    ///   - coding: the content coding; gzip by default.
+    ///   - duplicateHeaderBehavior: how a request that already has a `Content-Encoding` is handled; an error by default.
+    ///   - minimumSize: the size in bytes from which bodies are compressed; 1 by default.
+    ///   - level: the compression level, from 1 (fastest) to 9 (smallest); 6 by default.
+    ///   - shouldCompress: returns whether to compress a body of at least the minimum size; always by default. Called on the thread of
+    ///     ``adapt(_:)``.
     @preconcurrency
     public init(
         _ coding: Coding = .gzip, duplicateHeaderBehavior: DuplicateHeaderBehavior = .error, minimumSize: Int = 1, level: Int = 6,
@@ -67,12 +68,12 @@ public struct RequestCompression: RequestAdapter {
         self.shouldCompress = shouldCompress
     }
 
-    /// The request with its body compressed and its `Content-Encoding` set, or as it is.
+    /// Returns the request with its body compressed and its `Content-Encoding` set, or unchanged.
     ///
-    /// - Throws: ``CurlewError/urlRequestValidationFailed(reason:)`` for a body that was encoded before, if that is to be an error;
-    ///   `POSIXError.ENOMEM`.
+    /// - Throws: ``CurlewError/urlRequestValidationFailed(reason:)`` for a body that is already encoded, if `duplicateHeaderBehavior` is
+    ///   `error`; `POSIXError.ENOMEM`.
     public func adapt(_ urlRequest: URLRequest) throws -> URLRequest {
-        // Foundation on Linux traps when a copied request without a URL is changed; it fails later for that.
+        // Foundation on Linux traps when a copied request without a URL is changed. Such a request fails later, when it is sent.
         guard urlRequest.url != nil, let body = urlRequest.httpBody, body.count >= max(minimumSize, 1), shouldCompress(body) else {
             return urlRequest
         }
@@ -86,7 +87,7 @@ public struct RequestCompression: RequestAdapter {
         var request = urlRequest
         request.httpBody = try Deflater.compress(body, as: coding == .gzip ? .gzip : .zlib, level: level)
         request.setValue(coding.rawValue, forHTTPHeaderField: "Content-Encoding")
-        // The length that one may have given was that of the body before.
+        // A Content-Length that the user has set is that of the uncompressed body.
         request.setValue(nil, forHTTPHeaderField: "Content-Length")
         return request
     }

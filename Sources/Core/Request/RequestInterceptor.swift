@@ -2,18 +2,53 @@
 import CurlewEncoding
 import CurlewHTTP
 
-/// Adapts requests and decides about their retries: ``RequestAdapter`` and ``RequestRetrier`` in one.
+/// Changes requests before they are sent: adds tokens, signs or rejects requests.
+@preconcurrency public protocol RequestAdapter: Sendable {
+    /// Returns the request to send in place of `urlRequest`.
+    ///
+    /// Called on the thread that creates the request, and on the session's queue for each retry, always with the original. An error that it
+    /// throws fails the request, unless the retrier retries.
+    ///
+    /// The body of the returned request is sent: its `httpBody`, its `httpBodyStream`, or none. An upload of bytes has them as `httpBody`.
+    /// An upload of a file or a stream has no body here and sends its own, unless the returned request has one, which replaces it. A
+    /// redirect that repeats the body repeats the returned one; a stream that is set here can't be sent twice, so that such a redirect
+    /// fails with ``CurlewError/RedirectFailureReason/bodyNotRepeatable``. An adapter that changes the body also changes the fields that
+    /// describe it, such as `Content-Length` and `Content-Encoding`.
+    func adapt(_ urlRequest: URLRequest) throws -> URLRequest
+
+    /// An equivalent adapter that changes header fields only and needs no `URLRequest`; `nil`, the default, if there is none.
+    ///
+    /// Used in place of ``adapt(_:)`` when that saves creating a `URLRequest`.
+    var headerAdapter: (any HeaderAdapter)? { get }
+}
+
+/// Reports whether to retry, and after which delay in seconds. To be called once, on any thread; later calls do nothing.
+@preconcurrency public typealias RequestRetryCompletion = @Sendable (_ shouldRetry: Bool, _ timeDelay: TimeInterval) -> Void
+
+/// Decides whether failed requests are retried.
+@preconcurrency public protocol RequestRetrier: Sendable {
+    /// Decides about a request that failed with a transport, validation or adapter error.
+    ///
+    /// Not called for encoding errors, cancelled requests and raw connections, nor for requests that can't be repeated because a body
+    /// stream, or a part of ``DataRequest/bodyStream()``, has been read.
+    ///
+    /// Called on the session's queue, once for each failed attempt; ``Request/retryCount`` is the number of retries so far. The request
+    /// waits until `completion` is called, it is cancelled, or the session ends.
+    func should(_ manager: SessionManager, retry request: Request, with error: any Error, completion: @escaping RequestRetryCompletion)
+}
+
+/// Adapts requests and decides about their retries: a ``RequestAdapter`` that is also a ``RequestRetrier``.
 ///
-/// Given to a single request, or to a session as its ``SessionManager/adapter``, its ``SessionManager/retrier`` or both. Where a request
-/// and its session have one each, the request's adapts first, so that a session's adapter that signs sees all there is to sign; and the
-/// request's is asked about retries first. Both requirements have a default: nothing is adapted, and nothing tried again.
+/// Passed to a single request, or set as a session's ``SessionManager/adapter``, ``SessionManager/retrier`` or both. If both a request and
+/// its session have one, the request's adapts first, so that a session's adapter that signs requests sees their final form, and decides
+/// about retries first. By default requests are not changed, and not retried.
 public protocol RequestInterceptor: RequestAdapter, RequestRetrier {}
 
 extension RequestInterceptor {
-    /// Leaves the request as it is.
+    /// Returns the request unchanged.
     public func adapt(_ urlRequest: URLRequest) throws -> URLRequest { urlRequest }
 
-    /// Tries nothing again.
+    /// Does not retry.
     public func should(
         _ manager: SessionManager, retry request: Request, with error: any Error, completion: @escaping RequestRetryCompletion
     ) {
@@ -21,14 +56,14 @@ extension RequestInterceptor {
     }
 }
 
-/// An adapter out of a closure.
+/// An adapter made from a closure.
 public struct Adapter: RequestInterceptor {
-    /// Gives the request to send in place of another; see ``RequestAdapter/adapt(_:)``.
+    /// Returns the request to send in place of another; see ``RequestAdapter/adapt(_:)``.
     public typealias AdaptHandler = @Sendable (URLRequest) throws -> URLRequest
 
     private let adaptHandler: AdaptHandler
 
-    /// Makes an adapter of a closure, which runs where ``RequestAdapter/adapt(_:)`` does.
+    /// Creates an adapter from a closure, which is called where ``RequestAdapter/adapt(_:)`` is.
     @preconcurrency
     public init(_ adaptHandler: @escaping AdaptHandler) {
         self.adaptHandler = adaptHandler
@@ -38,9 +73,9 @@ public struct Adapter: RequestInterceptor {
     public func adapt(_ urlRequest: URLRequest) throws -> URLRequest { try adaptHandler(urlRequest) }
 }
 
-/// A retrier out of a closure.
+/// A retrier made from a closure.
 public struct Retrier: RequestInterceptor {
-    /// Decides whether a request is tried again; see ``RequestRetrier/should(_:retry:with:completion:)``.
+    /// Decides whether a request is retried; see ``RequestRetrier/should(_:retry:with:completion:)``.
     public typealias RetryHandler =
         @Sendable (
             _ manager: SessionManager, _ request: Request, _ error: any Error, _ completion: @escaping RequestRetryCompletion
@@ -48,7 +83,7 @@ public struct Retrier: RequestInterceptor {
 
     private let retryHandler: RetryHandler
 
-    /// Makes a retrier of a closure, which runs on the session's queue and calls its `completion` once, from any thread.
+    /// Creates a retrier from a closure, which is called on the session's queue and calls its `completion` once, on any thread.
     @preconcurrency
     public init(_ retryHandler: @escaping RetryHandler) {
         self.retryHandler = retryHandler
@@ -62,14 +97,14 @@ public struct Retrier: RequestInterceptor {
     }
 }
 
-/// Several adapters and retriers as one.
+/// An interceptor that combines adapters and retriers.
 public struct Interceptor: RequestInterceptor {
-    /// Adapt one after the other, each what the one before it gave; the first that throws ends the request.
+    /// The adapters, each of which is called with the result of the previous one; an error of one fails the request.
     public let adapters: [any RequestAdapter]
-    /// Are asked one after the other until one wants a retry; its delay counts.
+    /// The retriers, which are called in order until one decides to retry, with its delay.
     public let retriers: [any RequestRetrier]
 
-    /// Puts adapters and retriers together, each in the given order; `interceptors` come last, as both.
+    /// Combines adapters and retriers in the given order; `interceptors` come last, as both.
     public init(
         adapters: [any RequestAdapter] = [], retriers: [any RequestRetrier] = [], interceptors: [any RequestInterceptor] = []
     ) {
@@ -77,17 +112,17 @@ public struct Interceptor: RequestInterceptor {
         self.retriers = retriers + interceptors
     }
 
-    /// Puts an adapter and a retrier together.
+    /// Combines an adapter and a retrier.
     public init(adapter: any RequestAdapter, retrier: any RequestRetrier) {
         self.init(adapters: [adapter], retriers: [retrier])
     }
 
-    /// Has all adapters change the request, in their order.
+    /// Applies all adapters in order.
     public func adapt(_ urlRequest: URLRequest) throws -> URLRequest {
         try adapters.reduce(urlRequest) { try $1.adapt($0) }
     }
 
-    /// Asks the retriers in their order, on the session's queue.
+    /// Calls the retriers in order, on the session's queue, until one decides to retry.
     public func should(
         _ manager: SessionManager, retry request: Request, with error: any Error, completion: @escaping RequestRetryCompletion
     ) {
@@ -100,7 +135,7 @@ public struct Interceptor: RequestInterceptor {
     ) {
         guard let retrier = retriers.first else { return completion(false, 0) }
         let isAnswered = Lock(false)
-        // Weak, as a retrier that never answers keeps this closure.
+        // Weak, because a retrier that never calls its completion may retain this closure.
         retrier.should(manager, retry: request, with: error) { [weak manager, weak request] shouldRetry, delay in
             let isFirst = isAnswered.withLock { isAnswered in
                 defer { isAnswered = true }
@@ -110,14 +145,14 @@ public struct Interceptor: RequestInterceptor {
             if shouldRetry { return completion(true, delay) }
             guard let manager, let request else { return }
             request.session.queue.async {
-                // One that refused may have put a better error in place of the first.
+                // A retrier that declined may have replaced the error, as an authentication interceptor does.
                 ask(retriers.dropFirst(), of: manager, about: request, request.delegate.error ?? error, completion)
             }
         }
     }
 }
 
-// MARK: - Requests with an interceptor of their own
+// MARK: - Requests with their own interceptor
 
 extension Request {
     /// The adapter of the request's attempts: its own before its session's.
@@ -127,7 +162,7 @@ extension Request {
         return Interceptor(adapters: [interceptor, next])
     }
 
-    /// The retrier that is asked about the request: its own before its session's.
+    /// The retrier of the request: its own before its session's.
     func retrier(before next: (any RequestRetrier)?) -> (any RequestRetrier)? {
         guard let interceptor else { return next }
         guard let next else { return interceptor }

@@ -3,14 +3,14 @@ import CurlewEncoding
 import CurlewHTTP
 import CurlewTransport
 
-/// How long a response asks to wait before the next attempt (RFC 9110, section 10.2.3).
+/// The delay before the next attempt that a response asks for in `Retry-After` (RFC 9110, section 10.2.3).
 package struct RetryAfter: Equatable {
-    /// In seconds; 0 for a date that has passed, infinite for a number that nobody could wait for.
+    /// The delay in seconds; 0 for a date in the past, infinity for a number out of range.
     package let delay: TimeInterval
 
-    /// `nil` when the response does not say, or not in one of the two forms.
+    /// `nil` without a valid `Retry-After`.
     ///
-    /// A date counts from the response's own `Date`, so that the clocks of both sides need not agree; from `now` without one.
+    /// A date is relative to the response's own `Date`, so that the clocks need not agree; to `now` without one.
     package init?(_ head: ResponseHead, now: Date = Date()) {
         guard let value = head.value(for: "Retry-After")?.trimmingCharacters(in: .whitespaces), !value.isEmpty else {
             return nil

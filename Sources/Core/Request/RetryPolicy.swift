@@ -2,61 +2,60 @@
 import CurlewEncoding
 import CurlewHTTP
 
-/// Tries requests again after failures that may pass: lost connections, timeouts, servers that are busy.
+/// Retries requests after transient failures: lost connections, timeouts, overloaded servers.
 ///
-/// Give it to a session as its ``SessionManager/retrier``, or to single requests as their interceptor. A status is a failure only to a
-/// request that validates it, as by ``DataRequest/validate()``: retriers are asked about errors only. A request that can't be sent again,
-/// for its body is a stream that was read, is never tried again.
+/// Set it as a session's ``SessionManager/retrier``, or pass it to single requests as their interceptor. A status is an error only for a
+/// request that validates it, as by ``DataRequest/validate()``; retriers are called for errors only. A request whose body stream has been
+/// read can't be repeated, and is not retried.
 ///
-/// The pause before a retry is random, between nothing and a limit that grows exponentially: clients that failed together do not come
-/// back together. Where the response says how long to wait (`Retry-After`; RFC 9110, section 10.2.3), that counts instead.
+/// The delay is an exponential backoff with full jitter, so that clients that failed together do not retry together. A `Retry-After` in the
+/// response (RFC 9110, section 10.2.3) replaces it.
 open class RetryPolicy: RequestInterceptor, @unchecked Sendable {  // has constants only
-    /// How often a request is tried again by default: twice.
+    /// The default limit of retries: 2.
     public static let defaultRetryLimit: UInt = 2
-    /// By which factor the limit of the pause grows by default: 2.
+    /// The default factor of the backoff: 2.
     public static let defaultExponentialBackoffBase: UInt = 2
-    /// The limit of the first pause by default: half a second.
+    /// The default backoff before the first retry: half a second.
     public static let defaultExponentialBackoffScale: TimeInterval = 0.5
-    /// The longest pause by default: a minute.
+    /// The default maximum of a delay: a minute.
     public static let defaultMaximumDelay: TimeInterval = 60
-    /// The methods by default: those that are idempotent (RFC 9110, section 9.2.2), as nobody knows whether the failed attempt counted.
+    /// The default methods: the idempotent ones (RFC 9110, section 9.2.2), as the server may have processed the failed attempt.
     public static let defaultRetryableHTTPMethods: Set<HTTPMethod> = [.delete, .get, .head, .options, .put, .query, .trace]
-    /// The statuses by default: 408, 429, 500, 502, 503 and 504. 429 (RFC 6585, section 4) says itself that the request was not served,
-    /// and often when to come back.
+    /// The default statuses: 408, 429, 500, 502, 503 and 504. A request answered with 429 (RFC 6585, section 4) was not processed.
     public static let defaultRetryableHTTPStatusCodes: Set<Int> = [408, 429, 500, 502, 503, 504]
-    /// The kinds of failed transfers by default: host not found, not reached, or not in time; connection lost.
+    /// The default kinds of failed transfers: name resolution, connecting, timeouts, and lost connections.
     public static let defaultRetryableFailureKinds: Set<TransferFailure.Kind> = [
         .nameResolution, .connect, .secureConnection, .connectTimeout, .firstByteTimeout, .idleTimeout, .totalTimeout, .queueTimeout,
         .connectionLost,
     ]
 
-    /// How often a request is tried again at the most.
+    /// The most retries of a request.
     public let retryLimit: UInt
-    /// By which factor the limit of the pause grows with each retry.
+    /// The factor by which the backoff grows with each retry.
     public let exponentialBackoffBase: UInt
-    /// The limit of the first pause, in seconds.
+    /// The backoff before the first retry, in seconds.
     public let exponentialBackoffScale: TimeInterval
-    /// The longest pause in seconds. A response that asks for a longer one ends the request.
+    /// The longest delay in seconds. A request is not retried if its response asks for a longer one.
     public let maximumDelay: TimeInterval
-    /// The methods of requests that are tried again.
+    /// The methods of requests that are retried.
     public let retryableHTTPMethods: Set<HTTPMethod>
-    /// The statuses after which they are.
+    /// The statuses after which requests are retried.
     public let retryableHTTPStatusCodes: Set<Int>
-    /// The kinds of failed transfers after which they are.
+    /// The kinds of failed transfers after which requests are retried.
     public let retryableFailureKinds: Set<TransferFailure.Kind>
     private let jitter: @Sendable () -> Double
 
-    /// Makes a policy; every parameter has the default of that name.
+    /// Creates a policy; each parameter has the default of the corresponding static property.
     ///
     /// - Parameters:
-    ///   - retryLimit: how often a request is tried again; 0 for never.
-    ///   - exponentialBackoffBase: the factor by which the limit of the pause grows; below 1 counts as 1.
-    ///   - exponentialBackoffScale: the limit of the first pause in seconds; below 0 counts as 0.
-    ///   - maximumDelay: the longest pause in seconds; below 0 counts as 0.
-    ///   - retryableHTTPMethods: the methods of requests that are tried again.
-    ///   - retryableHTTPStatusCodes: the statuses after which they are.
-    ///   - retryableFailureKinds: the kinds of failed transfers after which they are.
-    ///   - jitter: which part of its limit a pause takes, 0 to 1; random by default. Any thread.
+    ///   - retryLimit: the most retries of a request; 0 for none.
+    ///   - exponentialBackoffBase: the factor by which the backoff grows with each retry; clamped to 1 or more.
+    ///   - exponentialBackoffScale: the backoff before the first retry, in seconds; clamped to 0 or more.
+    ///   - maximumDelay: the longest delay in seconds; clamped to 0 or more.
+    ///   - retryableHTTPMethods: the methods of requests that are retried.
+    ///   - retryableHTTPStatusCodes: the statuses after which requests are retried.
+    ///   - retryableFailureKinds: the kinds of failed transfers after which requests are retried.
+    ///   - jitter: returns the factor of the backoff, 0 to 1; random by default. Called on any thread.
     @preconcurrency
     public init(
         retryLimit: UInt = RetryPolicy.defaultRetryLimit,
@@ -78,7 +77,7 @@ open class RetryPolicy: RequestInterceptor, @unchecked Sendable {  // has consta
         self.jitter = jitter
     }
 
-    /// Answers by ``shouldRetry(_:dueTo:)`` and ``delay(beforeRetrying:)``.
+    /// Decides by ``retryLimit``, ``shouldRetry(_:dueTo:)`` and ``delay(beforeRetrying:)``.
     open func should(
         _ manager: SessionManager, retry request: Request, with error: any Error, completion: @escaping RequestRetryCompletion
     ) {
@@ -88,18 +87,18 @@ open class RetryPolicy: RequestInterceptor, @unchecked Sendable {  // has consta
         completion(true, delay)
     }
 
-    /// Whether a request may be tried again after such an error, as far as its method, its status and the kind of the failure say.
+    /// Returns whether a request may be retried after an error, by its method, its status and the kind of failure.
     open func shouldRetry(_ request: Request, dueTo error: any Error) -> Bool {
         let method = request.request?.httpMethod.flatMap { HTTPMethod(rawValue: $0) }
         guard let method, retryableHTTPMethods.contains(method) else { return false }
         if let status = request.responseHead?.statusCode, retryableHTTPStatusCodes.contains(status) { return true }
-        // Sessions may hand out errors in another vocabulary.
+        // A session may translate errors, as for Alamofire's `AFError`; `ownError` is the original.
         let cause = error is CurlewError ? error : request.delegate.ownError
         guard case CurlewError.transferFailed(let failure)? = cause else { return false }
         return retryableFailureKinds.contains(failure.kind)
     }
 
-    /// How many seconds to wait before the next attempt; `nil` when the server asks for more than ``maximumDelay``.
+    /// Returns the delay before the next attempt in seconds; `nil` if the response asks for more than ``maximumDelay``.
     open func delay(beforeRetrying request: Request) -> TimeInterval? {
         if let head = request.responseHead, let delay = RetryAfter(head)?.delay { return delay <= maximumDelay ? delay : nil }
         let limit = min(pow(Double(exponentialBackoffBase), Double(request.retryCount)) * exponentialBackoffScale, maximumDelay)
@@ -107,11 +106,9 @@ open class RetryPolicy: RequestInterceptor, @unchecked Sendable {  // has consta
     }
 }
 
-/// Tries requests again whose connection was lost, and nothing else.
-///
-/// For connections that were kept open and that the server had closed when they were used again.
+/// Retries only requests whose connection was lost, such as those sent on a stale connection.
 open class ConnectionLostRetryPolicy: RetryPolicy, @unchecked Sendable {  // as its superclass
-    /// Makes a policy; parameters as in ``RetryPolicy``.
+    /// Creates a policy; parameters as in ``RetryPolicy``.
     public init(
         retryLimit: UInt = RetryPolicy.defaultRetryLimit,
         exponentialBackoffBase: UInt = RetryPolicy.defaultExponentialBackoffBase,

@@ -4,13 +4,13 @@ import CurlewHTTP
 import CurlewTransport
 
 extension TransferRequest {
-    /// Makes a transfer of a request, checked: what goes out can't break the protocol.
+    /// Creates a transfer from a request, and validates it: nothing is sent that violates the protocol.
     ///
     /// - Parameters:
-    ///   - urlRequest: the request, adapted and all.
-    ///   - given: the header fields as the user gave them.
-    ///   - body: the body, where it is not the request's own.
-    ///   - session: adds what its configuration says.
+    ///   - urlRequest: the adapted request.
+    ///   - given: the header fields as the user gave them, in their order.
+    ///   - body: the body if it is not the request's own.
+    ///   - session: its configuration adds header fields and policies.
     init(_ urlRequest: URLRequest, given: GivenHeaders?, body: (any BodySource)?, in session: Session) throws {
         guard let url = urlRequest.url else { throw CurlewError.urlRequestValidationFailed(reason: .missingURL) }
         guard let method = HTTPMethod(rawValue: urlRequest.httpMethod ?? "GET") else {
@@ -20,7 +20,7 @@ extension TransferRequest {
         try self.init(
             url, method: method, headers: urlRequest.orderedHeaders(like: given), body: try body ?? urlRequest.bodySource,
             cachePolicy: policy, in: session)
-        // 60 seconds is what every URLRequest says that nobody has told otherwise; 0 and less are no times to wait.
+        // 60 seconds is Foundation's default, which can't be told from a set value; 0 or less is no timeout.
         let timeout = urlRequest.timeoutInterval
         if timeout != 60, timeout > 0 { options.idleTimeout = .seconds(min(timeout, 1e9)) }
         handlesCookies = urlRequest.httpShouldHandleCookies
@@ -28,7 +28,7 @@ extension TransferRequest {
         if !urlRequest.allowsCellularAccess { try avoidCellular(session.configuration) }
     }
 
-    /// Makes a transfer of a request's parts, checked; without a cache policy of its own it has the session's.
+    /// Creates a transfer from a request's parts, and validates it; without a cache policy it has the session's.
     init(
         _ url: URL, method: HTTPMethod, headers: HTTPHeaders, body: (any BodySource)?, cachePolicy: CachePolicy? = nil, in session: Session
     ) throws(CurlewError) {
@@ -37,7 +37,7 @@ extension TransferRequest {
         try self.init(plain: checked, method: method, headers: headers, body: body, cachePolicy: cachePolicy, in: session)
     }
 
-    /// Makes a transfer of parts that need no check but for the header fields.
+    /// Creates a transfer for a URL that is known to be valid, and validates header fields and body.
     init(
         plain url: String, method: HTTPMethod, headers: HTTPHeaders, body: (any BodySource)?, cachePolicy: CachePolicy? = nil,
         in session: Session
@@ -45,25 +45,25 @@ extension TransferRequest {
         self.init(url: url, method: method, headers: headers, body: body, prepared: session.options)
         if !session.configuration.headers.isEmpty { self.headers.addMissing(from: session.configuration.headers) }
         try validateHeadersAndBody()
-        try takePolicies(of: session, cachePolicy: cachePolicy ?? session.configuration.cachePolicy)
+        try applyPolicies(of: session, cachePolicy: cachePolicy ?? session.configuration.cachePolicy)
     }
 
-    /// What holds of cache and paths, where that is not the default.
-    private mutating func takePolicies(of session: Session, cachePolicy: CachePolicy) throws(CurlewError) {
+    /// Applies the cache policy, and the session's policy for cellular access, if they differ from the defaults.
+    private mutating func applyPolicies(of session: Session, cachePolicy: CachePolicy) throws(CurlewError) {
         if cachePolicy != .useProtocolCachePolicy { try setCachePolicy(cachePolicy, session.configuration) }
         if !session.configuration.allowsCellularAccess { try avoidCellular(session.configuration) }
     }
 
     private mutating func setCachePolicy(_ policy: CachePolicy, _ configuration: SessionConfiguration) throws(CurlewError) {
         cachePolicy = policy
-        // Without a cache nobody would see to it later.
+        // Checked here, because a session without a cache has no CachingTransport.
         if policy == .returnCacheDataDontLoad, configuration.urlCache == nil { throw .notInCache(self) }
         if policy == .reloadIgnoringLocalAndRemoteCacheData {
             headers.addMissing(from: ["Cache-Control": "no-cache", "Pragma": "no-cache"])
         }
     }
 
-    /// The URL as it goes out, if it can: with its host in ASCII, and else as it is.
+    /// Returns the URL with its host in ASCII, otherwise unchanged; throws for a URL that can't be requested.
     private static func validated(_ url: URL, _ string: String) throws(CurlewError) -> String {
         guard let scheme = url.scheme?.lowercased() else { throw .urlRequestValidationFailed(reason: .unsupportedScheme(url: url)) }
         guard scheme == "http" || scheme == "https" else { throw .urlRequestValidationFailed(reason: .unsupportedScheme(url: url)) }
@@ -85,7 +85,7 @@ extension TransferRequest {
         }
     }
 
-    /// The transfer as Foundation's users know it; a streamed body is left out.
+    /// The transfer as a `URLRequest`, without the body of a file or stream; `nil` if Foundation can't parse the URL.
     var urlRequest: URLRequest? {
         guard let url = URL(string: url) else { return nil }
         var request = URLRequest(url: url)
@@ -107,7 +107,7 @@ extension CurlewError {
     }
 }
 
-/// Header fields as the user gave them, beside the request that was made of them, which forgets order and repetition.
+/// Header fields as the user gave them, kept because `URLRequest` loses order and repetition.
 struct GivenHeaders: Sendable {
     let headers: HTTPHeaders
     let fields: [String: String]
@@ -119,7 +119,7 @@ struct GivenHeaders: Sendable {
 }
 
 extension URLRequest {
-    /// The header fields: those that still are as given in their given order, then the others by name.
+    /// The header fields: the unchanged ones in their given order, then the others sorted by name.
     fileprivate func orderedHeaders(like given: GivenHeaders?) -> HTTPHeaders {
         var fields = allHTTPHeaderFields ?? [:]
         guard let given else { return HTTPHeaders(fields) }
@@ -134,7 +134,7 @@ extension URLRequest {
         return HTTPHeaders(Array(result) + Array(HTTPHeaders(fields)))
     }
 
-    /// Whether the request itself has a body, in memory or as a stream.
+    /// Whether the request has a body in memory or as a stream.
     package var hasBody: Bool { httpBody != nil || httpBodyStream != nil }
 
     fileprivate var bodySource: (any BodySource)? {

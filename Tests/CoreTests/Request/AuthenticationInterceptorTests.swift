@@ -13,7 +13,7 @@ import Testing
         var requiresRefresh = false
     }
 
-    /// Bearer tokens; the test answers refreshes.
+    /// Bearer tokens; the test completes the refreshes.
     private final class Tokens: Authenticator {
         typealias Completion = @Sendable (Result<Token, any Error>) -> Void
 
@@ -56,7 +56,7 @@ import Testing
         return manager
     }
 
-    @Test("the credential goes into each request")
+    @Test("the credential is applied to each request")
     func applies() async {
         let mock = Self.server(accepting: "a")
         let tokens = Tokens()
@@ -67,7 +67,7 @@ import Testing
         #expect(mock.started.count == 1)
     }
 
-    @Test("a refused credential is refreshed, and the request sent again with the new one")
+    @Test("a rejected credential is refreshed, and the request retried with the new one")
     func refreshes() async {
         let mock = Self.server(accepting: "b")
         let tokens = Tokens(.success(Token(name: "b")))
@@ -81,7 +81,7 @@ import Testing
         #expect(tokens.refreshes.all.map(\.0) == [Token(name: "a")])
     }
 
-    @Test("other failures are left alone")
+    @Test("other failures are not retried")
     func otherFailures() async {
         let tokens = Tokens(.success(Token(name: "b")))
         defer { tokens.refreshes.empty() }
@@ -115,7 +115,7 @@ import Testing
         #expect(tokens.refreshes.count == 1)
     }
 
-    @Test("a request that failed with an older credential is sent again without a refresh")
+    @Test("a request that failed with an older credential is retried without a refresh")
     func olderCredential() async {
         let mock = MockTransport()
         let tokens = Tokens()
@@ -133,7 +133,7 @@ import Testing
         #expect(tokens.refreshes.all.isEmpty)
     }
 
-    @Test("a failed refresh fails all that wait, with its error")
+    @Test("a failed refresh fails all waiting requests with its error")
     func failedRefresh() async {
         let mock = MockTransport()
         let tokens = Tokens()
@@ -151,7 +151,7 @@ import Testing
         #expect(tokens.refreshes.count == 1)
     }
 
-    @Test("a credential that has to be refreshed first has requests wait, and counts as no retry", arguments: [true, false])
+    @Test("requests wait for a required refresh, which does not count as a retry", arguments: [true, false])
     func expired(_ asOwnInterceptor: Bool) async {
         let mock = Self.server(accepting: "b")
         let tokens = Tokens()
@@ -171,7 +171,7 @@ import Testing
         #expect(requests.map(\.retryCount) == [0, 0, 0, 0, 0])
     }
 
-    @Test("a request that is not to start at once does not when its credential is there", arguments: [true, false])
+    @Test("a request that is not started at once does not start after a refresh", arguments: [true, false])
     func startsWhenTold(_ early: Bool) async {
         let mock = Self.server(accepting: "b")
         let tokens = Tokens()
@@ -193,7 +193,7 @@ import Testing
         #expect(mock.started.count == 1)
     }
 
-    @Test("a request made while a refresh is under way waits for it")
+    @Test("a request created during a refresh waits for it")
     func duringRefresh() async {
         let mock = Self.server(accepting: "b")
         let tokens = Tokens()
@@ -211,7 +211,7 @@ import Testing
         #expect(mock.started.count == 3)
     }
 
-    @Test("the retriers are asked about a failed refresh, and nobody sees that a request waited")
+    @Test("retriers are called for a failed refresh, and the waiting is not observable")
     func failedFirstRefresh() async {
         let mock = Self.server(accepting: "b")
         let tokens = Tokens(.failure(UserError(number: 1)))
@@ -231,7 +231,7 @@ import Testing
         #expect(tokens.refreshes.count == 2)
     }
 
-    @Test("without a retrier a failed refresh ends the request with its error")
+    @Test("without a retrier a failed refresh fails the request with its error")
     func failedWithoutRetrier() async {
         let tokens = Tokens(.failure(UserError(number: 2)))
         defer { tokens.refreshes.empty() }
@@ -242,7 +242,7 @@ import Testing
         #expect(response.request?.url?.absoluteString == "http://mock/")
     }
 
-    @Test("without a credential requests fail with a typed error, before and after they are sent")
+    @Test("requests without a credential fail with missingCredential, before and after sending")
     func missingCredential() async {
         let mock = MockTransport()
         let interceptor = Interceptor(authenticator: Tokens())
@@ -257,7 +257,7 @@ import Testing
         #expect(await error as? AuthenticationError == .missingCredential)
     }
 
-    @Test("a server that accepts no credential is asked only so often")
+    @Test("the refresh window limits refreshes")
     func excessiveRefresh() async {
         let clock = Lock(0.0)
         let mock = MockTransport.answering(401)
@@ -276,7 +276,7 @@ import Testing
         #expect(tokens.refreshes.count == 6)
     }
 
-    @Test("a credential set during a refresh takes its place; late and second answers are dropped")
+    @Test("a credential set during a refresh replaces its result; late and repeated completions are ignored")
     func setDuringRefresh() async {
         let mock = Self.server(accepting: "new")
         let tokens = Tokens()
@@ -292,7 +292,7 @@ import Testing
         #expect(interceptor.credential == Token(name: "new"))
     }
 
-    @Test("a request that waits for a credential can be cancelled, and ends with its session", arguments: [true, false])
+    @Test("a request waiting for a credential can be cancelled, and fails with its session", arguments: [true, false])
     func endsWhileWaiting(_ cancels: Bool) async {
         let tokens = Tokens()
         defer { tokens.refreshes.empty() }
@@ -308,7 +308,7 @@ import Testing
         #expect(request.task == nil)
     }
 
-    @Test("a request cancelled before it waits is cancelled")
+    @Test("a request cancelled before it waits fails as cancelled")
     func cancelledBefore() async {
         let tokens = Tokens()
         defer { tokens.refreshes.empty() }

@@ -8,7 +8,7 @@ import Testing
 @testable import CurlewCore
 
 @Suite(.timeLimit(.minutes(1))) struct HeaderAdapterTests {
-    /// Sets a field to what it was asked about.
+    /// Sets a field to its arguments.
     private struct Naming: HeaderAdapter {
         let name: String
 
@@ -19,7 +19,7 @@ import Testing
         }
     }
 
-    @Test("a request of parts, and one of a URLRequest, get the same fields")
+    @Test("requests created from parts and from a URLRequest get the same fields")
     func fields() async throws {
         let mock = MockTransport.answering(200)
         let manager = SessionManager(mock: mock)
@@ -35,7 +35,7 @@ import Testing
         #expect(mock.started.count == 2)
     }
 
-    @Test("repeated fields of a request of parts stay as they are")
+    @Test("repeated fields are preserved in a request created from parts")
     func repeated() async {
         let mock = MockTransport.answering(200)
         let manager = SessionManager(mock: mock)
@@ -46,7 +46,7 @@ import Testing
         #expect(await mock.started[0].request.headers.map(\.value) == ["1", "2", "GET http://mock/"])
     }
 
-    @Test("what it throws and what it breaks ends the request", arguments: ["Throw", "In valid"])
+    @Test("an error or an invalid field fails the request", arguments: ["Throw", "In valid"])
     func failures(_ name: String) async throws {
         let manager = SessionManager(mock: .answering(200))
         manager.adapter = Naming(name: name)
@@ -61,7 +61,7 @@ import Testing
         }
     }
 
-    @Test("several are one, unless one of them wants the whole request")
+    @Test("adapters are combined unless one needs the whole request")
     func composed() throws {
         let both = Interceptor(adapters: [Naming(name: "A"), Interceptor(adapters: [Naming(name: "B")])], retriers: [])
         let all = Interceptor(adapters: [both], interceptors: [RetryPolicy()])
@@ -72,7 +72,7 @@ import Testing
         #expect(Interceptor(adapters: [both, RequestCompression.gzip]).headerAdapter == nil)
     }
 
-    @Test("the request's adapter comes before the session's, of whatever kind they are")
+    @Test("the request's adapter is applied before the session's, for every combination of types")
     func order() async {
         let mock = MockTransport.answering(200)
         let manager = SessionManager(mock: mock)
@@ -86,7 +86,7 @@ import Testing
         #expect(await mock.started[0].request.headers["Token"] == "GET http://mock/")
     }
 
-    /// Adapts header fields and decides about retries: the one method that it needs is enough.
+    /// A header adapter that is also an interceptor, and implements one method only.
     private struct Both: RequestInterceptor, HeaderAdapter {
         func adapt(_ headers: inout HTTPHeaders, of method: HTTPMethod, to url: String) { headers["Token"] = "both" }
     }

@@ -28,7 +28,7 @@ import Testing
         #expect(request.request?.value(forHTTPHeaderField: "Token") == "3")
     }
 
-    @Test("what it throws reaches the handlers as it is, with the request as it was given")
+    @Test("the adapter's error reaches the handlers unchanged, with the original request")
     func throwing() async {
         let manager = SessionManager(mock: .answering(200))
         manager.adapter = Adapting { _ in throw UserError(number: 9) }
@@ -39,7 +39,7 @@ import Testing
         #expect(response.data == Data())
     }
 
-    @Test("it is not asked about raw connections")
+    @Test("the adapter is not called for raw connections")
     func rawStream() async {
         let mock = MockTransport()
         let manager = SessionManager(mock: mock)

@@ -13,7 +13,7 @@ import Testing
         ("$ " + request.cURLDescription(redacting: false)).components(separatedBy: " \\\n\t")
     }
 
-    @Test("a plain request is its URL, in quotes and last")
+    @Test("a plain request is the quoted URL, in the last place")
     func plain() {
         let manager = SessionManager(mock: MockTransport())
         let request = manager.request("http://mock/path?a=b")
@@ -21,7 +21,7 @@ import Testing
         #expect(request.cURLDescription() == "curl -v \\\n\t\"http://mock/path?a=b\"")
     }
 
-    @Test("method, cookies, headers, body and URL stand in this order, a line each")
+    @Test("method, cookies, headers, body and URL come in this order, one per line")
     func order() {
         let manager = SessionManager(mock: MockTransport()) { $0.headers = ["X-Session": "s", "X-Both": "session"] }
         let request = manager.request(
@@ -34,7 +34,7 @@ import Testing
             ])
     }
 
-    @Test("what means something to a shell is quoted")
+    @Test("characters special to a shell are quoted")
     func quoting() {
         let manager = SessionManager(mock: MockTransport())
         let request = manager.request("http://mock/", headers: ["A": #"a"b\c$d`e"#, "B": "it's!"])
@@ -42,7 +42,7 @@ import Testing
         #expect(lines(request)[2] == #"-H 'B: it'\''s!'"#)
     }
 
-    @Test("what curl would make of the command's words is prevented")
+    @Test("curl's own interpretation of arguments is disabled")
     func options() throws {
         let manager = SessionManager(mock: MockTransport())
         #expect(lines(manager.request("http://mock/", method: .head))[1] == "-I")
@@ -60,7 +60,7 @@ import Testing
         #expect(lines(manager.request("http://mock/", headers: ["Content-Length": "5", "Transfer-Encoding": "chunked"])).count == 2)
     }
 
-    @Test("a body that could not stand in a command is left out; a file is named")
+    @Test("a binary, large or streamed body is omitted; a file is named")
     func bodies() throws {
         let manager = SessionManager(mock: MockTransport())
         for body in [Data([0xFF]), Data([0x61, 0]), Data(repeating: 0x61, count: 100_001)] {
@@ -88,7 +88,7 @@ import Testing
         #expect(lines(manager.request("http://mock/", method: .post))[2] == #"-b "n=v""#)
     }
 
-    @Test("it shows what the adapter has made of the request, and the request as given if that failed")
+    @Test("the adapted request is shown, or the given one if the adapter failed")
     func adapted() {
         let manager = SessionManager(mock: MockTransport())
         let signed = manager.request(
@@ -103,7 +103,7 @@ import Testing
         #expect(lines(failed) == ["$ curl -v", #"-H "A: b""#, #""http://mock/""#])
     }
 
-    @Test("by default it shows no secret")
+    @Test("secrets are redacted by default")
     func redacted() throws {
         let manager = SessionManager(mock: MockTransport()) {
             $0.redaction = Redaction(headers: ["X-Curl-Key"], queryItems: ["curl_key"])
@@ -129,14 +129,14 @@ import Testing
         #expect(credential.cURLDescription().contains(#"-u "<hidden>" "#))
     }
 
-    @Test("by default control characters are escaped, where the shell would take them as they are")
+    @Test("control characters are escaped by default")
     func controlCharacters() {
         let request = SessionManager(mock: MockTransport()).upload(Data("a\n\u{1B}[2J".utf8), to: "http://mock/")
         #expect(request.cURLDescription().contains(#"-d "a\\n\\u{1B}[2J""#))
         #expect(request.cURLDescription(redacting: false).contains("-d \"a\n\u{1B}[2J\""))
     }
 
-    @Test("what can't be a command is a sentence")
+    @Test("a request without a URL gives a fixed sentence")
     func impossible() {
         let manager = SessionManager(mock: MockTransport())
         for request in [

@@ -17,7 +17,7 @@ import Testing
         }
     }
 
-    /// Notes that it was asked, and answers.
+    /// Records its calls, and decides.
     private static func noting(_ name: String, in log: Inbox<String>, retry: Bool) -> Retrier {
         Retrier { _, _, _, completion in
             log.put(name)
@@ -35,7 +35,7 @@ import Testing
         #expect(mock.started.all.map { $0.request.headers["Trace"] } == ["request session", "session"])
     }
 
-    @Test("every kind of request takes an interceptor")
+    @Test("every type of request accepts an interceptor")
     func everyKind() async throws {
         let mock = MockTransport.answering(200)
         let manager = SessionManager(mock: mock)
@@ -58,7 +58,7 @@ import Testing
         #expect(started.map { $0.request.headers["Trace"] } == [String?](repeating: "1", count: requests.count))
     }
 
-    @Test("a request's retrier is asked before its session's, until one wants a retry")
+    @Test("a request's retrier is called before its session's, until one retries")
     func retryOrder() async {
         let mock = MockTransport { _ in .failure() }
         let manager = SessionManager(mock: mock)
@@ -89,7 +89,7 @@ import Testing
         #expect(log.all == ["1", "2"])
     }
 
-    @Test("the first adapter that throws ends the request")
+    @Test("the first adapter that throws fails the request")
     func throwing() async {
         let manager = SessionManager(mock: .answering(200))
         let log = Inbox<Void>()
@@ -105,7 +105,7 @@ import Testing
         #expect(log.all.isEmpty)
     }
 
-    @Test("each retrier's first answer counts")
+    @Test("only the first completion of each retrier counts")
     func answersTwice() async {
         let mock = MockTransport { _ in .failure() }
         let manager = SessionManager(mock: mock)
@@ -121,7 +121,7 @@ import Testing
         #expect(mock.started.count == 1)
     }
 
-    @Test("a retrier that refuses after the request was cancelled has no successor asked about a retry")
+    @Test("after a cancellation no further retrier is called")
     func cancelledMeanwhile() async {
         let manager = SessionManager(mock: MockTransport { _ in .failure() })
         let answers = Inbox<RequestRetryCompletion>()
@@ -138,7 +138,7 @@ import Testing
         #expect(request.retryCount == 0)
     }
 
-    @Test("an interceptor that says nothing adapts nothing and retries nothing")
+    @Test("the default implementations change nothing and do not retry")
     func defaults() async throws {
         struct Idle: RequestInterceptor {}
         let mock = MockTransport { _ in .failure() }
@@ -148,7 +148,7 @@ import Testing
         #expect(mock.started.all.first?.request.headers["A"] == "b")
     }
 
-    @Test("a retrier that never answers keeps neither the request nor the manager")
+    @Test("a retrier that never completes retains neither the request nor the manager")
     func leaks() async {
         let answers = Inbox<RequestRetryCompletion>()
         defer { answers.empty() }

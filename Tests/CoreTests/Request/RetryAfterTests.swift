@@ -21,26 +21,26 @@ import Testing
         #expect(Self.delay(value) == wait)
     }
 
-    @Test("a number beyond all measure is a long wait")
+    @Test("a number out of range is infinite")
     func hugeNumber() throws {
         #expect(try #require(Self.delay(String(repeating: "9", count: 400))) > 1e300)
         #expect(try #require(Self.delay("18446744073709551616")) > 1e19)
     }
 
-    @Test("a date counts from now, one that has passed as now")
+    @Test("a date is relative to now, a past one is 0")
     func dates() {
         #expect(Self.delay("Sun, 06 Nov 1994 08:50:37 GMT") == 60)
         #expect(Self.delay("Sun, 06 Nov 1994 08:49:36 GMT") == 0)
         #expect(Self.delay("Sun Nov  6 08:49:39 1994") == 2)
     }
 
-    @Test("a date counts from the server's clock, if the response tells that")
+    @Test("a date is relative to the response's Date")
     func serverClock() {
         #expect(Self.delay("Sun, 06 Nov 1994 10:00:30 GMT", date: "Sun, 06 Nov 1994 10:00:00 GMT") == 30)
         #expect(Self.delay("Sun, 06 Nov 1994 08:49:47 GMT", date: "nonsense") == 10)
     }
 
-    @Test("anything else says nothing", arguments: [nil, "", "-1", "1.5", "1e3", "soon", "+5", "٣", "5 seconds", "Sun, 06 Nov 1994"])
+    @Test("other values are invalid", arguments: [nil, "", "-1", "1.5", "1e3", "soon", "+5", "٣", "5 seconds", "Sun, 06 Nov 1994"])
     func nothing(_ value: String?) {
         #expect(Self.delay(value) == nil)
     }

@@ -7,7 +7,7 @@ import Testing
 @testable import CurlewCore
 
 @Suite(.timeLimit(.minutes(1))) struct RetryPolicyTests {
-    /// Notes the pauses in place of making them.
+    /// Records the delays, and retries at once.
     private final class Impatient: RetryPolicy, @unchecked Sendable {
         let delays = Inbox<TimeInterval?>()
 
@@ -18,24 +18,24 @@ import Testing
         }
     }
 
-    /// What becomes of a request to a server that always gives that answer.
+    /// Sends a request to a server that always responds in the same way.
     private func attempts(
-        _ answer: [MockTransport.Step], method: HTTPMethod = .get, policy: RetryPolicy = Impatient()
+        _ steps: [MockTransport.Step], method: HTTPMethod = .get, policy: RetryPolicy = Impatient()
     ) async -> Int {
-        let mock = MockTransport { _ in answer }
+        let mock = MockTransport { _ in steps }
         let manager = SessionManager(mock: mock)
         manager.retrier = policy
         _ = await manager.request("http://mock/", method: method).validate().serializingData().response
         return mock.started.count
     }
 
-    @Test("statuses that may pass are tried again, others are not")
+    @Test("transient statuses are retried, others are not")
     func statuses() async {
         for status in [408, 429, 500, 502, 503, 504] { #expect(await attempts(.response(status)) == 3, "\(status)") }
         for status in [200, 204, 400, 401, 404, 409, 501, 505] { #expect(await attempts(.response(status)) == 1, "\(status)") }
     }
 
-    @Test("a status that nobody validates is no failure")
+    @Test("a status is not retried without validation")
     func unvalidated() async {
         let mock = MockTransport.answering(503)
         let manager = SessionManager(mock: mock)
@@ -45,7 +45,7 @@ import Testing
         #expect(mock.started.count == 1)
     }
 
-    @Test("failures that may pass are tried again, others are not")
+    @Test("transient failures are retried, others are not")
     func kinds() async {
         let passing: [TransferFailure.Kind] = [
             .nameResolution, .connect, .secureConnection, .connectTimeout, .firstByteTimeout, .idleTimeout, .totalTimeout, .queueTimeout,
@@ -59,7 +59,7 @@ import Testing
         for kind in lasting { #expect(await attempts(.failure(kind)) == 1, "\(kind)") }
     }
 
-    @Test("only requests with idempotent methods are tried again")
+    @Test("only idempotent methods are retried")
     func methods() async {
         for method in [HTTPMethod.get, .head, .put, .delete, .options, .trace, .query] {
             #expect(await attempts(.failure(), method: method) == 3, "\(method)")
@@ -79,7 +79,7 @@ import Testing
         #expect(mock.started.count == 2)
     }
 
-    @Test("a stream that was read is not sent again")
+    @Test("a request whose body stream has been read is not retried")
     func stream() async {
         let mock = MockTransport { _ in .failure(.connectionLost, readsBody: true) }
         let manager = SessionManager(mock: mock)
@@ -88,7 +88,7 @@ import Testing
         #expect(mock.started.count == 1)
     }
 
-    @Test("pauses grow exponentially up to the longest one, and the jitter takes a part of them")
+    @Test("the backoff grows exponentially up to the maximum, and is multiplied by the jitter")
     func backoff() async {
         let policy = Impatient(retryLimit: 6, maximumDelay: 6) { 1 }
         #expect(await attempts(.failure(), policy: policy) == 7)
@@ -98,7 +98,7 @@ import Testing
         #expect(half.delays.all.map { ($0 ?? 0) * 1000 }.map { $0.rounded() } == [100, 1000, 10_000])
     }
 
-    @Test("by default the jitter takes any part of the pause")
+    @Test("the default is full jitter")
     func fullJitter() async {
         let policy = Impatient(retryLimit: 100, exponentialBackoffBase: 1, exponentialBackoffScale: 1)
         _ = await attempts(.failure(), policy: policy)
@@ -108,7 +108,7 @@ import Testing
         #expect(delays.contains { $0 < 0.3 } && delays.contains { $0 > 0.7 })
     }
 
-    @Test("odd settings do no harm")
+    @Test("invalid settings are clamped")
     func oddSettings() async {
         let policy = Impatient(retryLimit: 2, exponentialBackoffBase: 0, exponentialBackoffScale: -1, maximumDelay: -5) { 7 }
         #expect(await attempts(.failure(), policy: policy) == 3)
@@ -119,7 +119,7 @@ import Testing
         #expect(endless.delays.all == [0, 0])
     }
 
-    @Test("Retry-After replaces the pause; one beyond the longest pause ends the request")
+    @Test("Retry-After replaces the backoff; one beyond the maximum ends the request")
     func retryAfter() async {
         let policy = Impatient(maximumDelay: 10) { 1 }
         #expect(await attempts(.response(503, ["Retry-After": "7"]), policy: policy) == 3)
@@ -132,7 +132,7 @@ import Testing
         #expect(past.delays.all == [0, 0])
     }
 
-    @Test("ConnectionLostRetryPolicy tries lost connections again, and nothing else")
+    @Test("ConnectionLostRetryPolicy retries lost connections only")
     func connectionLost() async {
         let policy = ConnectionLostRetryPolicy(exponentialBackoffScale: 0)
         #expect(await attempts(.failure(.connectionLost), policy: policy) == 3)
@@ -140,7 +140,7 @@ import Testing
         #expect(await attempts(.response(503), policy: policy) == 1)
     }
 
-    @Test("as a request's interceptor it leaves the other requests alone")
+    @Test("a policy passed to one request does not affect others")
     func perRequest() async {
         let mock = MockTransport { _ in .failure() }
         let manager = SessionManager(mock: mock)

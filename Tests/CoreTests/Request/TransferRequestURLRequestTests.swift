@@ -30,7 +30,7 @@ import Testing
         }
     }
 
-    @Test("a URL has to be there, with scheme http or https and a host")
+    @Test("a URL is required, with scheme http or https and a host")
     func urls() throws {
         #expect(Self.refusal { $0.url = nil } == .missingURL)
         for text in ["ftp://mock/", "file:///x", "mock/path", "data:,x"] {
@@ -50,7 +50,7 @@ import Testing
     }
 
     @Test(
-        "nothing can be slipped into a header field", arguments: [("X", "a\r\nY: b"), ("X Y", "a"), ("", "a"), ("X", "a\0"), ("X:", "a")])
+        "invalid header fields are rejected", arguments: [("X", "a\r\nY: b"), ("X Y", "a"), ("", "a"), ("X", "a\0"), ("X:", "a")])
     func injection(_ name: String, _ value: String) {
         #expect(Self.refusal(configure: { $0.headers = [name: value] }) == .invalidHeader(name: name))
     }
@@ -64,7 +64,7 @@ import Testing
             } == .bodyNotAllowed(method))
     }
 
-    @Test("a refused request is no request: nothing is sent, and the handlers run")
+    @Test("an invalid request is not sent, and its handlers run")
     func refused() async {
         let mock = MockTransport()
         let manager = SessionManager(mock: mock)
@@ -72,7 +72,7 @@ import Testing
         #expect(mock.started.all.isEmpty)
     }
 
-    @Test("the session's fields come along, the request's own win")
+    @Test("the session's fields are added, the request's own have precedence")
     func sessionHeaders() throws {
         let transfer = try Self.transfer {
             $0.setValue("mine", forHTTPHeaderField: "x-one")
@@ -83,7 +83,7 @@ import Testing
         #expect(transfer.headers.values(for: "X-Two").first == "session")
     }
 
-    @Test("order and repetition of the fields stay, also through an adapter that adds one")
+    @Test("order and repetition of fields are preserved, even by an adapter that adds one")
     func order() async {
         let mock = MockTransport()
         let manager = SessionManager(mock: mock)
@@ -102,7 +102,7 @@ import Testing
     }
 
     @Test(
-        "a timeout of the request's is the idle timeout; 60 is everybody's, and so nobody's",
+        "a request's timeout is the idle timeout, except 60, Foundation's default",
         arguments: [(60.0, 7.0), (5, 5), (0, 7), (-1, 7), (Double.nan, 7), (Double.infinity, 1e9)] as [(Double, Double)])
     func timeouts(_ timeout: Double, _ seconds: Double) throws {
         let transfer = try Self.transfer {
