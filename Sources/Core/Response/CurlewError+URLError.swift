@@ -3,7 +3,9 @@ import CurlewEncoding
 import CurlewHTTP
 
 extension CurlewError {
-    /// The error as Foundation's users know it; `nil` for those that Foundation has not: of encoding, validation and serialization.
+    /// The error as a `URLError`; `nil` for errors without a counterpart in Foundation: encoding, validation and serialization.
+    ///
+    /// A ``CurlewError`` itself bridges to `NSError` with Foundation's domain and code.
     public var urlError: URLError? {
         guard let code = urlErrorCode else { return nil }
         return URLError(code, userInfo: userInfo.merging([NSUnderlyingErrorKey: self]) { $1 })
@@ -74,12 +76,12 @@ extension TransferFailure.Kind {
 // MARK: - CustomNSError
 
 extension CurlewError: CustomNSError {
-    /// `NSURLErrorDomain`, also of errors for which Foundation has no code: a type has one domain.
+    /// `NSURLErrorDomain`, also for errors without a code of Foundation, because a type has one domain.
     public static var errorDomain: String { NSURLErrorDomain }
 
-    /// Foundation's code; −1 (`NSURLErrorUnknown`) where it has none.
+    /// The code of ``urlError``; −1 (`NSURLErrorUnknown`) if that is `nil`.
     public var errorCode: Int { urlErrorCode?.rawValue ?? NSURLErrorUnknown }
 
-    /// The description and, where there is one, the URL that failed.
+    /// The description and, for a failed transfer, its URL.
     public var errorUserInfo: [String: Any] { userInfo }
 }

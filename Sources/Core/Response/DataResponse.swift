@@ -3,23 +3,23 @@ import CurlewEncoding
 import CurlewHTTP
 import CurlewTransport
 
-/// A data or upload request's response as it came.
+/// The response of a data or upload request, not serialized.
 public struct DefaultDataResponse: Sendable {
     private let context: ResponseContext
-    /// The body; empty when none came, `nil` when it was streamed.
+    /// The body; empty if there was none, `nil` if it was streamed.
     public let data: Data?
-    /// Why the request failed; `nil` when it did not.
+    /// The error with which the request failed; `nil` if it succeeded.
     public let error: (any Error)?
-    /// When what happened.
+    /// The times of the request's phases.
     public let timeline: Timeline
-    /// What was measured, also of a request that failed.
+    /// The request's metrics, also if it failed.
     public let metrics: TaskMetrics
 
-    /// The request as it went out.
+    /// The request as sent.
     public var request: URLRequest? { context.request }
-    /// The response's status and header fields; `nil` when none came.
+    /// The response's status and header fields; `nil` if none was received.
     public var response: HTTPURLResponse? { context.response }
-    /// The same as it came: fields in their order and with their repetitions, reason and version.
+    /// The response's head as received: fields in order and repeated, with reason phrase and version.
     public var responseHead: ResponseHead? { context.head }
 
     init(context: ResponseContext, data: Data?, error: (any Error)?, timeline: Timeline, metrics: TaskMetrics) {
@@ -30,7 +30,7 @@ public struct DefaultDataResponse: Sendable {
         self.metrics = metrics
     }
 
-    /// Makes a response of its parts.
+    /// Creates a response from its parts.
     public init(
         request: URLRequest?, response: HTTPURLResponse?, data: Data?, error: (any Error)?, timeline: Timeline = Timeline(),
         metrics: TaskMetrics = TaskMetrics()
@@ -40,27 +40,27 @@ public struct DefaultDataResponse: Sendable {
     }
 }
 
-/// A data or upload request's response, serialized.
+/// The serialized response of a data or upload request.
 public struct DataResponse<Value> {
     private let context: ResponseContext
-    /// The body; empty when none came, `nil` when it was streamed.
+    /// The body; empty if there was none, `nil` if it was streamed.
     public let data: Data?
-    /// What the serializer made of it, or why the request failed.
+    /// The serialized value, or the error with which the request or the serializer failed.
     public let result: Result<Value, any Error>
-    /// When what happened.
+    /// The times of the request's phases.
     public let timeline: Timeline
-    /// What was measured, also of a request that failed.
+    /// The request's metrics, also if it failed.
     public let metrics: TaskMetrics
 
-    /// The request as it went out.
+    /// The request as sent.
     public var request: URLRequest? { context.request }
-    /// The response's status and header fields; `nil` when none came.
+    /// The response's status and header fields; `nil` if none was received.
     public var response: HTTPURLResponse? { context.response }
-    /// The same as it came: fields in their order and with their repetitions, reason and version.
+    /// The response's head as received: fields in order and repeated, with reason phrase and version.
     public var responseHead: ResponseHead? { context.head }
-    /// The value, if there is one.
+    /// The value of a success, else `nil`.
     public var value: Value? { try? result.get() }
-    /// The error, if there is one.
+    /// The error of a failure, else `nil`.
     public var error: (any Error)? { if case .failure(let error) = result { error } else { nil } }
 
     init(context: ResponseContext, data: Data?, result: Result<Value, any Error>, timeline: Timeline, metrics: TaskMetrics) {
@@ -71,7 +71,7 @@ public struct DataResponse<Value> {
         self.metrics = metrics
     }
 
-    /// Makes a response of its parts.
+    /// Creates a response from its parts.
     public init(
         request: URLRequest?, response: HTTPURLResponse?, data: Data?, result: Result<Value, any Error>, timeline: Timeline = Timeline(),
         metrics: TaskMetrics = TaskMetrics()
@@ -85,22 +85,22 @@ public struct DataResponse<Value> {
         DataResponse<T>(context: context, data: data, result: result, timeline: timeline, metrics: metrics)
     }
 
-    /// The response with its value changed; a failure stays.
+    /// Returns the response with its value transformed; a failure is unchanged.
     public func map<T>(_ transform: (Value) -> T) -> DataResponse<T> {
         with(result.map(transform))
     }
 
-    /// The response with its value changed by something that may throw, which is then its failure.
+    /// Returns the response with its value transformed by a throwing closure, whose error becomes the failure.
     public func flatMap<T>(_ transform: (Value) throws -> T) -> DataResponse<T> {
         with(result.flatMap { value in Result { try transform(value) } })
     }
 
-    /// The response with its error changed; a value stays.
+    /// Returns the response with its error transformed; a value is unchanged.
     public func mapError<E: Error>(_ transform: (any Error) -> E) -> DataResponse<Value> {
         with(result.mapError { transform($0) })
     }
 
-    /// The response with its error changed by something that may throw, which is then its failure.
+    /// Returns the response with its error transformed by a throwing closure, whose error becomes the failure.
     public func flatMapError<E: Error>(_ transform: (any Error) throws -> E) -> DataResponse<Value> {
         with(result.mapError { error in do { return try transform(error) } catch { return error } })
     }
@@ -111,17 +111,17 @@ extension DataResponse: Sendable where Value: Sendable {}
 // MARK: - CustomStringConvertible
 
 extension DataResponse: CustomStringConvertible, CustomDebugStringConvertible {
-    /// Whether it is a success, and its value or error, in a line: control characters are escaped.
+    /// `SUCCESS` or `FAILURE` with the value or error, in a line: control characters are escaped.
     public var description: String { result.summary }
 
-    /// The request, the response, the result and the times, a line each. Bodies and credentials are left out.
+    /// The request, the status, the body's size, the result and the times, a line each, without bodies and credentials.
     public var debugDescription: String {
         ResponseSummary.lines(context, body: "[Data]: \(data?.count ?? 0) bytes", result: result.summary, timeline: timeline)
     }
 }
 
 extension Result {
-    /// Whether it is a success, and its value or error, with control characters escaped.
+    /// `SUCCESS` or `FAILURE` with the value or error, with control characters escaped.
     package var summary: String {
         switch self {
         case .success(let value): Redaction.escaped("SUCCESS: \(value)")
@@ -130,7 +130,7 @@ extension Result {
     }
 }
 
-/// What the responses have in common when they describe themselves.
+/// The debug description that data and download responses share.
 enum ResponseSummary {
     static func lines(_ context: ResponseContext, body: String, result: String, timeline: Timeline) -> String {
         let request = context.request.map { "\($0.httpMethod ?? "GET") \(($0.url?.absoluteString ?? "").redactedURL)" } ?? "none"

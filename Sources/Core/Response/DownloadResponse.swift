@@ -3,7 +3,7 @@ import CurlewEncoding
 import CurlewHTTP
 import CurlewTransport
 
-/// Where a response has its resume data from. Looking at the response does not take it: that makes the part file the user's.
+/// The source of a response's resume data, which is created only when read: that transfers ownership of the part file to the user.
 enum ResumeDataSource: Sendable {
     case given(Data?)
     case kept(KeptPart?)
@@ -23,28 +23,28 @@ enum ResumeDataSource: Sendable {
     }
 }
 
-/// A download's response as it came.
+/// The response of a download, not serialized.
 public struct DefaultDownloadResponse: Sendable {
     private let context: ResponseContext
-    /// Where the body was written; the file is no longer there when it went to a destination.
+    /// The file to which the body was written; it no longer exists if it was moved to a destination.
     public let temporaryURL: URL?
-    /// Where the file went, or should have gone; `nil` without a destination.
+    /// The file's destination, even if the download failed; `nil` without a destination.
     public let destinationURL: URL?
     private let resumption: ResumeDataSource
-    /// Why the request failed; `nil` when it did not.
+    /// The error with which the request failed; `nil` if it succeeded.
     public let error: (any Error)?
-    /// When what happened.
+    /// The times of the request's phases.
     public let timeline: Timeline
-    /// What was measured, also of a request that failed.
+    /// The request's metrics, also if it failed.
     public let metrics: TaskMetrics
 
-    /// What is needed to go on with a failed download; see ``DownloadRequest/resumeData``.
+    /// The data for resuming a failed download; see ``DownloadRequest/resumeData``.
     public var resumeData: Data? { resumption.data }
-    /// The request as it went out.
+    /// The request as sent.
     public var request: URLRequest? { context.request }
-    /// The response's status and header fields; `nil` when none came.
+    /// The response's status and header fields; `nil` if none was received.
     public var response: HTTPURLResponse? { context.response }
-    /// The same as it came: fields in their order and with their repetitions, reason and version.
+    /// The response's head as received: fields in order and repeated, with reason phrase and version.
     public var responseHead: ResponseHead? { context.head }
 
     init(
@@ -60,7 +60,7 @@ public struct DefaultDownloadResponse: Sendable {
         self.metrics = metrics
     }
 
-    /// Makes a response of its parts.
+    /// Creates a response from its parts.
     public init(
         request: URLRequest?, response: HTTPURLResponse?, temporaryURL: URL?, destinationURL: URL?, resumeData: Data? = nil,
         error: (any Error)?, timeline: Timeline = Timeline(), metrics: TaskMetrics = TaskMetrics()
@@ -71,34 +71,34 @@ public struct DefaultDownloadResponse: Sendable {
     }
 }
 
-/// A download's response, serialized.
+/// The serialized response of a download.
 public struct DownloadResponse<Value> {
     private let context: ResponseContext
-    /// Where the body was written; the file is no longer there when it went to a destination.
+    /// The file to which the body was written; it no longer exists if it was moved to a destination.
     public let temporaryURL: URL?
-    /// Where the file went, or should have gone; `nil` without a destination.
+    /// The file's destination, even if the download failed; `nil` without a destination.
     public let destinationURL: URL?
     private let resumption: ResumeDataSource
-    /// What the serializer made of it, or why the request failed.
+    /// The serialized value, or the error with which the request or the serializer failed.
     public let result: Result<Value, any Error>
-    /// When what happened.
+    /// The times of the request's phases.
     public let timeline: Timeline
-    /// What was measured, also of a request that failed.
+    /// The request's metrics, also if it failed.
     public let metrics: TaskMetrics
 
-    /// What is needed to go on with a failed download; see ``DownloadRequest/resumeData``.
+    /// The data for resuming a failed download; see ``DownloadRequest/resumeData``.
     public var resumeData: Data? { resumption.data }
-    /// The request as it went out.
+    /// The request as sent.
     public var request: URLRequest? { context.request }
-    /// The response's status and header fields; `nil` when none came.
+    /// The response's status and header fields; `nil` if none was received.
     public var response: HTTPURLResponse? { context.response }
-    /// The same as it came: fields in their order and with their repetitions, reason and version.
+    /// The response's head as received: fields in order and repeated, with reason phrase and version.
     public var responseHead: ResponseHead? { context.head }
-    /// The value, if there is one.
+    /// The value of a success, else `nil`.
     public var value: Value? { try? result.get() }
-    /// The error, if there is one.
+    /// The error of a failure, else `nil`.
     public var error: (any Error)? { if case .failure(let error) = result { error } else { nil } }
-    /// The file: at its destination, or where it was written.
+    /// The downloaded file: ``destinationURL``, or ``temporaryURL`` without a destination.
     public var fileURL: URL? { destinationURL ?? temporaryURL }
 
     init(
@@ -114,7 +114,7 @@ public struct DownloadResponse<Value> {
         self.metrics = metrics
     }
 
-    /// Makes a response of its parts.
+    /// Creates a response from its parts.
     public init(
         request: URLRequest?, response: HTTPURLResponse?, temporaryURL: URL?, destinationURL: URL?, resumeData: Data? = nil,
         result: Result<Value, any Error>, timeline: Timeline = Timeline(), metrics: TaskMetrics = TaskMetrics()
@@ -130,22 +130,22 @@ public struct DownloadResponse<Value> {
             timeline: timeline, metrics: metrics)
     }
 
-    /// The response with its value changed; a failure stays.
+    /// Returns the response with its value transformed; a failure is unchanged.
     public func map<T>(_ transform: (Value) -> T) -> DownloadResponse<T> {
         with(result.map(transform))
     }
 
-    /// The response with its value changed by something that may throw, which is then its failure.
+    /// Returns the response with its value transformed by a throwing closure, whose error becomes the failure.
     public func flatMap<T>(_ transform: (Value) throws -> T) -> DownloadResponse<T> {
         with(result.flatMap { value in Result { try transform(value) } })
     }
 
-    /// The response with its error changed; a value stays.
+    /// Returns the response with its error transformed; a value is unchanged.
     public func mapError<E: Error>(_ transform: (any Error) -> E) -> DownloadResponse<Value> {
         with(result.mapError { transform($0) })
     }
 
-    /// The response with its error changed by something that may throw, which is then its failure.
+    /// Returns the response with its error transformed by a throwing closure, whose error becomes the failure.
     public func flatMapError<E: Error>(_ transform: (any Error) throws -> E) -> DownloadResponse<Value> {
         with(result.mapError { error in do { return try transform(error) } catch { return error } })
     }
@@ -156,10 +156,10 @@ extension DownloadResponse: Sendable where Value: Sendable {}
 // MARK: - CustomStringConvertible
 
 extension DownloadResponse: CustomStringConvertible, CustomDebugStringConvertible {
-    /// Whether it is a success, and its value or error, in a line: control characters are escaped.
+    /// `SUCCESS` or `FAILURE` with the value or error, in a line: control characters are escaped.
     public var description: String { result.summary }
 
-    /// The request, the response, the files, the size of the resume data, the result and the times, a line each. Credentials are left out.
+    /// The request, the status, the files, the size of the resume data, the result and the times, a line each, without credentials.
     public var debugDescription: String {
         let files =
             "[TemporaryURL]: \(temporaryURL?.path ?? "none")\n[DestinationURL]: \(destinationURL?.path ?? "none")"

@@ -2,9 +2,9 @@
 import Foundation
 
 extension Data {
-    /// Reads a whole file.
+    /// Reads a file into memory.
     ///
-    /// `Data(contentsOf:)` of FoundationEssentials loses 4 KiB on Linux whenever the file is empty.
+    /// In place of `Data(contentsOf:)`, which on Linux (FoundationEssentials) leaks 4 KiB for each empty file.
     init(readingFrom file: URL) throws {
         let handle = try FileHandle(forReadingFrom: file)
         defer { try? handle.close() }

@@ -2,10 +2,10 @@
 import CurlewEncoding
 import CurlewHTTP
 
-/// A data or upload request's response, to be awaited.
+/// The response of a data or upload request, for `await`.
 ///
-/// Awaiting resumes in the task that waits, with no queue in between; the response is serialized there. Cancelling that task cancels the
-/// request. Each access serializes anew.
+/// The response is serialized in the awaiting task, without a dispatch queue. Cancelling that task cancels the request. Each access
+/// serializes the response again.
 public struct DataTask<Value: Sendable>: Sendable {
     let request: DataRequest
     let serializer: DataResponseSerializer<Value>
@@ -15,7 +15,7 @@ public struct DataTask<Value: Sendable>: Sendable {
         self.serializer = serializer
     }
 
-    /// The response, serialized, whether the request failed or not.
+    /// The serialized response, whether the request succeeded or failed.
     public var response: DataResponse<Value> {
         get async {
             await request.waitForEnd()
@@ -23,7 +23,7 @@ public struct DataTask<Value: Sendable>: Sendable {
         }
     }
 
-    /// The value, or why there is none.
+    /// The value, or the error.
     public var result: Result<Value, any Error> {
         get async {
             do {
@@ -36,10 +36,11 @@ public struct DataTask<Value: Sendable>: Sendable {
 
     /// The value.
     ///
-    /// - Throws: why there is none: ``CurlewError``, `CocoaError`, or what code of the user threw.
+    /// - Throws: the request's error: a ``CurlewError``, a `CocoaError`, or an error of the user's code.
     public var value: Value {
         get async throws {
             await request.waitForEnd()
+            // Without a `DataResponse`, which most callers of `value` do not need.
             do {
                 return try request.makeValue(serializer)
             } catch {
@@ -54,7 +55,7 @@ public struct DataTask<Value: Sendable>: Sendable {
     }
 }
 
-/// A download's response, to be awaited, as a ``DataTask``.
+/// The response of a download, for `await`; see ``DataTask``.
 public struct DownloadTask<Value: Sendable>: Sendable {
     let request: DownloadRequest
     let serializer: DownloadResponseSerializer<Value>
@@ -64,7 +65,7 @@ public struct DownloadTask<Value: Sendable>: Sendable {
         self.serializer = serializer
     }
 
-    /// The response, serialized, whether the request failed or not.
+    /// The serialized response, whether the request succeeded or failed.
     public var response: DownloadResponse<Value> {
         get async {
             await request.waitForEnd()
@@ -72,14 +73,14 @@ public struct DownloadTask<Value: Sendable>: Sendable {
         }
     }
 
-    /// The value, or why there is none.
+    /// The value, or the error.
     public var result: Result<Value, any Error> {
         get async { await response.result }
     }
 
     /// The value.
     ///
-    /// - Throws: why there is none: ``CurlewError``, `CocoaError`, or what code of the user threw.
+    /// - Throws: the request's error: a ``CurlewError``, a `CocoaError`, or an error of the user's code.
     public var value: Value {
         get async throws { try await response.result.get() }
     }
@@ -91,53 +92,53 @@ public struct DownloadTask<Value: Sendable>: Sendable {
 }
 
 extension DataRequest {
-    /// The body, to be awaited.
+    /// Returns the body, for `await`.
     public func serializingData() -> DataTask<Data> {
         DataTask(request: self, serializer: Self.dataResponseSerializer())
     }
 
-    /// The body as text, to be awaited; in the given encoding, else in the response's charset, else in ISO 8859-1.
+    /// Returns the body as a string, for `await`; decoded in the given encoding, else in the response's charset, else in ISO 8859-1.
     public func serializingString(encoding: String.Encoding? = nil) -> DataTask<String> {
         DataTask(request: self, serializer: Self.stringResponseSerializer(encoding: encoding))
     }
 
-    /// The body decoded, to be awaited.
+    /// Returns the decoded body, for `await`.
     public func serializingDecodable<Value: Decodable & Sendable>(
         _ type: Value.Type = Value.self, decoder: any DataDecoder = JSONDecoder()
     ) -> DataTask<Value> {
         DataTask(request: self, serializer: Self.decodableResponseSerializer(of: type, decoder: decoder))
     }
 
-    /// What a serializer of one's own makes of the response, to be awaited.
+    /// Returns the response as serialized by a custom serializer, for `await`.
     public func serializingResponse<Value: Sendable>(using serializer: DataResponseSerializer<Value>) -> DataTask<Value> {
         DataTask(request: self, serializer: serializer)
     }
 }
 
 extension DownloadRequest {
-    /// The file's URL, to be awaited.
+    /// Returns the file's URL, for `await`.
     public func serializingURL() -> DownloadTask<URL> {
         DownloadTask(request: self, serializer: Self.urlResponseSerializer())
     }
 
-    /// The file's content, to be awaited.
+    /// Returns the file's content, for `await`.
     public func serializingData() -> DownloadTask<Data> {
         DownloadTask(request: self, serializer: Self.dataResponseSerializer())
     }
 
-    /// The file's content as text, to be awaited.
+    /// Returns the file's content as a string, for `await`.
     public func serializingString(encoding: String.Encoding? = nil) -> DownloadTask<String> {
         DownloadTask(request: self, serializer: Self.stringResponseSerializer(encoding: encoding))
     }
 
-    /// The file's content decoded, to be awaited.
+    /// Returns the decoded content of the file, for `await`.
     public func serializingDecodable<Value: Decodable & Sendable>(
         _ type: Value.Type = Value.self, decoder: any DataDecoder = JSONDecoder()
     ) -> DownloadTask<Value> {
         DownloadTask(request: self, serializer: Self.decodableResponseSerializer(of: type, decoder: decoder))
     }
 
-    /// What a serializer of one's own makes of the response, to be awaited.
+    /// Returns the response as serialized by a custom serializer, for `await`.
     public func serializingResponse<Value: Sendable>(using serializer: DownloadResponseSerializer<Value>) -> DownloadTask<Value> {
         DownloadTask(request: self, serializer: serializer)
     }

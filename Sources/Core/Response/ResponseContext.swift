@@ -3,18 +3,19 @@ import CurlewEncoding
 import CurlewHTTP
 import CurlewTransport
 
-/// Request and response of one attempt, as Foundation's types when somebody asks for them.
+/// The request and response of an attempt, converted to Foundation's types when read.
 ///
-/// Those cost more than the rest of a small request together, so they are made on the asker's thread, once.
+/// A `URLRequest` and an `HTTPURLResponse` take more time than the rest of a small request, so each is created at the first access, on the
+/// thread of the caller.
 final class ResponseContext: Sendable {
     private struct Bridges {
         var request: URLRequest?
         var response: HTTPURLResponse?
     }
 
-    /// The request of the last hop; `nil` when none could be made.
+    /// The request, or its last follow-up; `nil` if none could be created.
     let transfer: TransferRequest?
-    /// The response's head; `nil` when none came.
+    /// The response's head; `nil` if none was received.
     let head: ResponseHead?
     private let bridges: Lock<Bridges>
 
@@ -24,7 +25,7 @@ final class ResponseContext: Sendable {
         bridges = Lock(Bridges(request: request))
     }
 
-    /// A context of given objects, for responses that users make themselves.
+    /// Creates a context from Foundation's objects, for responses that users create themselves.
     init(request: URLRequest?, response: HTTPURLResponse?) {
         transfer = nil
         head = response.map { response in
@@ -36,7 +37,7 @@ final class ResponseContext: Sendable {
         bridges = Lock(Bridges(request: request, response: response))
     }
 
-    /// The request as it went out.
+    /// The request as sent.
     var request: URLRequest? {
         bridges.withLock { bridges in
             if bridges.request == nil { bridges.request = transfer?.urlRequest }

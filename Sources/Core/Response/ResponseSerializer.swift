@@ -3,46 +3,46 @@ import CurlewEncoding
 import CurlewHTTP
 import CurlewTransport
 
-/// Makes a value of a data or upload request's response.
+/// Serializes the responses of data and upload requests.
 @preconcurrency public protocol DataResponseSerializerProtocol<SerializedObject>: Sendable {
-    /// What it makes.
+    /// The type of the value.
     associatedtype SerializedObject
 
-    /// Makes the value of request, response, body and error; given an error, it passes that on unless it knows better.
+    /// Returns the value of a request, response, body and error; usually fails with the error if there is one.
     ///
-    /// Runs on the request's queue, or in the task that awaits.
+    /// Called on the request's queue, or in the awaiting task.
     var serializeResponse: (URLRequest?, HTTPURLResponse?, Data?, (any Error)?) -> Result<SerializedObject, any Error> { get }
 }
 
-/// Makes a value of a download's response.
+/// Serializes the responses of downloads.
 @preconcurrency public protocol DownloadResponseSerializerProtocol<SerializedObject>: Sendable {
-    /// What it makes.
+    /// The type of the value.
     associatedtype SerializedObject
 
-    /// Makes the value of request, response, file and error; given an error, it passes that on unless it knows better.
+    /// Returns the value of a request, response, file and error; usually fails with the error if there is one.
     ///
-    /// Runs on the request's queue, or in the task that awaits.
+    /// Called on the request's queue, or in the awaiting task.
     var serializeResponse: (URLRequest?, HTTPURLResponse?, URL?, (any Error)?) -> Result<SerializedObject, any Error> { get }
 }
 
-/// A data serializer out of a closure.
+/// A serializer of data responses, made from a closure.
 public struct DataResponseSerializer<Value>: DataResponseSerializerProtocol {
-    /// What it makes.
+    /// The type of the value.
     public typealias SerializedObject = Value
 
-    /// Makes the value; see ``DataResponseSerializerProtocol/serializeResponse``.
+    /// Returns the value; see ``DataResponseSerializerProtocol/serializeResponse``.
     public let serializeResponse: @Sendable (URLRequest?, HTTPURLResponse?, Data?, (any Error)?) -> Result<Value, any Error>
-    /// The same for what needs no more than the head: Foundation's objects cost more than all the rest.
+    /// Returns the value from head and body, so that no `URLRequest` and `HTTPURLResponse` are created; `nil` for users' serializers.
     let serializeBody: (@Sendable (ResponseHead?, Data?) throws -> Value)?
 
-    /// Makes a serializer of a closure.
+    /// Creates a serializer from a closure.
     @preconcurrency
     public init(serializeResponse: @escaping @Sendable (URLRequest?, HTTPURLResponse?, Data?, (any Error)?) -> Result<Value, any Error>) {
         self.serializeResponse = serializeResponse
         serializeBody = nil
     }
 
-    /// Makes a serializer of what is done with a body when there is no error.
+    /// Creates a serializer from a closure that is called if the request did not fail.
     init(serializeBody: @escaping @Sendable (ResponseHead?, Data?) throws -> Value) {
         self.serializeBody = serializeBody
         serializeResponse = { request, response, data, error in
@@ -52,21 +52,21 @@ public struct DataResponseSerializer<Value>: DataResponseSerializerProtocol {
     }
 }
 
-/// A download serializer out of a closure.
+/// A serializer of downloads, made from a closure.
 public struct DownloadResponseSerializer<Value>: DownloadResponseSerializerProtocol {
-    /// What it makes.
+    /// The type of the value.
     public typealias SerializedObject = Value
 
-    /// Makes the value; see ``DownloadResponseSerializerProtocol/serializeResponse``.
+    /// Returns the value; see ``DownloadResponseSerializerProtocol/serializeResponse``.
     public let serializeResponse: @Sendable (URLRequest?, HTTPURLResponse?, URL?, (any Error)?) -> Result<Value, any Error>
 
-    /// Makes a serializer of a closure.
+    /// Creates a serializer from a closure.
     @preconcurrency
     public init(serializeResponse: @escaping @Sendable (URLRequest?, HTTPURLResponse?, URL?, (any Error)?) -> Result<Value, any Error>) {
         self.serializeResponse = serializeResponse
     }
 
-    /// Makes a serializer that reads the file and has another one make the value of its content.
+    /// Creates a serializer that reads the file and passes its content to another serializer.
     package init(of content: DataResponseSerializer<Value>) {
         serializeResponse = { request, response, fileURL, error in
             if let error { return .failure(error) }

@@ -2,15 +2,15 @@
 import CurlewEncoding
 import CurlewHTTP
 
-// Validations run in the order in which they were added, before any handler, and again for each attempt; the first failure counts.
-// They are chained before the first handler: what comes after it may come too late.
+// Validations run in the order in which they were added, before any handler, and again for each attempt; the first failure counts. They are
+// added before the first handler, because the request may finish at any time after that.
 
 extension Request {
-    /// What a validation found.
+    /// The result of a validation.
     public enum ValidationResult: Sendable {
         /// The response is acceptable.
         case success
-        /// It is not, for this reason.
+        /// The response is not acceptable; the request fails with this error.
         case failure(any Error)
 
         fileprivate var error: (any Error)? {
@@ -31,7 +31,7 @@ extension Request {
         }
     }
 
-    /// Adds what the request itself says of acceptable responses. Without an `Accept` every content type is.
+    /// Adds validations of the status, and of the content type against the request's `Accept`; without one, any content type passes.
     fileprivate func addStandardValidators() {
         addStatusValidator(200..<300)
         guard let accept = task?.currentHeader("Accept") else { return }
@@ -40,10 +40,10 @@ extension Request {
 }
 
 extension DataRequest {
-    /// Judges a response: request, status and header fields, body. Runs on the session's queue.
+    /// Validates a response by its request, head and body. Called on the session's queue.
     @preconcurrency public typealias Validation = @Sendable (URLRequest?, HTTPURLResponse, Data?) -> ValidationResult
 
-    /// Adds a validation of the user's own. It is not asked when the transfer failed or another validation did.
+    /// Adds a custom validation, which is not called after a failed transfer or another failed validation.
     @preconcurrency @discardableResult
     public func validate(_ validation: @escaping Validation) -> Self {
         addValidator(
@@ -53,21 +53,21 @@ extension DataRequest {
         return self
     }
 
-    /// Accepts the listed statuses only; others fail with ``CurlewError/ResponseValidationFailureReason/unacceptableStatusCode(code:)``.
+    /// Accepts only these statuses; others fail with ``CurlewError/ResponseValidationFailureReason/unacceptableStatusCode(code:)``.
     @discardableResult
     public func validate<S: Sequence>(statusCode acceptableStatusCodes: S) -> Self where S.Element == Int {
         addStatusValidator(acceptableStatusCodes)
         return self
     }
 
-    /// Accepts the listed content types only, of which either side may be `*`. An empty body passes.
+    /// Accepts only these content types; type and subtype may be `*`. An empty body passes.
     @discardableResult
     public func validate<S: Sequence>(contentType acceptableContentTypes: S) -> Self where S.Element == String {
         addValidator(.contentTypes(Array(acceptableContentTypes)))
         return self
     }
 
-    /// Accepts the statuses 200 to 299 and the content types that the request's `Accept` asks for.
+    /// Accepts the statuses 200 to 299, and the content types in the request's `Accept`, if it has one.
     @discardableResult
     public func validate() -> Self {
         addStandardValidators()
@@ -76,12 +76,12 @@ extension DataRequest {
 }
 
 extension DownloadRequest {
-    /// Judges a response: request, status and header fields, the file as it was written, the file at its destination. Runs on the
-    /// session's queue, when the file is where it belongs.
+    /// Validates a response by its request, head, temporary file and destination. Called on the session's queue, after the file has been
+    /// moved to its destination.
     @preconcurrency public typealias Validation =
         @Sendable (_ request: URLRequest?, _ response: HTTPURLResponse, _ temporaryURL: URL?, _ destinationURL: URL?) -> ValidationResult
 
-    /// Adds a validation of the user's own. It is not asked when the transfer failed or another validation did.
+    /// Adds a custom validation, which is not called after a failed transfer or another failed validation.
     @preconcurrency @discardableResult
     public func validate(_ validation: @escaping Validation) -> Self {
         addValidator(
@@ -92,21 +92,21 @@ extension DownloadRequest {
         return self
     }
 
-    /// Accepts the listed statuses only; others fail with ``CurlewError/ResponseValidationFailureReason/unacceptableStatusCode(code:)``.
+    /// Accepts only these statuses; others fail with ``CurlewError/ResponseValidationFailureReason/unacceptableStatusCode(code:)``.
     @discardableResult
     public func validate<S: Sequence>(statusCode acceptableStatusCodes: S) -> Self where S.Element == Int {
         addStatusValidator(acceptableStatusCodes)
         return self
     }
 
-    /// Accepts the listed content types only, of which either side may be `*`. An empty file passes.
+    /// Accepts only these content types; type and subtype may be `*`. An empty file passes.
     @discardableResult
     public func validate<S: Sequence>(contentType acceptableContentTypes: S) -> Self where S.Element == String {
         addValidator(.contentTypes(Array(acceptableContentTypes)))
         return self
     }
 
-    /// Accepts the statuses 200 to 299 and the content types that the request's `Accept` asks for.
+    /// Accepts the statuses 200 to 299, and the content types in the request's `Accept`, if it has one.
     @discardableResult
     public func validate() -> Self {
         addStandardValidators()

@@ -3,27 +3,27 @@ import CurlewEncoding
 import CurlewHTTP
 import CurlewTransport
 
-/// One validation of a request's response.
+/// A validation of a request's response.
 enum Validator: Sendable {
-    /// The status lies between these.
+    /// The status is in this range.
     case statusCodes(Range<Int>)
     /// The status is one of these.
     case listedStatusCodes(Set<Int>)
     /// The content type is one of these.
     case contentTypes([String])
-    /// Code of the user, which runs on the session's queue only.
+    /// The user's closure, which must run on the session's queue.
     case custom(@Sendable (Request, ResponseContext) -> (any Error)?)
 
     var isCustom: Bool {
         if case .custom = self { true } else { false }
     }
 
-    /// Whether a response without a body passes.
+    /// Whether a response without a body passes unchecked.
     var needsBody: Bool {
         if case .contentTypes = self { true } else { false }
     }
 
-    /// Why the response is not acceptable; `nil` when it is, or when there is none to be judged.
+    /// Returns the error for a response that is not acceptable; `nil` if it is, or there is no response.
     func validate(_ request: Request) -> (any Error)? {
         if case .custom(let validation) = self {
             let context = request.context
@@ -33,7 +33,7 @@ enum Validator: Sendable {
         return failure(of: head)
     }
 
-    /// What is wrong with the head alone; `nil` where only code of the user can say.
+    /// Returns the error for a head that is not acceptable; `nil` if it is, and for a custom validation.
     func failure(of head: ResponseHead) -> CurlewError? {
         switch self {
         case .statusCodes(let range): range.contains(head.statusCode) ? nil : .unacceptableStatus(of: head)
@@ -51,7 +51,7 @@ extension CurlewError {
     }
 }
 
-/// A media type or range (RFC 9110, sections 8.3.1 and 12.5.1), its parameters left out.
+/// A media type or range without parameters (RFC 9110, sections 8.3.1 and 12.5.1).
 struct MediaType: Equatable {
     let type: String
     let subtype: String

@@ -16,7 +16,7 @@ import Testing
         (.responseSerializationFailed(reason: .inputDataNil), nil), (.multipartEncodingFailed(reason: .bodyPartStreamConsumed), nil),
     ]
 
-    @Test("errors are known to Foundation's users by domain and code", arguments: rows)
+    @Test("errors have Foundation's domain and code", arguments: rows)
     func codes(_ error: CurlewError, _ code: URLError.Code?) {
         #expect(error.urlError?.code == code)
         let bridged = error as NSError
@@ -26,7 +26,7 @@ import Testing
         #expect(bridged.userInfo[NSUnderlyingErrorKey] == nil)
     }
 
-    @Test("a URLError carries where it failed, without user info, and why")
+    @Test("a URLError has the failing URL without user info, and the underlying error")
     func details() {
         let failure = TransferFailure(kind: .connect, url: "http://user:s3cret@mock/", phase: .connecting, message: "It failed")
         let error = CurlewError.transferFailed(failure).urlError
