@@ -6,7 +6,7 @@
 
 // Requests of the default manager. Each of these functions forwards to the member of that name of `SessionManager.default`.
 
-/// Makes a request for a URL, with parameters encoded into it, by ``SessionManager/default``.
+/// Creates a data request for a URL, with parameters encoded into it, in ``SessionManager/default``.
 @discardableResult
 public func request(
     _ url: any URLConvertible, method: HTTPMethod = .get, parameters: Parameters? = nil,
@@ -15,7 +15,7 @@ public func request(
     SessionManager.default.request(url, method: method, parameters: parameters, encoding: encoding, headers: headers)
 }
 
-/// Makes a request for a URL, with an `Encodable` value encoded into it, by ``SessionManager/default``.
+/// Creates a data request for a URL, with an `Encodable` value encoded into it, in ``SessionManager/default``.
 @_disfavoredOverload @discardableResult
 public func request<Parameters: Encodable & Sendable>(
     _ url: any URLConvertible, method: HTTPMethod = .get, parameters: Parameters?,
@@ -24,13 +24,13 @@ public func request<Parameters: Encodable & Sendable>(
     SessionManager.default.request(url, method: method, parameters: parameters, encoder: encoder, headers: headers)
 }
 
-/// Makes a request of a `URLRequest`, by ``SessionManager/default``.
+/// Creates a data request from a `URLRequest`, in ``SessionManager/default``.
 @discardableResult
 public func request(_ urlRequest: any URLRequestConvertible) -> DataRequest {
     SessionManager.default.request(urlRequest)
 }
 
-/// Makes a download of a URL, by ``SessionManager/default``.
+/// Creates a download of a URL, in ``SessionManager/default``.
 @preconcurrency @discardableResult
 public func download(
     _ url: any URLConvertible, method: HTTPMethod = .get, parameters: Parameters? = nil,
@@ -40,7 +40,7 @@ public func download(
     SessionManager.default.download(url, method: method, parameters: parameters, encoding: encoding, headers: headers, to: destination)
 }
 
-/// Makes a download of a URL with an `Encodable` value encoded into the request, by ``SessionManager/default``.
+/// Creates a download of a URL with an `Encodable` value encoded into the request, in ``SessionManager/default``.
 @_disfavoredOverload @discardableResult
 public func download<Parameters: Encodable & Sendable>(
     _ url: any URLConvertible, method: HTTPMethod = .get, parameters: Parameters?,
@@ -50,7 +50,7 @@ public func download<Parameters: Encodable & Sendable>(
     SessionManager.default.download(url, method: method, parameters: parameters, encoder: encoder, headers: headers, to: destination)
 }
 
-/// Makes a download of a URL to a file with an `Encodable` value encoded into the request, by ``SessionManager/default``.
+/// Creates a download of a URL to a file with an `Encodable` value encoded into the request, in ``SessionManager/default``.
 @_disfavoredOverload @discardableResult
 public func download<Parameters: Encodable & Sendable>(
     _ url: any URLConvertible, method: HTTPMethod = .get, parameters: Parameters?,
@@ -61,7 +61,7 @@ public func download<Parameters: Encodable & Sendable>(
         url, method: method, parameters: parameters, encoder: encoder, headers: headers, to: fileURL, options: options)
 }
 
-/// Makes a download of a `URLRequest`, by ``SessionManager/default``.
+/// Creates a download of a `URLRequest`, in ``SessionManager/default``.
 @preconcurrency @discardableResult
 public func download(
     _ urlRequest: any URLRequestConvertible, to destination: DownloadRequest.DownloadFileDestination? = nil
@@ -69,7 +69,7 @@ public func download(
     SessionManager.default.download(urlRequest, to: destination)
 }
 
-/// Makes a download of a URL to a file, by ``SessionManager/default``.
+/// Creates a download of a URL to a file, in ``SessionManager/default``.
 @discardableResult
 public func download(
     _ url: any URLConvertible, method: HTTPMethod = .get, parameters: Parameters? = nil,
@@ -80,7 +80,7 @@ public func download(
         url, method: method, parameters: parameters, encoding: encoding, headers: headers, to: fileURL, options: options)
 }
 
-/// Makes a download of a `URLRequest` to a file, by ``SessionManager/default``.
+/// Creates a download of a `URLRequest` to a file, in ``SessionManager/default``.
 @discardableResult
 public func download(
     _ urlRequest: any URLRequestConvertible, to fileURL: URL, options: DownloadRequest.DownloadOptions = []
@@ -88,19 +88,19 @@ public func download(
     SessionManager.default.download(urlRequest, to: fileURL, options: options)
 }
 
-/// Goes on with a download from its resume data, by ``SessionManager/default``.
+/// Resumes a download from its resume data, in ``SessionManager/default``.
 @discardableResult
 public func download(resumingWith resumeData: Data, to destination: DownloadRequest.DownloadFileDestination? = nil) -> DownloadRequest {
     SessionManager.default.download(resumingWith: resumeData, to: destination)
 }
 
-/// Goes on with a download from its resume data, to a file, by ``SessionManager/default``.
+/// Resumes a download from its resume data to a file, in ``SessionManager/default``.
 @discardableResult
 public func download(resumingWith resumeData: Data, to fileURL: URL, options: DownloadRequest.DownloadOptions = []) -> DownloadRequest {
     SessionManager.default.download(resumingWith: resumeData, to: fileURL, options: options)
 }
 
-/// Makes an upload of bytes, by ``SessionManager/default``.
+/// Creates an upload of bytes, in ``SessionManager/default``.
 @discardableResult
 public func upload(
     _ data: Data, to url: any URLConvertible, method: HTTPMethod = .post, headers: HTTPHeaders? = nil
@@ -108,13 +108,13 @@ public func upload(
     SessionManager.default.upload(data, to: url, method: method, headers: headers)
 }
 
-/// Makes an upload of bytes as the body of a `URLRequest`, by ``SessionManager/default``.
+/// Creates an upload of bytes as the body of a `URLRequest`, in ``SessionManager/default``.
 @discardableResult
 public func upload(_ data: Data, with urlRequest: any URLRequestConvertible) -> UploadRequest {
     SessionManager.default.upload(data, with: urlRequest)
 }
 
-/// Makes an upload of a file, by ``SessionManager/default``.
+/// Creates an upload of a file, in ``SessionManager/default``.
 @discardableResult
 public func upload(
     _ fileURL: URL, to url: any URLConvertible, method: HTTPMethod = .post, headers: HTTPHeaders? = nil
@@ -122,13 +122,13 @@ public func upload(
     SessionManager.default.upload(fileURL, to: url, method: method, headers: headers)
 }
 
-/// Makes an upload of a file as the body of a `URLRequest`, by ``SessionManager/default``.
+/// Creates an upload of a file as the body of a `URLRequest`, in ``SessionManager/default``.
 @discardableResult
 public func upload(_ fileURL: URL, with urlRequest: any URLRequestConvertible) -> UploadRequest {
     SessionManager.default.upload(fileURL, with: urlRequest)
 }
 
-/// Makes an upload of a stream, by ``SessionManager/default``.
+/// Creates an upload of a stream, in ``SessionManager/default``.
 @discardableResult
 public func upload(
     _ stream: InputStream, to url: any URLConvertible, method: HTTPMethod = .post, headers: HTTPHeaders? = nil
@@ -136,13 +136,13 @@ public func upload(
     SessionManager.default.upload(stream, to: url, method: method, headers: headers)
 }
 
-/// Makes an upload of a stream as the body of a `URLRequest`, by ``SessionManager/default``.
+/// Creates an upload of a stream as the body of a `URLRequest`, in ``SessionManager/default``.
 @discardableResult
 public func upload(_ stream: InputStream, with urlRequest: any URLRequestConvertible) -> UploadRequest {
     SessionManager.default.upload(stream, with: urlRequest)
 }
 
-/// Encodes a form and makes an upload of it to a URL, by ``SessionManager/default``.
+/// Encodes a form and creates an upload of it to a URL, in ``SessionManager/default``.
 @preconcurrency
 public func upload(
     multipartFormData: @escaping @Sendable (MultipartFormData) -> Void,
@@ -155,7 +155,7 @@ public func upload(
         encodingCompletion: encodingCompletion)
 }
 
-/// Encodes a form and makes an upload of it as the body of a `URLRequest`, by ``SessionManager/default``.
+/// Encodes a form and creates an upload of it as the body of a `URLRequest`, in ``SessionManager/default``.
 @preconcurrency
 public func upload(
     multipartFormData: @escaping @Sendable (MultipartFormData) -> Void,
@@ -168,7 +168,7 @@ public func upload(
         encodingCompletion: encodingCompletion)
 }
 
-/// Opens a raw TCP connection, by ``SessionManager/default``.
+/// Opens a raw TCP connection, in ``SessionManager/default``.
 @discardableResult
 public func stream(withHostName hostName: String, port: Int) -> StreamRequest {
     SessionManager.default.stream(withHostName: hostName, port: port)
