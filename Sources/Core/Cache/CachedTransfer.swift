@@ -135,7 +135,7 @@ final class CachedTransfer: InterceptedTransfer, TransferObserver {
         }
     }
 
-    private func fail() {
+    private func completeNotInCache() {
         complete(TransferCompletion(error: CurlewError.notInCache(request), metrics: TransferMetrics()))
     }
 
@@ -148,8 +148,8 @@ final class CachedTransfer: InterceptedTransfer, TransferObserver {
             case .loading, .serving, .complete: nil
             }
         }
-        guard let end else { return false }
-        complete(TransferCompletion(error: end, metrics: TransferMetrics()))
+        guard let failure else { return false }
+        complete(TransferCompletion(error: failure, metrics: TransferMetrics()))
         return true
     }
 
@@ -171,7 +171,7 @@ final class CachedTransfer: InterceptedTransfer, TransferObserver {
         var metrics = metrics
         metrics.isFromCache = true
         pump.add(
-            .head(ResponseHead(statusCode: entry.answer.statusCode, headers: headers)), .bytes(entry.data),
+            .head(ResponseHead(statusCode: entry.response.statusCode, headers: headers)), .bytes(entry.data),
             .complete(TransferCompletion(error: nil, metrics: metrics)))
     }
 
@@ -252,12 +252,12 @@ final class CachedTransfer: InterceptedTransfer, TransferObserver {
 
     // MARK: Storing, on the queue
 
-    /// The host says that what is stored still holds.
-    private func confirm(_ asked: AnswerStore.Entry, _ head: ResponseHead, _ loading: Loading, _ outcome: TransferCompletion) {
-        guard !completeIfEnded(), !isOver else { return }
-        var entry = asked
-        guard entry.answer.update(with: head.headers, requestTime: loading.requestTime, responseTime: loading.responseTime) else {
-            // It speaks of another answer than the one that we have: ask for that.
+    /// Updates the stored response from a 304, and serves it.
+    private func freshen(_ stale: ResponseStore.Entry, _ head: ResponseHead, _ loading: Loading, _ outcome: TransferCompletion) {
+        guard !completeIfFailed(), !isComplete else { return }
+        var entry = stale
+        guard entry.response.update(with: head.headers, requestTime: loading.requestTime, responseTime: loading.responseTime) else {
+            // The 304's ETag is that of another representation: load that without conditions.
             store.remove(request.url)
             return load(revalidating: nil)
         }
@@ -265,10 +265,10 @@ final class CachedTransfer: InterceptedTransfer, TransferObserver {
         serve(entry, metrics: outcome.metrics, cookies: head.headers.values(for: "Set-Cookie"))
     }
 
-    /// Stores a response before the request learns of its end, so that the next one finds it.
-    private func keep(_ body: Data, _ head: ResponseHead, _ loading: Loading, _ outcome: TransferCompletion) {
-        let answer = StoredAnswer(
-            statusCode: head.statusCode, headers: StoredAnswer.storable(head.headers), requestTime: loading.requestTime,
+    /// Stores a response before its completion is delivered, so that a request made because of that finds it.
+    private func storeResponse(_ body: Data, _ head: ResponseHead, _ loading: Loading, _ outcome: TransferCompletion) {
+        let response = StoredResponse(
+            statusCode: head.statusCode, headers: StoredResponse.storable(head.headers), requestTime: loading.requestTime,
             responseTime: loading.responseTime)
         let entry = ResponseStore.Entry(response: response, data: body)
         guard let proposed = store.proposal(entry, for: request) else { return complete(outcome) }
@@ -291,7 +291,7 @@ final class CachedTransfer: InterceptedTransfer, TransferObserver {
         }
     }
 
-    /// Completes it, unless that has been done.
+    /// Delivers the completion, once.
     private func complete(_ outcome: TransferCompletion) {
         let isFirst = state.withLock { state in
             if case .complete = state.stage { return false }

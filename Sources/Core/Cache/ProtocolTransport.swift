@@ -187,8 +187,8 @@ private final class ProtocolClient: NSObject, URLProtocolClient {
 
     private func complete(_ error: (any Error)?) {
         state.withLock { state in
-            guard !state.isOver else { return }
-            state.isOver = true
+            guard !state.isComplete else { return }
+            state.isComplete = true
             pump.add(.complete(TransferCompletion(error: error, metrics: TransferMetrics())))
         }
     }

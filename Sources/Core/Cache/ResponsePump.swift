@@ -94,7 +94,7 @@ final class ResponsePump: Sendable {
         state.withLock { state in
             if let failure = state.failure, !state.isComplete {
                 state.events = []
-                return .complete(TransferCompletion(error: end, metrics: TransferMetrics()))
+                return .complete(TransferCompletion(error: failure, metrics: TransferMetrics()))
             }
             guard !state.isComplete, !state.isPaused, !state.isSuspended, !state.events.isEmpty else {
                 state.isPumping = false

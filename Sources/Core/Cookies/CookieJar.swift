@@ -70,7 +70,7 @@ final class CookieJar: Sendable {
         else {
             return
         }
-        // A field with a control character is dropped (RFC 6265bis, section 5.6), not read with a space in that character's place.
+        // A field with a control character is dropped (RFC 6265bis, section 5.6), rather than stored with a space in its place.
         for value in head.validValues(for: "Set-Cookie").prefix(Self.limitPerDomain) {
             if let cookie = SetCookie(value) { store(cookie, from: origin, now: now) }
         }

@@ -62,11 +62,11 @@ final class StreamRequestInput: InputStream {
 
     /// Waits for the next piece; `nil` once it is in `rest`, else what `read` returns.
     private func refill() -> Int? {
-        let answer = Answer<Result<Data?, any Error>>()
+        let next = Promise<Result<Data?, any Error>>()
         let buffer = request.connection.buffer
-        Task { answer.give(await Result { try await buffer.next() }) }
-        // Outside the lock: closing the stream has to end the wait.
-        let piece = answer.wait()
+        Task { next.fulfill(await Result { try await buffer.next() }) }
+        // Outside the lock, so that `close` can end the wait.
+        let piece = next.wait()
         return state.withLock { state in
             guard state.status == .open else { return -1 }
             switch piece {
@@ -120,9 +120,9 @@ final class StreamRequestOutput: OutputStream {
     /// Blocks until the bytes have been sent; returns −1 if the connection failed.
     override func write(_ buffer: UnsafePointer<UInt8>, maxLength: Int) -> Int {
         guard let request, streamStatus == .open, maxLength > 0 else { return -1 }
-        let answer = Answer<Result<Void, any Error>>()
-        request.connection.write(Data(bytes: buffer, count: maxLength)) { answer.give($0) }
-        guard case .failure(let error) = answer.wait() else { return maxLength }
+        let sent = Promise<Result<Void, any Error>>()
+        request.connection.write(Data(bytes: buffer, count: maxLength)) { sent.fulfill($0) }
+        guard case .failure(let error) = sent.wait() else { return maxLength }
         state.withLock {
             $0.error = error
             $0.status = .error

@@ -101,7 +101,7 @@ extension TransferRequest {
 }
 
 extension CurlewError {
-    /// A host that can't be connected to: what libcurl says of others that it refuses.
+    /// The error for an invalid host, of the kind of libcurl's error for a URL that it rejects.
     static func invalidHost(_ error: URLHost.ValidationError, of url: String) -> CurlewError {
         .transferFailed(TransferFailure(kind: .invalidURL, url: url, phase: .queued, message: error.message))
     }

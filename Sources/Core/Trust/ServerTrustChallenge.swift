@@ -68,9 +68,9 @@ extension Session {
         options.verifiesHostName = false
         // The signature of a stapled response is verified against the chain.
         options.verifiesCertificateChain = options.requiresStapledResponse && required.verifiesCertificateChain
-        let evaluator = TrustEvaluator(scope: self) { [weak self] trust, answer in
-            guard let self else { return answer(false) }
-            queue.async { self.ask(about: trust, under: policy, answer) }
+        let evaluator = TrustEvaluator(scope: self) { [weak self] trust, completion in
+            guard let self else { return completion(false) }
+            queue.async { self.evaluate(trust, under: policy, completion) }
         }
         options.trust = TrustRequirement(.evaluator(evaluator), policy: "sessionDidReceiveChallenge", host: host, port: port)
         return options

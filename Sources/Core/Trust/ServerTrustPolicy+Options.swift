@@ -62,15 +62,15 @@ extension ServerTrustPolicy {
                 options.certificateAuthorities = pins.reduce(into: Data()) { $0 += $1.pem }
                 options.certificateAuthorityFile = nil
             } else {
-                rule = pins.isEmpty ? .refuse("there are no pins") : .certificate(Set(pins))
+                rule = pins.isEmpty ? .refuse("the policy has no pins") : .certificate(Set(pins))
             }
         case .pinPublicKeys(let pins, let validateChain, let validateHost):
             (options.verifiesCertificateChain, options.verifiesHostName) = (validateChain, validateHost)
-            rule = pins.isEmpty ? .refuse("there are no pins") : .publicKey(Set(pins))
+            rule = pins.isEmpty ? .refuse("the policy has no pins") : .publicKey(Set(pins))
         case .disableEvaluation: break
         case .customEvaluation(let evaluate):
             rule = .evaluator(
-                TrustEvaluator(scope: scope) { [queue = scope.queue] trust, answer in queue.async { answer(evaluate(trust, host)) } })
+                TrustEvaluator(scope: scope) { [queue = scope.queue] trust, completion in queue.async { completion(evaluate(trust, host)) } })
         }
         options.trust = TrustRequirement(rule, policy: name, host: host, port: port)
         return options
@@ -84,7 +84,7 @@ extension ServerTrustPolicy.RevocationFlags {
             options.requiresStapledResponse = true
         }
         if contains(.revocationLists), options.revocationListFile == nil {
-            return .refuse("it asks for revocation lists, and the configuration has none")
+            return .refuse("the policy requires revocation lists, and tls.revocationListFile is not set")
         }
         return .none
     }

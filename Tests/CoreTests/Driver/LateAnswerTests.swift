@@ -264,7 +264,7 @@ import Testing
         request.cachePolicy = .reloadIgnoringLocalCacheData
         let transfer = CachedTransfer(
             id: 1, request: request, observer: manager.request("http://mock/").driver, base: base,
-            store: AnswerStore(cache: cache), queue: DispatchQueue(label: "test")
+            store: ResponseStore(cache: cache), queue: DispatchQueue(label: "test")
         ) {}
         let box = Lock<CachedTransfer?>(transfer)
         base.overtake.withLock { $0 = { box.withLock { $0 }?.setSuspended(false) } }

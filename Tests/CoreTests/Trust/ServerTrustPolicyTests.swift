@@ -179,7 +179,7 @@ import Testing
 
         #expect(applied(.performRevokedEvaluation(validateHost: true, revocationFlags: .stapledResponse)).requiresStapledResponse)
         guard case .refuse = applied(.performRevokedEvaluation(validateHost: true, revocationFlags: .revocationLists)).trust?.rule else {
-            Issue.record("lists that are not there were asked for")
+            Issue.record("revocation lists were required without a file")
             return
         }
     }
