@@ -76,26 +76,26 @@ final class ConnectionPool: Sendable {
         // The closures capture the dictionary, not the pool, which retains the delegate.
         let attempts = attempts
         @Sendable func attempt(_ task: SessionTask) -> ConnectionAttempt? { attempts.withLock { $0[task.taskIdentifier] } }
-        delegate.dataTaskDidReceiveResponseWithCompletion = { _, task, response, completion in
+        delegate.dataTaskDidReceiveResponse = { _, task, response, completion in
             guard let attempt = attempt(task) else { return completion(.cancel) }
             attempt.received(response) { completion($0 ? .allow : .cancel) }
         }
-        delegate.taskWillPerformHTTPRedirectionWithCompletion = { _, task, response, request, completion in
+        delegate.taskWillPerformHTTPRedirection = { _, task, response, request, completion in
             guard let attempt = attempt(task) else { return completion(nil) }
             attempt.redirected(by: response, to: request, completion)
         }
-        delegate.taskDidReceiveChallengeWithCompletion = { _, task, challenge, completion in
+        delegate.taskDidReceiveChallenge = { _, task, challenge, completion in
             guard let attempt = attempt(task) else { return completion(.cancelAuthenticationChallenge, nil) }
             attempt.challenged(challenge, completion)
         }
-        delegate.taskNeedNewBodyStreamWithCompletion = { _, task, completion in
+        delegate.taskNeedNewBodyStream = { _, task, completion in
             guard let attempt = attempt(task) else { return completion(nil) }
             attempt.needsBodyStream(completion)
         }
         delegate.taskDidSendBodyData = { _, task, now, total, expected in
             attempt(task)?.sent(now, total, expected)
         }
-        delegate.dataTaskWillCacheResponseWithCompletion = { _, task, proposed, completion in
+        delegate.dataTaskWillCacheResponse = { _, task, proposed, completion in
             guard let attempt = attempt(task) else { return completion(nil) }
             attempt.willCache(proposed, completion)
         }

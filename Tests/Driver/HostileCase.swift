@@ -124,11 +124,11 @@ struct HostileStep: Decodable {
         }
         let methods = ["basic": NSURLAuthenticationMethodHTTPBasic, "digest": NSURLAuthenticationMethodHTTPDigest]
         let method = methods[authScheme.lowercased()]
-        manager.delegate.taskDidReceiveChallenge = { _, _, challenge in
+        manager.delegate.taskDidReceiveChallenge = { _, _, challenge, completion in
             guard challenge.protectionSpace.authenticationMethod == method, challenge.previousFailureCount == 0 else {
-                return (.rejectProtectionSpace, nil)
+                return completion(.rejectProtectionSpace, nil)
             }
-            return (.useCredential, URLCredential(user: user, password: password, persistence: .none))
+            completion(.useCredential, URLCredential(user: user, password: password, persistence: .none))
         }
     }
 

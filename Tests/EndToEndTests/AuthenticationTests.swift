@@ -190,7 +190,7 @@ import Testing
     @Test("a challenge closure may complete asynchronously") func closure() async throws {
         let server = try DigestServer()
         let seen = Log<URLAuthenticationChallenge>()
-        manager.delegate.taskDidReceiveChallengeWithCompletion = { _, _, challenge, completion in
+        manager.delegate.taskDidReceiveChallenge = { _, _, challenge, completion in
             seen.append(challenge)
             let password = challenge.previousFailureCount == 0 ? "wrong" : "password"
             callbackQueue.async { completion(.useCredential, URLCredential(user: "user", password: password, persistence: .none)) }

@@ -137,9 +137,9 @@ import Testing
     @Test("the session's closure decides what is cached") func willCacheResponse() async throws {
         let manager = manager()
         let asked = Log<String>()
-        manager.delegate.dataTaskWillCacheResponse = { _, _, proposed in
+        manager.delegate.dataTaskWillCacheResponse = { _, _, proposed, completion in
             asked.append(String(decoding: proposed.data, as: UTF8.self))
-            return nil
+            completion(nil)
         }
         #expect(try await load(manager, Self.fresh).value == "answer 1")
         #expect(try await load(manager, Self.fresh).value == "answer 2")

@@ -24,7 +24,10 @@ import Testing
         change(&configuration)
         let manager = SessionManager(
             configuration: configuration, serverTrustPolicyManager: policy.map { ServerTrustPolicyManager(policies: ["localhost": $0]) })
-        manager.delegate.sessionDidReceiveChallenge = { _, challenge in answer(challenge) }
+        manager.delegate.sessionDidReceiveChallenge = { _, challenge, completion in
+            let (disposition, credential) = answer(challenge)
+            completion(disposition, credential)
+        }
         return manager
     }
 
@@ -113,7 +116,7 @@ import Testing
         let server = try await TLSServer(authority, "self")
         let manager = manager { _ in (.cancelAuthenticationChallenge, nil) }
         let count = Lock(0)
-        manager.delegate.sessionDidReceiveChallengeWithCompletion = { _, challenge, completion in
+        manager.delegate.sessionDidReceiveChallenge = { _, challenge, completion in
             let number = count.withLock { count in
                 count += 1
                 return count
@@ -132,7 +135,7 @@ import Testing
         #expect(count.withLock { $0 } == 2)
 
         let silent = undecided { $0.totalTimeout = .milliseconds(300) }
-        silent.delegate.sessionDidReceiveChallengeWithCompletion = { _, _, _ in }
+        silent.delegate.sessionDidReceiveChallenge = { _, _, _ in }
         #expect(await get(server.url, silent).error?.transferFailure?.kind == .totalTimeout)
     }
 

@@ -98,9 +98,8 @@ private struct PendingChallenge: Sendable {
             later(session, task, foundationChallenge(challenge)) { answer(ChallengeAnswer(disposition: $0, credential: $1)) }
             return true
         }
-        guard let now = closures.taskDidReceiveChallenge else { return false }
-        let (disposition, credential) = now(session, task, foundationChallenge(challenge))
-        apply(disposition, credential, challenge, rest)
+        guard let closure = closures.taskDidReceiveChallenge else { return false }
+        ask(challenge, rest) { closure(session, task, foundationChallenge(challenge), $0) }
         return true
     }
 

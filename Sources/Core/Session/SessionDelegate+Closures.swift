@@ -3,127 +3,99 @@ import CurlewEncoding
 import CurlewHTTP
 import CurlewTransport
 
-/// What users decide about a session's tasks, or want to be told of.
-struct SessionClosures: Sendable {
+/// A closure's completion for a challenge.
+package typealias ChallengeCompletion = @Sendable (URLSession.AuthChallengeDisposition, URLCredential?) -> Void
+
+/// The closures of a session's delegate: those that decide about tasks, and those that are told of events.
+package struct SessionClosures: Sendable {
     var sessionDidBecomeInvalidWithError: (@Sendable (Session, (any Error)?) -> Void)?
-    var sessionDidReceiveChallenge:
-        (@Sendable (Session, URLAuthenticationChallenge) -> (URLSession.AuthChallengeDisposition, URLCredential?))?
-    var sessionDidReceiveChallengeWithCompletion:
-        (
-            @Sendable (
-                Session, URLAuthenticationChallenge, @escaping @Sendable (URLSession.AuthChallengeDisposition, URLCredential?) -> Void
-            ) -> Void
-        )?
+    package var sessionDidReceiveChallenge: (@Sendable (Session, URLAuthenticationChallenge, @escaping ChallengeCompletion) -> Void)?
     var sessionDidFinishEventsForBackgroundURLSession: (@Sendable (Session) -> Void)?
-    var taskWillPerformHTTPRedirection: (@Sendable (Session, SessionTask, HTTPURLResponse, URLRequest) -> URLRequest?)?
-    var taskWillPerformHTTPRedirectionWithCompletion:
+    package var taskWillPerformHTTPRedirection:
         (@Sendable (Session, SessionTask, HTTPURLResponse, URLRequest, @escaping @Sendable (URLRequest?) -> Void) -> Void)?
-    var taskDidReceiveChallenge:
-        (@Sendable (Session, SessionTask, URLAuthenticationChallenge) -> (URLSession.AuthChallengeDisposition, URLCredential?))?
-    var taskDidReceiveChallengeWithCompletion:
-        (
-            @Sendable (
-                Session, SessionTask, URLAuthenticationChallenge,
-                @escaping @Sendable (URLSession.AuthChallengeDisposition, URLCredential?) -> Void
-            ) -> Void
-        )?
-    var taskNeedNewBodyStream: (@Sendable (Session, SessionTask) -> InputStream?)?
-    var taskNeedNewBodyStreamWithCompletion: (@Sendable (Session, SessionTask, @escaping @Sendable (InputStream?) -> Void) -> Void)?
+    package var taskDidReceiveChallenge:
+        (@Sendable (Session, SessionTask, URLAuthenticationChallenge, @escaping ChallengeCompletion) -> Void)?
+    package var taskNeedNewBodyStream: (@Sendable (Session, SessionTask, @escaping @Sendable (InputStream?) -> Void) -> Void)?
     var taskDidSendBodyData: (@Sendable (Session, SessionTask, Int64, Int64, Int64) -> Void)?
     var taskDidComplete: (@Sendable (Session, SessionTask, (any Error)?) -> Void)?
-    var dataTaskDidReceiveResponse: (@Sendable (Session, SessionTask, HTTPURLResponse) -> URLSession.ResponseDisposition)?
-    var dataTaskDidReceiveResponseWithCompletion:
+    package var dataTaskDidReceiveResponse:
         (@Sendable (Session, SessionTask, HTTPURLResponse, @escaping @Sendable (URLSession.ResponseDisposition) -> Void) -> Void)?
     var dataTaskDidBecomeDownloadTask: (@Sendable (Session, SessionTask, SessionTask) -> Void)?
     var dataTaskDidReceiveData: (@Sendable (Session, SessionTask, Data) -> Void)?
-    var dataTaskWillCacheResponse: (@Sendable (Session, SessionTask, CachedURLResponse) -> CachedURLResponse?)?
-    var dataTaskWillCacheResponseWithCompletion:
+    package var dataTaskWillCacheResponse:
         (@Sendable (Session, SessionTask, CachedURLResponse, @escaping @Sendable (CachedURLResponse?) -> Void) -> Void)?
     var downloadTaskDidFinishDownloadingToURL: (@Sendable (Session, SessionTask, URL) -> Void)?
     var downloadTaskDidWriteData: (@Sendable (Session, SessionTask, Int64, Int64, Int64) -> Void)?
     var downloadTaskDidResumeAtOffset: (@Sendable (Session, SessionTask, Int64, Int64) -> Void)?
+    /// The closures that layers above offer under names of their own.
+    package var values = LayerValues()
 }
 
-/// Closures that decide, or are told, instead of what is done by default.
+/// Closures that replace a default decision, or are told of an event.
 ///
-/// All are `nil` at first, and called on the session's queue, which waits for them: one after the other, for all requests of the session.
+/// All are `nil` by default, and called on the session's queue, one at a time for all requests of the session, which wait for it.
+///
+/// A closure with a completion calls it with its decision, at once or later, on any thread. The first call counts; until then the request
+/// waits. A decision that arrives after the request was cancelled, or its transfer has failed, is ignored.
 extension SessionDelegate {
-    /// Is told that the session is over: with an error when it did not end by itself. On the session's queue.
+    /// Calls `body` with exclusive access to the closures.
+    package func withClosures<Value>(_ body: (inout SessionClosures) -> Value) -> Value {
+        closures.withLock { body(&$0) }
+    }
+
+    /// Is told that the session has ended, with an error if it did not end by itself.
     @preconcurrency public var sessionDidBecomeInvalidWithError: (@Sendable (Session, (any Error)?) -> Void)? {
         get { closures.withLock { $0.sessionDidBecomeInvalidWithError } }
         set { closures.withLock { $0.sessionDidBecomeInvalidWithError = newValue } }
     }
 
-    /// Answers a challenge that concerns the connection: whether its server is trusted, Negotiate (RFC 4559) and NTLM. Without it the
-    /// host's ``ServerTrustPolicy`` and the TLS options decide about trust, and ``taskDidReceiveChallenge`` is asked about the others.
+    /// Answers challenges that concern the connection: the trust of its server, Negotiate (RFC 4559) and NTLM. Without it, the host's
+    /// ``ServerTrustPolicy`` and the TLS options decide about trust, and ``taskDidReceiveChallenge`` is asked about the others.
     ///
-    /// A server's trust has the method `NSURLAuthenticationMethodServerTrust`, and is the challenge's `serverTrust`; each chain that a host
-    /// shows is asked about once, and one that was accepted is trusted as long as the session lives. `useCredential` with
-    /// `URLCredential(trust:)` accepts it, whatever its host's policy says; `cancelAuthenticationChallenge` and `rejectProtectionSpace`
-    /// refuse it, and the request fails with ``TransferFailure/Kind/serverCertificate``; everything else, such as a name with a password,
-    /// leaves it to policy and TLS options. Nothing is sent to the server before that. A stapled response that these require, and pinned
-    /// hashes of keys (``TLSOptions/publicKeyHashes``), are checked before it is asked. Set it before the session's first request.
+    /// A challenge about trust has the method `NSURLAuthenticationMethodServerTrust`, and the certificates are its `serverTrust`. Each
+    /// chain that a host presents is asked about once; an accepted one is trusted until the session ends. `useCredential` with
+    /// `URLCredential(trust:)` accepts it, whatever the host's policy; `cancelAuthenticationChallenge` and `rejectProtectionSpace`
+    /// reject it, and the request fails with ``TransferFailure/Kind/serverCertificate``; everything else, such as a user name with a
+    /// password, leaves it to the policy and the TLS options. Nothing is sent to the server before that. A stapled response that these
+    /// require, and pinned hashes of keys (``TLSOptions/publicKeyHashes``), are checked before the closure is called. Set it before the
+    /// session's first request.
     @preconcurrency public var sessionDidReceiveChallenge:
-        (@Sendable (Session, URLAuthenticationChallenge) -> (URLSession.AuthChallengeDisposition, URLCredential?))?
-    {
-        get { closures.withLock { $0.sessionDidReceiveChallenge } }
-        set { closures.withLock { $0.sessionDidReceiveChallenge = newValue } }
-    }
-
-    /// The same, with an answer that may come later; it is asked instead of the one without completion.
-    @preconcurrency public var sessionDidReceiveChallengeWithCompletion:
         (
             @Sendable (
                 Session, URLAuthenticationChallenge, @escaping @Sendable (URLSession.AuthChallengeDisposition, URLCredential?) -> Void
             ) -> Void
         )?
     {
-        get { closures.withLock { $0.sessionDidReceiveChallengeWithCompletion } }
-        set { closures.withLock { $0.sessionDidReceiveChallengeWithCompletion = newValue } }
+        get { closures.withLock { $0.sessionDidReceiveChallenge } }
+        set { closures.withLock { $0.sessionDidReceiveChallenge = newValue } }
     }
 
-    /// For background sessions, of which there are none here: never called.
+    /// Not called, as background sessions are not supported.
     @preconcurrency public var sessionDidFinishEventsForBackgroundURLSession: (@Sendable (Session) -> Void)? {
         get { closures.withLock { $0.sessionDidFinishEventsForBackgroundURLSession } }
         set { closures.withLock { $0.sessionDidFinishEventsForBackgroundURLSession = newValue } }
     }
 
-    /// Decides about each redirect that the session's ``RedirectPolicy`` allows: returns the request to follow it with, or `nil` to have
-    /// the redirect itself as the response.
+    /// Decides about each redirect that the session's ``RedirectPolicy`` allows: completes with the request to follow it with, or with
+    /// `nil` to have the redirect itself as the response.
     ///
-    /// The proposed request shows bytes as its `httpBody`. A body that is a file or a stream can't be shown; it follows only if the policy
-    /// keeps it (307, 308, and 301 or 302 of any method but POST) and the returned request has the proposed method and origin, and no body
-    /// of its own. To have it sent with another method or to another origin, return a request with that body. Bytes that are left in
-    /// `httpBody` follow wherever the returned request leads, but not with GET, HEAD or TRACE in place of another method. Where the body
-    /// does not follow, the fields that describe it are removed as far as they are as proposed; where another body takes its place, its
-    /// `Content-Length` is. A stream that was returned here can't be sent again: ``taskNeedNewBodyStream`` is not asked for it. A retry
-    /// begins with the original request and its body.
+    /// The proposed request has bytes as its `httpBody`. A body that is a file or a stream is not visible in it; that body follows only if
+    /// the policy keeps it (307, 308, and 301 or 302 of any method but POST) and the chosen request has the proposed method and origin,
+    /// and no body of its own. To have it sent with another method or to another origin, complete with a request that has the body. Bytes
+    /// left in `httpBody` follow wherever the chosen request leads, but not with GET, HEAD or TRACE in place of another method. Where the
+    /// body does not follow, the fields that describe it are removed unless they were changed; where another body replaces it, its
+    /// `Content-Length` is. A stream set here can't be sent again: ``taskNeedNewBodyStream`` is not called for it. A retry starts with the
+    /// original request and its body.
     @preconcurrency public var taskWillPerformHTTPRedirection:
-        (@Sendable (Session, SessionTask, HTTPURLResponse, URLRequest) -> URLRequest?)?
+        (@Sendable (Session, SessionTask, HTTPURLResponse, URLRequest, @escaping @Sendable (URLRequest?) -> Void) -> Void)?
     {
         get { closures.withLock { $0.taskWillPerformHTTPRedirection } }
         set { closures.withLock { $0.taskWillPerformHTTPRedirection = newValue } }
     }
 
-    /// The same, with an answer that may come later; it is asked instead of the one without completion.
-    @preconcurrency public var taskWillPerformHTTPRedirectionWithCompletion:
-        (@Sendable (Session, SessionTask, HTTPURLResponse, URLRequest, @escaping @Sendable (URLRequest?) -> Void) -> Void)?
-    {
-        get { closures.withLock { $0.taskWillPerformHTTPRedirectionWithCompletion } }
-        set { closures.withLock { $0.taskWillPerformHTTPRedirectionWithCompletion = newValue } }
-    }
-
-    /// Answers a server that asks for credentials (RFC 9110, section 11), instead of the request's credential and the session's
-    /// storage.
+    /// Answers the challenge of a server that asks for credentials (RFC 9110, section 11), in place of the request's credential and the
+    /// session's storage.
     @preconcurrency public var taskDidReceiveChallenge:
-        (@Sendable (Session, SessionTask, URLAuthenticationChallenge) -> (URLSession.AuthChallengeDisposition, URLCredential?))?
-    {
-        get { closures.withLock { $0.taskDidReceiveChallenge } }
-        set { closures.withLock { $0.taskDidReceiveChallenge = newValue } }
-    }
-
-    /// The same, with an answer that may come later; it is asked instead of the one without completion.
-    @preconcurrency public var taskDidReceiveChallengeWithCompletion:
         (
             @Sendable (
                 Session, SessionTask, URLAuthenticationChallenge,
@@ -131,100 +103,83 @@ extension SessionDelegate {
             ) -> Void
         )?
     {
-        get { closures.withLock { $0.taskDidReceiveChallengeWithCompletion } }
-        set { closures.withLock { $0.taskDidReceiveChallengeWithCompletion = newValue } }
+        get { closures.withLock { $0.taskDidReceiveChallenge } }
+        set { closures.withLock { $0.taskDidReceiveChallenge = newValue } }
     }
 
-    /// Returns a new stream where the stream that is a request's body has to be sent again: after a redirect, a challenge, or for a retry.
-    /// `nil` fails the request.
+    /// Completes with a new stream where the stream that is a request's body has to be sent again: after a redirect, a challenge, or for a
+    /// retry. `nil` fails the request.
     ///
     /// Called after ``taskWillPerformHTTPRedirection``, and only if the body follows the redirect. Not called for a stream that an adapter
-    /// or a redirect closure put in the body's place.
-    @preconcurrency public var taskNeedNewBodyStream: (@Sendable (Session, SessionTask) -> InputStream?)? {
+    /// or a redirect closure set as the body.
+    @preconcurrency public var taskNeedNewBodyStream:
+        (@Sendable (Session, SessionTask, @escaping @Sendable (InputStream?) -> Void) -> Void)?
+    {
         get { closures.withLock { $0.taskNeedNewBodyStream } }
         set { closures.withLock { $0.taskNeedNewBodyStream = newValue } }
     }
 
-    /// The same, with an answer that may come later; it is asked instead of the one without completion.
-    @preconcurrency public var taskNeedNewBodyStreamWithCompletion:
-        (@Sendable (Session, SessionTask, @escaping @Sendable (InputStream?) -> Void) -> Void)?
-    {
-        get { closures.withLock { $0.taskNeedNewBodyStreamWithCompletion } }
-        set { closures.withLock { $0.taskNeedNewBodyStreamWithCompletion = newValue } }
-    }
-
-    /// Is told how much of a body left, instead of the request's upload progress: bytes now, bytes so far, bytes in all (−1 if
-    /// unknown).
+    /// Receives the progress of sending a body, in place of the request's upload progress: bytes sent now, bytes sent so far, and the
+    /// length, −1 if unknown.
     @preconcurrency public var taskDidSendBodyData: (@Sendable (Session, SessionTask, Int64, Int64, Int64) -> Void)? {
         get { closures.withLock { $0.taskDidSendBodyData } }
         set { closures.withLock { $0.taskDidSendBodyData = newValue } }
     }
 
-    /// Is told that a task is over, after its validations and before its handlers; not instead of them.
+    /// Is told that a task has completed, after its validations and before its handlers, which run as well.
     @preconcurrency public var taskDidComplete: (@Sendable (Session, SessionTask, (any Error)?) -> Void)? {
         get { closures.withLock { $0.taskDidComplete } }
         set { closures.withLock { $0.taskDidComplete = newValue } }
     }
 
-    /// Decides about each response to a data or upload request at its head: whether its body is received.
+    /// Decides at the head of each response to a data or upload request whether its body is received.
     @preconcurrency public var dataTaskDidReceiveResponse:
-        (@Sendable (Session, SessionTask, HTTPURLResponse) -> URLSession.ResponseDisposition)?
+        (@Sendable (Session, SessionTask, HTTPURLResponse, @escaping @Sendable (URLSession.ResponseDisposition) -> Void) -> Void)?
     {
         get { closures.withLock { $0.dataTaskDidReceiveResponse } }
         set { closures.withLock { $0.dataTaskDidReceiveResponse = newValue } }
     }
 
-    /// The same, with an answer that may come later; it is asked instead of the one without completion.
-    @preconcurrency public var dataTaskDidReceiveResponseWithCompletion:
-        (@Sendable (Session, SessionTask, HTTPURLResponse, @escaping @Sendable (URLSession.ResponseDisposition) -> Void) -> Void)?
-    {
-        get { closures.withLock { $0.dataTaskDidReceiveResponseWithCompletion } }
-        set { closures.withLock { $0.dataTaskDidReceiveResponseWithCompletion = newValue } }
-    }
-
-    /// Is told that a body is written to a file, because a disposition was `becomeDownload`; the task stays the same, and is given twice.
+    /// Is told that a body is written to a file, because its disposition was `becomeDownload`. The task stays the same, and is passed
+    /// twice.
     ///
-    /// ``downloadTaskDidFinishDownloadingToURL`` gets the file; the request's data is `nil`.
+    /// ``downloadTaskDidFinishDownloadingToURL`` receives the file; the request's data is `nil`.
     @preconcurrency public var dataTaskDidBecomeDownloadTask: (@Sendable (Session, SessionTask, SessionTask) -> Void)? {
         get { closures.withLock { $0.dataTaskDidBecomeDownloadTask } }
         set { closures.withLock { $0.dataTaskDidBecomeDownloadTask = newValue } }
     }
 
-    /// Gets the pieces of bodies instead of the requests, whose data stays empty. A slow closure slows down the transfer.
+    /// Receives the pieces of bodies in place of the requests, whose data stays empty. A slow closure slows down the transfer.
     @preconcurrency public var dataTaskDidReceiveData: (@Sendable (Session, SessionTask, Data) -> Void)? {
         get { closures.withLock { $0.dataTaskDidReceiveData } }
         set { closures.withLock { $0.dataTaskDidReceiveData = newValue } }
     }
 
-    /// Decides what of a response goes into the cache: the one given, another one, or `nil` for none.
+    /// Decides what of a response is stored in the cache: the proposed one, another one, or `nil` for none.
     ///
-    /// Only asked where ``SessionConfiguration/urlCache`` is set and HTTP allows storing; the request ends after it.
-    @preconcurrency public var dataTaskWillCacheResponse: (@Sendable (Session, SessionTask, CachedURLResponse) -> CachedURLResponse?)? {
+    /// Called only if ``SessionConfiguration/urlCache`` is set and HTTP allows storing the response; the request ends after it.
+    @preconcurrency public var dataTaskWillCacheResponse:
+        (@Sendable (Session, SessionTask, CachedURLResponse, @escaping @Sendable (CachedURLResponse?) -> Void) -> Void)?
+    {
         get { closures.withLock { $0.dataTaskWillCacheResponse } }
         set { closures.withLock { $0.dataTaskWillCacheResponse = newValue } }
     }
 
-    /// The same, with an answer that may come later; it is asked instead of the one without completion.
-    @preconcurrency public var dataTaskWillCacheResponseWithCompletion:
-        (@Sendable (Session, SessionTask, CachedURLResponse, @escaping @Sendable (CachedURLResponse?) -> Void) -> Void)?
-    {
-        get { closures.withLock { $0.dataTaskWillCacheResponseWithCompletion } }
-        set { closures.withLock { $0.dataTaskWillCacheResponseWithCompletion = newValue } }
-    }
-
-    /// Takes a complete download's temporary file, instead of the request's destination. The file is removed unless it was moved away.
+    /// Receives a complete download's temporary file, in place of the request's destination. The file is removed after the call unless it
+    /// was moved.
     @preconcurrency public var downloadTaskDidFinishDownloadingToURL: (@Sendable (Session, SessionTask, URL) -> Void)? {
         get { closures.withLock { $0.downloadTaskDidFinishDownloadingToURL } }
         set { closures.withLock { $0.downloadTaskDidFinishDownloadingToURL = newValue } }
     }
 
-    /// Is told how much of a download came, instead of the request's progress: bytes now, bytes so far, bytes in all (−1 if unknown).
+    /// Receives the progress of a download, in place of the request's progress: bytes received now, bytes received so far, and the length,
+    /// −1 if unknown.
     @preconcurrency public var downloadTaskDidWriteData: (@Sendable (Session, SessionTask, Int64, Int64, Int64) -> Void)? {
         get { closures.withLock { $0.downloadTaskDidWriteData } }
         set { closures.withLock { $0.downloadTaskDidWriteData = newValue } }
     }
 
-    /// Is told where a resumed download goes on: offset, and bytes in all (−1 if unknown).
+    /// Is told at which offset a download is resumed, and its length, −1 if unknown.
     @preconcurrency public var downloadTaskDidResumeAtOffset: (@Sendable (Session, SessionTask, Int64, Int64) -> Void)? {
         get { closures.withLock { $0.downloadTaskDidResumeAtOffset } }
         set { closures.withLock { $0.downloadTaskDidResumeAtOffset = newValue } }

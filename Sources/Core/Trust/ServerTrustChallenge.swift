@@ -53,7 +53,7 @@ extension URLCredential {
 extension SessionDelegate {
     /// Whether a closure handles session-level challenges, server trust among them.
     var asksAboutConnections: Bool {
-        closures.withLock { $0.sessionDidReceiveChallenge != nil || $0.sessionDidReceiveChallengeWithCompletion != nil }
+        closures.withLock { $0.sessionDidReceiveChallenge != nil }
     }
 }
 
@@ -98,14 +98,7 @@ extension Session {
                 queue.async { completion(self.accepts(trust, under: policy)) }
             }
         }
-        if let later = closures?.sessionDidReceiveChallengeWithCompletion {
-            later(self, challenge, apply)
-        } else if let now = closures?.sessionDidReceiveChallenge {
-            let (disposition, credential) = now(self, challenge)
-            apply(disposition, credential)
-        } else {
-            apply(.performDefaultHandling, nil)
-        }
+        if let closure { closure(self, challenge, apply) } else { apply(.performDefaultHandling, nil) }
     }
 
     /// The default handling: whether the host's policy, or the TLS options without one, accept a server. May read files.

@@ -42,7 +42,7 @@ import Testing
         let manager = manager(.answering(200, [:], "text"))
         let files = Inbox<String?>()
         let pieces = Inbox<Data>()
-        manager.delegate.dataTaskDidReceiveResponse = { _, _, _ in .download ?? .cancel }
+        manager.delegate.dataTaskDidReceiveResponse = { _, _, _, completion in completion(.download ?? .cancel) }
         manager.delegate.downloadTaskDidFinishDownloadingToURL = { _, _, file in
             files.put(try? String(contentsOf: file, encoding: .utf8))
         }
@@ -59,7 +59,7 @@ import Testing
     func streamBecomesDownload(isReadLater: Bool) async throws {
         let manager = manager(.answering(200, [:], "text"))
         let files = Inbox<String?>()
-        manager.delegate.dataTaskDidReceiveResponse = { _, _, _ in .download ?? .cancel }
+        manager.delegate.dataTaskDidReceiveResponse = { _, _, _, completion in completion(.download ?? .cancel) }
         manager.delegate.downloadTaskDidFinishDownloadingToURL = { _, _, file in
             files.put(try? String(contentsOf: file, encoding: .utf8))
         }

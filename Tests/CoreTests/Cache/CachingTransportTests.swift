@@ -191,15 +191,16 @@ private final class SlowCache: URLCache, @unchecked Sendable {  // what is added
         configuration.callbackQueue = DispatchQueue(label: "callbacks")
         let mock = counting(200, ["Cache-Control": "max-age=60"])
         let manager = SessionManager(configuration: configuration, delegate: delegate, transport: mock)
-        delegate.dataTaskWillCacheResponse = { _, task, proposed in
-            task.originalRequest?.url?.path == "/none"
-                ? nil : CachedURLResponse(response: proposed.response, data: Data("changed".utf8), storagePolicy: .allowed)
+        delegate.dataTaskWillCacheResponse = { _, task, proposed, completion in
+            completion(
+                task.originalRequest?.url?.path == "/none"
+                    ? nil : CachedURLResponse(response: proposed.response, data: Data("changed".utf8), storagePolicy: .allowed))
         }
         #expect(try await load(manager, url: "http://mock/none").value == "1")
         #expect(try await load(manager, url: "http://mock/none").value == "2")
         #expect(try await load(manager).value == "3")
         #expect(try await load(manager).value == "changed")
-        delegate.dataTaskWillCacheResponseWithCompletion = { _, _, proposed, completion in
+        delegate.dataTaskWillCacheResponse = { _, _, proposed, completion in
             DispatchQueue.global().async { completion(proposed) }
         }
         #expect(try await load(manager, url: "http://mock/later").value == "4")
@@ -210,7 +211,7 @@ private final class SlowCache: URLCache, @unchecked Sendable {  // what is added
         let mock = counting(200, ["Cache-Control": "max-age=60"])
         let manager = manager(mock)
         let asked = Inbox<Void>()
-        manager.delegate.dataTaskWillCacheResponseWithCompletion = { _, _, _, _ in asked.put(()) }
+        manager.delegate.dataTaskWillCacheResponse = { _, _, _, _ in asked.put(()) }
         let request = manager.request(url)
         async let response = request.serializingString().response
         _ = await asked[0]

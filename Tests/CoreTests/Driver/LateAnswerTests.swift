@@ -33,7 +33,7 @@ import Testing
         let manager = manager(mock)
         manager.retrier = Self.retrier
         let asked = Inbox<@Sendable (InputStream?) -> Void>()
-        manager.delegate.taskNeedNewBodyStreamWithCompletion = { _, _, completion in asked.put(completion) }
+        manager.delegate.taskNeedNewBodyStream = { _, _, completion in asked.put(completion) }
         let request = manager.upload(Self.stream("first"), to: "http://mock/")
         let first = await mock.started[0]
         first.perform(.sendBody, .head(307, ["Location": "/next"]))
@@ -59,14 +59,14 @@ import Testing
         manager.retrier = Self.retrier
         let redirects = Inbox<@Sendable (URLRequest?) -> Void>()
         let proposals = Inbox<URLRequest>()
-        manager.delegate.taskWillPerformHTTPRedirectionWithCompletion = { _, _, _, proposed, completion in
+        manager.delegate.taskWillPerformHTTPRedirection = { _, _, _, proposed, completion in
             proposals.put(proposed)
             redirects.put(completion)
         }
         let asked = Inbox<Void>()
-        manager.delegate.taskNeedNewBodyStream = { _, _ in
+        manager.delegate.taskNeedNewBodyStream = { _, _, completion in
             asked.put(())
-            return Self.stream("second")
+            completion(Self.stream("second"))
         }
         let request = manager.upload(Self.stream("first"), to: "http://mock/")
         let first = await mock.started[0]
@@ -90,11 +90,11 @@ import Testing
         let manager = manager(mock)
         manager.retrier = Self.retrier
         let challenges = Inbox<@Sendable (URLSession.AuthChallengeDisposition, URLCredential?) -> Void>()
-        manager.delegate.taskDidReceiveChallengeWithCompletion = { _, _, _, completion in challenges.put(completion) }
+        manager.delegate.taskDidReceiveChallenge = { _, _, _, completion in challenges.put(completion) }
         let asked = Inbox<Void>()
-        manager.delegate.taskNeedNewBodyStream = { _, _ in
+        manager.delegate.taskNeedNewBodyStream = { _, _, completion in
             asked.put(())
-            return Self.stream("second")
+            completion(Self.stream("second"))
         }
         let request = manager.upload(Self.stream("first"), to: "http://mock/").responseString { _ in }
         let first = await mock.started[0]
@@ -120,7 +120,7 @@ import Testing
         let manager = manager(mock)
         if isRetried { manager.retrier = Self.retrier }
         let asked = Inbox<@Sendable (URLSession.ResponseDisposition) -> Void>()
-        manager.delegate.dataTaskDidReceiveResponseWithCompletion = { _, _, _, completion in asked.put(completion) }
+        manager.delegate.dataTaskDidReceiveResponse = { _, _, _, completion in asked.put(completion) }
         let became = Inbox<Void>()
         manager.delegate.dataTaskDidBecomeDownloadTask = { _, _, _ in became.put(()) }
         let request = manager.request("http://mock/")
@@ -154,7 +154,7 @@ import Testing
         let mock = MockTransport()
         let manager = manager(mock)
         let challenges = Inbox<@Sendable (URLSession.AuthChallengeDisposition, URLCredential?) -> Void>()
-        manager.delegate.taskDidReceiveChallengeWithCompletion = { _, _, _, completion in challenges.put(completion) }
+        manager.delegate.taskDidReceiveChallenge = { _, _, _, completion in challenges.put(completion) }
         let request = manager.streamRequest("http://mock/").validate()
         let ended = Inbox<DataResponse<Data>>()
         request.responseData { ended.put($0) }

@@ -28,12 +28,11 @@ import Testing
     @Test("the closure sees the challenge as Foundation has it, on the session's queue")
     func challenge() async {
         let seen = Inbox<URLAuthenticationChallenge>()
-        manager.delegate.taskDidReceiveChallenge = { [session = manager.session] _, task, challenge in
+        manager.delegate.taskDidReceiveChallenge = { [session = manager.session] _, task, challenge, completion in
             dispatchPrecondition(condition: .onQueue(session.queue))
             #expect(task.currentRequest?.url?.absoluteString == "https://mock:8443/a")
             seen.put(challenge)
-            return seen.count < 3
-                ? (.useCredential, URLCredential(user: "user", password: "wrong", persistence: .none)) : (.useCredential, nil)
+            completion(.useCredential, seen.count < 3 ? URLCredential(user: "user", password: "wrong", persistence: .none) : nil)
         }
         let request = manager.request("https://mock:8443/a").authenticate(user: "own", password: "one")
         let response = await request.serializingString().response
@@ -50,14 +49,14 @@ import Testing
 
     @Test("its credential is used instead of the request's")
     func useCredential() async {
-        manager.delegate.taskDidReceiveChallenge = { [credential] _, _, _ in (.useCredential, credential) }
+        manager.delegate.taskDidReceiveChallenge = { [credential] _, _, _, completion in completion(.useCredential, credential) }
         let response = await manager.request("http://mock/").authenticate(user: "own", password: "one").serializingString().response
         #expect(response.value == "welcome")
     }
 
     @Test("default handling takes the request's credential")
     func performDefaultHandling() async {
-        manager.delegate.taskDidReceiveChallenge = { _, _, _ in (.performDefaultHandling, nil) }
+        manager.delegate.taskDidReceiveChallenge = { _, _, _, completion in completion(.performDefaultHandling, nil) }
         #expect(
             await manager.request("http://mock/").authenticate(usingCredential: credential).serializingString().response.value == "welcome")
         let refused = await manager.request("http://mock/").authenticate(user: "a", password: "b").serializingString().response
@@ -66,7 +65,7 @@ import Testing
 
     @Test("cancelling the challenge cancels the request")
     func cancelChallenge() async {
-        manager.delegate.taskDidReceiveChallenge = { _, _, _ in (.cancelAuthenticationChallenge, nil) }
+        manager.delegate.taskDidReceiveChallenge = { _, _, _, completion in completion(.cancelAuthenticationChallenge, nil) }
         let response = await manager.request("http://mock/").serializingString().response
         #expect(isCancelled(response.error))
         #expect((response.error as? CurlewError)?.urlError?.code == .cancelled)
@@ -76,9 +75,9 @@ import Testing
     @Test("rejecting the space leads to the next one, and at last to the 401")
     func rejectProtectionSpace() async {
         let methods = Inbox<String>()
-        manager.delegate.taskDidReceiveChallenge = { _, _, challenge in
+        manager.delegate.taskDidReceiveChallenge = { _, _, challenge, completion in
             methods.put(challenge.protectionSpace.authenticationMethod)
-            return (.rejectProtectionSpace, nil)
+            completion(.rejectProtectionSpace, nil)
         }
         let response = await manager.request("http://mock/two").serializingString().response
         #expect(response.error == nil && response.value == "who are you")
@@ -90,11 +89,7 @@ import Testing
     func completion() async {
         let completions = Inbox<Completion>()
         defer { completions.empty() }
-        manager.delegate.taskDidReceiveChallengeWithCompletion = { _, _, _, completion in completions.put(completion) }
-        manager.delegate.taskDidReceiveChallenge = { _, _, _ in
-            Issue.record("The one with completion comes first")
-            return (.cancelAuthenticationChallenge, nil)
-        }
+        manager.delegate.taskDidReceiveChallenge = { _, _, _, completion in completions.put(completion) }
         async let response = manager.request("http://mock/").serializingString().response
         let completion = await completions[0]
         for _ in 0..<3 { completion(.useCredential, credential) }
@@ -109,7 +104,7 @@ import Testing
     func silence(endsSession: Bool) async {
         let completions = Inbox<Completion>()
         defer { completions.empty() }
-        manager.delegate.taskDidReceiveChallengeWithCompletion = { _, _, _, completion in completions.put(completion) }
+        manager.delegate.taskDidReceiveChallenge = { _, _, _, completion in completions.put(completion) }
         let request = manager.request("http://mock/")
         async let response = request.serializingString().response
         let completion = await completions[0]
@@ -123,9 +118,9 @@ import Testing
 
     @Test("nobody is asked about a request that was cancelled")
     func cancelledBefore() async {
-        manager.delegate.taskDidReceiveChallenge = { _, _, _ in
+        manager.delegate.taskDidReceiveChallenge = { _, _, _, completion in
             Issue.record("Nobody wants to know")
-            return (.performDefaultHandling, nil)
+            completion(.performDefaultHandling, nil)
         }
         manager.session.queue.suspend()
         let request = manager.request("http://mock/")
@@ -140,17 +135,13 @@ import Testing
     @Test("what concerns the connection is the session's closure's, if there is one", .enabled(if: CurlInfo.current.supportsNTLM))
     func connection() async {
         let methods = Inbox<String>()
-        manager.delegate.taskDidReceiveChallenge = { [credential] _, _, challenge in
+        manager.delegate.taskDidReceiveChallenge = { [credential] _, _, challenge, completion in
             methods.put("task " + challenge.protectionSpace.authenticationMethod)
-            return (.useCredential, credential)
+            completion(.useCredential, credential)
         }
         #expect(await manager.request("http://mock/ntlm").serializingString().response.value == "welcome")
-        manager.delegate.sessionDidReceiveChallenge = { [credential] _, challenge in
+        manager.delegate.sessionDidReceiveChallenge = { [credential] _, challenge, completion in
             methods.put("session " + challenge.protectionSpace.authenticationMethod)
-            return (.useCredential, credential)
-        }
-        #expect(await manager.request("http://mock/ntlm").serializingString().response.value == "welcome")
-        manager.delegate.sessionDidReceiveChallengeWithCompletion = { [credential] _, _, completion in
             completion(.useCredential, credential)
         }
         #expect(await manager.request("http://mock/ntlm").serializingString().response.value == "welcome")

@@ -254,7 +254,7 @@ import Testing
         let stream = await manager.upload(InputStream(data: Data("body".utf8)), to: "http://mock/").authenticate(user: "a", password: "b")
             .serializingString().response
         #expect(stream.error == nil && stream.value == "who are you")
-        manager.delegate.taskNeedNewBodyStream = { _, _ in InputStream(data: Data("again".utf8)) }
+        manager.delegate.taskNeedNewBodyStream = { _, _, completion in completion(InputStream(data: Data("again".utf8))) }
         let renewed = await manager.upload(InputStream(data: Data("body".utf8)), to: "http://mock/").authenticate(user: "a", password: "b")
             .serializingString().response
         #expect(renewed.value == "welcome")

@@ -59,10 +59,11 @@ import Testing
     /// A manager with a redirect closure, whose requests for new streams are counted.
     private func manager(_ mock: MockTransport, _ kind: UploadKind, _ answer: Answer, renewals: Inbox<Void>) -> SessionManager {
         let manager = manager(mock)
-        manager.delegate.taskWillPerformHTTPRedirection = { _, _, _, proposed in try? answer.request(from: proposed) }
-        manager.delegate.taskNeedNewBodyStream = { _, _ in
+        manager.delegate.taskWillPerformHTTPRedirection = { _, _, _, proposed, completion in completion(try? answer.request(from: proposed))
+        }
+        manager.delegate.taskNeedNewBodyStream = { _, _, completion in
             renewals.put(())
-            return InputStream(data: kind.body)
+            completion(InputStream(data: kind.body))
         }
         return manager
     }
@@ -101,10 +102,10 @@ import Testing
         for answer in [Answer.plainGet, .ownData] {
             let mock = MockTransport.answering(inTurn: [Self.redirect(307), .response(200)])
             let manager = manager(mock)
-            manager.delegate.taskWillPerformHTTPRedirection = { _, _, _, proposed in
+            manager.delegate.taskWillPerformHTTPRedirection = { _, _, _, proposed, completion in
                 var request = try? answer.request(from: proposed)
                 request?.setValue("text/own", forHTTPHeaderField: "Content-Type")
-                return request
+                completion(request)
             }
             let headers: HTTPHeaders = ["Content-Type": "text/secret", "Content-Length": "6", "Content-Language": "rm", "X-Kept": "1"]
             let file = try directory.write(Data("secret".utf8), to: "secret")
@@ -120,10 +121,10 @@ import Testing
     func onlyAField() async throws {
         let mock = MockTransport.answering(inTurn: [Self.redirect(307), .response(200, readsBody: true)])
         let manager = manager(mock)
-        manager.delegate.taskWillPerformHTTPRedirection = { _, _, _, proposed in
+        manager.delegate.taskWillPerformHTTPRedirection = { _, _, _, proposed, completion in
             var request = proposed
             request.setValue("1", forHTTPHeaderField: "X-Added")
-            return request
+            completion(request)
         }
         let response = await (try UploadKind.file.start(manager, in: directory)).serializingData().response
         #expect(response.error == nil)
@@ -137,7 +138,8 @@ import Testing
     func sessionCredentials(_ location: String, _ chosen: String, _ areSent: Bool) async throws {
         let mock = MockTransport.answering(inTurn: [Self.redirect(302, to: location), .response(200)])
         let manager = SessionManager(mock: mock) { $0.headers = ["Authorization": "Bearer 1", "X-Session": "1"] }
-        manager.delegate.taskWillPerformHTTPRedirection = { _, _, _, _ in try? URLRequest(url: chosen, method: .get) }
+        manager.delegate.taskWillPerformHTTPRedirection = { _, _, _, _, completion in completion(try? URLRequest(url: chosen, method: .get))
+        }
         _ = await manager.request("http://mock/").serializingData().response
         let next = try #require(mock.started.all.last).request
         #expect(next.url == chosen)
@@ -164,7 +166,8 @@ import Testing
     func drainedStream(_ answer: Answer) async throws {
         let mock = MockTransport.answering(inTurn: [Self.redirect(308), .response(200, readsBody: true)])
         let manager = manager(mock)
-        manager.delegate.taskWillPerformHTTPRedirection = { _, _, _, proposed in try? answer.request(from: proposed) }
+        manager.delegate.taskWillPerformHTTPRedirection = { _, _, _, proposed, completion in completion(try? answer.request(from: proposed))
+        }
         let response = await (try UploadKind.stream.start(manager, in: directory)).serializingData().response
         guard answer.keepsBody(of: .stream) else {
             #expect(response.error == nil && response.response?.statusCode == (answer == .nothing ? 308 : 200))
@@ -197,11 +200,11 @@ import Testing
         let mock = MockTransport.answering(inTurn: [Self.redirect(307), second, .response(200, readsBody: true)])
         let renewals = Inbox<Void>()
         let manager = manager(mock, .stream, .proposed, renewals: renewals)
-        manager.delegate.taskWillPerformHTTPRedirection = { _, _, _, proposed in
-            proposed.url?.path == "/next" ? try? Answer.ownStream.request(from: proposed) : proposed
+        manager.delegate.taskWillPerformHTTPRedirection = { _, _, _, proposed, completion in
+            completion(proposed.url?.path == "/next" ? try? Answer.ownStream.request(from: proposed) : proposed)
         }
-        manager.delegate.taskDidReceiveChallenge = { _, _, _ in
-            (.useCredential, URLCredential(user: "user", password: "password", persistence: .none))
+        manager.delegate.taskDidReceiveChallenge = { _, _, _, completion in
+            completion(.useCredential, URLCredential(user: "user", password: "password", persistence: .none))
         }
         let response = await (try UploadKind.stream.start(manager, in: directory)).serializingData().response
         #expect(mock.started.all.map(\.sentBody) == [Data("secret".utf8), Data("own".utf8)])
@@ -219,10 +222,10 @@ import Testing
     func cancelledWhileRenewed() async {
         let mock = MockTransport.answering(inTurn: [Self.redirect(307), .response(200)])
         let manager = manager(mock)
-        manager.delegate.taskWillPerformHTTPRedirection = { _, _, _, proposed in proposed }
+        manager.delegate.taskWillPerformHTTPRedirection = { _, _, _, proposed, completion in completion(proposed) }
         let asked = Inbox<@Sendable (InputStream?) -> Void>()
         defer { asked.empty() }
-        manager.delegate.taskNeedNewBodyStreamWithCompletion = { _, _, completion in asked.put(completion) }
+        manager.delegate.taskNeedNewBodyStream = { _, _, completion in asked.put(completion) }
         let request = manager.upload(InputStream(data: Data("secret".utf8)), to: "http://mock/")
         async let response = request.serializingData().response
         let completion = await asked.first(1)[0]

@@ -124,9 +124,9 @@ import Testing
             let manager = manager(mock, change)
             let renewals = Inbox<Void>()
             // The upload's bytes are not those that the adapter has sent.
-            manager.delegate.taskNeedNewBodyStream = { _, _ in
+            manager.delegate.taskNeedNewBodyStream = { _, _, completion in
                 renewals.put(())
-                return InputStream(data: kind.body)
+                completion(InputStream(data: kind.body))
             }
             let response = await (try kind.start(manager, in: directory)).serializingData().response
             let sealed = Data("sealed".utf8)

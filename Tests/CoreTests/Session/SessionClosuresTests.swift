@@ -13,25 +13,21 @@ import Testing
 
     private let mock = MockTransport.answering(inTurn: [redirect, .response(200, [:], "answer")])
 
-    /// How a closure is asked: with a result, or with a completion.
+    /// When a closure answers: before it returns, or later on another thread.
     enum Form: CaseIterable, Sendable {
-        case now, later, laterElsewhere
+        case atOnce, elsewhere
     }
 
     /// Answers in one of the forms.
     private static func answer<Value: Sendable>(_ value: Value, _ form: Form, to completion: @escaping @Sendable (Value) -> Void) {
-        if form == .laterElsewhere { DispatchQueue.global().async { completion(value) } } else { completion(value) }
+        if form == .elsewhere { DispatchQueue.global().async { completion(value) } } else { completion(value) }
     }
 
     // MARK: Redirects
 
     private func decideRedirects(_ manager: SessionManager, _ form: Form, _ decide: @escaping @Sendable (URLRequest) -> URLRequest?) {
-        if form == .now {
-            manager.delegate.taskWillPerformHTTPRedirection = { _, _, _, request in decide(request) }
-        } else {
-            manager.delegate.taskWillPerformHTTPRedirectionWithCompletion = { _, _, _, request, completion in
-                Self.answer(decide(request), form, to: completion)
-            }
+        manager.delegate.taskWillPerformHTTPRedirection = { _, _, _, request, completion in
+            Self.answer(decide(request), form, to: completion)
         }
     }
 
@@ -77,7 +73,7 @@ import Testing
             let manager = SessionManager(mock: MockTransport { _ in answer })
             let asked = Inbox<@Sendable (URLRequest?) -> Void>()
             defer { asked.empty() }
-            manager.delegate.taskWillPerformHTTPRedirectionWithCompletion = { _, _, _, _, completion in asked.put(completion) }
+            manager.delegate.taskWillPerformHTTPRedirection = { _, _, _, _, completion in asked.put(completion) }
             let request = manager.request("http://mock/")
             async let response = request.serializingData().response
             let completion = await asked.first(1)[0]
@@ -91,7 +87,7 @@ import Testing
     @Test func `a session ends while a closure decides`() async {
         let manager = SessionManager(mock: .answering(302, ["Location": "/next"]))
         let asked = Inbox<Void>()
-        manager.delegate.taskWillPerformHTTPRedirectionWithCompletion = { _, _, _, _, _ in asked.put(()) }
+        manager.delegate.taskWillPerformHTTPRedirection = { _, _, _, _, _ in asked.put(()) }
         async let response = manager.request("http://mock/").serializingData().response
         _ = await asked.first(1)
         manager.invalidateAndCancel()
@@ -103,13 +99,7 @@ import Testing
     @Test(arguments: Form.allCases) func `a closure decides whether a body is received`(_ form: Form) async {
         for disposition in [URLSession.ResponseDisposition.allow, .cancel] {
             let manager = SessionManager(mock: .answering(200, [:], "body"))
-            if form == .now {
-                manager.delegate.dataTaskDidReceiveResponse = { _, _, _ in disposition }
-            } else {
-                manager.delegate.dataTaskDidReceiveResponseWithCompletion = { _, _, _, completion in
-                    Self.answer(disposition, form, to: completion)
-                }
-            }
+            manager.delegate.dataTaskDidReceiveResponse = { _, _, _, completion in Self.answer(disposition, form, to: completion) }
             let response = await manager.request("http://mock/").serializingString().response
             #expect(response.value == (disposition == .allow ? "body" : nil))
             #expect(isCancelled(response.error) == (disposition == .cancel))
@@ -122,7 +112,7 @@ import Testing
         let manager = SessionManager(mock: .answering(200, [:], "body")) { $0.temporaryDirectory = directory.url }
         let became = Inbox<Int>()
         let files = Inbox<String?>()
-        manager.delegate.dataTaskDidReceiveResponse = { _, _, _ in .download ?? .allow }
+        manager.delegate.dataTaskDidReceiveResponse = { _, _, _, completion in completion(.download ?? .allow) }
         manager.delegate.dataTaskDidBecomeDownloadTask = { _, task, _ in became.put(task.taskIdentifier) }
         manager.delegate.downloadTaskDidFinishDownloadingToURL = { _, _, url in files.put(try? String(contentsOf: url, encoding: .utf8)) }
         let request = manager.request("http://mock/")
@@ -161,18 +151,15 @@ import Testing
     }
 
     private func giveStreams(_ manager: SessionManager, _ form: Form) {
-        if form == .now {
-            manager.delegate.taskNeedNewBodyStream = { _, _ in InputStream(data: Data("stream".utf8)) }
-        } else {
-            manager.delegate.taskNeedNewBodyStreamWithCompletion = { _, _, completion in
-                completion(InputStream(data: Data("stream".utf8)))
-            }
+        manager.delegate.taskNeedNewBodyStream = { _, _, completion in
+            let give = { @Sendable in completion(InputStream(data: Data("stream".utf8))) }
+            if form == .elsewhere { DispatchQueue.global().async(execute: give) } else { give() }
         }
     }
 
     @Test func `without a new stream a redirect that repeats the body fails`() async {
         let manager = SessionManager(mock: .answering(inTurn: [.response(307, ["Location": "/next"], readsBody: true)]))
-        manager.delegate.taskNeedNewBodyStream = { _, _ in nil }
+        manager.delegate.taskNeedNewBodyStream = { _, _, completion in completion(nil) }
         let response = await manager.upload(InputStream(data: Data("stream".utf8)), to: "http://mock/").serializingString().response
         guard case CurlewError.redirectFailed(reason: .bodyNotRepeatable)? = response.error else {
             return #expect(Bool(false), "\(String(describing: response.error))")
