@@ -6,12 +6,10 @@ import CurlewTransport
 extension RequestDriver: CacheDecider {
     /// Asks users on the session's queue, if they have something to say; only about data and upload requests.
     func decide(aboutCaching proposed: CachedURLResponse, decided: @escaping @Sendable (CachedURLResponse?) -> Void) {
-        let (now, later) = sessionDelegate.closures.withLock { ($0.dataTaskWillCacheResponse, $0.dataTaskWillCacheResponseWithCompletion) }
-        guard now != nil || later != nil, body is DataReceiver, let task else { return decided(proposed) }
-        session.queue.async { [session] in
-            if let later { return later(session, task, proposed, decided) }
-            decided(now?(session, task, proposed))
+        guard let closure = sessionDelegate.closures.withLock({ $0.dataTaskWillCacheResponse }), body is DataReceiver, let task else {
+            return decided(proposed)
         }
+        session.queue.async { [session] in closure(session, task, proposed, decided) }
     }
 }
 

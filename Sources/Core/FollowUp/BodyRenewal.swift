@@ -26,14 +26,13 @@ extension SessionDelegate {
     /// Whether a closure gives a request's stream again.
     func mayRenewBody(of request: Request) -> Bool {
         request.streamBody != nil
-            && closures.withLock { $0.taskNeedNewBodyStream != nil || $0.taskNeedNewBodyStreamWithCompletion != nil }
+            && closures.withLock { $0.taskNeedNewBodyStream != nil }
     }
 
     /// Asks the closure for a new stream. On the session's queue, where the answer is continued with, too.
     func askForStream(for task: SessionTask, in session: Session, _ stream: StepContinuation<NewBodyStream>) {
-        let (now, later) = closures.withLock { ($0.taskNeedNewBodyStream, $0.taskNeedNewBodyStreamWithCompletion) }
-        guard let later else { return stream(NewBodyStream(value: now?(session, task))) }
-        later(session, task) { value in
+        guard let closure = closures.withLock({ $0.taskNeedNewBodyStream }) else { return stream(NewBodyStream(value: nil)) }
+        closure(session, task) { value in
             let newStream = NewBodyStream(value: value)
             session.queue.async { stream(newStream) }
         }

@@ -81,25 +81,12 @@ private struct PendingChallenge: Sendable {
     /// Asks the user; returns `false` if there is no closure for the challenge.
     private func ask(about challenge: AnswerableChallenge, _ rest: ArraySlice<AnswerableChallenge>) -> Bool {
         let closures = response.closures
-        if challenge.concernsConnection {
-            if let later = closures.sessionDidReceiveChallengeWithCompletion {
-                let answer = wait(challenge, rest)
-                later(session, foundationChallenge(challenge)) { answer(ChallengeAnswer(disposition: $0, credential: $1)) }
-                return true
-            }
-            if let now = closures.sessionDidReceiveChallenge {
-                let (disposition, credential) = now(session, foundationChallenge(challenge))
-                apply(disposition, credential, challenge, rest)
-                return true
-            }
-        }
-        if let later = closures.taskDidReceiveChallengeWithCompletion {
-            let answer = wait(challenge, rest)
-            later(session, task, foundationChallenge(challenge)) { answer(ChallengeAnswer(disposition: $0, credential: $1)) }
+        if challenge.concernsConnection, let closure = closures.sessionDidReceiveChallenge {
+            closure(session, foundationChallenge(challenge), completion(challenge, rest))
             return true
         }
         guard let closure = closures.taskDidReceiveChallenge else { return false }
-        ask(challenge, rest) { closure(session, task, foundationChallenge(challenge), $0) }
+        closure(session, task, foundationChallenge(challenge), completion(challenge, rest))
         return true
     }
 
@@ -108,8 +95,9 @@ private struct PendingChallenge: Sendable {
         let credential: URLCredential?
     }
 
-    private func wait(_ challenge: AnswerableChallenge, _ rest: ArraySlice<AnswerableChallenge>) -> StepContinuation<ChallengeAnswer> {
-        response.wait { apply($0.disposition, $0.credential, challenge, rest) }
+    private func completion(_ challenge: AnswerableChallenge, _ rest: ArraySlice<AnswerableChallenge>) -> ChallengeCompletion {
+        let answer = response.wait { (answer: ChallengeAnswer) in apply(answer.disposition, answer.credential, challenge, rest) }
+        return { answer(ChallengeAnswer(disposition: $0, credential: $1)) }
     }
 
     private func foundationChallenge(_ challenge: AnswerableChallenge) -> URLAuthenticationChallenge {

@@ -6,24 +6,16 @@ import CurlewTransport
 /// Asks the user what becomes of a data request's response: received, cancelled, or turned into a download.
 struct DispositionRule: ResponseRule {
     func verdict(on head: ResponseHead, of task: SessionTask, in driver: RequestDriver) -> RuleResult {
-        let isAsked = driver.sessionDelegate.closures.withLock { closures in
-            closures.dataTaskDidReceiveResponse != nil || closures.dataTaskDidReceiveResponseWithCompletion != nil
-        }
+        let isAsked = driver.sessionDelegate.closures.withLock { $0.dataTaskDidReceiveResponse != nil }
         return isAsked && driver.body is DataReceiver ? .ask : .pass
     }
 
     func decide(_ response: PendingResponse, _ done: @escaping @Sendable (ResponseDecision?) -> Void) {
-        let (session, task, closures) = (response.session, response.task, response.closures)
-        let (now, closure) = (closures.dataTaskDidReceiveResponse, closures.dataTaskDidReceiveResponseWithCompletion)
-        guard now != nil || closure != nil, response.driver.body is DataReceiver, let foundationResponse = response.response else {
-            return done(nil)
-        }
-        if let closure {
-            let disposition = response.wait { done(decision($0)) }
-            closure(session, task, foundationResponse) { disposition($0) }
-        } else if let now {
-            done(decision(now(session, task, foundationResponse)))
-        }
+        guard let closure = response.closures.dataTaskDidReceiveResponse, response.driver.body is DataReceiver,
+            let foundationResponse = response.response
+        else { return done(nil) }
+        let disposition = response.wait { done(decision($0)) }
+        closure(response.session, response.task, foundationResponse) { disposition($0) }
     }
 
     private func decision(_ disposition: URLSession.ResponseDisposition) -> ResponseDecision? {

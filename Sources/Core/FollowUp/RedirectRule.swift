@@ -29,17 +29,11 @@ struct RedirectRule: ResponseRule {
     }
 
     private func ask(_ response: PendingResponse, about next: TransferRequest, _ done: @escaping @Sendable (ResponseDecision?) -> Void) {
-        let (session, task, closures) = (response.session, response.task, response.closures)
-        let (now, closure) = (closures.taskWillPerformHTTPRedirection, closures.taskWillPerformHTTPRedirectionWithCompletion)
-        guard now != nil || closure != nil, let foundationResponse = response.response, let proposed = next.urlRequest else {
-            return follow(next, from: response, done)
-        }
-        if let closure {
-            let chosen = response.wait { follow($0, insteadOf: proposed, next, from: response, done) }
-            closure(session, task, foundationResponse, proposed) { chosen($0) }
-        } else if let now {
-            follow(now(session, task, foundationResponse, proposed), insteadOf: proposed, next, from: response, done)
-        }
+        guard let closure = response.closures.taskWillPerformHTTPRedirection, let foundationResponse = response.response,
+            let proposed = next.urlRequest
+        else { return follow(next, from: response, done) }
+        let chosen = response.wait { follow($0, insteadOf: proposed, next, from: response, done) }
+        closure(response.session, response.task, foundationResponse, proposed) { chosen($0) }
     }
 
     private func follow(
@@ -70,10 +64,7 @@ struct RedirectRule: ResponseRule {
 extension SessionDelegate {
     /// Whether users have a say in redirects, or in the bodies that these send again.
     fileprivate var asksAboutRedirects: Bool {
-        closures.withLock { closures in
-            closures.taskWillPerformHTTPRedirection != nil || closures.taskWillPerformHTTPRedirectionWithCompletion != nil
-                || closures.taskNeedNewBodyStream != nil || closures.taskNeedNewBodyStreamWithCompletion != nil
-        }
+        closures.withLock { $0.taskWillPerformHTTPRedirection != nil || $0.taskNeedNewBodyStream != nil }
     }
 }
 

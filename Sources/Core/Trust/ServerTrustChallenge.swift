@@ -78,7 +78,7 @@ extension Session {
 
     /// Calls the delegate's closure with a server trust challenge, and `completion` once with the result. Runs on the session's queue.
     private func evaluate(_ trust: ServerTrust, under policy: ServerTrustPolicy?, _ completion: @escaping @Sendable (Bool) -> Void) {
-        let closures = delegate?.closures.withLock { $0 }
+        let closure = delegate?.closures.withLock { $0.sessionDidReceiveChallenge }
         let challenge = URLAuthenticationChallenge(
             protectionSpace: ServerTrustSpace(trust), proposedCredential: nil, previousFailureCount: 0, failureResponse: nil, error: nil,
             sender: ChallengeSender())
