@@ -67,6 +67,7 @@ final class RequestDriver: Sendable {
         }
         guard let prepared else { return }
         session.queue.async { [queue = session.queue] in
+            guard prepared.isPending else { return }
             pending.prepare(manager) { result in queue.async { prepared(result) } }
         }
     }

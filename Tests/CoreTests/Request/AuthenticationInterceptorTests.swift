@@ -314,8 +314,10 @@ import Testing
         defer { tokens.refreshes.empty() }
         let manager = SessionManager(mock: .answering(200))
         manager.adapter = Interceptor(authenticator: tokens, credential: Token(name: "a", requiresRefresh: true))
+        manager.session.queue.suspend()
         let request = manager.request("http://mock/")
         request.cancel()
+        manager.session.queue.resume()
         #expect(isCancelled(await request.serializingData().response.error))
         #expect(tokens.refreshes.all.isEmpty)
     }

@@ -38,7 +38,7 @@ import Testing
         var options = options
         options.tls.maximumVersion = .v1_2
         options.httpVersion = .http1
-        let metrics = await CurlTransport().run(TransferRequest(url: servers.tls + "/", options: options)).outcome?.metrics
+        let metrics = await CurlTransport().run(TransferRequest(url: servers.tls + "/", options: options)).completion?.metrics
         #expect(metrics?.tlsVersion == "TLSv1.2")
         #expect(metrics?.httpVersion == .http1_1)
     }
