@@ -23,18 +23,3 @@ struct RefusedBody: Sendable {
         return bytes.count < limit ? .proceed : .cancel
     }
 }
-
-extension DataRequest {
-    /// Has the beginning of the body received where the response is refused at its head, for ``refusedBody``; without it the transfer ends
-    /// there. For requests whose body is streamed; before the body is asked for.
-    ///
-    /// - Parameters:
-    ///   - limit: how many bytes at the most.
-    ///   - timeout: how long the request waits for them before it fails.
-    package func keepRefusedBody(upTo limit: Int, for timeout: Duration) {
-        receiver.keepRefusedBodies(RefusedBody.Policy(limit: limit, timeout: timeout))
-    }
-
-    /// What came of the body that was refused; `nil` for none.
-    package var refusedBody: Data? { receiver.refusedBody }
-}

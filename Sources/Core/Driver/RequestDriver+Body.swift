@@ -126,6 +126,14 @@ extension RequestDriver {
         return isKept ? .proceed : .cancel
     }
 
+    /// What the body's receiver knows about the attempt.
+    func completedAttempt(of request: Request) -> CompletedAttempt {
+        let (task, error, isComplete, validators) = state.withLock { ($0.task, $0.error, $0.hasSucceeded, $0.validators) }
+        return CompletedAttempt(
+            error: error, isComplete: isComplete, hasCustomValidator: validators.contains(where: \.isCustom),
+            listeners: task.flatMap { listeners(of: $0) }, context: request.context)
+    }
+
     /// The closures of the session's delegate that concern the body of a task; `nil` for none.
     func listeners(of task: SessionTask) -> BodyListeners? {
         sessionDelegate.closures.withLock { [session] closures in

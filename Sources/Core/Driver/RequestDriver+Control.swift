@@ -34,6 +34,28 @@ extension RequestDriver {
         state.withLock { if $0.startTime == nil { $0.startTime = CFAbsoluteTime.now } }
     }
 
+    /// Starts the first task if the user has resumed the request before it had one.
+    func startDeferred(_ task: SessionTask, of request: Request, by manager: SessionManager) {
+        let (isResumed, isSuspended) = state.withLock { ($0.isResumed, $0.isSuspended) }
+        if (manager.startRequestsImmediately || isResumed) && !isSuspended {
+            noteStart()
+            resume(task)
+            if session.isMonitored { session.tellMonitors { $0.requestDidResume(request) } }
+        } else if session.isInvalidated, task.claimUnstarted() {
+            // The session's end has passed, and would not end a task that is never started.
+            task.completeUnstarted(with: CurlewError.sessionInvalidated)
+        }
+    }
+
+    /// Starts a task unless the request was suspended while it had none. Repeats if that changes concurrently.
+    func resume(_ task: SessionTask) {
+        while !state.withLock({ $0.isSuspended }) {
+            task.resume()
+            guard state.withLock({ $0.isSuspended }) else { return }
+            task.suspend()
+        }
+    }
+
     /// Cancels the task or, between two attempts, the request.
     func cancel(_ request: Request) {
         let (cancellation, task, waiting) = state.withLock { state -> (RequestLifecycle.Cancellation, SessionTask?, AnyObject?) in
@@ -123,6 +145,33 @@ extension RequestDriver {
         return true
     }
 
+    /// Waits for something between two attempts, or before the first.
+    ///
+    /// - Returns: the continuation; `nil` if the request was cancelled, or its session invalidated: it ends here.
+    func waitForAttempt<Answer: Sendable>(
+        of request: Request, _ next: @escaping @Sendable (Answer) -> Void
+    ) -> StepContinuation<Answer>? {
+        let step = WaitingStep(in: state, next)
+        let (number, isWanted) = state.withLock { state -> (Int, Bool) in
+            guard state.lifecycle.waitForAttempt() else { return (0, false) }
+            // A request that waits for its first task has none that names it.
+            if state.number == 0 { state.number = session.makeTaskNumber() }
+            state.waiting = step
+            return (state.number, true)
+        }
+        guard isWanted else {
+            end(request, with: CurlewError.cancelled)
+            return nil
+        }
+        sessionDelegate.enter(request, as: number)
+        // Checked after registering, so that a concurrent invalidation is seen here or in `sessionEnded()`.
+        if session.isInvalidated {
+            sessionEnded()
+            return nil
+        }
+        return StepContinuation(step)
+    }
+
     /// Waits for a user's answer about a response, as long as the decision with this number is pending.
     func wait<Answer: Sendable>(while number: Int, _ next: @escaping @Sendable (Answer) -> Void) -> StepContinuation<Answer> {
         let step = WaitingStep(in: state, next)
@@ -182,5 +231,17 @@ extension RequestDriver: RawConnection.Link {
 
     func cancelTask() {
         task?.cancel()
+    }
+}
+
+// MARK: - CacheDecider
+
+extension RequestDriver: CacheDecider {
+    /// Asks users on the session's queue, if they have something to say; only about data and upload requests.
+    func decide(aboutCaching proposed: CachedURLResponse, decided: @escaping @Sendable (CachedURLResponse?) -> Void) {
+        guard let closure = sessionDelegate.closures.withLock({ $0.dataTaskWillCacheResponse }), body is DataReceiver, let task else {
+            return decided(proposed)
+        }
+        session.queue.async { [session] in closure(session, task, proposed, decided) }
     }
 }

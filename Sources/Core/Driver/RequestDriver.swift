@@ -16,7 +16,7 @@ final class RequestDriver: Sendable {
     static let largestBodyToDiscard = 256 * 1024
 
     /// Which attempt is made.
-    private enum AttemptKind {
+    enum AttemptKind {
         case first
         /// The first, after the adapter had to wait.
         case deferredFirst
@@ -102,28 +102,6 @@ final class RequestDriver: Sendable {
         case .first where manager.startRequestsImmediately: request.resume()
         case .first, .deferredFirst: startDeferred(task, of: request, by: manager)
         case .retry: resume(task)
-        }
-    }
-
-    /// Starts the first task if the user has resumed the request before it had one.
-    private func startDeferred(_ task: SessionTask, of request: Request, by manager: SessionManager) {
-        let (isResumed, isSuspended) = state.withLock { ($0.isResumed, $0.isSuspended) }
-        if (manager.startRequestsImmediately || isResumed) && !isSuspended {
-            noteStart()
-            resume(task)
-            if session.isMonitored { session.tellMonitors { $0.requestDidResume(request) } }
-        } else if session.isInvalidated, task.claimUnstarted() {
-            // The session's end has passed, and would not end a task that is never started.
-            task.completeUnstarted(with: CurlewError.sessionInvalidated)
-        }
-    }
-
-    /// Starts a task unless the request was suspended while it had none. Repeats if that changes concurrently.
-    private func resume(_ task: SessionTask) {
-        while !state.withLock({ $0.isSuspended }) {
-            task.resume()
-            guard state.withLock({ $0.isSuspended }) else { return }
-            task.suspend()
         }
     }
 
@@ -296,13 +274,6 @@ final class RequestDriver: Sendable {
         }
     }
 
-    private func completedAttempt(of request: Request) -> CompletedAttempt {
-        let (task, error, isComplete, validators) = state.withLock { ($0.task, $0.error, $0.hasSucceeded, $0.validators) }
-        return CompletedAttempt(
-            error: error, isComplete: isComplete, hasCustomValidator: validators.contains(where: \.isCustom),
-            listeners: task.flatMap { listeners(of: $0) }, context: request.context)
-    }
-
     private func validate(_ request: Request, isOnQueue: Bool, commits: Bool) {
         while let validator = state.withLock({ $0.takeValidator() }) {
             guard isOnQueue || !validator.isCustom else {
@@ -379,33 +350,6 @@ final class RequestDriver: Sendable {
             self.attempt(.retry, of: request, by: manager)
         }
         if let renewed { sessionDelegate.askForStream(for: task, in: session, renewed) }
-    }
-
-    /// Waits for something between two attempts, or before the first.
-    ///
-    /// - Returns: the continuation; `nil` if the request was cancelled, or its session invalidated: it ends here.
-    private func waitForAttempt<Answer: Sendable>(
-        of request: Request, _ next: @escaping @Sendable (Answer) -> Void
-    ) -> StepContinuation<Answer>? {
-        let step = WaitingStep(in: state, next)
-        let (number, isWanted) = state.withLock { state -> (Int, Bool) in
-            guard state.lifecycle.waitForAttempt() else { return (0, false) }
-            // A request that waits for its first task has none that names it.
-            if state.number == 0 { state.number = session.makeTaskNumber() }
-            state.waiting = step
-            return (state.number, true)
-        }
-        guard isWanted else {
-            end(request, with: CurlewError.cancelled)
-            return nil
-        }
-        sessionDelegate.enter(request, as: number)
-        // Checked after registering, so that a concurrent invalidation is seen here or in `sessionEnded()`.
-        if session.isInvalidated {
-            sessionEnded()
-            return nil
-        }
-        return StepContinuation(step)
     }
 
     // MARK: - It ends

@@ -58,7 +58,7 @@ enum ResponseRules {
     /// Asks the rules about a response, on the event loop's thread.
     ///
     /// - Returns: the decision, or the rules that have to be asked on the session's queue, of which the first has to.
-    static func decide(about head: ResponseHead, of task: SessionTask, in driver: RequestDriver) -> Result {
+    static func decide(about head: ResponseHead, of task: SessionTask, in driver: RequestDriver) -> Outcome {
         for (index, rule) in all.enumerated() {
             switch rule.verdict(on: head, of: task, in: driver) {
             case .pass: continue
@@ -69,7 +69,7 @@ enum ResponseRules {
         return .decided(.accept)
     }
 
-    enum Result {
+    enum Outcome {
         case decided(ResponseDecision)
         case pending(ArraySlice<any ResponseRule>)
     }

@@ -103,7 +103,7 @@ public final class Session: Sendable {
         SessionTask(id: makeTaskNumber(), work: work, transport: transport, driver: driver)
     }
 
-    /// A transfer's request as it goes out: with what the session adds to each exchange anew.
+    /// A transfer's request with what the session adds to each exchange.
     func outgoing(_ request: consuming TransferRequest) -> TransferRequest {
         // Plain HTTP, the only one that is looked at for each request without need, has no servers to be trusted.
         guard cookies != nil || !request.url.hasPrefix("http:") && hasTrustRules else { return request }
@@ -113,7 +113,7 @@ public final class Session: Sendable {
         return outgoing
     }
 
-    /// A raw stream's request as it goes out.
+    /// A raw stream's request with what the session adds.
     func outgoing(_ request: StreamTransferRequest) -> StreamTransferRequest {
         guard request.isSecure, let tls = tlsOptions(for: request.host.comparableHost, port: request.port) else { return request }
         var outgoing = request
@@ -129,5 +129,13 @@ public final class Session: Sendable {
         }
         transport.shutDown()
         if isFirst { delegate?.ended(self) }
+    }
+}
+
+extension SessionConfiguration {
+    /// A transport behind those that the configuration asks for: stubs first, then the cache.
+    fileprivate func completed(_ transport: any Transport) -> any Transport {
+        let cached: any Transport = urlCache.map { CachingTransport(transport, cache: $0) } ?? transport
+        return protocolClasses.isEmpty ? cached : ProtocolTransport(cached, classes: protocolClasses)
     }
 }
