@@ -112,7 +112,7 @@ bool ccurlew_tls_sent_certificates(CURL *easy, ccurlew_certificate_callback call
     return count > 0;
 }
 
-bool ccurlew_tls_asked_for_certificate(CURL *easy) {
+bool ccurlew_tls_requests_certificate(CURL *easy) {
     /* The host sends its signature algorithms only with a certificate request (RFC 8446, section 4.3.2; RFC 5246, section 7.4.4). */
     const void *ssl = session(easy);
     return ssl && openssl_SSL_get_sigalgs((void *)ssl, -1, NULL, NULL, NULL, NULL, NULL) > 0;
@@ -208,7 +208,7 @@ static CURLcode add_directory(CURL *easy, void *context, void *directory) {
     return CURLE_OK;
 }
 
-CURLcode ccurlew_keep_default_authorities(CURL *easy) {
+CURLcode ccurlew_cache_default_authorities(CURL *easy) {
     const char *directory = ccurlew_default_ca_directory();
     if(!ccurlew_default_ca_file() || !directory || !has_openssl())
         return CURLE_OK;

@@ -91,7 +91,7 @@ bool ccurlew_tls_sent_certificates(CURL *easy, ccurlew_certificate_callback call
 bool ccurlew_tls_path(CURL *easy, ccurlew_certificate_callback callback, void *context);
 
 /* Whether the host of the connection in use has requested a client certificate. */
-bool ccurlew_tls_asked_for_certificate(CURL *easy);
+bool ccurlew_tls_requests_certificate(CURL *easy);
 
 /* Borrowed bytes. */
 struct ccurlew_bytes {
@@ -121,7 +121,7 @@ const char *ccurlew_default_ca_directory(void);
 /* Makes libcurl read the default authorities once, rather than for each connection. libcurl caches the certificates of a file, but
    not if there is a directory as well, as on Debian: each connection then takes 20 ms of the event loop. The directory is added to
    libcurl's cached store. */
-CURLcode ccurlew_keep_default_authorities(CURL *easy);
+CURLcode ccurlew_cache_default_authorities(CURL *easy);
 
 /* curl_multi_setopt and curl_share_setopt, by type of argument. */
 typedef int (*ccurlew_socket_callback)(CURL *easy, curl_socket_t socket, int what, void *context, void *socket_context);

@@ -223,7 +223,7 @@ extension EasyHandle {
             // Otherwise the system's certificate directory is trusted as well.
             try set(CURLOPT_CAPATH, nil)
         } else {
-            try check(ccurlew_keep_default_authorities(raw), CURLOPT_SSL_CTX_FUNCTION)
+            try check(ccurlew_cache_default_authorities(raw), CURLOPT_SSL_CTX_FUNCTION)
         }
         if let data = tls.certificateAuthorities { try set(CURLOPT_CAINFO_BLOB, blob: data) }
         if let file = tls.certificateAuthorityFile { try set(CURLOPT_CAINFO, file) }

@@ -62,7 +62,7 @@ extension Transfer {
         lastActivity = loop.now
         if request.body == nil { requestEnded() } else { loop.armTimer(self) }
         if isSecure, !isReused, request.options.tls.clientCertificate == nil {
-            connection.lacksCertificate = ccurlew_tls_asked_for_certificate(handle.raw)
+            connection.lacksCertificate = ccurlew_tls_requests_certificate(handle.raw)
         }
         return .send
     }
