@@ -6,7 +6,7 @@ import CurlewTestSupport
 final class LoopbackTransport: Transport {
     private static let hosts = ["https://api.example.org", "https://example.org"]
 
-    private let loop = CurlTransport()
+    private let transport = CurlTransport()
     private let server: LoopbackServer
 
     init(to server: LoopbackServer) {
@@ -18,16 +18,16 @@ final class LoopbackTransport: Transport {
         for host in Self.hosts where request.url.hasPrefix(host + "/") {
             request.url = server.url(String(request.url.dropFirst(host.count)))
         }
-        loop.start(request, id: id, observer: observer)
+        transport.start(request, id: id, observer: observer)
     }
 
     func openStream(_ request: StreamTransferRequest, id: Int, observer: any StreamTransferObserver) {
-        loop.openStream(request, id: id, observer: observer)
+        transport.openStream(request, id: id, observer: observer)
     }
 
-    func cancel(_ id: Int) { loop.cancel(id) }
-    func setSuspended(_ suspended: Bool, of id: Int) { loop.setSuspended(suspended, of: id) }
-    func resumeReceiving(_ id: Int) { loop.resumeReceiving(id) }
-    func send(_ bytes: Data, endOfStream: Bool, on id: Int) { loop.send(bytes, endOfStream: endOfStream, on: id) }
-    func shutDown() { loop.shutDown() }
+    func cancel(_ id: Int) { transport.cancel(id) }
+    func setSuspended(_ suspended: Bool, of id: Int) { transport.setSuspended(suspended, of: id) }
+    func resumeReceiving(_ id: Int) { transport.resumeReceiving(id) }
+    func send(_ bytes: Data, endOfStream: Bool, on id: Int) { transport.send(bytes, endOfStream: endOfStream, on: id) }
+    func shutDown() { transport.shutDown() }
 }

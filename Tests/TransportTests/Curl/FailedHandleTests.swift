@@ -137,11 +137,11 @@ enum NextTransferKind: CaseIterable, Sendable {
 
     @Test("the transfer after a failed one succeeds, for all kinds of both", arguments: FailingTransfer.allCases)
     func next(failing: FailingTransfer) async throws {
-        let loop = CurlTransport()
+        let transport = CurlTransport()
         var id = 0
         func run(_ request: TransferRequest, _ observer: RecordingObserver = RecordingObserver()) async -> RecordingObserver.Record {
             id += 1
-            return await loop.run(request, id: id, observer: observer)
+            return await transport.run(request, id: id, observer: observer)
         }
         for first in [true, false] {
             for kind in NextTransferKind.allCases {
@@ -161,17 +161,17 @@ enum NextTransferKind: CaseIterable, Sendable {
 
     @Test("an option that libcurl always rejects fails the transfer and no later one")
     func refusedOption() async throws {
-        let loop = CurlTransport()
-        #expect(await loop.run(try request(.get), id: 1).error == nil)
+        let transport = CurlTransport()
+        #expect(await transport.run(try request(.get), id: 1).error == nil)
         var refused = try request(.get)
         refused.options.tls.certificateAuthorityFile = nil
         // libcurl rejects strings of more than 8 MB.
         refused.options.interface = String(repeating: "x", count: 9_000_000)
-        let end = await loop.run(refused, id: 2)
+        let end = await transport.run(refused, id: 2)
         #expect(end.failure?.kind == .configuration)
         #expect(end.failure?.requestWasSent == false)
         for (index, kind) in NextTransferKind.allCases.enumerated() {
-            #expect(await loop.run(try request(kind), id: 3 + index).error == nil, "\(kind)")
+            #expect(await transport.run(try request(kind), id: 3 + index).error == nil, "\(kind)")
         }
     }
 }

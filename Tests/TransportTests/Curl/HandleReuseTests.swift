@@ -8,7 +8,7 @@ import Testing
 /// Handles keep the options of an ordinary request for the next one like it.
 @Suite(.timeLimit(.minutes(1))) struct HandleReuseTests {
     private let server: LoopbackServer
-    private let loop = CurlTransport()
+    private let transport = CurlTransport()
     private let options = PreparedOptions(TransferOptions())
 
     init() throws {
@@ -23,7 +23,7 @@ import Testing
     private func replies(to requests: TransferRequest...) async throws -> [EchoReply] {
         var replies: [EchoReply] = []
         for (id, request) in requests.enumerated() {
-            let end = await loop.run(request, id: id + 1)
+            let end = await transport.run(request, id: id + 1)
             #expect(end.error == nil)
             replies.append(try JSONDecoder().decode(EchoReply.self, from: end.body))
         }
@@ -56,11 +56,11 @@ import Testing
 
     @Test("a failure does not reuse an earlier message") func failureMessages() async throws {
         let closed = TransferRequest(url: "http://127.0.0.1:1/", method: .get, headers: [:], body: nil, prepared: options)
-        let first = await loop.run(closed, id: 1)
+        let first = await transport.run(closed, id: 1)
         #expect(first.failure?.kind == .connect)
-        let second = await loop.run(request(), id: 2)
+        let second = await transport.run(request(), id: 2)
         #expect(second.error == nil)
-        let third = await loop.run(closed, id: 3)
+        let third = await transport.run(closed, id: 3)
         // The number of milliseconds varies.
         let messages = [first, third].map { $0.failure?.message.replacing(/after \d+ ms/, with: "") }
         #expect(messages[0] == messages[1] && messages[0]?.contains("127.0.0.1 port 1") == true)

@@ -9,8 +9,8 @@ import Testing
     @Test("a GET returns status, header fields and body")
     func get() async throws {
         let server = try LoopbackServer.standard()
-        let loop = CurlTransport()
-        let end = await loop.run(TransferRequest(url: server.url("/bytes/100000")))
+        let transport = CurlTransport()
+        let end = await transport.run(TransferRequest(url: server.url("/bytes/100000")))
         #expect(end.error == nil)
         #expect(end.head?.statusCode == 200)
         #expect(end.head?.value(for: "content-length") == "100000")
@@ -28,9 +28,9 @@ import Testing
     @Test("the second request reuses the first one's connection")
     func reuse() async throws {
         let server = try LoopbackServer.standard()
-        let loop = CurlTransport()
-        for _ in 0..<5 { #expect(await loop.run(TransferRequest(url: server.url("/json"))).error == nil) }
-        let end = await loop.run(TransferRequest(url: server.url("/json")))
+        let transport = CurlTransport()
+        for _ in 0..<5 { #expect(await transport.run(TransferRequest(url: server.url("/json"))).error == nil) }
+        let end = await transport.run(TransferRequest(url: server.url("/json")))
         #expect(end.completion?.metrics.reusedConnection == true)
         #expect(server.connectionCount == 1)
     }
@@ -38,9 +38,9 @@ import Testing
     @Test("the portable poller behaves the same")
     func pollPoller() async throws {
         let server = try LoopbackServer.standard()
-        let loop = CurlTransport(makePoller: { try PollPoller() })
+        let transport = CurlTransport(makePoller: { try PollPoller() })
         await withTaskGroup(of: RecordingObserver.Record.self) { group in
-            for id in 1...50 { group.addTask { await loop.run(TransferRequest(url: server.url("/bytes/50000")), id: id) } }
+            for id in 1...50 { group.addTask { await transport.run(TransferRequest(url: server.url("/bytes/50000")), id: id) } }
             for await end in group { #expect(end.error == nil && end.body.count == 50_000) }
         }
     }
@@ -48,9 +48,9 @@ import Testing
     @Test("a body in memory is sent completely", arguments: [HTTPMethod.post, .put, .patch, .delete, .get])
     func body(method: HTTPMethod) async throws {
         let server = try LoopbackServer.standard()
-        let loop = CurlTransport()
+        let transport = CurlTransport()
         let data = Data((0..<300_000).map { UInt8(truncatingIfNeeded: $0) })
-        let end = await loop.run(TransferRequest(url: server.url("/body"), method: method, body: DataBody(data)))
+        let end = await transport.run(TransferRequest(url: server.url("/body"), method: method, body: DataBody(data)))
         #expect(end.error == nil)
         #expect(end.body == data)
         #expect(end.sent == 300_000)
@@ -60,14 +60,14 @@ import Testing
     @Test("10,000 requests, 256 in flight, all succeed")
     func many() async throws {
         let server = try LoopbackServer.standard(recording: false)
-        let loop = CurlTransport()
+        let transport = CurlTransport()
         let url = server.url("/bytes/1024")
         let failures = await withTaskGroup(of: Int.self) { group in
             for worker in 0..<256 {
                 group.addTask {
                     var failures = 0
                     for round in 0..<40 {
-                        let end = await loop.run(TransferRequest(url: url), id: worker * 1000 + round)
+                        let end = await transport.run(TransferRequest(url: url), id: worker * 1000 + round)
                         if end.error != nil || end.body.count != 1024 { failures += 1 }
                     }
                     return failures
@@ -82,23 +82,23 @@ import Testing
     @Test("cancelling completes the transfer immediately")
     func cancel() async throws {
         let server = try LoopbackServer.standard()
-        let loop = CurlTransport()
+        let transport = CurlTransport()
         let observer = RecordingObserver()
-        loop.start(TransferRequest(url: server.url("/silent")), id: 7, observer: observer)
+        transport.start(TransferRequest(url: server.url("/silent")), id: 7, observer: observer)
         #expect(await server.waitForRequests(1, timeout: .seconds(5)))
-        loop.cancel(7)
+        transport.cancel(7)
         let end = await observer.end()
         #expect(end.isCancelled)
         #expect(end.completions == 1)
     }
 
-    @Test("releasing the loop completes its transfers")
+    @Test("releasing the transport completes its transfers")
     func drop() async throws {
         let server = try LoopbackServer.standard()
         let observer = RecordingObserver()
         do {
-            let loop = CurlTransport()
-            loop.start(TransferRequest(url: server.url("/silent")), id: 7, observer: observer)
+            let transport = CurlTransport()
+            transport.start(TransferRequest(url: server.url("/silent")), id: 7, observer: observer)
             #expect(await server.waitForRequests(1, timeout: .seconds(5)))
         }
         let end = await observer.end()
@@ -108,39 +108,40 @@ import Testing
     @Test("a thousand transfers cancelled at random moments complete exactly once")
     func cancels() async throws {
         let server = try LoopbackServer.standard(recording: false)
-        let loop = CurlTransport()
+        let transport = CurlTransport()
         var random = SplitMix(state: 3)
         let paths = ["/bytes/100000", "/silent", "/head-only", "/json", "/chunked/50000"]
         let observers = (1...1000).map { _ in RecordingObserver() }
         for (index, observer) in observers.enumerated() {
-            loop.start(TransferRequest(url: server.url(paths[index % paths.count])), id: index, observer: observer)
+            transport.start(TransferRequest(url: server.url(paths[index % paths.count])), id: index, observer: observer)
             if random.next() % 3 == 0 { await Task.yield() }
-            loop.cancel(Int(random.next() % UInt64(index + 1)))
+            transport.cancel(Int(random.next() % UInt64(index + 1)))
         }
-        for index in observers.indices { loop.cancel(index) }
+        for index in observers.indices { transport.cancel(index) }
         for observer in observers {
             let end = await observer.end()
             #expect(end.completions == 1)
             #expect(end.isCancelled || end.error == nil)
         }
-        #expect(await loop.run(TransferRequest(url: server.url("/json")), id: 5000).error == nil)
+        #expect(await transport.run(TransferRequest(url: server.url("/json")), id: 5000).error == nil)
     }
 
     @Test("shutting down at random moments completes each transfer exactly once")
     func shutDowns() async throws {
         let server = try LoopbackServer.standard(recording: false)
         for round in 0..<30 {
-            let loop = CurlTransport()
+            let transport = CurlTransport()
             let observers = (1...40).map { _ in RecordingObserver() }
             let streams = (1...5).map { _ in RecordingStreamObserver() }
             for (index, observer) in observers.enumerated() {
-                loop.start(TransferRequest(url: server.url(index % 2 == 0 ? "/bytes/20000" : "/silent")), id: index, observer: observer)
+                transport.start(
+                    TransferRequest(url: server.url(index % 2 == 0 ? "/bytes/20000" : "/silent")), id: index, observer: observer)
             }
             let request = StreamTransferRequest(host: "127.0.0.1", port: server.port, isSecure: false)
-            for (index, stream) in streams.enumerated() { loop.openStream(request, id: 100 + index, observer: stream) }
+            for (index, stream) in streams.enumerated() { transport.openStream(request, id: 100 + index, observer: stream) }
             for _ in 0..<(round * 5) { await Task.yield() }
-            loop.shutDown()
-            loop.shutDown()
+            transport.shutDown()
+            transport.shutDown()
             for observer in observers {
                 let end = await observer.end()
                 #expect(end.completions == 1)
@@ -152,22 +153,22 @@ import Testing
 
     @Test("transfers started after shutdown complete immediately, without side effects")
     func afterShutDown() async throws {
-        let loop = CurlTransport()
-        loop.shutDown()
-        #expect(await loop.run(TransferRequest(url: "http://127.0.0.1:1/")).isInvalidated)
+        let transport = CurlTransport()
+        transport.shutDown()
+        #expect(await transport.run(TransferRequest(url: "http://127.0.0.1:1/")).isInvalidated)
         let stream = RecordingStreamObserver()
-        loop.openStream(StreamTransferRequest(host: "127.0.0.1", port: 1, isSecure: false), id: 2, observer: stream)
+        transport.openStream(StreamTransferRequest(host: "127.0.0.1", port: 1, isSecure: false), id: 2, observer: stream)
         #expect(await stream.end().completions == 1)
-        loop.cancel(1)
-        loop.setSuspended(true, of: 1)
-        loop.send(Data([1]), endOfStream: true, on: 2)
+        transport.cancel(1)
+        transport.setSuspended(true, of: 1)
+        transport.send(Data([1]), endOfStream: true, on: 2)
     }
 
-    @Test("without a descriptor for the loop transfers fail, and the next one tries again")
+    @Test("without a descriptor for the event loop transfers fail, and the next one tries again")
     func noDescriptor() async throws {
         let server = try LoopbackServer.standard()
         let attempts = Lock(0)
-        let loop = CurlTransport(makePoller: {
+        let transport = CurlTransport(makePoller: {
             let attempt = attempts.withLock { attempts in
                 attempts += 1
                 return attempts
@@ -175,35 +176,35 @@ import Testing
             guard attempt > 1 else { throw POSIXError(.EMFILE) }
             return try SystemPoller()
         })
-        let end = await loop.run(TransferRequest(url: server.url("/json")))
+        let end = await transport.run(TransferRequest(url: server.url("/json")))
         #expect(end.failure?.kind == .configuration)
         #expect(end.failure?.phase == .queued)
-        #expect(await loop.run(TransferRequest(url: server.url("/json")), id: 2).error == nil)
+        #expect(await transport.run(TransferRequest(url: server.url("/json")), id: 2).error == nil)
     }
 
     @Test("calls about unknown transfers start no thread")
     func noThread() async throws {
         let attempts = Lock(0)
-        let loop = CurlTransport(makePoller: {
+        let transport = CurlTransport(makePoller: {
             attempts.withLock { $0 += 1 }
             return try SystemPoller()
         })
-        loop.cancel(1)
-        loop.resumeReceiving(1)
-        loop.setSuspended(true, of: 1)
-        loop.shutDown()
+        transport.cancel(1)
+        transport.resumeReceiving(1)
+        transport.setSuspended(true, of: 1)
+        transport.shutDown()
         #expect(attempts.withLock { $0 } == 0)
     }
 
-    @Test("a loop's end releases its connections, threads and descriptors")
+    @Test("a transport's end releases its connections, threads and descriptors")
     func resources() async throws {
         let descriptors = try #require(ProcessProbe.openDescriptorCount)
         let threads = try #require(ProcessProbe.threadCount)
         for _ in 0..<60 {
             let server = try LoopbackServer.standard(recording: false)
             do {
-                let loop = CurlTransport()
-                for id in 1...3 { #expect(await loop.run(TransferRequest(url: server.url("/json")), id: id).error == nil) }
+                let transport = CurlTransport()
+                for id in 1...3 { #expect(await transport.run(TransferRequest(url: server.url("/json")), id: id).error == nil) }
             }
             #expect(await server.waitForConnectionsToClose())
         }
@@ -219,12 +220,12 @@ import Testing
         let body = FedBody([.bytes(Data("x".utf8)), .end])
         do {
             let box = Lock<WakeUp?>(nil)
-            let loop = CurlTransport(makePoller: {
+            let transport = CurlTransport(makePoller: {
                 let poller = try SystemPoller()
                 box.withLock { $0 = poller.wakeUp }
                 return poller
             })
-            #expect(await loop.run(TransferRequest(url: server.url("/body"), method: .put, body: body)).error == nil)
+            #expect(await transport.run(TransferRequest(url: server.url("/body"), method: .put, body: body)).error == nil)
             wakeUp = box.withLock { $0.take() }
         }
         #expect(ProcessProbe.settles { wakeUp == nil })
@@ -236,7 +237,7 @@ import Testing
     func ownCommands() async throws {
         let server = try LoopbackServer.standard(recording: false)
         let box = Lock<WakeUp?>(nil)
-        let loop = CurlTransport(makePoller: {
+        let transport = CurlTransport(makePoller: {
             let poller = try SystemPoller()
             box.withLock { $0 = poller.wakeUp }
             return poller
@@ -248,7 +249,7 @@ import Testing
                 return .proceed
             })
             // Delayed, so that the thread sleeps meanwhile.
-            loop.start(TransferRequest(url: server.url("/delay/20")), id: count, observer: count > 1 ? next : last)
+            transport.start(TransferRequest(url: server.url("/delay/20")), id: count, observer: count > 1 ? next : last)
         }
         start(10)
         #expect(await last.end().error == nil)
@@ -266,15 +267,15 @@ import Testing
             connection.waitUntilClosed()
             return nil
         }
-        let loop = CurlTransport(makePoller: { try RefusingPoller(after: watched) })
+        let transport = CurlTransport(makePoller: { try RefusingPoller(after: watched) })
         var request = TransferRequest(url: server.url("/"), method: .put, body: DataBody(Data(count: 64 << 20)))
         request.options.totalTimeout = .seconds(20)
-        let failure = try #require(await loop.run(request).failure)
+        let failure = try #require(await transport.run(request).failure)
         #expect(failure.message.contains("watch"), "\(failure)")
         #expect(failure.kind == (failure.phase < .sending ? .connect : .connectionLost))
         #expect(server.requestCount <= 1)
         let stream = RecordingStreamObserver()
-        loop.openStream(StreamTransferRequest(host: "127.0.0.1", port: server.port, isSecure: false), id: 2, observer: stream)
+        transport.openStream(StreamTransferRequest(host: "127.0.0.1", port: server.port, isSecure: false), id: 2, observer: stream)
         let end = await stream.end()
         #expect(end.failure?.message.contains("watch") == true, "\(String(describing: end.completion?.error))")
     }
@@ -299,23 +300,23 @@ import Testing
         let poller = CountingPoller.Counts()
         var configuration = TransportConfiguration()
         configuration.maximumConnectionsPerHost = nil
-        let loop = CurlTransport(configuration: configuration, makePoller: { try CountingPoller(counts: poller) })
+        let transport = CurlTransport(configuration: configuration, makePoller: { try CountingPoller(counts: poller) })
         func costOf500Requests(from id: Int) async -> (waits: Int, calls: Int) {
             let before = poller.value
-            for id in id..<(id + 500) { #expect(await loop.run(TransferRequest(url: server.url("/json")), id: id).error == nil) }
+            for id in id..<(id + 500) { #expect(await transport.run(TransferRequest(url: server.url("/json")), id: id).error == nil) }
             return (poller.value.waits - before.waits, poller.value.calls - before.calls)
         }
         let alone = await costOf500Requests(from: 1)
         let idle = (0..<300).map { _ in RecordingObserver() }
         for (index, observer) in idle.enumerated() {
-            loop.start(TransferRequest(url: "http://127.0.0.1:\(silent.port)/"), id: 10_000 + index, observer: observer)
+            transport.start(TransferRequest(url: "http://127.0.0.1:\(silent.port)/"), id: 10_000 + index, observer: observer)
         }
         _ = await costOf500Requests(from: 2_000)
         let beside = await costOf500Requests(from: 3_000)
         #expect(beside.waits < alone.waits * 2 + 100)
         #expect(beside.calls < alone.calls * 2 + 100)
         #expect(beside.calls < 500)
-        loop.shutDown()
+        transport.shutDown()
         for observer in idle { #expect(await observer.end().isInvalidated) }
     }
 }

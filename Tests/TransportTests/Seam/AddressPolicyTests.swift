@@ -62,8 +62,8 @@ import Testing
         let url = server.url("/").replacing("127.0.0.1", with: host)
         var options = TransferOptions()
         options.addresses = .publicOnly
-        let loop = CurlTransport()
-        let end = await loop.run(TransferRequest(url: url, options: options))
+        let transport = CurlTransport()
+        let end = await transport.run(TransferRequest(url: url, options: options))
         #expect(end.failure?.kind == .addressNotAllowed)
         #expect(end.failure?.requestWasSent == false)
         #expect(server.connectionCount == 0)
@@ -72,26 +72,26 @@ import Testing
     @Test("an address on the list is allowed; pooled connections are checked like new ones")
     func allowed() async throws {
         let server = try LoopbackServer { _, _ in .ok("fine") }
-        let loop = CurlTransport()
+        let transport = CurlTransport()
         var options = TransferOptions()
         options.addresses = .publicOnly(except: [try #require(AddressRange("127.0.0.0/8"))])
-        #expect(await loop.run(TransferRequest(url: server.url("/"), options: options)).body == Data("fine".utf8))
+        #expect(await transport.run(TransferRequest(url: server.url("/"), options: options)).body == Data("fine".utf8))
         options.addresses = .publicOnly
-        let refused = await loop.run(TransferRequest(url: server.url("/"), options: options), id: 2)
+        let refused = await transport.run(TransferRequest(url: server.url("/"), options: options), id: 2)
         #expect(refused.failure?.kind == .addressNotAllowed)
         options.addresses = .any
-        #expect(await loop.run(TransferRequest(url: server.url("/"), options: options), id: 3).body == Data("fine".utf8))
+        #expect(await transport.run(TransferRequest(url: server.url("/"), options: options), id: 3).body == Data("fine".utf8))
         #expect(server.requests.count == 2)
     }
 
     @Test("the policy applies to raw streams")
     func streams() async throws {
         let server = try TCPEchoServer()
-        let loop = CurlTransport()
+        let transport = CurlTransport()
         let observer = RecordingStreamObserver()
         var options = TransferOptions()
         options.addresses = .publicOnly
-        loop.openStream(
+        transport.openStream(
             StreamTransferRequest(host: "localhost", port: server.port, isSecure: false, options: options), id: 1, observer: observer)
         #expect(await observer.end().failure?.kind == .addressNotAllowed)
     }

@@ -27,8 +27,8 @@ import Testing
             heads.withLock { $0.append(head.statusCode) }
             return .proceed
         })
-        let loop = CurlTransport()
-        let end = await loop.run(Self.request(server, method: method, body: body), observer: observer)
+        let transport = CurlTransport()
+        let end = await transport.run(Self.request(server, method: method, body: body), observer: observer)
         #expect(end.error == nil)
         #expect(heads.withLock { $0 } == [200])
         #expect(end.body == Data((method == .head ? "" : "welcome \(body ?? "")").utf8))
@@ -60,12 +60,12 @@ import Testing
 
     @Test("an observer may pause a refusal at its head", .enabled(if: CurlInfo.current.supportsNTLM)) func pausedAtHead() async throws {
         let server = try Self.server(accepts: false)
-        let loop = CurlTransport()
+        let transport = CurlTransport()
         let observer = RecordingObserver(onHead: { _ in .pause })
-        loop.start(Self.request(server), id: 1, observer: observer)
+        transport.start(Self.request(server), id: 1, observer: observer)
         let record = await observer.record { $0.head != nil }
         #expect(record.body.isEmpty && record.completion == nil)
-        loop.resumeReceiving(1)
+        transport.resumeReceiving(1)
         #expect(await observer.end().body == Data("refused".utf8))
     }
 
@@ -73,17 +73,17 @@ import Testing
         async throws
     {
         let server = try Self.server()
-        let loop = CurlTransport()
-        #expect(await loop.run(Self.request(server)).error == nil)
+        let transport = CurlTransport()
+        #expect(await transport.run(Self.request(server)).error == nil)
         var plain = Self.request(server)
         plain.authentication = nil
-        let stranger = await loop.run(plain, id: 2)
+        let stranger = await transport.run(plain, id: 2)
         #expect(stranger.head?.statusCode == 401)
         #expect(stranger.body == Data("who are you".utf8))
         #expect(server.connectionCount == 2)
         var other = Self.request(server)
         other.authentication = .ntlm(user: "bob", password: "secret")
-        #expect(await loop.run(other, id: 3).head?.statusCode == 401)
+        #expect(await transport.run(other, id: 3).head?.statusCode == 401)
         #expect(server.requests.filter { $0.connection == 1 }.count == 2)
     }
 

@@ -23,11 +23,11 @@ import Testing
         let gate = Gate()
         let hasSent = Gate()
         let server = try Self.unsolicitedServer(gate, hasSent)
-        let loop = CurlTransport()
-        #expect(await loop.run(TransferRequest(url: server.url("/first"))).body == Data("ok".utf8))
+        let transport = CurlTransport()
+        #expect(await transport.run(TransferRequest(url: server.url("/first"))).body == Data("ok".utf8))
         gate.open()
         #expect(await hasSent.wait())
-        let end = await loop.run(TransferRequest(url: server.url("/second"), method: method, body: DataBody(Data("x".utf8))), id: 2)
+        let end = await transport.run(TransferRequest(url: server.url("/second"), method: method, body: DataBody(Data("x".utf8))), id: 2)
         #expect(end.error == nil)
         #expect(end.body == Data("good".utf8))
         #expect(end.completion?.metrics.reusedConnection == false)
@@ -41,17 +41,17 @@ import Testing
         let hasSent = Gate()
         let server = try Self.unsolicitedServer(gate, hasSent)
         let other = try LoopbackServer { _, _ in .ok("other") }
-        let loop = CurlTransport()
+        let transport = CurlTransport()
         let blockUntilSent = { @Sendable in hasSent.wait() }
-        await withTaskExecutorPreference(loop.taskExecutor) {
-            #expect(await loop.run(TransferRequest(url: server.url("/first"))).body == Data("ok".utf8))
+        await withTaskExecutorPreference(transport.taskExecutor) {
+            #expect(await transport.run(TransferRequest(url: server.url("/first"))).body == Data("ok".utf8))
             // Meanwhile the loop polls the first connection, which is idle.
-            #expect(await loop.run(TransferRequest(url: other.url("/")), id: 2).body == Data("other".utf8))
+            #expect(await transport.run(TransferRequest(url: other.url("/")), id: 2).body == Data("other".utf8))
             gate.open()
             #expect(blockUntilSent())
             let observers = (0..<requests).map { _ in RecordingObserver() }
             for (index, observer) in observers.enumerated() {
-                loop.start(TransferRequest(url: server.url("/next")), id: 3 + index, observer: observer)
+                transport.start(TransferRequest(url: server.url("/next")), id: 3 + index, observer: observer)
             }
             for observer in observers { #expect(await observer.end().body == Data("good".utf8)) }
         }
@@ -64,9 +64,9 @@ import Testing
             connection.close()
             return nil
         }
-        let loop = CurlTransport()
+        let transport = CurlTransport()
         for id in 1...10 {
-            let end = await loop.run(TransferRequest(url: server.url("/"), method: .post, body: DataBody(Data("x".utf8))), id: id)
+            let end = await transport.run(TransferRequest(url: server.url("/"), method: .post, body: DataBody(Data("x".utf8))), id: id)
             #expect(end.error == nil)
             #expect(await server.waitForConnectionsToClose())
         }
@@ -85,10 +85,10 @@ import Testing
     @Test("a POST on a pooled connection that fails is not sent twice", arguments: [true, false])
     func dyingPost(hasBody: Bool) async throws {
         let server = try Self.dyingServer()
-        let loop = CurlTransport()
-        #expect(await loop.run(TransferRequest(url: server.url("/"))).error == nil)
+        let transport = CurlTransport()
+        #expect(await transport.run(TransferRequest(url: server.url("/"))).error == nil)
         let body = hasBody ? DataBody(Data("order".utf8)) : nil
-        let end = await loop.run(TransferRequest(url: server.url("/"), method: .post, body: body), id: 2)
+        let end = await transport.run(TransferRequest(url: server.url("/"), method: .post, body: body), id: 2)
         #expect(end.failure?.kind == .connectionLost)
         #expect(end.failure?.requestWasSent == true)
         #expect(server.requests.count { $0.method == "POST" } == 1)
@@ -97,11 +97,11 @@ import Testing
     @Test("a request that may be repeated is repeated there", arguments: [HTTPMethod.get, .put, .delete, .post])
     func dyingIdempotent(method: HTTPMethod) async throws {
         let server = try Self.dyingServer()
-        let loop = CurlTransport()
-        #expect(await loop.run(TransferRequest(url: server.url("/"))).error == nil)
+        let transport = CurlTransport()
+        #expect(await transport.run(TransferRequest(url: server.url("/"))).error == nil)
         let body = method == .put ? DataBody(Data("order".utf8)) : nil
         let headers: HTTPHeaders = method == .post ? ["Idempotency-Key": "1"] : [:]
-        let end = await loop.run(TransferRequest(url: server.url("/"), method: method, headers: headers, body: body), id: 2)
+        let end = await transport.run(TransferRequest(url: server.url("/"), method: method, headers: headers, body: body), id: 2)
         #expect(end.error == nil)
         #expect(end.body == Data("2".utf8))
         #expect(server.requests.count { $0.method == method.rawValue } == (method == .get ? 3 : 2))
@@ -117,16 +117,16 @@ import Testing
         }
         var configuration = TransportConfiguration()
         configuration.maximumConnectionsPerHost = 3
-        let loop = CurlTransport(configuration: configuration)
+        let transport = CurlTransport(configuration: configuration)
         let observers = (0..<20).map { _ in RecordingObserver() }
         for (index, observer) in observers.enumerated() {
             // User info and the case of the host don't affect the limit.
             let user = index % 2 == 0 ? "" : "user\(index):secret@"
-            loop.start(TransferRequest(url: "http://\(user)127.0.0.1:\(server.port)/\(index)"), id: index, observer: observer)
+            transport.start(TransferRequest(url: "http://\(user)127.0.0.1:\(server.port)/\(index)"), id: index, observer: observer)
         }
         #expect(await gate.arrivals(3))
         let other = try LoopbackServer.standard()
-        #expect(await loop.run(TransferRequest(url: other.url("/delay/100")), id: 100).error == nil)
+        #expect(await transport.run(TransferRequest(url: other.url("/delay/100")), id: 100).error == nil)
         #expect(gate.arrived == 3)
         gate.open()
         for observer in observers { #expect(await observer.end().failure == nil) }
@@ -140,10 +140,10 @@ import Testing
         let server = try LoopbackServer.standard()
         var configuration = TransportConfiguration()
         configuration.maximumConnectionsPerHost = 1
-        let loop = CurlTransport(configuration: configuration)
+        let transport = CurlTransport(configuration: configuration)
         let observers = (0..<50).map { _ in RecordingObserver() }
         for (index, observer) in observers.enumerated() {
-            loop.start(TransferRequest(url: server.url("/status/200?\(index)")), id: index, observer: observer)
+            transport.start(TransferRequest(url: server.url("/status/200?\(index)")), id: index, observer: observer)
         }
         for observer in observers { #expect(await observer.end().failure == nil) }
         #expect(server.requests.map(\.target) == (0..<50).map { "/status/200?\($0)" })
@@ -159,12 +159,12 @@ import Testing
         }
         var configuration = TransportConfiguration()
         configuration.maximumConnectionsPerHost = 1
-        let loop = CurlTransport(configuration: configuration)
+        let transport = CurlTransport(configuration: configuration)
         let first = RecordingObserver()
-        loop.start(TransferRequest(url: server.url("/")), id: 0, observer: first)
+        transport.start(TransferRequest(url: server.url("/")), id: 0, observer: first)
         let observers = (1...5000).map { _ in RecordingObserver() }
         for (index, observer) in observers.enumerated() {
-            loop.start(TransferRequest(url: server.url("/"), headers: ["Bad Name": "x"]), id: index + 1, observer: observer)
+            transport.start(TransferRequest(url: server.url("/"), headers: ["Bad Name": "x"]), id: index + 1, observer: observer)
         }
         gate.open()
         #expect(await first.end().error == nil)
@@ -175,9 +175,9 @@ import Testing
     func localhost() async throws {
         let server = try LoopbackServer.standard()
         for _ in 0..<20 {
-            let loop = CurlTransport()
+            let transport = CurlTransport()
             for id in 1...3 {
-                let end = await loop.run(TransferRequest(url: "http://localhost:\(server.port)/json"), id: id)
+                let end = await transport.run(TransferRequest(url: "http://localhost:\(server.port)/json"), id: id)
                 #expect(end.error == nil)
                 #expect(end.completion?.metrics.remoteAddress == "127.0.0.1")
             }
@@ -187,12 +187,12 @@ import Testing
     @Test("an unknown name is reported as such, and delays no other transfer")
     func unresolvable() async throws {
         let server = try LoopbackServer.standard()
-        let loop = CurlTransport()
+        let transport = CurlTransport()
         let observer = RecordingObserver()
         var options = TransferOptions()
         options.proxy = .none
-        loop.start(TransferRequest(url: "http://user:secret@nobody.invalid/", options: options), id: 1, observer: observer)
-        #expect(await loop.run(TransferRequest(url: server.url("/json")), id: 2).error == nil)
+        transport.start(TransferRequest(url: "http://user:secret@nobody.invalid/", options: options), id: 1, observer: observer)
+        #expect(await transport.run(TransferRequest(url: server.url("/json")), id: 2).error == nil)
         let failure = try #require(await observer.end().failure)
         #expect(failure.kind == .nameResolution)
         #expect(failure.phase == .resolving)
@@ -229,13 +229,15 @@ import Testing
         }
         var configuration = TransportConfiguration()
         configuration.maximumIdleConnections = 2
-        let loop = CurlTransport(configuration: configuration)
+        let transport = CurlTransport(configuration: configuration)
         let observers = (0..<40).map { _ in RecordingObserver() }
-        for (index, observer) in observers.enumerated() { loop.start(TransferRequest(url: server.url("/")), id: index, observer: observer) }
+        for (index, observer) in observers.enumerated() {
+            transport.start(TransferRequest(url: server.url("/")), id: index, observer: observer)
+        }
         #expect(await gate.arrivals(40))
         gate.open()
         for observer in observers { #expect(await observer.end().failure == nil) }
-        for id in 100..<200 { #expect(await loop.run(TransferRequest(url: server.url("/")), id: id).error == nil) }
+        for id in 100..<200 { #expect(await transport.run(TransferRequest(url: server.url("/")), id: id).error == nil) }
         #expect(ProcessProbe.settles { server.openConnections <= 4 })
     }
 
@@ -249,17 +251,17 @@ import Testing
         let quiet = try LoopbackServer.standard()
         var configuration = TransportConfiguration()
         configuration.maximumConnectionsPerHost = nil
-        let loop = CurlTransport(configuration: configuration)
+        let transport = CurlTransport(configuration: configuration)
         let count = 2 * MultiHandle.capacity + 20
         let observers = (0..<count).map { _ in RecordingObserver() }
-        for (id, observer) in observers.enumerated() { loop.start(TransferRequest(url: busy.url("/")), id: id, observer: observer) }
+        for (id, observer) in observers.enumerated() { transport.start(TransferRequest(url: busy.url("/")), id: id, observer: observer) }
         #expect(await gate.arrivals(count))
-        for id in count..<count + 20 { #expect(await loop.run(TransferRequest(url: quiet.url("/get")), id: id).error == nil) }
+        for id in count..<count + 20 { #expect(await transport.run(TransferRequest(url: quiet.url("/get")), id: id).error == nil) }
         gate.open()
         for observer in observers { #expect(await observer.end().error == nil) }
         for id in 2 * count..<2 * count + 20 {
-            #expect(await loop.run(TransferRequest(url: quiet.url("/get")), id: id).error == nil)
-            #expect(await loop.run(TransferRequest(url: busy.url("/")), id: id + count).error == nil)
+            #expect(await transport.run(TransferRequest(url: quiet.url("/get")), id: id).error == nil)
+            #expect(await transport.run(TransferRequest(url: busy.url("/")), id: id + count).error == nil)
         }
         #expect(quiet.connectionCount == 1)
         #expect(busy.connectionCount == count)
@@ -269,13 +271,13 @@ import Testing
     func proxy() async throws {
         let proxy = try LoopbackServer { request, _ in .ok("via proxy: \(request.target)") }
         let server = try LoopbackServer.standard()
-        let loop = CurlTransport()
+        let transport = CurlTransport()
         var options = TransferOptions()
         options.proxy = .url("http://127.0.0.1:\(proxy.port)", except: ["127.0.0.1"])
         #expect(
-            await loop.run(TransferRequest(url: "http://example.invalid/x", options: options)).body
+            await transport.run(TransferRequest(url: "http://example.invalid/x", options: options)).body
                 == Data("via proxy: http://example.invalid/x".utf8))
-        #expect(await loop.run(TransferRequest(url: server.url("/json"), options: options), id: 2).head?.statusCode == 200)
+        #expect(await transport.run(TransferRequest(url: server.url("/json"), options: options), id: 2).head?.statusCode == 200)
         #expect(proxy.requestCount == 1)
     }
 

@@ -41,8 +41,8 @@ import Testing
         } route: { _, _ in
             .ok("stored")
         }
-        let loop = CurlTransport()
-        let end = await loop.run(try request(server.url("/"), method, body, size: 1000))
+        let transport = CurlTransport()
+        let end = await transport.run(try request(server.url("/"), method, body, size: 1000))
         #expect(end.error == nil, "\(String(describing: end.error))")
         #expect(end.head?.statusCode == 417 && end.head?.value(for: "X-Answer") == "1")
         #expect(end.body == Data("refused".utf8))
@@ -61,13 +61,13 @@ import Testing
             connection.waitUntilClosed()
             return nil
         }
-        let loop = CurlTransport()
-        let end = await loop.run(try request(server.url("/"), .put, body, size: 1000))
+        let transport = CurlTransport()
+        let end = await transport.run(try request(server.url("/"), .put, body, size: 1000))
         #expect(end.error == nil, "\(String(describing: end.error))")
         #expect(end.head?.statusCode == 417 && end.body == Data("refused".utf8))
         var next = TransferRequest(url: server.url("/"))
         next.options.proxy = .none
-        #expect(await loop.run(next, id: 2).body == Data("2".utf8))
+        #expect(await transport.run(next, id: 2).body == Data("2".utf8))
         #expect(server.connectionCount == 2)
     }
 
@@ -83,8 +83,8 @@ import Testing
             return ServerResponse(status: 417, body: .data(Data("refused".utf8)))
         }
         let observer = RecordingObserver()
-        let loop = CurlTransport()
-        loop.start(try request(server.url("/"), .put, body, size: 20_000_000), id: 1, observer: observer)
+        let transport = CurlTransport()
+        transport.start(try request(server.url("/"), .put, body, size: 20_000_000), id: 1, observer: observer)
         #expect(await observer.record { $0.sent > 0 }.sent > 0)
         gate.open()
         let end = await observer.end()
@@ -107,14 +107,14 @@ import Testing
             return .ok("stored")
         }
         let observer = RecordingObserver()
-        let loop = CurlTransport()
-        loop.start(try request(server.url("/consent"), .put, body, size: 1000), id: 1, observer: observer)
+        let transport = CurlTransport()
+        transport.start(try request(server.url("/consent"), .put, body, size: 1000), id: 1, observer: observer)
         #expect(await gate.arrivals())
         #expect(observer.record.sent == 0)
         gate.open()
         #expect(await observer.record { $0.sent == 1000 }.sent == 1000)
         let other = RecordingObserver()
-        loop.start(try request(server.url("/silent"), .put, body, size: 1000), id: 2, observer: other)
+        transport.start(try request(server.url("/silent"), .put, body, size: 1000), id: 2, observer: other)
         #expect(await other.record { $0.sent == 1000 }.sent == 1000)
         silent.open()
         #expect(await observer.end().body == Data("stored".utf8))
@@ -129,23 +129,23 @@ import Testing
             connection.waitUntilClosed()
             return nil
         }
-        let loop = CurlTransport()
+        let transport = CurlTransport()
         let cancelled = RecordingObserver()
-        loop.start(try request(server.url("/"), .put, .data, size: 1000), id: 1, observer: cancelled)
+        transport.start(try request(server.url("/"), .put, .data, size: 1000), id: 1, observer: cancelled)
         #expect(server.waitForRequests(1))
-        loop.cancel(1)
+        transport.cancel(1)
         #expect(await cancelled.end().isCancelled)
         var limited = try request(server.url("/"), .put, .data, size: 1000)
         limited.options.totalTimeout = .milliseconds(50)
-        let end = await loop.run(limited, id: 2)
+        let end = await transport.run(limited, id: 2)
         #expect(end.failure?.kind == .totalTimeout && end.sent == 0)
         let suspended = RecordingObserver()
-        loop.start(try request(server.url("/"), .put, .data, size: 1000), id: 3, observer: suspended)
+        transport.start(try request(server.url("/"), .put, .data, size: 1000), id: 3, observer: suspended)
         #expect(server.waitForRequests(3))
-        loop.setSuspended(true, of: 3)
-        loop.setSuspended(false, of: 3)
+        transport.setSuspended(true, of: 3)
+        transport.setSuspended(false, of: 3)
         #expect(await suspended.record { $0.sent == 1000 }.sent == 1000)
-        loop.cancel(3)
+        transport.cancel(3)
         #expect(await suspended.end().isCancelled)
     }
 

@@ -88,11 +88,11 @@ import Testing
         request.options.httpVersion = .http2PriorKnowledge
         request.options.proxy = .none
         request.options.totalTimeout = .seconds(10)
-        let loop = CurlTransport()
-        let end = await loop.run(request)
+        let transport = CurlTransport()
+        let end = await transport.run(request)
         #expect(end.error == nil, "\(String(describing: end.error))")
         #expect(end.head?.statusCode == response.status && end.body.count == response.length ?? 0)
-        loop.shutDown()
+        transport.shutDown()
         // A truncated body of known length is recognizable.
         guard bodyLength == nil || CurlInfo.current.hasReliableHTTP2 else { return }
         #expect(ProcessProbe.settles { isCut.withLock { $0 == true } })

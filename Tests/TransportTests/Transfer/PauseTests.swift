@@ -31,21 +31,21 @@ import Testing
                 return pauses == 1 ? .pause : .proceed
             }
         })
-        let loop = CurlTransport()
+        let transport = CurlTransport()
         var options = TransferOptions()
         options.idleTimeout = .seconds(1)
         var request = TransferRequest(url: server.url("/"), options: options)
         request.mayPause = true
-        loop.start(request, id: 1, observer: observer)
+        transport.start(request, id: 1, observer: observer)
         _ = await observer.record { $0.pieces == 1 }
         // Much longer than the idle timeout, which doesn't run meanwhile.
         let other = try LoopbackServer.standard()
-        #expect(await loop.run(TransferRequest(url: other.url("/delay/1500")), id: 3).error == nil)
+        #expect(await transport.run(TransferRequest(url: other.url("/delay/1500")), id: 3).error == nil)
         let paused = observer.record
         #expect(paused.pieces == 1)
         #expect(paused.completion == nil)
         #expect(sent.withLock { $0 } < 20_000_000)
-        loop.resumeReceiving(1)
+        transport.resumeReceiving(1)
         let end = await observer.end()
         #expect(end.error == nil)
         #expect(end.body.count == total && GeneratedBody().matches(end.body))
@@ -58,12 +58,12 @@ import Testing
         let server = try LoopbackServer.standard()
         let other = try LoopbackServer.standard()
         let observer = RecordingObserver(onHead: { _ in .pause })
-        let loop = CurlTransport()
-        loop.start(TransferRequest(url: server.url(path)), id: 1, observer: observer)
+        let transport = CurlTransport()
+        transport.start(TransferRequest(url: server.url(path)), id: 1, observer: observer)
         _ = await observer.record { $0.head != nil }
-        #expect(await loop.run(TransferRequest(url: other.url("/delay/100")), id: 2).error == nil)
+        #expect(await transport.run(TransferRequest(url: other.url("/delay/100")), id: 2).error == nil)
         #expect(observer.record.pieces == 0)
-        loop.resumeReceiving(1)
+        transport.resumeReceiving(1)
         let end = await observer.end()
         #expect(end.error == nil)
         let length = path.split(separator: "/").last.flatMap { Int($0) } ?? 3
@@ -75,20 +75,20 @@ import Testing
         arguments: ["/bytes/3000000", "/gzip?n=200000", "/chunked/200000?size=7000"])
     func everyPiece(path: String) async throws {
         let server = try LoopbackServer.standard()
-        let loop = CurlTransport()
+        let transport = CurlTransport()
         let pieces = Lock(0)
         let observer = RecordingObserver(onBytes: { _ in
             pieces.withLock { $0 += 1 }
             return .pause
         })
-        loop.start(TransferRequest(url: server.url(path)), id: 1, observer: observer)
+        transport.start(TransferRequest(url: server.url(path)), id: 1, observer: observer)
         var seen = 0
         while true {
             let before = seen
             let record = await observer.record { $0.pieces > before }
             seen = record.pieces
             guard record.completion == nil else { break }
-            loop.resumeReceiving(1)
+            transport.resumeReceiving(1)
         }
         let end = await observer.end()
         #expect(end.error == nil)
@@ -104,18 +104,18 @@ import Testing
     func suspend(path: String) async throws {
         let server = try LoopbackServer.standard()
         let other = try LoopbackServer.standard()
-        let loop = CurlTransport()
+        let transport = CurlTransport()
         var options = TransferOptions()
         options.idleTimeout = .seconds(1)
         options.firstByteTimeout = .seconds(1)
         let observer = RecordingObserver()
-        loop.start(TransferRequest(url: server.url(path), options: options), id: 1, observer: observer)
-        loop.setSuspended(true, of: 1)
+        transport.start(TransferRequest(url: server.url(path), options: options), id: 1, observer: observer)
+        transport.setSuspended(true, of: 1)
         // Longer than either timeout: time spent suspended doesn't count.
-        #expect(await loop.run(TransferRequest(url: other.url("/delay/1500")), id: 2).error == nil)
+        #expect(await transport.run(TransferRequest(url: other.url("/delay/1500")), id: 2).error == nil)
         #expect(observer.record.completion == nil)
         #expect(observer.record.body.isEmpty)
-        loop.setSuspended(false, of: 1)
+        transport.setSuspended(false, of: 1)
         let end = await observer.end()
         #expect((end.error == nil) == (path != "/silent"))
         if path == "/silent" { #expect(end.failure?.isTimeout == true) }
@@ -125,16 +125,16 @@ import Testing
     func suspendUpload() async throws {
         let server = try LoopbackServer.standard()
         let other = try LoopbackServer.standard()
-        let loop = CurlTransport()
+        let transport = CurlTransport()
         let observer = RecordingObserver()
         let body = FedBody([.bytes(Data(count: 1000))], length: 2000)
-        loop.start(TransferRequest(url: server.url("/upload"), method: .put, body: body), id: 1, observer: observer)
+        transport.start(TransferRequest(url: server.url("/upload"), method: .put, body: body), id: 1, observer: observer)
         _ = await observer.record { $0.sent == 1000 }
-        loop.setSuspended(true, of: 1)
+        transport.setSuspended(true, of: 1)
         body.feed(.bytes(Data(count: 1000)))
-        #expect(await loop.run(TransferRequest(url: other.url("/delay/100")), id: 2).error == nil)
+        #expect(await transport.run(TransferRequest(url: other.url("/delay/100")), id: 2).error == nil)
         #expect(observer.record.sent == 1000)
-        loop.setSuspended(false, of: 1)
+        transport.setSuspended(false, of: 1)
         let end = await observer.end()
         #expect(end.error == nil)
         #expect(end.sent == 2000)
@@ -143,11 +143,11 @@ import Testing
     @Test("a transfer that is paused or suspended can be cancelled", arguments: [true, false])
     func cancel(suspended: Bool) async throws {
         let server = try LoopbackServer.standard()
-        let loop = CurlTransport()
+        let transport = CurlTransport()
         let observer = RecordingObserver(onBytes: { _ in suspended ? .proceed : .pause })
-        loop.start(TransferRequest(url: server.url("/bytes/50000000")), id: 1, observer: observer)
-        if suspended { loop.setSuspended(true, of: 1) } else { _ = await observer.record { $0.pieces == 1 } }
-        loop.cancel(1)
+        transport.start(TransferRequest(url: server.url("/bytes/50000000")), id: 1, observer: observer)
+        if suspended { transport.setSuspended(true, of: 1) } else { _ = await observer.record { $0.pieces == 1 } }
+        transport.cancel(1)
         #expect(await observer.end().isCancelled)
         #expect(observer.record.completions == 1)
     }

@@ -227,9 +227,9 @@ import Testing
         ])
     func noBody(method: HTTPMethod, path: String, status: Int) async throws {
         let server = try LoopbackServer.standard()
-        let loop = CurlTransport()
+        let transport = CurlTransport()
         for id in 1...3 {
-            let end = await loop.run(TransferRequest(url: server.url(path), method: method), id: id)
+            let end = await transport.run(TransferRequest(url: server.url(path), method: method), id: id)
             #expect(end.error == nil)
             #expect(end.head?.statusCode == status)
             #expect(end.body.isEmpty)
@@ -259,15 +259,15 @@ import Testing
     func laterPaths() async throws {
         let server = try LoopbackServer.standard()
         let other = try LoopbackServer.standard()
-        let loop = CurlTransport()
+        let transport = CurlTransport()
         let targets = ["/echo?a=1", "/echo?a=1", "/echo/../echo", "/echo", "/echo?a=1"]
         for target in targets {
-            #expect(await loop.run(TransferRequest(url: server.url(target))).error == nil)
-            #expect(await loop.run(TransferRequest(url: other.url(target))).error == nil)
+            #expect(await transport.run(TransferRequest(url: server.url(target))).error == nil)
+            #expect(await transport.run(TransferRequest(url: other.url(target))).error == nil)
         }
-        let failure = try #require(await loop.run(TransferRequest(url: "http://[::1/")).failure)
+        let failure = try #require(await transport.run(TransferRequest(url: "http://[::1/")).failure)
         #expect(failure.kind == .invalidURL)
-        #expect(await loop.run(TransferRequest(url: server.url("/echo?b=2"))).error == nil)
+        #expect(await transport.run(TransferRequest(url: server.url("/echo?b=2"))).error == nil)
         #expect(server.requests.map(\.target) == targets + ["/echo?b=2"])
         #expect(other.requests.map(\.target) == targets)
     }

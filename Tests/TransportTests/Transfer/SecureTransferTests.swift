@@ -19,10 +19,10 @@ import Testing
 
     @Test("the metrics contain the negotiated TLS and HTTP versions, also on pooled connections", arguments: [true, false])
     func metrics(overHTTP2: Bool) async throws {
-        let loop = CurlTransport()
+        let transport = CurlTransport()
         for id in 1...3 {
-            let url = overHTTP2 ? servers.tls : servers.tlsHTTP1
-            let end = await loop.run(TransferRequest(url: url + "/", options: options), id: id)
+            let url = overHTTP2 ? servers.http2 : servers.http1
+            let end = await transport.run(TransferRequest(url: url + "/", options: options), id: id)
             #expect(end.error == nil)
             let metrics = try #require(end.completion?.metrics)
             #expect(metrics.httpVersion == (overHTTP2 ? .http2 : .http1_1))
@@ -45,14 +45,14 @@ import Testing
 
     @Test("an untrusted certificate, or another host's, is rejected")
     func untrusted() async throws {
-        let loop = CurlTransport()
+        let transport = CurlTransport()
         var distrusting = options
         distrusting.tls.certificateAuthorityFile = nil
         let otherHost = servers.tls.replacing("localhost", with: "127.0.0.1")
         for (id, request) in [
             TransferRequest(url: servers.tls + "/", options: distrusting), TransferRequest(url: otherHost + "/", options: options),
         ].enumerated() {
-            let failure = try #require(await loop.run(request, id: id).failure)
+            let failure = try #require(await transport.run(request, id: id).failure)
             // Without system certificates, as in some wheels, libcurl fails earlier.
             #expect(
                 failure.kind == .serverCertificate || request.options.tls.certificateAuthorityFile == nil && failure.kind == .configuration)
@@ -60,7 +60,7 @@ import Testing
             #expect(!failure.requestWasSent)
         }
         distrusting.tls.verifiesServer = false
-        #expect(await loop.run(TransferRequest(url: otherHost + "/", options: distrusting), id: 3).error == nil)
+        #expect(await transport.run(TransferRequest(url: otherHost + "/", options: distrusting), id: 3).error == nil)
     }
 
     @Test("authorities in memory replace the system's")
@@ -75,10 +75,10 @@ import Testing
 
     @Test("a new connection resumes the TLS session of an older one")
     func resumption() async throws {
-        let loop = CurlTransport()
-        let request = TransferRequest(url: servers.tlsHTTP1 + "/session", headers: ["Connection": "close"], options: options)
-        #expect(await loop.run(request, id: 1).body == Data(".".utf8))
-        let second = await loop.run(request, id: 2)
+        let transport = CurlTransport()
+        let request = TransferRequest(url: servers.http1 + "/session", headers: ["Connection": "close"], options: options)
+        #expect(await transport.run(request, id: 1).body == Data(".".utf8))
+        let second = await transport.run(request, id: 2)
         #expect(second.body == Data("r".utf8))
         #expect(second.completion?.metrics.reusedConnection == false)
     }
@@ -97,12 +97,12 @@ import Testing
         var configuration = TransportConfiguration()
         configuration.multiplexes = CurlInfo.current.hasReliableHTTP2 ? multiplexes : nil
         configuration.maximumConnectionsPerHost = 4
-        let loop = CurlTransport(configuration: configuration)
+        let transport = CurlTransport(configuration: configuration)
         let observers = (0..<100).map { _ in RecordingObserver() }
         for (index, observer) in observers.enumerated() {
             var request = TransferRequest(url: servers.tls + "/", options: options)
             request.mayPause = index % 3 == 0
-            loop.start(request, id: index, observer: observer)
+            transport.start(request, id: index, observer: observer)
         }
         for observer in observers {
             let end = await observer.end()
@@ -115,17 +115,17 @@ import Testing
     func heldUp(overHTTP2: Bool) async throws {
         var options = options
         options.connectTimeout = .seconds(30)
-        let url = overHTTP2 ? servers.tls : servers.tlsHTTP1
-        let loop = CurlTransport()
+        let url = overHTTP2 ? servers.http2 : servers.http1
+        let transport = CurlTransport()
         let held = RecordingObserver(onHead: { _ in .pause })
-        loop.start(TransferRequest(url: url + "/", options: options), id: 1, observer: held)
+        transport.start(TransferRequest(url: url + "/", options: options), id: 1, observer: held)
         let others = (2...5).map { _ in RecordingObserver() }
         for (index, observer) in others.enumerated() {
-            loop.start(TransferRequest(url: url + "/", options: options), id: index + 2, observer: observer)
+            transport.start(TransferRequest(url: url + "/", options: options), id: index + 2, observer: observer)
         }
         for observer in others { #expect(await observer.end().error == nil) }
         #expect(held.record.completion == nil)
-        loop.resumeReceiving(1)
+        transport.resumeReceiving(1)
         #expect(await held.end().error == nil)
     }
 
@@ -134,12 +134,12 @@ import Testing
         let url = try #require(URL(string: servers.tlsHTTP1))
         let request = StreamTransferRequest(host: "localhost", port: try #require(url.port), isSecure: true, options: options)
         let observer = RecordingStreamObserver()
-        let loop = CurlTransport()
-        loop.openStream(request, id: 1, observer: observer)
-        loop.send(Data("GET / HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n".utf8), endOfStream: false, on: 1)
+        let transport = CurlTransport()
+        transport.openStream(request, id: 1, observer: observer)
+        transport.send(Data("GET / HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n".utf8), endOfStream: false, on: 1)
         let half = await observer.record { $0.hasEndedReceiving }
         #expect(half.bytes.starts(with: Data("HTTP/1.1 ".utf8)))
-        loop.send(Data(), endOfStream: true, on: 1)
+        transport.send(Data(), endOfStream: true, on: 1)
         let end = await observer.end()
         #expect(end.completion?.error == nil)
         #expect(end.completions == 1)
@@ -151,8 +151,8 @@ import Testing
         var request = StreamTransferRequest(host: "localhost", port: try #require(url.port), isSecure: true)
         request.options.proxy = .none
         let observer = RecordingStreamObserver()
-        let loop = CurlTransport()
-        loop.openStream(request, id: 1, observer: observer)
+        let transport = CurlTransport()
+        transport.openStream(request, id: 1, observer: observer)
         let failure = try #require(await observer.end().failure)
         #expect(failure.kind == .serverCertificate || failure.kind == .configuration)
         #expect(failure.phase <= .securing)

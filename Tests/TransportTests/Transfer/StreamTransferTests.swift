@@ -13,18 +13,18 @@ import Testing
     @Test("ten megabytes are echoed, sent in pieces of any size")
     func echo() async throws {
         let server = try TCPEchoServer()
-        let loop = CurlTransport()
+        let transport = CurlTransport()
         let observer = RecordingStreamObserver()
         let data = GeneratedBody().data(count: 10_000_000)
-        loop.openStream(Self.request(server.port), id: 1, observer: observer)
+        transport.openStream(Self.request(server.port), id: 1, observer: observer)
         var random = SplitMix(state: 1)
         var offset = 0
         while offset < data.count {
             let count = min(Int(random.next() % 60_000), data.count - offset)
-            loop.send(data.subdata(in: offset..<(offset + count)), endOfStream: false, on: 1)
+            transport.send(data.subdata(in: offset..<(offset + count)), endOfStream: false, on: 1)
             offset += count
         }
-        loop.send(Data(), endOfStream: true, on: 1)
+        transport.send(Data(), endOfStream: true, on: 1)
         let end = await observer.end()
         #expect(end.completion?.error == nil)
         #expect(end.isOpen && end.hasEndedReceiving)
@@ -40,10 +40,10 @@ import Testing
     @Test("thousands of small pieces keep their order")
     func smallPieces() async throws {
         let server = try TCPEchoServer()
-        let loop = CurlTransport()
+        let transport = CurlTransport()
         let observer = RecordingStreamObserver()
-        loop.openStream(Self.request(server.port), id: 1, observer: observer)
-        for index in 0..<20_000 { loop.send(Data([UInt8(truncatingIfNeeded: index)]), endOfStream: index == 19_999, on: 1) }
+        transport.openStream(Self.request(server.port), id: 1, observer: observer)
+        for index in 0..<20_000 { transport.send(Data([UInt8(truncatingIfNeeded: index)]), endOfStream: index == 19_999, on: 1) }
         let end = await observer.end()
         #expect(end.completion?.error == nil)
         #expect(end.bytes == Data((0..<20_000).map { UInt8(truncatingIfNeeded: $0) }))
@@ -55,14 +55,14 @@ import Testing
             try connection.send(raw: "bye")
             return ServerResponse(status: 200)
         }
-        let loop = CurlTransport()
+        let transport = CurlTransport()
         let observer = RecordingStreamObserver()
-        loop.openStream(Self.request(server.port), id: 1, observer: observer)
-        loop.send(Data("PUT / HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\n".utf8), endOfStream: false, on: 1)
+        transport.openStream(Self.request(server.port), id: 1, observer: observer)
+        transport.send(Data("PUT / HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\n".utf8), endOfStream: false, on: 1)
         let half = await observer.record { $0.hasEndedReceiving }
         #expect(half.completion == nil)
         #expect(half.bytes.starts(with: Data("bye".utf8)))
-        loop.send(Data("late".utf8), endOfStream: true, on: 1)
+        transport.send(Data("late".utf8), endOfStream: true, on: 1)
         let end = await observer.end()
         #expect(end.completion?.error == nil)
         #expect(end.sent == Int64("PUT / HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\nlate".utf8.count))
@@ -72,18 +72,18 @@ import Testing
     func backpressure() async throws {
         let server = try TCPEchoServer()
         let other = try LoopbackServer.standard()
-        let loop = CurlTransport()
+        let transport = CurlTransport()
         let observer = RecordingStreamObserver(onBytes: { _ in .pause })
         let data = GeneratedBody().data(count: 3_000_000)
-        loop.openStream(Self.request(server.port), id: 1, observer: observer)
-        loop.send(data, endOfStream: true, on: 1)
+        transport.openStream(Self.request(server.port), id: 1, observer: observer)
+        transport.send(data, endOfStream: true, on: 1)
         let first = await observer.record { !$0.bytes.isEmpty }
-        #expect(await loop.run(TransferRequest(url: other.url("/delay/100")), id: 2).error == nil)
+        #expect(await transport.run(TransferRequest(url: other.url("/delay/100")), id: 2).error == nil)
         var record = await observer.record { _ in true }
         #expect(record.bytes.count == first.bytes.count)
         while record.completion == nil {
             let count = record.bytes.count
-            loop.resumeReceiving(1)
+            transport.resumeReceiving(1)
             record = await observer.record { $0.bytes.count > count }
         }
         #expect(record.completion?.error == nil)
@@ -98,13 +98,13 @@ import Testing
             return nil
         }
         let other = try LoopbackServer.standard()
-        let loop = CurlTransport()
+        let transport = CurlTransport()
         let received = Lock(0)
         let observer = CountingStreamObserver(received)
-        loop.openStream(Self.request(server.port), id: 1, observer: observer)
-        loop.send(Data("GET / HTTP/1.1\r\nHost: x\r\n\r\n".utf8), endOfStream: false, on: 1)
-        for id in 2...20 { #expect(await loop.run(TransferRequest(url: other.url("/json")), id: id).error == nil) }
-        loop.cancel(1)
+        transport.openStream(Self.request(server.port), id: 1, observer: observer)
+        transport.send(Data("GET / HTTP/1.1\r\nHost: x\r\n\r\n".utf8), endOfStream: false, on: 1)
+        for id in 2...20 { #expect(await transport.run(TransferRequest(url: other.url("/json")), id: id).error == nil) }
+        transport.cancel(1)
         #expect(ProcessProbe.settles { observer.isOver })
         #expect(received.withLock { $0 } > 0)
     }
@@ -132,11 +132,11 @@ import Testing
     func cancel(early: Bool) async throws {
         let server = try TCPEchoServer()
         let silent = try SilentListener(backlog: 0, full: true)
-        let loop = CurlTransport()
+        let transport = CurlTransport()
         let observer = RecordingStreamObserver()
-        loop.openStream(Self.request(early ? silent.port : server.port), id: 1, observer: observer)
+        transport.openStream(Self.request(early ? silent.port : server.port), id: 1, observer: observer)
         if !early { #expect(await observer.record { $0.isOpen }.isOpen) }
-        loop.cancel(1)
+        transport.cancel(1)
         let end = await observer.end()
         #expect(end.isCancelled)
         #expect(end.completions == 1)
@@ -146,10 +146,10 @@ import Testing
     @Test("an observer can cancel the stream")
     func observerCancels() async throws {
         let server = try TCPEchoServer()
-        let loop = CurlTransport()
+        let transport = CurlTransport()
         let observer = RecordingStreamObserver(onBytes: { _ in .cancel })
-        loop.openStream(Self.request(server.port), id: 1, observer: observer)
-        loop.send(Data("hello".utf8), endOfStream: false, on: 1)
+        transport.openStream(Self.request(server.port), id: 1, observer: observer)
+        transport.send(Data("hello".utf8), endOfStream: false, on: 1)
         #expect(await observer.end().isCancelled)
     }
 
@@ -162,10 +162,10 @@ import Testing
         ])
     func unreachable(host: String, port: Int, kind: TransferFailure.Kind) async throws {
         let observer = RecordingStreamObserver()
-        let loop = CurlTransport()
+        let transport = CurlTransport()
         var options = TransferOptions()
         options.proxy = .none
-        loop.openStream(StreamTransferRequest(host: host, port: port, isSecure: false, options: options), id: 1, observer: observer)
+        transport.openStream(StreamTransferRequest(host: host, port: port, isSecure: false, options: options), id: 1, observer: observer)
         let end = await observer.end()
         #expect(end.failure?.kind == kind)
         #expect(!end.isOpen)
@@ -175,10 +175,10 @@ import Testing
     func timeout() async throws {
         let silent = try SilentListener(backlog: 0, full: true)
         let observer = RecordingStreamObserver()
-        let loop = CurlTransport()
+        let transport = CurlTransport()
         var request = Self.request(silent.port)
         request.options.connectTimeout = .milliseconds(200)
-        loop.openStream(request, id: 1, observer: observer)
+        transport.openStream(request, id: 1, observer: observer)
         let failure = try #require(await observer.end().failure)
         #expect(failure.kind == .connectTimeout)
         #expect(failure.phase == .connecting)
@@ -188,9 +188,9 @@ import Testing
     func reset() async throws {
         let server = try LoopbackServer.standard()
         let observer = RecordingStreamObserver()
-        let loop = CurlTransport()
-        loop.openStream(Self.request(server.port), id: 1, observer: observer)
-        loop.send(Data("GET /reset HTTP/1.1\r\nHost: x\r\n\r\n".utf8), endOfStream: false, on: 1)
+        let transport = CurlTransport()
+        transport.openStream(Self.request(server.port), id: 1, observer: observer)
+        transport.send(Data("GET /reset HTTP/1.1\r\nHost: x\r\n\r\n".utf8), endOfStream: false, on: 1)
         let failure = try #require(await observer.end().failure)
         #expect(failure.kind == .connectionLost)
         #expect(failure.requestWasSent)

@@ -18,7 +18,7 @@ import Testing
     @Test("no connection in time", arguments: [(false, TransferFailure.Phase.connecting), (true, .securing)])
     func connect(isSecure: Bool, phase: TransferFailure.Phase) async throws {
         let listener = try SilentListener(backlog: isSecure ? 64 : 0, full: !isSecure)
-        let loop = CurlTransport()
+        let transport = CurlTransport()
         // Before it connects, libcurl may load the system's certificates, which are missing on some systems.
         let options = Self.options {
             $0.connectTimeout = Self.short
@@ -26,7 +26,7 @@ import Testing
         }
         let request = TransferRequest(
             url: "\(isSecure ? "https" : "http")://127.0.0.1:\(listener.port)/", options: options)
-        let failure = try #require(await loop.run(request).failure)
+        let failure = try #require(await transport.run(request).failure)
         #expect(failure.kind == .connectTimeout)
         #expect(failure.phase == phase)
         #expect(failure.isTimeout && !failure.requestWasSent)
@@ -35,10 +35,10 @@ import Testing
     @Test("no first byte in time")
     func firstByte() async throws {
         let server = try LoopbackServer.standard()
-        let loop = CurlTransport()
+        let transport = CurlTransport()
         let options = Self.options { $0.firstByteTimeout = Self.short }
         for (id, body) in [nil, DataBody(Data(count: 1000))].enumerated() {
-            let end = await loop.run(TransferRequest(url: server.url("/silent"), method: .put, body: body, options: options), id: id)
+            let end = await transport.run(TransferRequest(url: server.url("/silent"), method: .put, body: body, options: options), id: id)
             #expect(end.failure?.kind == .firstByteTimeout)
             #expect(end.failure?.phase == .waiting)
             #expect(end.failure?.requestWasSent == true)
@@ -48,18 +48,18 @@ import Testing
     @Test("the first byte ends its time limit")
     func firstByteCame() async throws {
         let server = try LoopbackServer.standard()
-        let loop = CurlTransport()
+        let transport = CurlTransport()
         let request = TransferRequest(
             url: server.url("/drip?n=12&ms=100"), options: Self.options { $0.firstByteTimeout = .seconds(1) })
-        #expect(await loop.run(request).error == nil)
+        #expect(await transport.run(request).error == nil)
     }
 
     @Test("no further byte in time")
     func idle() async throws {
         let server = try LoopbackServer.standard()
-        let loop = CurlTransport()
+        let transport = CurlTransport()
         let options = Self.options { $0.idleTimeout = .seconds(1) }
-        let end = await loop.run(TransferRequest(url: server.url("/head-only"), options: options))
+        let end = await transport.run(TransferRequest(url: server.url("/head-only"), options: options))
         #expect(end.failure?.kind == .idleTimeout)
         #expect(end.failure?.phase == .receivingBody)
         #expect(end.head?.statusCode == 200)
@@ -68,9 +68,9 @@ import Testing
     @Test("bytes that arrive within the idle timeout keep a transfer alive indefinitely")
     func drip() async throws {
         let server = try LoopbackServer.standard()
-        let loop = CurlTransport()
+        let transport = CurlTransport()
         let options = Self.options { $0.idleTimeout = .seconds(1) }
-        let end = await loop.run(TransferRequest(url: server.url("/drip?n=10&ms=150"), options: options))
+        let end = await transport.run(TransferRequest(url: server.url("/drip?n=10&ms=150"), options: options))
         #expect(end.error == nil)
         #expect(end.body.count == 10)
     }
@@ -81,11 +81,11 @@ import Testing
             connection.pause(for: .seconds(30))
             return nil
         }
-        let loop = CurlTransport()
+        let transport = CurlTransport()
         let request = TransferRequest(
             url: server.url("/"), method: .put, body: DataBody(Data(count: 40_000_000)),
             options: Self.options { $0.idleTimeout = Self.short })
-        let end = await loop.run(request)
+        let end = await transport.run(request)
         #expect(end.failure?.kind == .idleTimeout)
         #expect(end.failure?.phase == .sending)
         #expect(end.sent < 40_000_000)
@@ -94,8 +94,8 @@ import Testing
     @Test("not complete in time, in every phase", arguments: ["/silent", "/head-only", "/drip?n=100&ms=50"])
     func total(path: String) async throws {
         let server = try LoopbackServer.standard()
-        let loop = CurlTransport()
-        let end = await loop.run(TransferRequest(url: server.url(path), options: Self.options { $0.totalTimeout = Self.short }))
+        let transport = CurlTransport()
+        let end = await transport.run(TransferRequest(url: server.url(path), options: Self.options { $0.totalTimeout = Self.short }))
         #expect(end.failure?.kind == .totalTimeout)
         #expect(try #require(end.completion).metrics.total >= Self.short)
     }
@@ -107,10 +107,10 @@ import Testing
             return nil
         }
         let body = FedBody([.bytes(Data(count: 1000))], length: 1_000_000)
-        let loop = CurlTransport()
+        let transport = CurlTransport()
         let request = TransferRequest(
             url: server.url("/"), method: .put, body: body, options: Self.options { $0.totalTimeout = Self.short })
-        #expect(await loop.run(request).failure?.kind == .totalTimeout)
+        #expect(await transport.run(request).failure?.kind == .totalTimeout)
     }
 
     @Test("a timeout of zero always expires", arguments: [Duration.zero, .seconds(-5)])
@@ -137,15 +137,15 @@ import Testing
     @Test("a handle's next request has its own timeouts, shorter or longer")
     func reusedHandle() async throws {
         let server = try LoopbackServer.standard()
-        let loop = CurlTransport()
+        let transport = CurlTransport()
         let short = Self.options { $0.firstByteTimeout = Self.short }
         let long = Self.options { $0.firstByteTimeout = .seconds(30) }
         for round in 0..<2 {
-            #expect(await loop.run(TransferRequest(url: server.url("/json"), options: short), id: 10 * round).error == nil)
+            #expect(await transport.run(TransferRequest(url: server.url("/json"), options: short), id: 10 * round).error == nil)
             let slow = TransferRequest(url: server.url("/drip?n=5&ms=100"), options: long)
-            #expect(await loop.run(slow, id: 10 * round + 1).error == nil)
+            #expect(await transport.run(slow, id: 10 * round + 1).error == nil)
             let silent = TransferRequest(url: server.url("/silent"), options: short)
-            #expect(await loop.run(silent, id: 10 * round + 2).failure?.kind == .firstByteTimeout)
+            #expect(await transport.run(silent, id: 10 * round + 2).failure?.kind == .firstByteTimeout)
         }
     }
 
@@ -158,15 +158,15 @@ import Testing
         }
         var configuration = TransportConfiguration()
         configuration.maximumConnectionsPerHost = 1
-        let loop = CurlTransport(configuration: configuration)
+        let transport = CurlTransport(configuration: configuration)
         let first = RecordingObserver()
         let last = RecordingObserver()
-        loop.start(TransferRequest(url: server.url("/1")), id: 1, observer: first)
+        transport.start(TransferRequest(url: server.url("/1")), id: 1, observer: first)
         #expect(await gate.arrivals(1))
         let options = Self.options { $0.queueTimeout = Self.short }
         let waiting = RecordingObserver()
-        loop.start(TransferRequest(url: server.url("/2"), options: options), id: 2, observer: waiting)
-        loop.start(TransferRequest(url: server.url("/3")), id: 3, observer: last)
+        transport.start(TransferRequest(url: server.url("/2"), options: options), id: 2, observer: waiting)
+        transport.start(TransferRequest(url: server.url("/3")), id: 3, observer: last)
         let end = await waiting.end()
         #expect(end.failure?.kind == .queueTimeout)
         #expect(end.failure?.phase == .queued)

@@ -17,13 +17,13 @@ import Testing
         let server = try LoopbackServer.standard()
         let directory = try TemporaryDirectory()
         let file = try directory.write(GeneratedBody().data(count: size), to: "body")
-        let loop = CurlTransport()
+        let transport = CurlTransport()
         let body = try FileBody(path: file.path)
         #expect(body.length == Int64(size))
         for id in 1...2 {
             var request = TransferRequest(url: server.url("/upload"), method: .put, body: body)
             request.expectsLargeBody = true
-            let end = await loop.run(request, id: id)
+            let end = await transport.run(request, id: id)
             #expect(end.error == nil)
             let reply = try Self.echo(end)
             #expect(reply.bodyLength == Int64(size))
@@ -59,9 +59,9 @@ import Testing
     func dataAgain() async throws {
         let server = try LoopbackServer.standard()
         let body = DataBody(Data("again".utf8))
-        let loop = CurlTransport()
+        let transport = CurlTransport()
         for id in 1...2 {
-            let end = await loop.run(TransferRequest(url: server.url("/body"), method: .post, body: body), id: id)
+            let end = await transport.run(TransferRequest(url: server.url("/body"), method: .post, body: body), id: id)
             #expect(end.body == Data("again".utf8))
         }
     }
@@ -124,10 +124,10 @@ import Testing
     @Test("a body of unknown length is sent in chunks as its bytes arrive from another thread")
     func chunked() async throws {
         let server = try LoopbackServer.standard()
-        let loop = CurlTransport()
+        let transport = CurlTransport()
         let body = FedBody()
         let observer = RecordingObserver()
-        loop.start(TransferRequest(url: server.url("/echo"), method: .post, body: body), id: 1, observer: observer)
+        transport.start(TransferRequest(url: server.url("/echo"), method: .post, body: body), id: 1, observer: observer)
         for round in 1...20 {
             body.feed(.bytes(Data(repeating: UInt8(round), count: 5000)))
             let record = await observer.record { $0.sent == Int64(round * 5000) }
@@ -157,10 +157,10 @@ import Testing
     @Test("unnecessary wake-ups of a source are harmless")
     func wakesTooOften() async throws {
         let server = try LoopbackServer.standard()
-        let loop = CurlTransport()
+        let transport = CurlTransport()
         let body = FedBody([.unavailable, .unavailable, .bytes(Data(count: 10)), .unavailable, .end])
         let observer = RecordingObserver()
-        loop.start(TransferRequest(url: server.url("/upload"), method: .put, body: body), id: 1, observer: observer)
+        transport.start(TransferRequest(url: server.url("/upload"), method: .put, body: body), id: 1, observer: observer)
         while observer.record.completion == nil {
             body.feed(.unavailable)
             await Task.yield()
