@@ -28,9 +28,11 @@ install_missing() {
     "${root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "${missing[@]}" >/dev/null
 }
 
-# As Swift programs are built for servers: with the runtime and Foundation linked into them.
+# As Swift programs are built for servers: with the runtime and Foundation linked into them. CURLEW_BUILD_OPTIONS replaces these options;
+# .ci/run gives those of its other release builds, so that the library is not compiled once more.
 swift_flags=(-c release)
 [ "$(uname)" != Linux ] || swift_flags+=(--static-swift-stdlib)
+[ -z "${CURLEW_BUILD_OPTIONS:-}" ] || read -ra swift_flags <<<"$CURLEW_BUILD_OPTIONS"
 
 # swift_program PACKAGE PRODUCT NAME: without its debug information, which valgrind does not read.
 swift_program() {
