@@ -2,7 +2,7 @@
 import CurlewEncoding
 import CurlewHTTP
 
-/// The directives of `Cache-Control` fields (RFC 9111, section 5.2).
+/// The directives of `Cache-Control` fields (RFC 9111, section 5.2). Fuzzed (`FuzzTests`, `cache-control`).
 struct CacheDirectives {
     /// The seconds to which larger numbers are clamped (RFC 9111, section 1.2.2).
     private static let longest = 2_147_483_648.0

@@ -4,7 +4,7 @@ import CurlewHTTP
 
 // The wire format of NETLINK_ROUTE sockets; see netlink(7) and rtnetlink(7). Numbers are in native byte order.
 
-/// A netlink message.
+/// A netlink message. Parsed without a socket, so that it can be fuzzed (`FuzzTests`, `netlink`).
 struct NetlinkMessage: Equatable {
     /// The message types in use here.
     enum Kind: UInt16 {

@@ -2,6 +2,8 @@
 import CurlewHTTP
 
 /// A challenge in a `WWW-Authenticate` field (RFC 9110, section 11.6.1).
+///
+/// Parses untrusted input, without knowing the connection, so that it can be fuzzed (`FuzzTests`, `challenge`).
 struct AuthenticationChallenge: Sendable, Equatable {
     /// The scheme's name in lower case.
     let scheme: String

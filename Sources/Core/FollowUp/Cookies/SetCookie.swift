@@ -3,6 +3,8 @@ import CurlewEncoding
 import CurlewHTTP
 
 /// A parsed `Set-Cookie` field (RFC 6265, section 5.2). ``CookieJar`` decides whether a host may set it.
+///
+/// Parses untrusted input, without knowing the connection, so that it can be fuzzed (`FuzzTests`, `set-cookie`).
 struct SetCookie: Equatable {
     /// The largest size of name and value together, in bytes; larger cookies are dropped (RFC 6265, section 6.1).
     private static let largestPair = 4096
