@@ -134,12 +134,12 @@ public struct Interceptor: RequestInterceptor {
         _ completion: @escaping RequestRetryCompletion
     ) {
         guard let retrier = retriers.first else { return completion(false, 0) }
-        let isAnswered = Lock(false)
+        let isDecided = Lock(false)
         // Weak, because a retrier that never calls its completion may retain this closure.
         retrier.should(manager, retry: request, with: error) { [weak manager, weak request] shouldRetry, delay in
-            let isFirst = isAnswered.withLock { isAnswered in
-                defer { isAnswered = true }
-                return !isAnswered
+            let isFirst = isDecided.withLock { isDecided in
+                defer { isDecided = true }
+                return !isDecided
             }
             guard isFirst else { return }
             if shouldRetry { return completion(true, delay) }

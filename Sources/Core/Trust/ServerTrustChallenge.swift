@@ -52,8 +52,8 @@ extension URLCredential {
 
 extension SessionDelegate {
     /// Whether a closure handles session-level challenges, server trust among them.
-    var asksAboutConnections: Bool {
-        closures.withLock { $0.sessionDidReceiveChallenge != nil }
+    var handlesSessionChallenges: Bool {
+        closures.withLock { $0.sessionDidReceiveChallenge != nil || $0.sessionDidReceiveChallengeWithCompletion != nil }
     }
 }
 
@@ -61,7 +61,7 @@ extension Session {
     /// The TLS options for a host whose trust the session's delegate evaluates: libcurl checks only what can't be evaluated afterwards.
     ///
     /// - Parameter policy: the host's policy, which decides if the delegate chooses the default handling.
-    func askingDelegate(of host: String, port: Int, under policy: ServerTrustPolicy?) -> TLSOptions {
+    func delegatedOptions(for host: String, port: Int, under policy: ServerTrustPolicy?) -> TLSOptions {
         var options = configuration.options.tls
         let required = policy?.applied(to: options, host: host, port: port, in: self) ?? options
         options.requiresStapledResponse = options.requiresStapledResponse || required.requiresStapledResponse
@@ -82,11 +82,11 @@ extension Session {
         let challenge = URLAuthenticationChallenge(
             protectionSpace: ServerTrustSpace(trust), proposedCredential: nil, previousFailureCount: 0, failureResponse: nil, error: nil,
             sender: ChallengeSender())
-        let isAnswered = Lock(false)
+        let isDecided = Lock(false)
         let apply = { @Sendable [weak self] (disposition: URLSession.AuthChallengeDisposition, credential: URLCredential?) in
-            let isFirst = isAnswered.withLock { isAnswered in
-                defer { isAnswered = true }
-                return !isAnswered
+            let isFirst = isDecided.withLock { isDecided in
+                defer { isDecided = true }
+                return !isDecided
             }
             guard isFirst else { return }
             switch disposition {

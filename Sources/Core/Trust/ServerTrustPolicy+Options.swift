@@ -18,12 +18,12 @@ extension Session {
     }
 
     /// Whether trust in servers depends on more than the session's TLS options.
-    var hasTrustRules: Bool { serverTrustPolicyManager != nil || delegate?.asksAboutConnections == true }
+    var hasTrustRules: Bool { serverTrustPolicyManager != nil || delegate?.handlesSessionChallenges == true }
 
     /// The session's TLS options changed by the host's policy, or to have the delegate evaluate the host; `nil` if there is neither.
     func tlsOptions(for host: String, port: Int) -> TLSOptions? {
         let policy = serverTrustPolicyManager?.serverTrustPolicy(forHost: host)
-        if delegate?.asksAboutConnections == true { return askingDelegate(of: host, port: port, under: policy) }
+        if delegate?.handlesSessionChallenges == true { return delegatedOptions(for: host, port: port, under: policy) }
         guard let policy else { return nil }
         return policy.applied(to: configuration.options.tls, host: host, port: port, in: self)
     }
