@@ -53,7 +53,7 @@ extension URLCredential {
 extension SessionDelegate {
     /// Whether a closure handles session-level challenges, server trust among them.
     var handlesSessionChallenges: Bool {
-        closures.withLock { $0.sessionDidReceiveChallenge != nil || $0.sessionDidReceiveChallengeWithCompletion != nil }
+        closures.withLock { $0.sessionDidReceiveChallenge != nil }
     }
 }
 

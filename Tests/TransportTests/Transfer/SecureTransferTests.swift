@@ -21,7 +21,7 @@ import Testing
     func metrics(overHTTP2: Bool) async throws {
         let transport = CurlTransport()
         for id in 1...3 {
-            let url = overHTTP2 ? servers.http2 : servers.http1
+            let url = overHTTP2 ? servers.tls : servers.tlsHTTP1
             let end = await transport.run(TransferRequest(url: url + "/", options: options), id: id)
             #expect(end.error == nil)
             let metrics = try #require(end.completion?.metrics)
@@ -76,7 +76,7 @@ import Testing
     @Test("a new connection resumes the TLS session of an older one")
     func resumption() async throws {
         let transport = CurlTransport()
-        let request = TransferRequest(url: servers.http1 + "/session", headers: ["Connection": "close"], options: options)
+        let request = TransferRequest(url: servers.tlsHTTP1 + "/session", headers: ["Connection": "close"], options: options)
         #expect(await transport.run(request, id: 1).body == Data(".".utf8))
         let second = await transport.run(request, id: 2)
         #expect(second.body == Data("r".utf8))
@@ -115,7 +115,7 @@ import Testing
     func heldUp(overHTTP2: Bool) async throws {
         var options = options
         options.connectTimeout = .seconds(30)
-        let url = overHTTP2 ? servers.http2 : servers.http1
+        let url = overHTTP2 ? servers.tls : servers.tlsHTTP1
         let transport = CurlTransport()
         let held = RecordingObserver(onHead: { _ in .pause })
         transport.start(TransferRequest(url: url + "/", options: options), id: 1, observer: held)
