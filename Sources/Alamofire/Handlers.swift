@@ -11,6 +11,7 @@ import Dispatch
 extension Request {
     /// Returns the request after switching its session's errors to those that Alamofire's users know.
     func translatingErrors() -> Self {
+        NotificationMonitor.register()
         session.deliverErrors(as: AFError.translate)
         return self
     }

@@ -7,6 +7,7 @@ extension SessionManager {
     /// The manager behind the global functions: created from `URLSessionConfiguration.default`, with its cookies and its cache; its
     /// requests have ``defaultHTTPHeaders``.
     public static let `default`: SessionManager = {
+        NotificationMonitor.register()
         var configuration = SessionConfiguration(.default)
         configuration.headers = CurlewHTTP.HTTPHeaders(defaultHTTPHeaders)
         let manager = SessionManager(configuration: configuration)

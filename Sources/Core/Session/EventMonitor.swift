@@ -53,7 +53,7 @@ extension EventMonitor {
 extension Session {
     /// Notifies the monitors of an event on the session's queue.
     func tellMonitors(_ event: @escaping @Sendable (any EventMonitor) -> Void) {
-        let monitors = configuration.eventMonitors
+        let monitors = layerMonitor.map { configuration.eventMonitors + [$0] } ?? configuration.eventMonitors
         guard !monitors.isEmpty else { return }
         queue.async {
             for monitor in monitors { event(monitor) }

@@ -44,8 +44,6 @@ public final class Session: Sendable {
         configuration: SessionConfiguration, serverTrustPolicyManager: ServerTrustPolicyManager? = nil, transport: any Transport,
         delegate: SessionDelegate
     ) {
-        var configuration = configuration
-        if configuration.postsNotifications { configuration.eventMonitors.append(NotificationMonitor()) }
         self.configuration = configuration
         self.transport = configuration.completed(transport)
         eventLoop = transport as? CurlTransport

@@ -16,7 +16,7 @@ extension SessionConfiguration {
     /// pipelining and the extended idle mode. On Linux Foundation's type has no TLS versions: set ``TLSOptions/minimumVersion``.
     public init(_ configuration: URLSessionConfiguration) {
         self.init()
-        postsNotifications = true
+        tellsLayerMonitor = true
         headers = HTTPHeaders(stringifying: configuration.httpAdditionalHeaders ?? [:])
         timeoutIntervalForRequest = configuration.timeoutIntervalForRequest
         timeoutIntervalForResource = configuration.timeoutIntervalForResource
