@@ -9,4 +9,10 @@ package struct LayerValues: Sendable {
         get { values[ObjectIdentifier(type)] as? Value }
         set { values[ObjectIdentifier(type)] = newValue }
     }
+
+    /// The value of a type, or the given one if none was set.
+    package subscript<Value: Sendable>(_ type: Value.Type, default value: @autoclosure () -> Value) -> Value {
+        get { self[type] ?? value() }
+        set { self[type] = newValue }
+    }
 }

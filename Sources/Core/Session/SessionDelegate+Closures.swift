@@ -10,7 +10,6 @@ package typealias ChallengeCompletion = @Sendable (URLSession.AuthChallengeDispo
 package struct SessionClosures: Sendable {
     var sessionDidBecomeInvalidWithError: (@Sendable (Session, (any Error)?) -> Void)?
     package var sessionDidReceiveChallenge: (@Sendable (Session, URLAuthenticationChallenge, @escaping ChallengeCompletion) -> Void)?
-    var sessionDidFinishEventsForBackgroundURLSession: (@Sendable (Session) -> Void)?
     package var taskWillPerformHTTPRedirection:
         (@Sendable (Session, SessionTask, HTTPURLResponse, URLRequest, @escaping @Sendable (URLRequest?) -> Void) -> Void)?
     package var taskDidReceiveChallenge:
@@ -68,12 +67,6 @@ extension SessionDelegate {
     {
         get { closures.withLock { $0.sessionDidReceiveChallenge } }
         set { closures.withLock { $0.sessionDidReceiveChallenge = newValue } }
-    }
-
-    /// Not called, as background sessions are not supported.
-    @preconcurrency public var sessionDidFinishEventsForBackgroundURLSession: (@Sendable (Session) -> Void)? {
-        get { closures.withLock { $0.sessionDidFinishEventsForBackgroundURLSession } }
-        set { closures.withLock { $0.sessionDidFinishEventsForBackgroundURLSession = newValue } }
     }
 
     /// Decides about each redirect that the session's ``RedirectPolicy`` allows: completes with the request to follow it with, or with

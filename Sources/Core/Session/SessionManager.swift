@@ -11,7 +11,6 @@ open class SessionManager: @unchecked Sendable {  // the settings are behind a l
     private struct Settings {
         var startRequestsImmediately = true
         var adapter: (any RequestAdapter)?
-        var backgroundCompletionHandler: (@Sendable () -> Void)?
     }
 
     /// The manager behind the functions ``request(_:method:parameters:encoding:headers:interceptor:)`` and so on; its requests carry
@@ -44,12 +43,6 @@ open class SessionManager: @unchecked Sendable {  // the settings are behind a l
     open var retrier: (any RequestRetrier)? {
         get { delegate.retrier }
         set { delegate.retrier = newValue }
-    }
-
-    /// For programs that set it: there are no background sessions here, and it is never called.
-    @preconcurrency open var backgroundCompletionHandler: (@Sendable () -> Void)? {
-        get { settings.withLock { $0.backgroundCompletionHandler } }
-        set { settings.withLock { $0.backgroundCompletionHandler = newValue } }
     }
 
     /// Makes a manager with a session of its own, on libcurl.
