@@ -2,6 +2,11 @@
 import CurlewCore
 import CurlewEncoding
 
+#if !canImport(Darwin)
+/// Seconds since 1 January 2001, 00:00 UTC.
+public typealias CFAbsoluteTime = Double
+#endif
+
 // The names of Apple's Security framework that programs for Alamofire 4 use, for platforms without it.
 
 #if !canImport(Security)

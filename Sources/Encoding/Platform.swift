@@ -6,8 +6,3 @@
 #if canImport(FoundationNetworking)
 @_exported import FoundationNetworking
 #endif
-
-#if !canImport(Darwin)
-/// Seconds since 1 January 2001, 00:00 UTC.
-public typealias CFAbsoluteTime = Double
-#endif

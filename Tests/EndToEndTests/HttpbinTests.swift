@@ -47,7 +47,7 @@ import Testing
     @Test("a delay") func delay() async throws {
         let response = await manager.request(httpbin + "/delay/1").validate().serializingData().response
         #expect(response.error == nil)
-        #expect(response.timeline.latency >= 1)
+        #expect(response.timeline.latency >= .seconds(1))
     }
 
     @Test("lines sent one at a time") func lines() async throws {

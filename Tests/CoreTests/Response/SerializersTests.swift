@@ -180,14 +180,20 @@ import Testing
 
     @Test("a timeline's durations are the differences of its times")
     func timeline() async {
+        let endless = Timeline(
+            requestStartDate: Date(timeIntervalSinceReferenceDate: -.infinity), initialResponseDate: Date(),
+            requestCompletedDate: Date(timeIntervalSinceReferenceDate: .nan), serializationCompletedDate: .distantFuture)
+        #expect(endless.latency == .seconds(1e18) && endless.requestDuration < .zero && Timeline().totalDuration == .zero)
         let timeline = Timeline(
-            requestStartTime: 1, initialResponseTime: 1.25, requestCompletedTime: 2, serializationCompletedTime: 2.5)
-        #expect(
-            [timeline.latency, timeline.requestDuration, timeline.serializationDuration, timeline.totalDuration] == [0.25, 1, 0.5, 1.5])
+            requestStartDate: Date(timeIntervalSinceReferenceDate: 1), initialResponseDate: Date(timeIntervalSinceReferenceDate: 1.25),
+            requestCompletedDate: Date(timeIntervalSinceReferenceDate: 2),
+            serializationCompletedDate: Date(timeIntervalSinceReferenceDate: 2.5))
+        let durations = [timeline.latency, timeline.requestDuration, timeline.serializationDuration, timeline.totalDuration]
+        #expect(durations == [.milliseconds(250), .seconds(1), .milliseconds(500), .milliseconds(1500)])
         #expect(timeline.description.contains("\"Latency\": 0.250 secs"))
         let manager = SessionManager(mock: .answering(200, [:], "body"))
         let actual = await manager.request("http://mock/").serializingData().response.timeline
-        #expect(actual.requestStartTime > 0)
-        #expect(actual.latency >= 0 && actual.latency <= actual.requestDuration && actual.requestDuration <= actual.totalDuration)
+        #expect(actual.requestStartDate > Date(timeIntervalSinceReferenceDate: 0))
+        #expect(actual.latency >= .zero && actual.latency <= actual.requestDuration && actual.requestDuration <= actual.totalDuration)
     }
 }

@@ -20,7 +20,7 @@ struct DownloadStep: Step {
         let file = try response.result.get()
         line.finish(size)
 
-        Console.say("   it took \(Duration.seconds(response.timeline.requestDuration).inSeconds)")
+        Console.say("   it took \(response.timeline.requestDuration.inSeconds)")
         let checksum = try CRC32(ofFileAt: file).value
         let expected = GeneratedBody(seed: 7).checksum(count: size)
         try check(checksum == expected, "the file has the checksum \(String(checksum, radix: 16)), as on the server")
