@@ -125,7 +125,7 @@ extension DownloadRequest {
     public func responseURL(
         queue: DispatchQueue? = nil, completionHandler: @escaping @Sendable (DownloadResponse<URL>) -> Void
     ) -> Self {
-        translatingErrors().addResponseHandler(queue, Self.urlResponseSerializer(), completionHandler)
+        translatingErrors().addResponseHandler(queue, .url, completionHandler)
     }
 
     /// Adds a handler that receives the file's content.
@@ -178,7 +178,7 @@ extension DownloadRequest {
 
     /// Returns a task for the file's URL.
     public func serializingURL() -> DownloadTask<URL> {
-        DownloadTask(request: translatingErrors(), serializer: Self.urlResponseSerializer())
+        DownloadTask(request: translatingErrors(), serializer: .url)
     }
 
     /// Returns a task for the file's content.

@@ -36,7 +36,7 @@ public struct JSONResponseSerializer: ResponseSerialization {
     /// Returns the value, decoded in the response's charset.
     public func object(of data: Data, in response: HTTPURLResponse?) throws -> Any? {
         if data == Data(" ".utf8) { return nil }
-        let serializer = DataRequest.jsonResponseSerializer(options: readingOptions)
+        let serializer = DataResponseSerializer.json(options: readingOptions)
         let object = try serializer.serializeResponse(nil, nil, utf8(data, of: response), nil).get()
         return removesKeysWithNullValues ? withoutNull(object) : object
     }
@@ -71,7 +71,7 @@ public struct PropertyListResponseSerializer: ResponseSerialization {
 
     /// Returns the value.
     public func object(of data: Data, in response: HTTPURLResponse?) throws -> Any? {
-        try DataRequest.propertyListResponseSerializer(options: readOptions).serializeResponse(nil, nil, data, nil).get()
+        try DataResponseSerializer.propertyList(options: readOptions).serializeResponse(nil, nil, data, nil).get()
     }
 }
 

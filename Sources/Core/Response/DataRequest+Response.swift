@@ -88,23 +88,15 @@ extension DataRequest {
 
     // MARK: Data
 
-    /// A serializer that gives the body: an error if there is none; empty for the statuses 204 and 205.
-    public static func dataResponseSerializer() -> DataResponseSerializer<Data> { Serializers.data }
-
     /// Adds a handler that gets the body.
     @preconcurrency @discardableResult
     public func responseData(
         queue: DispatchQueue? = nil, completionHandler: @escaping @Sendable (DataResponse<Data>) -> Void
     ) -> Self {
-        response(queue: queue, responseSerializer: Self.dataResponseSerializer(), completionHandler: completionHandler)
+        response(queue: queue, responseSerializer: .data, completionHandler: completionHandler)
     }
 
     // MARK: String
-
-    /// A serializer that gives the body as text, in the given encoding, else in the response's charset, else in ISO 8859-1.
-    public static func stringResponseSerializer(encoding: String.Encoding? = nil) -> DataResponseSerializer<String> {
-        Serializers.string(encoding)
-    }
 
     /// Adds a handler that gets the body as text, in the given encoding, else in the response's charset, else in ISO 8859-1.
     @preconcurrency @discardableResult
@@ -112,17 +104,10 @@ extension DataRequest {
         queue: DispatchQueue? = nil, encoding: String.Encoding? = nil,
         completionHandler: @escaping @Sendable (DataResponse<String>) -> Void
     ) -> Self {
-        response(queue: queue, responseSerializer: Self.stringResponseSerializer(encoding: encoding), completionHandler: completionHandler)
+        response(queue: queue, responseSerializer: .string(encoding: encoding), completionHandler: completionHandler)
     }
 
     // MARK: JSON
-
-    /// A serializer that gives what `JSONSerialization` makes of the body (RFC 8259); `NSNull` for the statuses 204 and 205.
-    public static func jsonResponseSerializer(
-        options: JSONSerialization.ReadingOptions = .allowFragments
-    ) -> DataResponseSerializer<Any> {
-        Serializers.json(options)
-    }
 
     /// Adds a handler that gets what `JSONSerialization` makes of the body.
     @preconcurrency @discardableResult
@@ -130,17 +115,10 @@ extension DataRequest {
         queue: DispatchQueue? = nil, options: JSONSerialization.ReadingOptions = .allowFragments,
         completionHandler: @escaping @Sendable (DataResponse<Any>) -> Void
     ) -> Self {
-        response(queue: queue, responseSerializer: Self.jsonResponseSerializer(options: options), completionHandler: completionHandler)
+        response(queue: queue, responseSerializer: .json(options: options), completionHandler: completionHandler)
     }
 
     // MARK: Property list
-
-    /// A serializer that gives what `PropertyListSerialization` makes of the body; `NSNull` for the statuses 204 and 205.
-    public static func propertyListResponseSerializer(
-        options: PropertyListSerialization.ReadOptions = []
-    ) -> DataResponseSerializer<Any> {
-        Serializers.propertyList(options)
-    }
 
     /// Adds a handler that gets what `PropertyListSerialization` makes of the body.
     @preconcurrency @discardableResult
@@ -149,17 +127,10 @@ extension DataRequest {
         completionHandler: @escaping @Sendable (DataResponse<Any>) -> Void
     ) -> Self {
         response(
-            queue: queue, responseSerializer: Self.propertyListResponseSerializer(options: options), completionHandler: completionHandler)
+            queue: queue, responseSerializer: .propertyList(options: options), completionHandler: completionHandler)
     }
 
     // MARK: Decodable
-
-    /// A serializer that decodes the body.
-    public static func decodableResponseSerializer<Value: Decodable & Sendable>(
-        of type: Value.Type = Value.self, decoder: any DataDecoder = JSONDecoder()
-    ) -> DataResponseSerializer<Value> {
-        Serializers.decodable(type, decoder)
-    }
 
     /// Adds a handler that gets the body decoded.
     @preconcurrency @discardableResult
@@ -168,7 +139,7 @@ extension DataRequest {
         completionHandler: @escaping @Sendable (DataResponse<Value>) -> Void
     ) -> Self {
         response(
-            queue: queue, responseSerializer: Self.decodableResponseSerializer(of: type, decoder: decoder),
+            queue: queue, responseSerializer: .decodable(of: type, decoder: decoder),
             completionHandler: completionHandler)
     }
 }

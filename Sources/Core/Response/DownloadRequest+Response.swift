@@ -60,41 +60,23 @@ extension DownloadRequest {
 
     // MARK: File
 
-    /// A serializer that gives the file's URL: an error if there is no file.
-    public static func urlResponseSerializer() -> DownloadResponseSerializer<URL> {
-        DownloadResponseSerializer { _, _, fileURL, error in
-            if let error { return .failure(error) }
-            return fileURL.map { .success($0) } ?? .failure(CurlewError.responseSerializationFailed(reason: .inputFileNil))
-        }
-    }
-
     /// Adds a handler that gets the file's URL.
     @preconcurrency @discardableResult
     public func responseURL(queue: DispatchQueue? = nil, completionHandler: @escaping @Sendable (DownloadResponse<URL>) -> Void) -> Self {
-        response(queue: queue, responseSerializer: Self.urlResponseSerializer(), completionHandler: completionHandler)
+        response(queue: queue, responseSerializer: .url, completionHandler: completionHandler)
     }
 
     // MARK: Data
-
-    /// A serializer that gives the file's content.
-    public static func dataResponseSerializer() -> DownloadResponseSerializer<Data> {
-        DownloadResponseSerializer(of: Serializers.data)
-    }
 
     /// Adds a handler that gets the file's content.
     @preconcurrency @discardableResult
     public func responseData(
         queue: DispatchQueue? = nil, completionHandler: @escaping @Sendable (DownloadResponse<Data>) -> Void
     ) -> Self {
-        response(queue: queue, responseSerializer: Self.dataResponseSerializer(), completionHandler: completionHandler)
+        response(queue: queue, responseSerializer: .data, completionHandler: completionHandler)
     }
 
     // MARK: String
-
-    /// A serializer that gives the file's content as text, in the given encoding, else in the response's charset, else in ISO 8859-1.
-    public static func stringResponseSerializer(encoding: String.Encoding? = nil) -> DownloadResponseSerializer<String> {
-        DownloadResponseSerializer(of: Serializers.string(encoding))
-    }
 
     /// Adds a handler that gets the file's content as text.
     @preconcurrency @discardableResult
@@ -102,17 +84,10 @@ extension DownloadRequest {
         queue: DispatchQueue? = nil, encoding: String.Encoding? = nil,
         completionHandler: @escaping @Sendable (DownloadResponse<String>) -> Void
     ) -> Self {
-        response(queue: queue, responseSerializer: Self.stringResponseSerializer(encoding: encoding), completionHandler: completionHandler)
+        response(queue: queue, responseSerializer: .string(encoding: encoding), completionHandler: completionHandler)
     }
 
     // MARK: JSON
-
-    /// A serializer that gives what `JSONSerialization` makes of the file's content (RFC 8259).
-    public static func jsonResponseSerializer(
-        options: JSONSerialization.ReadingOptions = .allowFragments
-    ) -> DownloadResponseSerializer<Any> {
-        DownloadResponseSerializer(of: Serializers.json(options))
-    }
 
     /// Adds a handler that gets what `JSONSerialization` makes of the file's content.
     @preconcurrency @discardableResult
@@ -120,17 +95,10 @@ extension DownloadRequest {
         queue: DispatchQueue? = nil, options: JSONSerialization.ReadingOptions = .allowFragments,
         completionHandler: @escaping @Sendable (DownloadResponse<Any>) -> Void
     ) -> Self {
-        response(queue: queue, responseSerializer: Self.jsonResponseSerializer(options: options), completionHandler: completionHandler)
+        response(queue: queue, responseSerializer: .json(options: options), completionHandler: completionHandler)
     }
 
     // MARK: Property list
-
-    /// A serializer that gives what `PropertyListSerialization` makes of the file's content.
-    public static func propertyListResponseSerializer(
-        options: PropertyListSerialization.ReadOptions = []
-    ) -> DownloadResponseSerializer<Any> {
-        DownloadResponseSerializer(of: Serializers.propertyList(options))
-    }
 
     /// Adds a handler that gets what `PropertyListSerialization` makes of the file's content.
     @preconcurrency @discardableResult
@@ -139,17 +107,10 @@ extension DownloadRequest {
         completionHandler: @escaping @Sendable (DownloadResponse<Any>) -> Void
     ) -> Self {
         response(
-            queue: queue, responseSerializer: Self.propertyListResponseSerializer(options: options), completionHandler: completionHandler)
+            queue: queue, responseSerializer: .propertyList(options: options), completionHandler: completionHandler)
     }
 
     // MARK: Decodable
-
-    /// A serializer that decodes the file's content.
-    public static func decodableResponseSerializer<Value: Decodable & Sendable>(
-        of type: Value.Type = Value.self, decoder: any DataDecoder = JSONDecoder()
-    ) -> DownloadResponseSerializer<Value> {
-        DownloadResponseSerializer(of: Serializers.decodable(type, decoder))
-    }
 
     /// Adds a handler that gets the file's content decoded.
     @preconcurrency @discardableResult
@@ -158,7 +119,7 @@ extension DownloadRequest {
         completionHandler: @escaping @Sendable (DownloadResponse<Value>) -> Void
     ) -> Self {
         response(
-            queue: queue, responseSerializer: Self.decodableResponseSerializer(of: type, decoder: decoder),
+            queue: queue, responseSerializer: .decodable(of: type, decoder: decoder),
             completionHandler: completionHandler)
     }
 }

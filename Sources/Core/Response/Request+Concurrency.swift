@@ -94,19 +94,19 @@ public struct DownloadTask<Value: Sendable>: Sendable {
 extension DataRequest {
     /// Returns the body, for `await`.
     public func serializingData() -> DataTask<Data> {
-        DataTask(request: self, serializer: Self.dataResponseSerializer())
+        DataTask(request: self, serializer: .data)
     }
 
     /// Returns the body as a string, for `await`; decoded in the given encoding, else in the response's charset, else in ISO 8859-1.
     public func serializingString(encoding: String.Encoding? = nil) -> DataTask<String> {
-        DataTask(request: self, serializer: Self.stringResponseSerializer(encoding: encoding))
+        DataTask(request: self, serializer: .string(encoding: encoding))
     }
 
     /// Returns the decoded body, for `await`.
     public func serializingDecodable<Value: Decodable & Sendable>(
         _ type: Value.Type = Value.self, decoder: any DataDecoder = JSONDecoder()
     ) -> DataTask<Value> {
-        DataTask(request: self, serializer: Self.decodableResponseSerializer(of: type, decoder: decoder))
+        DataTask(request: self, serializer: .decodable(of: type, decoder: decoder))
     }
 
     /// Returns the response as serialized by a custom serializer, for `await`.
@@ -118,24 +118,24 @@ extension DataRequest {
 extension DownloadRequest {
     /// Returns the file's URL, for `await`.
     public func serializingURL() -> DownloadTask<URL> {
-        DownloadTask(request: self, serializer: Self.urlResponseSerializer())
+        DownloadTask(request: self, serializer: .url)
     }
 
     /// Returns the file's content, for `await`.
     public func serializingData() -> DownloadTask<Data> {
-        DownloadTask(request: self, serializer: Self.dataResponseSerializer())
+        DownloadTask(request: self, serializer: .data)
     }
 
     /// Returns the file's content as a string, for `await`.
     public func serializingString(encoding: String.Encoding? = nil) -> DownloadTask<String> {
-        DownloadTask(request: self, serializer: Self.stringResponseSerializer(encoding: encoding))
+        DownloadTask(request: self, serializer: .string(encoding: encoding))
     }
 
     /// Returns the decoded content of the file, for `await`.
     public func serializingDecodable<Value: Decodable & Sendable>(
         _ type: Value.Type = Value.self, decoder: any DataDecoder = JSONDecoder()
     ) -> DownloadTask<Value> {
-        DownloadTask(request: self, serializer: Self.decodableResponseSerializer(of: type, decoder: decoder))
+        DownloadTask(request: self, serializer: .decodable(of: type, decoder: decoder))
     }
 
     /// Returns the response as serialized by a custom serializer, for `await`.

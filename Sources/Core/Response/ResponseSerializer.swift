@@ -78,3 +78,71 @@ public struct DownloadResponseSerializer<Value>: DownloadResponseSerializerProto
         }
     }
 }
+
+// MARK: - The built-in serializers
+
+extension DataResponseSerializerProtocol where Self == DataResponseSerializer<Data> {
+    /// The body: an error if there is none; empty for the statuses 204 and 205.
+    public static var data: Self { Serializers.data }
+}
+
+extension DataResponseSerializerProtocol where Self == DataResponseSerializer<String> {
+    /// The body as text, in the given encoding, else in the response's charset, else in ISO 8859-1.
+    public static func string(encoding: String.Encoding? = nil) -> Self { Serializers.string(encoding) }
+}
+
+extension DataResponseSerializerProtocol where Self == DataResponseSerializer<Any> {
+    /// The body as decoded by `JSONSerialization` (RFC 8259); `NSNull` for the statuses 204 and 205.
+    public static func json(options: JSONSerialization.ReadingOptions = .allowFragments) -> Self { Serializers.json(options) }
+
+    /// The body as decoded by `PropertyListSerialization`; `NSNull` for the statuses 204 and 205.
+    public static func propertyList(options: PropertyListSerialization.ReadOptions = []) -> Self { Serializers.propertyList(options) }
+}
+
+extension DataResponseSerializerProtocol {
+    /// The decoded body; a body without bytes is an error.
+    public static func decodable<Value: Decodable & Sendable>(
+        of type: Value.Type = Value.self, decoder: any DataDecoder = JSONDecoder()
+    ) -> Self where Self == DataResponseSerializer<Value> {
+        Serializers.decodable(type, decoder)
+    }
+}
+
+extension DownloadResponseSerializerProtocol where Self == DownloadResponseSerializer<URL> {
+    /// The file's URL: an error if there is no file.
+    public static var url: Self {
+        DownloadResponseSerializer { _, _, fileURL, error in
+            if let error { return .failure(error) }
+            return fileURL.map { .success($0) } ?? .failure(CurlewError.responseSerializationFailed(reason: .inputFileNil))
+        }
+    }
+}
+
+extension DownloadResponseSerializerProtocol where Self == DownloadResponseSerializer<Data> {
+    /// The file's content.
+    public static var data: Self { Self(of: Serializers.data) }
+}
+
+extension DownloadResponseSerializerProtocol where Self == DownloadResponseSerializer<String> {
+    /// The file's content as text, in the given encoding, else in the response's charset, else in ISO 8859-1.
+    public static func string(encoding: String.Encoding? = nil) -> Self { Self(of: Serializers.string(encoding)) }
+}
+
+extension DownloadResponseSerializerProtocol where Self == DownloadResponseSerializer<Any> {
+    /// The file's content as decoded by `JSONSerialization` (RFC 8259).
+    public static func json(options: JSONSerialization.ReadingOptions = .allowFragments) -> Self { Self(of: Serializers.json(options)) }
+
+    /// The file's content as decoded by `PropertyListSerialization`.
+    public static func propertyList(options: PropertyListSerialization.ReadOptions = []) -> Self {
+        Self(of: Serializers.propertyList(options))
+    }
+}
+
+extension DownloadResponseSerializerProtocol {
+    /// The file's decoded content; a file without bytes is an error.
+    public static func decodable<Value: Decodable & Sendable>(
+        of type: Value.Type = Value.self, decoder: any DataDecoder = JSONDecoder()
+    ) -> Self where Self == DownloadResponseSerializer<Value> {
+        Self(of: Serializers.decodable(type, decoder))
+    }
+}

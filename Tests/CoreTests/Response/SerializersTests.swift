@@ -35,24 +35,24 @@ import Testing
 
     @Test("a missing or empty body is an error where nothing can be made of it")
     func emptyBodies() throws {
-        #expect(Self.isInput(Self.run(DataRequest.dataResponseSerializer(), nil), nilOnly: true))
-        #expect(Self.isInput(Self.run(DataRequest.stringResponseSerializer(), nil), nilOnly: true))
-        #expect(try Self.run(DataRequest.dataResponseSerializer(), Data()).get() == Data())
-        #expect(try Self.run(DataRequest.stringResponseSerializer(), Data()).get().isEmpty)
+        #expect(Self.isInput(Self.run(.data, nil), nilOnly: true))
+        #expect(Self.isInput(Self.run(.string(), nil), nilOnly: true))
+        #expect(try Self.run(.data, Data()).get() == Data())
+        #expect(try Self.run(.string(), Data()).get().isEmpty)
         for data in [nil, Data()] {
-            #expect(Self.isInput(Self.run(DataRequest.jsonResponseSerializer(), data), nilOnly: false))
-            #expect(Self.isInput(Self.run(DataRequest.propertyListResponseSerializer(), data), nilOnly: false))
-            #expect(Self.isInput(Self.run(DataRequest.decodableResponseSerializer(of: Pair.self), data), nilOnly: false))
+            #expect(Self.isInput(Self.run(.json(), data), nilOnly: false))
+            #expect(Self.isInput(Self.run(.propertyList(), data), nilOnly: false))
+            #expect(Self.isInput(Self.run(.decodable(of: Pair.self), data), nilOnly: false))
         }
     }
 
     @Test("204 and 205 give the empty value", arguments: [204, 205])
     func noContent(_ status: Int) throws {
         for data in [nil, Data()] {
-            #expect(try Self.run(DataRequest.dataResponseSerializer(), data, status: status).get() == Data())
-            #expect(try Self.run(DataRequest.stringResponseSerializer(), data, status: status).get().isEmpty)
-            #expect(try Self.run(DataRequest.jsonResponseSerializer(), data, status: status).get() is NSNull)
-            #expect(try Self.run(DataRequest.propertyListResponseSerializer(), data, status: status).get() is NSNull)
+            #expect(try Self.run(.data, data, status: status).get() == Data())
+            #expect(try Self.run(.string(), data, status: status).get().isEmpty)
+            #expect(try Self.run(.json(), data, status: status).get() is NSNull)
+            #expect(try Self.run(.propertyList(), data, status: status).get() is NSNull)
         }
     }
 
@@ -62,11 +62,11 @@ import Testing
         func isPassed<Value>(_ result: Result<Value, any Error>) -> Bool {
             if case .failure(let error) = result { error as? UserError == UserError() } else { false }
         }
-        #expect(isPassed(Self.run(DataRequest.dataResponseSerializer(), data, error: UserError())))
-        #expect(isPassed(Self.run(DataRequest.stringResponseSerializer(), data, error: UserError())))
-        #expect(isPassed(Self.run(DataRequest.jsonResponseSerializer(), data, status: 204, error: UserError())))
-        #expect(isPassed(Self.run(DataRequest.propertyListResponseSerializer(), data, error: UserError())))
-        #expect(isPassed(Self.run(DataRequest.decodableResponseSerializer(of: Pair.self), data, error: UserError())))
+        #expect(isPassed(Self.run(.data, data, error: UserError())))
+        #expect(isPassed(Self.run(.string(), data, error: UserError())))
+        #expect(isPassed(Self.run(.json(), data, status: 204, error: UserError())))
+        #expect(isPassed(Self.run(.propertyList(), data, error: UserError())))
+        #expect(isPassed(Self.run(.decodable(of: Pair.self), data, error: UserError())))
     }
 
     @Test(
@@ -78,13 +78,13 @@ import Testing
             ("text/plain; charset=us-ascii", [0x41], "A"), ("text/plain; charset", [0x41], "A"),
         ] as [(String?, [UInt8], String)])
     func charsets(_ type: String?, _ bytes: [UInt8], _ text: String) throws {
-        #expect(try Self.run(DataRequest.stringResponseSerializer(), Data(bytes), type: type).get() == text)
+        #expect(try Self.run(.string(), Data(bytes), type: type).get() == text)
     }
 
     @Test("bytes that are no text in the encoding are an error")
     func noText() {
         let data = Data([0xFF, 0xFE, 0xFD])
-        let result = Self.run(DataRequest.stringResponseSerializer(encoding: .utf8), data, type: "text/plain; charset=iso-8859-1")
+        let result = Self.run(.string(encoding: .utf8), data, type: "text/plain; charset=iso-8859-1")
         guard case .failure(CurlewError.responseSerializationFailed(.stringSerializationFailed(.utf8))) = result else {
             Issue.record("\(result)")
             return
@@ -94,22 +94,22 @@ import Testing
     @Test("JSON, property lists and decodable values are made, or the parser's error is kept")
     func values() throws {
         let json = Data(#"{"a":1}"#.utf8)
-        #expect((try Self.run(DataRequest.jsonResponseSerializer(), json).get() as? [String: Int]) == ["a": 1])
-        #expect((try Self.run(DataRequest.jsonResponseSerializer(), Data("3".utf8)).get() as? Int) == 3)
-        #expect(try Self.run(DataRequest.decodableResponseSerializer(of: Pair.self), json).get() == Pair(a: 1))
+        #expect((try Self.run(.json(), json).get() as? [String: Int]) == ["a": 1])
+        #expect((try Self.run(.json(), Data("3".utf8)).get() as? Int) == 3)
+        #expect(try Self.run(.decodable(of: Pair.self), json).get() == Pair(a: 1))
         let plist = try PropertyListEncoder().encode(Pair(a: 2))
-        #expect((try Self.run(DataRequest.propertyListResponseSerializer(), plist).get() as? [String: Int]) == ["a": 2])
+        #expect((try Self.run(.propertyList(), plist).get() as? [String: Int]) == ["a": 2])
         let decoder = PropertyListDecoder()
-        #expect(try Self.run(DataRequest.decodableResponseSerializer(of: Pair.self, decoder: decoder), plist).get() == Pair(a: 2))
+        #expect(try Self.run(.decodable(of: Pair.self, decoder: decoder), plist).get() == Pair(a: 2))
 
         let broken = Data("{".utf8)
         guard
             case .failure(CurlewError.responseSerializationFailed(.jsonSerializationFailed)) = Self.run(
-                DataRequest.jsonResponseSerializer(), broken),
+                .json(), broken),
             case .failure(CurlewError.responseSerializationFailed(.propertyListSerializationFailed)) = Self.run(
-                DataRequest.propertyListResponseSerializer(), broken),
+                .propertyList(), broken),
             case .failure(CurlewError.responseSerializationFailed(.decodingFailed)) = Self.run(
-                DataRequest.decodableResponseSerializer(of: Pair.self), broken)
+                .decodable(of: Pair.self), broken)
         else {
             Issue.record("a broken body was read")
             return
@@ -120,12 +120,12 @@ import Testing
     func downloads() throws {
         let directory = try TemporaryDirectory()
         let file = try directory.write(Data("text".utf8), to: "file")
-        #expect(try DownloadRequest.stringResponseSerializer().serializeResponse(nil, Self.response(200), file, nil).get() == "text")
-        #expect(try DownloadRequest.urlResponseSerializer().serializeResponse(nil, nil, file, nil).get() == file)
+        #expect(try DownloadResponseSerializer.string().serializeResponse(nil, Self.response(200), file, nil).get() == "text")
+        #expect(try DownloadResponseSerializer.url.serializeResponse(nil, nil, file, nil).get() == file)
         guard
-            case .failure(CurlewError.responseSerializationFailed(.inputFileNil)) = DownloadRequest.dataResponseSerializer()
+            case .failure(CurlewError.responseSerializationFailed(.inputFileNil)) = DownloadResponseSerializer.data
                 .serializeResponse(nil, Self.response(204), nil, nil),
-            case .failure(CurlewError.responseSerializationFailed(.inputFileReadFailed)) = DownloadRequest.jsonResponseSerializer()
+            case .failure(CurlewError.responseSerializationFailed(.inputFileReadFailed)) = DownloadResponseSerializer.json()
                 .serializeResponse(nil, nil, directory.file("none"), nil)
         else {
             Issue.record("a missing file was read")
@@ -176,6 +176,23 @@ import Testing
         for text in [request.description, response.description, response.debugDescription] { #expect(!text.contains("s3cret")) }
         #expect(request.description == "GET http://mock/path (200)")
         #expect(response.debugDescription.contains("[Response]: 200"))
+    }
+
+    @Test("the built-in serializers are members of their types")
+    func members() async throws {
+        let manager = SessionManager(mock: .answering(200, [:], #"{"a":1}"#))
+        let data = manager.request("http://mock/")
+        let values = Inbox<Bool>()
+        data.response(responseSerializer: .json()) { values.put(($0.value as? [String: Int]) == ["a": 1]) }
+            .response(responseSerializer: .string(encoding: .utf8)) { values.put($0.value == #"{"a":1}"#) }
+            .response(responseSerializer: .decodable(of: Pair.self)) { values.put($0.value == Pair(a: 1)) }
+        #expect(await values.first(3) == [true, true, true])
+        #expect(try await data.serializingResponse(using: .data).value == Data(#"{"a":1}"#.utf8))
+        #expect(try await data.serializingResponse(using: .decodable(of: Pair.self)).value == Pair(a: 1))
+        let download = manager.download("http://mock/")
+        #expect(try await download.serializingResponse(using: .string()).value == #"{"a":1}"#)
+        #expect(try await download.serializingResponse(using: .decodable(of: Pair.self)).value == Pair(a: 1))
+        #expect(try await download.serializingResponse(using: .url).value == download.serializingURL().value)
     }
 
     @Test("a timeline's durations are the differences of its times")
