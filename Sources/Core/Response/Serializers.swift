@@ -71,7 +71,7 @@ package enum Serializers {
 extension String.Encoding {
     /// The encoding that the `charset` parameter of a content type names (RFC 9110, section 8.3.2); `nil` without one, and for one that
     /// Foundation can't read.
-    public init?(contentType: String) {
+    package init?(contentType: String) {
         for parameter in contentType.split(separator: ";").dropFirst() {
             let parts = parameter.split(separator: "=", maxSplits: 1).map { $0.filter { $0 != " " && $0 != "\"" && $0 != "'" } }
             guard parts.count == 2, parts[0].equalsIgnoringASCIICase("charset") else { continue }
