@@ -67,7 +67,7 @@ struct NotificationMonitor: EventMonitor {
         // A download's data is its resume data; reading it would name the partial file, which no owner would remove.
         if request is DataRequest, let data = request.delegate.data { userInfo[Notification.Key.ResponseData] = data }
         NotificationCenter.default.post(
-            name: Notification.Name.Task.DidComplete, object: request.ownerDelegate, userInfo: userInfo)
+            name: Notification.Name.Task.DidComplete, object: request.sessionDelegate, userInfo: userInfo)
     }
 
     private func post(_ name: Notification.Name, of request: Request) {

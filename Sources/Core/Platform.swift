@@ -7,6 +7,11 @@ import Dispatch
 import Network
 #endif
 
+#if !canImport(Darwin)
+/// Seconds since 1 January 2001, 00:00 UTC.
+typealias CFAbsoluteTime = Double
+#endif
+
 /// The system's provider for the path to a host, or for the default route; `nil` if the system does not report paths.
 func systemNetworkPathProvider(host: String?) -> (any NetworkPathProvider)? {
     #if canImport(Network)

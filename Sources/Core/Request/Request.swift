@@ -55,7 +55,7 @@ open class Request: @unchecked Sendable {  // the state is the driver's, behind 
     /// The session in which the request runs.
     public var session: Session { driver.session }
 
-    var sessionDelegate: SessionDelegate { driver.sessionDelegate }
+    package var sessionDelegate: SessionDelegate { driver.sessionDelegate }
 
     /// The kind of the request, its original and the current attempt's task; what it could not be made for, if so.
     var requestTask: Result<RequestTask, any Error> {

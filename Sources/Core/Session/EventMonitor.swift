@@ -61,5 +61,23 @@ extension Session {
     }
 
     /// Whether the session has monitors.
-    var isMonitored: Bool { !configuration.eventMonitors.isEmpty }
+    var isMonitored: Bool { !configuration.eventMonitors.isEmpty || layerMonitor != nil }
+
+    private var layerMonitor: (any EventMonitor)? { configuration.tellsLayerMonitor ? LayerMonitor.registered : nil }
+}
+
+// MARK: - The monitor of a layer
+
+/// The monitor that a layer above has registered in the process, for sessions whose ``SessionConfiguration/tellsLayerMonitor`` is set.
+///
+/// Not a part of the session: a subclass of ``SessionManager`` calls Core's initializers, which a layer cannot replace.
+package enum LayerMonitor {
+    private static let monitor = Lock<(any EventMonitor)?>(nil)
+
+    static var registered: (any EventMonitor)? { monitor.withLock { $0 } }
+
+    /// Registers a monitor, also for sessions that exist.
+    package static func register(_ monitor: any EventMonitor) {
+        self.monitor.withLock { $0 = monitor }
+    }
 }

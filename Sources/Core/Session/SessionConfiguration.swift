@@ -41,9 +41,8 @@ public struct SessionConfiguration: Sendable {
     /// Observers of the session's requests; none by default.
     public var eventMonitors: [any EventMonitor] = []
 
-    /// Whether the events of requests are posted as the notifications of `Notification.Name.Task`. `false` by default, because posting
-    /// takes some microseconds per request even without an observer.
-    public var postsNotifications = false
+    /// Whether ``LayerMonitor`` is notified of the requests' events; `false` by default.
+    package var tellsLayerMonitor = false
 
     /// The cookie storage (RFC 6265); with `nil`, the default, cookies are neither sent nor stored.
     public var cookieStorage: HTTPCookieStorage? {
