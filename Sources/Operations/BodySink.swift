@@ -125,7 +125,7 @@ final class FileSink: BodySink, @unchecked Sendable {  // used on one queue
         guard let part else { return }
         // What could be written is the beginning of the body, from which it is resumed.
         do { try part.close() } catch { count = min(count, part.length) }
-        if part.isNamed { self.part = nil } else { part.goOn() }
+        if part.isNamed { self.part = nil } else { part.resume() }
     }
 
     /// Keeps the file when the operation fails, as an archive refers to it. Returns its name; `nil` if there is no file.

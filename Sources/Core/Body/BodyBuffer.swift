@@ -3,26 +3,26 @@ import CurlewEncoding
 import CurlewHTTP
 import Dispatch
 
-/// Pieces of a body between the transport, which must not wait, and somebody who takes them at their own pace.
+/// Buffers a body between the transport, whose thread must not block, and a reader that takes pieces at its own pace.
 ///
-/// When more waits than ``highWaterMark`` the transport is told to pause, and called back when half of that is gone.
+/// Backpressure: the transfer is paused when ``highWaterMark`` is reached, and resumed when half of that has been read. Thread-safe.
 final class BodyBuffer: Sendable {
-    /// Tells one wait from the next, so that a cancellation ends its own.
+    /// Identifies one wait, so that a cancellation ends that one and not a later one.
     private final class UniqueWait: Sendable {
         static func ~= (pattern: UniqueWait, value: UniqueWait) -> Bool { pattern === value }
     }
 
     private enum Reader {
-        case nobody
-        /// Somebody waits for the next piece.
+        case absent
+        /// A task awaits the next piece.
         case waiting(CheckedContinuation<Data?, any Error>, UniqueWait)
-        /// A closure takes everything, on a queue.
+        /// A closure is called with each piece, on a queue.
         case draining(DispatchQueue, @Sendable (Data) -> Void)
-        /// Nobody wants it.
+        /// The body is dropped.
         case dropping
     }
 
-    /// What is to be done with a piece outside the lock.
+    /// What to do with a piece after unlocking.
     private enum Delivery {
         case none
         case resume(CheckedContinuation<Data?, any Error>)
@@ -31,34 +31,34 @@ final class BodyBuffer: Sendable {
 
     private struct State {
         var bytes = Data()
-        var reader = Reader.nobody
+        var reader = Reader.absent
         var isPaused = false
         var isDrainScheduled = false
-        /// Whether somebody has got a piece.
-        var hasGiven = false
-        /// Whether readers have to wait until it is known that no retry takes the bytes back.
+        /// Whether a reader has received a piece.
+        var hasDelivered = false
+        /// Whether readers have to wait until the retrier has decided: a retry discards the buffered bytes.
         var isHeld = false
         var end: Result<Void, any Error>?
 
-        mutating func take(_ piece: UnsafeRawBufferPointer) -> Delivery {
+        mutating func receive(_ piece: UnsafeRawBufferPointer) -> Delivery {
             switch reader {
             case .dropping: return .none
             case .waiting(let continuation, _):
-                reader = .nobody
-                hasGiven = true
+                reader = .absent
+                hasDelivered = true
                 return .resume(continuation)
-            case .nobody:
-                keep(piece)
+            case .absent:
+                buffer(piece)
                 return .none
             case .draining(let queue, _):
-                keep(piece)
+                buffer(piece)
                 guard !isDrainScheduled else { return .none }
                 isDrainScheduled = true
                 return .drain(queue)
             }
         }
 
-        private mutating func keep(_ piece: UnsafeRawBufferPointer) {
+        private mutating func buffer(_ piece: UnsafeRawBufferPointer) {
             bytes.append(contentsOf: piece)
             if bytes.count >= BodyBuffer.highWaterMark { isPaused = true }
         }
@@ -77,19 +77,20 @@ final class BodyBuffer: Sendable {
         state.withLock { if case .draining = $0.reader { true } else { false } }
     }
 
-    /// Holds back what is there until it is known whether another attempt begins; `false` when a reader has got a piece, which can't be
-    /// taken back. A closure's pieces can: it is called again.
+    /// Withholds the buffered bytes until it is known whether another attempt begins.
+    ///
+    /// - Returns: `false` if a reader has received a piece, which can't be revoked. A closure's can: it is called again.
     func holdForRetry() -> Bool {
         state.withLock { state in
             if case .draining = state.reader { return true }
-            state.isHeld = !state.hasGiven
+            state.isHeld = !state.hasDelivered
             return state.isHeld
         }
     }
 
     // MARK: Writing
 
-    /// Another attempt begins: what nobody has got of the failed one is forgotten.
+    /// Discards the buffered bytes of the failed attempt, because another one begins.
     func restart() {
         state.withLock { state in
             state.bytes = Data()
@@ -98,9 +99,9 @@ final class BodyBuffer: Sendable {
         }
     }
 
-    /// Adds a piece; `false` when it is time to pause.
+    /// Appends a piece; returns `false` if the transfer has to pause.
     func append(_ bytes: UnsafeRawBufferPointer) -> Bool {
-        let delivery = state.withLock { $0.take(bytes) }
+        let delivery = state.withLock { $0.receive(bytes) }
         switch delivery {
         case .none: break
         case .resume(let continuation): continuation.resume(returning: Data(bytes))
@@ -109,14 +110,14 @@ final class BodyBuffer: Sendable {
         return !state.withLock { $0.isPaused }
     }
 
-    /// No more will come.
+    /// Ends the body: no more pieces will be appended. Only the first call counts.
     func finish(_ end: Result<Void, any Error>) {
         let waiting = state.withLock { state -> (CheckedContinuation<Data?, any Error>, Result<Data?, any Error>)? in
             guard state.end == nil else { return nil }
             state.end = end
             state.isHeld = false
             guard case .waiting(let continuation, _) = state.reader else { return nil }
-            state.reader = .nobody
+            state.reader = .absent
             return (continuation, state.bytes.isEmpty ? end.map { nil } : .success(takeAll(&state)))
         }
         if let (continuation, result) = waiting { continuation.resume(with: result) }
@@ -124,9 +125,10 @@ final class BodyBuffer: Sendable {
 
     // MARK: Reading
 
-    /// The next bytes, all that are there; `nil` at the end. One reader at a time.
+    /// Returns all buffered bytes, and waits for the next piece if there are none; `nil` at the end. One reader at a time.
     ///
-    /// - Throws: why the end is none; ``CurlewError/cancelled`` when the task that waits is cancelled, or another one waits already.
+    /// - Throws: the error with which the body failed; ``CurlewError/cancelled`` if the waiting task is cancelled, or another task is
+    ///   waiting already.
     func next() async throws -> Data? {
         let wait = UniqueWait()
         return try await withTaskCancellationHandler {
@@ -134,7 +136,7 @@ final class BodyBuffer: Sendable {
                 let result = state.withLock { state -> Result<Data?, any Error>? in
                     guard state.bytes.isEmpty || state.isHeld else { return .success(takeAll(&state)) }
                     if let end = state.end { return end.map { nil } }
-                    guard case .nobody = state.reader, !Task.isCancelled else { return .failure(CurlewError.cancelled) }
+                    guard case .absent = state.reader, !Task.isCancelled else { return .failure(CurlewError.cancelled) }
                     state.reader = .waiting(continuation, wait)
                     return nil
                 }
@@ -144,14 +146,14 @@ final class BodyBuffer: Sendable {
         } onCancel: {
             let waiting = state.withLock { state -> CheckedContinuation<Data?, any Error>? in
                 guard case .waiting(let continuation, wait) = state.reader else { return nil }
-                state.reader = .nobody
+                state.reader = .absent
                 return continuation
             }
             waiting?.resume(throwing: CurlewError.cancelled)
         }
     }
 
-    /// Has a closure take everything on a queue.
+    /// Calls a closure on a queue with the buffered bytes, and with all later ones.
     func drain(on queue: DispatchQueue, to closure: @escaping @Sendable (Data) -> Void) {
         state.withLock {
             $0.reader = .draining(queue, closure)
@@ -160,7 +162,7 @@ final class BodyBuffer: Sendable {
         queue.async { self.drainNow() }
     }
 
-    /// Hands what is there to the closure; on its queue.
+    /// Calls the closure with the buffered bytes. On its queue.
     func drainNow() {
         let (bytes, closure) = state.withLock { state -> (Data, (@Sendable (Data) -> Void)?) in
             state.isDrainScheduled = false
@@ -171,7 +173,7 @@ final class BodyBuffer: Sendable {
         resumeIfEmptied()
     }
 
-    /// Lets everything go that is there and comes.
+    /// Discards the buffered bytes and all later ones; fails a waiting reader.
     func drop() {
         let waiting = state.withLock { state -> CheckedContinuation<Data?, any Error>? in
             defer {
@@ -188,7 +190,7 @@ final class BodyBuffer: Sendable {
     private func takeAll(_ state: inout State) -> Data {
         let bytes = state.bytes
         state.bytes = Data()
-        state.hasGiven = true
+        state.hasDelivered = true
         return bytes
     }
 

@@ -4,55 +4,57 @@ import CurlewHTTP
 import CurlewTransport
 import Dispatch
 
-/// Receives the body of a request's response, and brings it to where it belongs: into memory, to a reader, to a file.
+/// Receives the body of a request's response: into memory, for a reader, or to a file.
 ///
-/// A request has one receiver for all its attempts. Within an attempt the calls come in the order of this page. What a call throws fails the
-/// request, unless it has failed before.
+/// A request has one receiver for all its attempts. Within an attempt the methods are called in the order of their declaration. An error
+/// that one throws fails the request, unless it has failed before.
 protocol BodyReceiver: AnyObject, Sendable {
-    // MARK: What has come. Any thread.
+    // MARK: The received bytes. Any thread.
 
-    /// What ``TaskDelegate/data`` is.
+    /// The value of ``TaskDelegate/data``.
     var data: Data? { get }
-    /// The number of bytes of the body that have come, decoded.
+    /// The number of received bytes of the body, decoded.
     var receivedCount: Int64 { get }
 
     // MARK: While the transfer runs. On the event loop's thread.
 
-    /// Whether the body is received only once it is asked for, and its head validated before its first piece.
+    /// Whether the body is received only once it has a reader or the request a handler, and its head is validated before its first piece.
     var waitsForReader: Bool { get }
 
-    /// Takes the head of the response that was accepted.
+    /// Receives the head of the accepted response.
     func receive(_ head: ResponseHead, _ exchange: Exchange) throws -> HeadAction
 
-    /// Takes a piece of its body.
+    /// Receives a piece of the body.
     func receive(_ bytes: UnsafeRawBufferPointer) throws -> ReceiveAction
 
-    /// The last transfer of the attempt has completed.
+    /// Ends the body: the last transfer of the attempt has completed.
     func complete(_ outcome: TransferCompletion) throws
 
     // MARK: When the attempt is concluded
 
-    /// Whether the rest takes the session's queue: it may block, or runs users' code.
+    /// Whether ``settle(_:)`` and ``commit(_:)`` have to be called, on the session's queue because they may block, or run users' code.
     var concludesOnQueue: Bool { get }
 
-    /// Brings what has come into the state in which validators look at it. On the session's queue; skipped unless ``concludesOnQueue``.
+    /// Prepares the received body for validation: closes its file, hands its last piece to a closure. On the session's queue; skipped
+    /// unless ``concludesOnQueue``.
     func settle(_ attempt: CompletedAttempt) throws
 
-    /// Brings what has come to where it belongs or, for a failed attempt, puts it away; after validation. On the session's queue if
+    /// Commits the received body after validation or, for a failed attempt, discards it. On the session's queue; may be skipped unless
     /// ``concludesOnQueue``.
     func commit(_ attempt: CompletedAttempt) throws
 
-    /// Withholds from readers what they have not got yet, until it is known whether another attempt takes its place; `false` where a reader
-    /// has got a part of it, so that a retry would not give what a first attempt gives.
+    /// Withholds the buffered bytes from readers until it is known whether another attempt begins.
+    ///
+    /// - Returns: `false` if a reader has received a part of the body, to which another attempt would append a whole one.
     func holdForRetry() -> Bool
 
-    /// Whether a failed attempt has left something that is of no use if the request ends with another error.
+    /// Whether a failed attempt has left a file that is of no use if the request ends with another error.
     var isDiscardable: Bool { get }
 
-    /// Removes what a failed attempt has left. On the session's queue.
+    /// Removes the file that a failed attempt has left. On the session's queue.
     func discard()
 
-    /// Another attempt begins: forgets what the last one brought.
+    /// Forgets the last attempt's body, because another attempt begins.
     func reset()
 }
 
@@ -63,11 +65,11 @@ extension BodyReceiver {
     func discard() {}
 }
 
-/// What a receiver knows about the exchange whose response it takes.
+/// What a receiver knows about the exchange whose response it receives.
 struct Exchange: Sendable {
     /// Whether the request's method is HEAD.
     let isHead: Bool
-    /// `nil` where the session's delegate has no closure for bodies.
+    /// `nil` if the session's delegate has no closure for bodies.
     let listeners: BodyListeners?
 }
 
@@ -77,19 +79,23 @@ struct BodyListeners: Sendable {
     let queue: DispatchQueue
     /// Resumes the transfer.
     let resume: @Sendable () -> Void
-    /// Takes the body's pieces in place of the request.
+    /// Receives the body's pieces in place of the request.
     var takePiece: (@Sendable (Data) -> Void)?
-    /// Takes a complete file.
+    /// Receives the URL of the complete file.
     var takeFile: (@Sendable (URL) -> Void)?
-    /// Is told of written bytes: of this piece, so far, in all.
+    /// Reports written bytes: of this piece, so far, and the expected total.
     var written: (@Sendable (Int64, Int64, Int64) -> Void)?
-    /// Is told that a download is resumed: the offset, and the length in all.
+    /// Reports that a download is resumed: the offset, and the expected total.
     var resumed: (@Sendable (Int64, Int64) -> Void)?
-    /// Is told that the body goes to a file.
+    /// Reports that the body is written to a file.
     var becameDownload: (@Sendable () -> Void)?
 }
 
-/// What follows from a head.
+/// What a receiver does about a head.
+///
+/// The transfer pauses at the head of a download until its file is open, and at that of a streamed body until it has a reader: so
+/// validators that are added in the meantime count, no piece of a refused body is handed on, and no file is opened on the event loop's
+/// thread.
 enum HeadAction {
     /// The body is received.
     case proceed
@@ -97,25 +103,25 @@ enum HeadAction {
     case waitForReader
     /// The body is refused with this error, unless a reader is attached in a moment.
     case refuse(any Error)
-    /// The body is received once this was called, on the session's queue. The head takes the place of the response's, where there is one.
+    /// The body is received once this closure was called, on the session's queue. A head replaces the response's.
     case prepare(head: ResponseHead?, @Sendable () throws -> Void)
-    /// The response is of no use: the same request is sent again, changed so that it asks for the whole.
+    /// The response can't be used: the same request is sent again, changed so that it requests the whole.
     case restart(@Sendable (inout TransferRequest) -> Void)
 }
 
 /// What a receiver knows about an attempt whose transfer has completed.
 struct CompletedAttempt {
-    /// Why it has failed so far.
+    /// Why the attempt has failed; `nil` if it has not.
     let error: (any Error)?
-    /// Whether its transfer brought a complete response.
+    /// Whether its transfer has received a complete response.
     let isComplete: Bool
-    /// Whether users' validators look at it.
+    /// Whether the request has validators of the user.
     let hasCustomValidator: Bool
     let listeners: BodyListeners?
     let context: ResponseContext
 }
 
-/// A body that was refused while it came; the request's URL is added to it.
+/// Why a body was rejected while it was received. The driver adds the request's URL.
 struct BodyFailure: Error {
     let kind: TransferFailure.Kind
     let message: String

@@ -4,35 +4,35 @@ import CurlewHTTP
 import CurlewTransport
 import Dispatch
 
-/// Receives the body of a data or upload request: into memory, for a reader of its pieces, or to a file that the session's delegate takes.
+/// Receives the body of a data or upload request: into memory, for a reader of its pieces, or to a file for the session's delegate.
 ///
-/// The destination may change while the body comes, as a reader may be attached late.
+/// The destination may change while the body is received, as a reader may be attached late.
 final class DataReceiver: BodyReceiver {
     private enum Destination {
         case memory(Data)
         case reader(BodyBuffer)
-        /// The session's delegate has asked for a download.
+        /// The session's delegate has turned the request into a download.
         case file(PartFile)
     }
 
     private struct State {
         var destination = Destination.memory(Data())
         var count: Int64 = 0
-        /// The announced number of bytes; −1 if none is.
+        /// The announced number of bytes; −1 if it is unknown.
         var total: Int64 = -1
-        /// Created when it is first asked for.
+        /// Created when it is first read.
         var progress: ProgressReporter?
         /// Whether the session's delegate gets the body instead of the request.
         var isTaken = false
-        /// How much is kept of bodies that are refused at their head.
+        /// How much of a body that is refused at its head is received.
         var refusal = RefusedBody.Policy.none
-        /// What came of this one.
+        /// The beginning of the refused body.
         var refused: RefusedBody?
 
         var isInMemory: Bool { if case .memory = destination { true } else { false } }
     }
 
-    /// Whether the body is not received before it is asked for, and its head is validated before its first piece.
+    /// Whether the body is received only once it has a reader or the request a handler.
     let waitsForReader: Bool
     /// The largest body that is kept in memory, in bytes.
     private let limit: Int
@@ -43,7 +43,7 @@ final class DataReceiver: BodyReceiver {
         self.waitsForReader = waitsForReader
     }
 
-    // MARK: What has come
+    // MARK: The received bytes
 
     var data: Data? {
         state.withLock { state in
@@ -54,7 +54,7 @@ final class DataReceiver: BodyReceiver {
 
     var receivedCount: Int64 { state.withLock { $0.count } }
 
-    /// Reports how much of the body has come.
+    /// Reports the number of received bytes.
     var downloadProgress: ProgressReporter {
         state.withLock { state in
             let progress = state.progress ?? ProgressReporter(completed: state.count, total: state.total)
@@ -79,7 +79,7 @@ final class DataReceiver: BodyReceiver {
             setReader(on: listeners.queue, take, resume: listeners.resume)
             state.withLock { $0.isTaken = true }
         }
-        // No body comes in response to HEAD, in spite of the length announced (RFC 9110, section 9.3.2).
+        // The response to HEAD has no body, even if it announces a length (RFC 9110, section 9.3.2).
         let length = exchange.isHead ? head.expectedBodyLength.map { min($0, 0) } : head.expectedBodyLength
         let (progress, isInMemory) = state.withLock { state in
             state.total = length ?? -1
@@ -87,7 +87,8 @@ final class DataReceiver: BodyReceiver {
         }
         progress?.setTotal(length ?? -1)
         if waitsForReader { return .waitForReader }
-        guard isInMemory, !exchange.isHead, head.statusCode != 204, head.statusCode != 304, let length = head.announcedLength(over: limit) else {
+        guard isInMemory, !exchange.isHead, head.statusCode != 204, head.statusCode != 304, let length = head.announcedLength(over: limit)
+        else {
             return .proceed
         }
         let message = "The body's announced length of \(length) bytes exceeds the limit of \(limit) bytes"
@@ -125,17 +126,17 @@ final class DataReceiver: BodyReceiver {
 
     // MARK: Refused bodies
 
-    /// What came of a body that was refused at its head; `nil` where none was, or nothing is kept.
+    /// The beginning of a body that was refused at its head; `nil` if none was, or none of it is received.
     var refusedBody: Data? { state.withLock { $0.refused?.bytes } }
 
-    /// Sets how much is kept of bodies that are refused at their head.
+    /// Sets how much of a body that is refused at its head is received.
     func keepRefusedBodies(_ policy: RefusedBody.Policy) {
         state.withLock { $0.refusal = policy }
     }
 
-    /// Keeps the body, which was refused at its head, as far as the policy says.
+    /// Receives the body, which was refused at its head, as far as the policy allows.
     ///
-    /// - Returns: whether any of it is kept; how long it is awaited from now on, if that was not asked before.
+    /// - Returns: whether any of it is received, and for how long; `nil` if that was returned before.
     func keepRefusedBody() -> (isKept: Bool, timeout: Duration?) {
         state.withLock { state in
             guard state.refusal.limit > 0 else { return (false, nil) }
@@ -147,18 +148,18 @@ final class DataReceiver: BodyReceiver {
 
     // MARK: Readers
 
-    /// Whether the body has a reader, or goes to a file: then nothing has to be waited for.
+    /// Whether the body has a reader, or is written to a file: then it need not wait for a reader.
     var isRead: Bool { state.withLock { !$0.isInMemory } }
 
-    /// Hands the body to a closure from now on, what has come first; drops it without one.
+    /// Hands the body to a closure from now on, beginning with the received bytes; drops it without a closure.
     func setReader(on queue: DispatchQueue, _ closure: (@Sendable (Data) -> Void)?, resume: @escaping @Sendable () -> Void) {
         let buffer = makeBuffer(resume: resume)
         if let closure { buffer.drain(on: queue, to: closure) } else { buffer.drop() }
     }
 
-    /// A buffer that gets the body from now on, what has come first. What another one has got stays there.
+    /// Returns a buffer that receives the body from now on, beginning with the bytes in memory. Those in an earlier buffer stay there.
     ///
-    /// A body that goes to a file stays there: the buffer gets nothing.
+    /// A body that is written to a file still is: the buffer stays empty.
     ///
     /// - Parameter resume: resumes the transfer after a pause.
     func makeBuffer(resume: @escaping @Sendable () -> Void) -> BodyBuffer {
@@ -171,7 +172,7 @@ final class DataReceiver: BodyReceiver {
         return buffer
     }
 
-    /// Has the body written to a file in a directory, instead of to memory. Before it comes; on the session's queue.
+    /// Writes the body to a file in a directory instead of to memory. Before the first piece; on the session's queue.
     func becomeDownload(in directory: URL) throws {
         let file = try PartFile(in: directory)
         state.withLock { $0.destination = .file(file) }
@@ -179,7 +180,7 @@ final class DataReceiver: BodyReceiver {
 
     // MARK: When the attempt is concluded
 
-    /// A reader's closure gets everything before the request finishes.
+    /// `true` for a reader's closure, which is called with all pieces before the request finishes.
     var concludesOnQueue: Bool {
         state.withLock { state in
             switch state.destination {
@@ -202,7 +203,7 @@ final class DataReceiver: BodyReceiver {
 
     func commit(_ attempt: CompletedAttempt) throws {}
 
-    /// A closure can be called again.
+    /// `true` for a closure, which can be called again.
     func holdForRetry() -> Bool { buffer?.holdForRetry() ?? true }
 
     func reset() {
@@ -222,10 +223,10 @@ final class DataReceiver: BodyReceiver {
 }
 
 extension ResponseHead {
-    /// How much longer than decoded a coded body may be: what can't be compressed grows a little.
+    /// How much longer a coded body may be than the decoded one, in bytes: incompressible data grows a little.
     private static let largestCodingOverhead: Int64 = 64 * 1024
 
-    /// The announced length of the body, if it exceeds a limit; `nil` if the body may fit.
+    /// Returns the announced length of the body if it exceeds a limit; `nil` if the body may fit.
     fileprivate func announcedLength(over limit: Int) -> Int64? {
         if let expectedBodyLength { return expectedBodyLength > limit ? expectedBodyLength : nil }
         guard contains("content-encoding"), let length = value(for: "Content-Length").flatMap({ Int64($0) }), length > 0,
@@ -236,10 +237,10 @@ extension ResponseHead {
 }
 
 extension Data {
-    /// The most memory that an announced length reserves, so that a false one costs no memory.
+    /// The most memory that is reserved for an announced length, in bytes, so that a false one costs none.
     private static let largestReservation: Int64 = 1 << 20
 
-    /// Adds a piece of a body of which `announced` bytes were announced; the first piece reserves memory for all of it.
+    /// Appends a piece of a body with an announced length; the first piece reserves memory for all of it.
     fileprivate mutating func append(_ piece: UnsafeRawBufferPointer, of announced: Int64) {
         guard isEmpty, let start = piece.baseAddress else { return append(contentsOf: piece) }
         guard piece.count < announced else {

@@ -3,84 +3,91 @@ import CurlewEncoding
 import CurlewHTTP
 import CurlewTransport
 
-/// Where a download goes on, and what it leaves for another that goes on later.
+/// Resumes a download from a part file, and keeps what a failed attempt leaves for a later one.
 ///
-/// Between attempts it knows the record and the part file of what has come; for an attempt it opens that file, asks for the rest, and judges
-/// the answer. Whoever makes a task, the transport's thread, and the session's queue use it one after the other.
+/// Between attempts it retains the part file with its record. For an attempt it opens that file, requests the rest (`Range`, `If-Range`),
+/// and has ``ResumeDecision`` judge the response. Bytes are appended only to a 206 that contradicts neither itself nor the record; a 200
+/// starts over, a 416 at the full length completes the file, a response that does not fit is followed by a request for the whole, and the
+/// body of any other status goes to a file of its own.
+///
+/// The part of a failed download stays open without a name (``ResumablePart``) as long as the request or one of its responses is retained;
+/// reading the resume data gives it a name, and makes it the user's. With `resumePreviousDownload` it has a name that the next process
+/// finds (`.name.part`), and a ``ResumeRecord`` beside it (`.name.part.json`), which is written by rename before the first byte: the file's
+/// length is the offset, so a killed process loses only the bytes it had in memory, those of a fifth of a second.
+///
+/// Used by one thread at a time: the one that makes a task, the event loop's, and the session's queue, in turn.
 final class DownloadResumption: Sendable {
     private struct State {
-        /// What is asked for; `nil` if it can't be asked for in parts.
+        /// What is requested; `nil` if it can't be requested in ranges.
         var request: ResumableRequest?
-        /// What there is to go on from; of a download that outlives its process, only while its part file is open.
+        /// The record of the part file; of a download that outlives its process, only while that file is open.
         var record: ResumeRecord?
-        /// The part file, opened, where the download goes on from something and does not write yet.
+        /// The open part file of a resumed download, until it is taken for writing.
         var file: PartFile?
-        /// Where the rest that was asked for begins; `nil` when the whole was asked for.
+        /// The offset of the requested range; `nil` if the whole was requested.
         var offset: Int64?
-        /// Whether anything is to be left for later.
+        /// Whether a failed attempt leaves anything for a later one.
         var isWanted = true
-        /// Whether the part file is ours, and discarded unless the resume data is read.
+        /// Whether this object owns the part file, which is then discarded unless the resume data is read.
         var isOurs = false
-        var kept: KeptPart?
+        var part: ResumablePart?
     }
 
-    /// The part file's place, where that is to be found again by the next process.
+    /// The part file's URL, if the next process has to find it.
     private let stableURL: URL?
     private let state: Lock<State>
 
-    /// Makes one of what there is.
-    ///
     /// - Parameters:
-    ///   - record: what to go on from.
-    ///   - destination: where the file goes, if what comes is to be found there by whoever asks again.
+    ///   - record: the record of the part file to resume from.
+    ///   - destination: the destination, if the part file has to be found by a later download to it.
     init(record: ResumeRecord? = nil, destination: URL? = nil) {
         stableURL = destination.map { PartFile.stableURL(for: $0) }
-        state = Lock(State(record: record, kept: record.map { KeptPart($0) }))
+        state = Lock(State(record: record, part: record.map { ResumablePart($0) }))
     }
 
     deinit {
-        // An attempt that was given up before it began has left it open.
+        // An attempt that was abandoned before it began has left the file open.
         state.withLock { $0.isOurs ? $0.file : nil }?.discard()
     }
 
     // MARK: For users
 
-    /// The resume data, from now on the user's, like the part file it leads to; `nil` while the download runs, and when there is none.
-    var resumeData: Data? { kept?.take() }
+    /// The resume data, which from now on the user owns together with its part file; `nil` while the download runs, or if there is none.
+    var resumeData: Data? { resumablePart?.take() }
 
-    /// What a failed download has left.
-    var kept: KeptPart? { state.withLock { $0.isWanted ? $0.kept : nil } }
+    /// The part that a failed download has left.
+    var resumablePart: ResumablePart? { state.withLock { $0.isWanted ? $0.part : nil } }
 
-    /// Leaves nothing, and removes what an earlier attempt has left.
+    /// Leaves nothing for a later attempt, and removes the part that an earlier one has left.
     func drop() {
         state.withLock { state in
             state.isWanted = false
-            return state.kept
+            return state.part
         }?.remove()
     }
 
-    // MARK: Asking
+    // MARK: Requesting the rest
 
-    /// Has a transfer ask for the rest, if there is something to go on from. May block for a moment.
+    /// Makes a transfer request the rest, if there is a part to resume from. Opens files, so it may block briefly.
     func prepare(_ transfer: inout TransferRequest, _ request: ResumableRequest?) {
-        // A range of the user's own is another part of the file than ours; other methods know none (RFC 9110, section 14.2).
+        // A range that the user has set is another part of the file; only GET has ranges (RFC 9110, section 14.2).
         let isPossible = transfer.method == .get && transfer.body == nil && transfer.headers.value(for: "Range") == nil
         let own = state.withLock { state -> PartFile? in
             state.request = isPossible ? request : nil
             state.file = nil
             state.offset = nil
-            let kept = state.kept?.reclaim()
-            state.kept = nil
+            let part = state.part?.reclaim()
+            state.part = nil
             // The ownership of the file does not change.
-            state.isOurs = kept?.file != nil
-            if let kept { state.record = kept.record }
-            return kept?.file
+            state.isOurs = part?.file != nil
+            if let part { state.record = part.record }
+            return part?.file
         }
         guard isPossible, let request else { return }
-        // What is coded can't be resumed.
+        // A coded body can't be resumed.
         if stableURL != nil { transfer.headers.update(name: "Accept-Encoding", value: "identity") }
         guard let (record, file) = open(request, own) else { return }
-        // Where the file is written, whatever else is asked of the system meanwhile.
+        // Read once, so that the requested range and the writes start at the same offset.
         let offset = file.offset
         state.withLock { state in
             state.record = record
@@ -92,7 +99,7 @@ final class DownloadResumption: Sendable {
         transfer.headers.update(name: "Accept-Encoding", value: "identity")
     }
 
-    /// The part file, opened, with its record; `nil` if there is nothing to go on from, or somebody else does.
+    /// Opens the part file and returns it with its record; `nil` if there is nothing to resume from, or another download has locked it.
     private func open(_ request: ResumableRequest, _ own: PartFile?) -> (ResumeRecord, PartFile)? {
         let known = state.withLock { $0.record }
         if let own, let known {
@@ -102,37 +109,37 @@ final class DownloadResumption: Sendable {
         guard let url = known.map({ URL(fileURLWithPath: $0.partFile) }) ?? stableURL, let file = PartFile(continuing: url) else {
             return nil
         }
-        // A file whose name is found again belongs to what is written beside it, whatever one remembers.
-        let beside = known?.isStable == false ? nil : Self.recordBeside(url)
-        guard let record = known ?? beside, record.url == request.url else { return nil }
-        guard !record.isStable || (beside?.url == record.url && beside?.validator == record.validator) else { return nil }
+        // A file with a stable name is described by the record on disk: another download may have replaced it since ours was made.
+        let stored = known?.isStable == false ? nil : Self.storedRecord(url)
+        guard let record = known ?? stored, record.url == request.url else { return nil }
+        guard !record.isStable || (stored?.url == record.url && stored?.validator == record.validator) else { return nil }
         guard file.offset > 0, file.offset <= record.total ?? .max else { return nil }
         return (record, file)
     }
 
     private static func recordURL(_ partFile: URL) -> URL { partFile.appendingPathExtension("json") }
 
-    private static func recordBeside(_ partFile: URL) -> ResumeRecord? {
+    private static func storedRecord(_ partFile: URL) -> ResumeRecord? {
         (try? Data(readingFrom: recordURL(partFile))).flatMap { try? ResumeRecord($0) }
     }
 
-    // MARK: Judging
+    // MARK: Judging the response
 
-    /// What the head of an answer means, and where what is there ends.
+    /// Returns what the head of a response means, and the offset at which the part file ends.
     func judge(_ head: ResponseHead) -> (decision: ResumeDecision, offset: Int64) {
         let (record, offset) = state.withLock { ($0.record, $0.offset) }
-        guard let record, let offset else { return (head.statusCode == 200 ? .startOver : .setAside, 0) }
+        guard let record, let offset else { return (head.statusCode == 200 ? .startOver : .unrelated, 0) }
         return (ResumeDecision(record, offset: offset, head), offset)
     }
 
-    /// The content type of the first response, for one that does not repeat it.
+    /// The content type of the first response, for a response that does not repeat it.
     var contentType: String? { state.withLock { $0.record?.contentType } }
 
-    /// Where the rest begins that was asked for.
+    /// The offset of the requested range; `nil` if the whole was requested.
     var offset: Int64? { state.withLock { $0.offset } }
 
-    /// Has a transfer ask for the whole; the bytes on disk are of no use.
-    func askForWhole(_ transfer: inout TransferRequest) {
+    /// Makes a transfer request the whole, because the bytes on disk are of no use.
+    func requestWhole(_ transfer: inout TransferRequest) {
         state.withLock { $0.offset = nil }
         transfer.headers.remove(name: "Range")
         transfer.headers.remove(name: "If-Range")
@@ -140,7 +147,7 @@ final class DownloadResumption: Sendable {
 
     // MARK: Writing
 
-    /// The part file, to write behind what is there.
+    /// Takes the part file, to append to it.
     func takeFile(total: Int64? = nil) -> PartFile? {
         state.withLock { state in
             if let total { state.record?.total = total }
@@ -149,7 +156,7 @@ final class DownloadResumption: Sendable {
         }
     }
 
-    /// A part file for the whole, in a directory: that of the destination, or that of the session. What was there before goes.
+    /// Creates a part file for the whole in a directory, the destination's or the session's. Removes the previous part file.
     func makeFile(_ head: ResponseHead, in directory: URL, for name: String, isNamed: Bool = false) throws -> PartFile {
         let (old, request) = state.withLock { state in
             defer { state.record = nil }
@@ -168,11 +175,11 @@ final class DownloadResumption: Sendable {
         return file
     }
 
-    /// The part file that is found again, emptied, its record beside it; `nil` where none is wanted, or another download has it.
+    /// Empties the part file with the stable name, and writes its record; `nil` if there is no such name, or another download has the file.
     private func stableFile(_ old: PartFile?, _ record: ResumeRecord?) throws -> PartFile? {
         guard let url = stableURL else { return nil }
         guard let file = old?.url == url ? old : PartFile(continuing: url, isMade: true) else { return nil }
-        // In this order, so that at no moment bytes lie beside the record of others.
+        // In this order, so that bytes are at no moment described by the record of another version.
         unlink(Self.recordURL(url).path)
         try file.truncate()
         guard var record = record?.withoutHeaders else { return file }
@@ -194,27 +201,27 @@ final class DownloadResumption: Sendable {
         }
     }
 
-    // MARK: The end
+    // MARK: Completion
 
-    /// What has come contradicts what was announced: nobody goes on from that.
+    /// Makes the received bytes unusable for resumption, because they contradict what was announced.
     func distrust() {
         state.withLock { $0.record = nil }
     }
 
-    /// A closed file that a failed transfer has written: keeps it for later, or removes it. Whether it was kept.
+    /// Keeps the closed file of a failed transfer for resumption, or removes it; returns whether it was kept.
     func keep(_ file: PartFile) -> Bool {
         let length = file.length
         let isKept = state.withLock { state in
             guard state.isWanted, length > 0, state.record?.partFile == file.url.path else { return false }
             state.record?.offset = length
-            state.kept = state.record.map { KeptPart($0, file, isOurs: state.isOurs) }
+            state.part = state.record.map { ResumablePart($0, file, isOurs: state.isOurs) }
             return true
         }
         if !isKept { discard(file) }
         return isKept
     }
 
-    /// Removes a file of which nothing is to be left.
+    /// Removes a file and its record.
     func discard(_ file: PartFile) {
         remove(file)
         state.withLock { if $0.record?.partFile == file.url.path { $0.record = nil } }
@@ -225,7 +232,8 @@ final class DownloadResumption: Sendable {
         file.discard()
     }
 
-    /// A file is at its destination. The file of another response, such as an error page, leaves the record of the part file as it is.
+    /// Forgets a file that was moved to its destination. That of another response, such as an error page, leaves the part file's record
+    /// alone.
     func forget(_ file: PartFile) {
         let isStable = state.withLock { state in
             guard state.record?.partFile == file.url.path else { return false }
@@ -236,15 +244,15 @@ final class DownloadResumption: Sendable {
         file.unlock()
     }
 
-    /// The attempt is over: a part file that it has not touched stays for later, one of no use goes.
+    /// Ends the attempt: a part file to which it has not written is kept for a later one, or removed if it is of no use.
     ///
-    /// - Parameter isAccepted: whether the request has its answer, and will not ask for the rest any more.
+    /// - Parameter isAccepted: whether the request has its response, and will not request the rest.
     func endAttempt(isAccepted: Bool) {
         let (file, isUseful) = state.withLock { state in
             defer { state.file = nil }
-            // What is whole is nothing to go on from, nor is what was refused.
-            if state.file == nil, state.kept == nil { state.record = nil }
-            // A file that belongs to the user by its resume data is not removed because another response was accepted.
+            // Neither a complete body nor a refused one can be resumed.
+            if state.file == nil, state.part == nil { state.record = nil }
+            // A file that the user owns by its resume data is not removed because another response was accepted.
             let isUnused = isAccepted && (state.isOurs || state.record?.isStable == true)
             return (state.file, state.isWanted && state.offset != nil && !isUnused)
         }
@@ -252,18 +260,20 @@ final class DownloadResumption: Sendable {
         guard isUseful else { return discard(file) }
         try? file.close()
         state.withLock { state in
-            state.kept = isAccepted ? nil : state.record.map { KeptPart($0, file, isOurs: state.isOurs) }
+            state.part = isAccepted ? nil : state.record.map { ResumablePart($0, file, isOurs: state.isOurs) }
         }
         file.unlock()
     }
 }
 
-/// What a failed download has left. Nothing is left of its part file with the last reference, unless the resume data was taken: then it has a
-/// name, and is the user's.
-final class KeptPart: Sendable {
+/// The part of a failed download, from which it can be resumed.
+///
+/// The part file is removed with the last reference to this object, unless the resume data was read: then it has a name, and the user owns
+/// it.
+final class ResumablePart: Sendable {
     private struct State {
         var record: ResumeRecord
-        /// The part file, which has no name until the data is read.
+        /// The part file, which has no name until the resume data is read.
         var file: PartFile?
         /// Whether the next attempt has taken the file.
         var isReclaimed = false
@@ -271,14 +281,14 @@ final class KeptPart: Sendable {
 
     private let state: Lock<State>
 
-    /// Keeps a record of a file that is not ours to remove.
+    /// Keeps the record of a file that the user owns.
     init(_ record: ResumeRecord) {
         state = Lock(State(record: record))
     }
 
     /// Keeps a closed file with its record.
     ///
-    /// - Parameter isOurs: whether nothing of the file is to be left in the end.
+    /// - Parameter isOurs: whether this object owns the file, and removes it in the end.
     init(_ record: ResumeRecord, _ file: PartFile, isOurs: Bool) {
         if isOurs { file.takeName() }
         state = Lock(State(record: record, file: isOurs ? file : nil))
@@ -289,8 +299,8 @@ final class KeptPart: Sendable {
         state.withLock { $0.file }?.discard()
     }
 
-    /// The resume data, from now on the user's, as the part file is, which gets a name; `nil` where it can't have one, and when another attempt
-    /// goes on with it.
+    /// Returns the resume data, and names the part file, which from now on the user owns; `nil` if the file can't be named, or another
+    /// attempt is resuming it.
     func take() -> Data? {
         state.withLock { state in
             guard !state.isReclaimed else { return nil }
@@ -303,15 +313,15 @@ final class KeptPart: Sendable {
         }
     }
 
-    /// The size of the resume data.
+    /// The size of the resume data, in bytes.
     var count: Int { state.withLock { $0.record }.data?.count ?? 0 }
 
-    /// Another attempt resumes; returns the file if it is still ours.
+    /// Hands the part to another attempt; without a file if the user owns that.
     func reclaim() -> (record: ResumeRecord, file: PartFile?) {
         state.withLock { state in
             state.isReclaimed = true
             defer { state.file = nil }
-            state.file?.goOn()
+            state.file?.resume()
             return (state.record, state.file)
         }
     }
@@ -323,7 +333,7 @@ final class KeptPart: Sendable {
             defer { state.file = nil }
             return (state.record, state.file)
         }
-        // Without a name it is not what lies where it would be.
+        // A file without a name is not the one at its URL.
         if let file { return file.discard() }
         unlink(record.partFile)
         if record.isStable { unlink(record.partFile + ".json") }

@@ -3,17 +3,23 @@ import CurlewEncoding
 import CurlewHTTP
 import CurlewTransport
 
-/// Writes the body of a download to a file, and brings that to its destination.
+/// Writes the body of a download to a file, and moves that to its destination.
+///
+/// With a destination URL the file is created beside it, without a name or with a hidden one (``PartFile``), and renamed when it is
+/// complete and accepted. With a closure, or without a destination, it is created in the session's temporary directory, where it gets a
+/// hidden name when it is complete; the closure is called once, when the body is complete and before validation, as in Alamofire 4. When
+/// the handlers of a failed download run, no file is left of it, except a complete one that a closure was to place or a validator refused,
+/// and what ``DownloadResumption`` keeps.
 ///
 /// The file is opened, moved and removed on the session's queue; only the writing happens on the event loop's thread, in large pieces.
 final class FileReceiver: BodyReceiver, @unchecked Sendable {  // fields without a lock belong to the transfer, and then to its end
     /// Where the file goes.
     enum Destination: Sendable {
-        /// Nowhere: it stays where it was written.
+        /// It stays where it was written.
         case none
-        /// To where the closure says when it is complete.
+        /// The URL that the closure returns when the file is complete.
         case asked(DownloadRequest.DownloadFileDestination)
-        /// To a place known from the start.
+        /// A URL known from the start.
         case known(URL, DownloadRequest.DownloadOptions)
 
         /// The file to which an earlier download is resumed automatically.
@@ -24,13 +30,13 @@ final class FileReceiver: BodyReceiver, @unchecked Sendable {  // fields without
 
     /// The file that a body is written to.
     private enum Target {
-        /// The resumed one, behind what an earlier attempt has left.
+        /// The part file, to which the body is appended.
         case append(total: Int64)
-        /// None: the resumed one is complete.
+        /// The part file, which is complete: the body is dropped.
         case complete
-        /// A resumable one.
+        /// A new part file, from which the download can be resumed.
         case whole(ResponseHead)
-        /// One of its own.
+        /// A file of its own, which leaves the part file as it is.
         case aside
     }
 
@@ -38,9 +44,9 @@ final class FileReceiver: BodyReceiver, @unchecked Sendable {  // fields without
         var file: PartFile?
         var temporaryURL: URL?
         var destinationURL: URL?
-        /// Whether the file was committed or put away.
+        /// Whether the file was committed or discarded.
         var isSettled = false
-        /// Whether the file lies at its destination.
+        /// Whether the file was moved to its destination.
         var isMoved = false
     }
 
@@ -48,20 +54,20 @@ final class FileReceiver: BodyReceiver, @unchecked Sendable {  // fields without
     let downloadProgress = ProgressReporter()
     let resumption: DownloadResumption
     private let destination: Destination
-    /// Where files are written whose destination is not known.
+    /// The directory for files whose destination is not known from the start.
     private let temporaryDirectory: URL
     private let fileState = Lock(FileState())
     // The event loop's thread while a transfer runs; afterwards the thread that concludes the attempt.
     private var writing: PartFile?
     /// The number of bytes in the file.
     private(set) var bodyCount: Int64 = 0
-    /// The length of the file, as far as known.
+    /// The expected length of the file; −1 if it is unknown.
     private var total: Int64 = -1
     /// The total length from `Content-Range`; a body of another length is rejected.
     private var requiredLength: Int64?
-    /// Whether the body is no part of the file.
+    /// Whether the body is dropped, because it is no part of the file.
     private var isDropping = false
-    /// Whether the file is not what was announced.
+    /// Whether the body contradicts what was announced.
     private var isBroken = false
     /// Whether files have hidden names also where they need none: for tests of file systems without unnamed files.
     var namesFiles = false
@@ -74,16 +80,16 @@ final class FileReceiver: BodyReceiver, @unchecked Sendable {  // fields without
         self.resumption = resumption
     }
 
-    // MARK: What has come
+    // MARK: The received bytes
 
     /// The resume data of a failed download.
     var data: Data? { resumption.resumeData }
 
     var receivedCount: Int64 { downloadProgress.count }
 
-    /// Where the body was written; the file is no longer there once it was moved to its destination.
+    /// Where the body was written; the file does not exist there any more once it was moved to its destination.
     var temporaryURL: URL? { fileState.withLock { $0.temporaryURL } }
-    /// Where the file is, or should have gone.
+    /// The file's destination, also if it could not be moved there.
     var destinationURL: URL? { fileState.withLock { $0.destinationURL } }
 
     /// The file that the handlers read.
@@ -101,19 +107,19 @@ final class FileReceiver: BodyReceiver, @unchecked Sendable {  // fields without
             isDropping = true
             let whole = ResponseHead(statusCode: 206, headers: head.headersWithoutBody)
             return prepare(.complete, head: resume(at: offset, of: offset, whole) ?? whole)
-        case .startOver, .setAside:
+        case .startOver, .unrelated:
             total = head.expectedBodyLength ?? -1
             downloadProgress.reset(total: total)
             return prepare(decision == .startOver ? .whole(head) : .aside, head: nil)
-        case .askForWhole:
-            return .restart { [resumption] in resumption.askForWhole(&$0) }
+        case .requestWhole:
+            return .restart { [resumption] in resumption.requestWhole(&$0) }
         }
     }
 
-    /// Resumes the file where it ended.
+    /// Resumes the file at its end.
     ///
-    /// - Returns: the head with the content type of the first response, which this one need not repeat but validators look at; `nil` for the
-    ///   head as it is: one that is made here has lost its version.
+    /// - Returns: the head with the content type of the first response, which this one need not repeat but validators check; `nil` to keep
+    ///   the received head, because one that is created here has no HTTP version.
     private func resume(at offset: Int64, of total: Int64, _ head: ResponseHead) -> ResponseHead? {
         bodyCount = offset
         self.total = total
@@ -146,8 +152,8 @@ final class FileReceiver: BodyReceiver, @unchecked Sendable {  // fields without
         }
     }
 
-    /// Where a new file goes: hidden beside a known destination, so that it only has to be renamed; else to the session's temporary
-    /// directory.
+    /// Returns where to create a new file: beside a known destination, so that it only has to be renamed; otherwise in the session's
+    /// temporary directory.
     private func makePlace() throws -> (directory: URL, name: String) {
         guard case .known(let url, let options) = destination else { return (temporaryDirectory, "download") }
         let directory = url.deletingLastPathComponent()
@@ -192,12 +198,13 @@ final class FileReceiver: BodyReceiver, @unchecked Sendable {  // fields without
 
     // MARK: When the attempt is concluded
 
-    /// Also after a late validation, which may take the file away again.
+    /// Also `true` for a late validation, which may remove the file again.
     var concludesOnQueue: Bool {
         fileState.withLock { !$0.isSettled || $0.isMoved }
     }
 
-    /// Closes the file and, where a closure says so, brings it to its destination: that is asked whatever the response is.
+    /// Closes the file and moves it to the destination that a closure returns, if there is one: it is called for every status, as in
+    /// Alamofire 4.
     func settle(_ attempt: CompletedAttempt) throws {
         try perform(attempt) { file in
             do {
@@ -215,7 +222,7 @@ final class FileReceiver: BodyReceiver, @unchecked Sendable {  // fields without
         }
     }
 
-    /// Whether the complete file is used where it was written: by a destination closure, handlers or a custom validator.
+    /// Whether the complete file is read where it was written: by a destination closure, handlers or a custom validator.
     private func mustHaveName(_ attempt: CompletedAttempt) -> Bool {
         guard !isBroken, attempt.isComplete else { return false }
         if case .known = destination { return attempt.error == nil && attempt.hasCustomValidator }
@@ -227,7 +234,7 @@ final class FileReceiver: BodyReceiver, @unchecked Sendable {  // fields without
         fileState.withLock { $0.temporaryURL = file.url }
     }
 
-    /// Has the session's delegate take the file; returns `false` if it has no closure for that.
+    /// Hands the file to the session's delegate; returns `false` if that has no closure for it.
     private func give(_ file: PartFile, to listeners: BodyListeners?) throws -> Bool {
         guard let take = listeners?.takeFile else { return false }
         try giveName(to: file)
@@ -237,7 +244,7 @@ final class FileReceiver: BodyReceiver, @unchecked Sendable {  // fields without
         return true
     }
 
-    /// Brings the file to a destination known from the start, if the response was accepted; removes it from there if a late validator has
+    /// Moves the file to a destination known from the start, if the response was accepted; removes it from there if a late validator has
     /// refused it.
     func commit(_ attempt: CompletedAttempt) throws {
         if attempt.error != nil { removeRefused() }
@@ -262,7 +269,7 @@ final class FileReceiver: BodyReceiver, @unchecked Sendable {  // fields without
         if wasMoved { unlink(url.path) }
     }
 
-    /// Performs `body` on the file unless it was committed or put away; puts away the file of a failed attempt.
+    /// Performs `body` on the file unless it was committed or discarded; discards the file of a failed attempt.
     private func perform(_ attempt: CompletedAttempt, _ body: (PartFile) throws -> Void) throws {
         guard let file = fileState.withLock({ $0.isSettled ? nil : $0.file }) else { return }
         var failure = attempt.error
@@ -277,13 +284,13 @@ final class FileReceiver: BodyReceiver, @unchecked Sendable {  // fields without
         }
     }
 
-    /// A complete file that a closure was to place, or a validator refused, stays where it can be read.
+    /// Whether a failed attempt's file stays: a complete one that a closure was to place, or a validator refused, can still be read.
     private func isKeptOnFailure(_ attempt: CompletedAttempt) -> Bool {
         if case .known = destination { return false }
         return !isBroken && attempt.isComplete
     }
 
-    /// Puts the file away: keeps it for resumption where the transfer has failed, removes it where its response was refused.
+    /// Keeps the file for resumption if the transfer has failed; removes it if the response was refused.
     private func discard(_ file: PartFile, of attempt: CompletedAttempt) {
         if attempt.isComplete || !resumption.keep(file) { resumption.discard(file) }
         forgetFile()
@@ -291,7 +298,7 @@ final class FileReceiver: BodyReceiver, @unchecked Sendable {  // fields without
 
     private func move(_ file: PartFile, to url: URL, _ options: DownloadRequest.DownloadOptions) throws {
         fileState.withLock { $0.destinationURL = url }
-        // A closure may say that the file stays where it is.
+        // A closure may return the temporary URL: the file stays there.
         guard url.standardizedFileURL != file.url.standardizedFileURL else { return }
         try file.move(
             to: url, replacing: options.contains(.removePreviousFile),
@@ -320,7 +327,7 @@ final class FileReceiver: BodyReceiver, @unchecked Sendable {  // fields without
     }
 
     func reset() {
-        // The bytes on disk count until the server asks for them to be sent again.
+        // The bytes on disk count as received until a response shows that the server sends them again.
         downloadProgress.reset(completed: resumption.offset ?? 0)
         writing = nil
         bodyCount = 0
@@ -333,13 +340,13 @@ final class FileReceiver: BodyReceiver, @unchecked Sendable {  // fields without
             return state
         }
         old.file?.discard()
-        // The file of the failed attempt, not one that was there before.
+        // The file of the failed attempt, not one that existed before.
         if old.isMoved, let url = old.destinationURL { unlink(url.path) }
     }
 }
 
 extension ResponseHead {
-    /// The fields that are not about this response's own body.
+    /// The header fields without those that describe this response's own body.
     fileprivate var headersWithoutBody: HTTPHeaders {
         let own = ["Content-Length", "Content-Type", "Content-Encoding", "Content-Language", "Transfer-Encoding", "Trailer"]
         return HTTPHeaders(headers.filter { header in !own.contains { header.isNamed($0) } })

@@ -3,7 +3,9 @@ import CurlewEncoding
 import CurlewHTTP
 
 extension PartFile {
-    /// Gives the closed file its final name, at once or not at all; on another file system a copy of it. Nothing of it is left elsewhere.
+    /// Moves the closed file to its destination atomically; to another file system as a copy, after which the original is removed.
+    ///
+    /// - Throws: `CocoaError` with the path, for example `fileWriteFileExists` if there is a file and `replacing` is `false`.
     package func move(to destination: URL, replacing: Bool, creatingDirectories: Bool) throws {
         if creatingDirectories {
             try FileManager.default.createDirectory(at: destination.deletingLastPathComponent(), withIntermediateDirectories: true)
@@ -17,8 +19,8 @@ extension PartFile {
         wasPlaced()
     }
 
-    /// Puts the file where it belongs. Without a name it gets its final one at once, but where that replaces another file's: that takes a
-    /// name to be renamed from.
+    /// Links or renames the file to its destination. A file without a name is linked at once, unless it replaces another one: links never
+    /// replace, so it is named first and then renamed.
     private func place(at target: String, replacing: Bool) throws {
         if !isNamed, !replacing {
             let status = linkUnnamed(to: target)
@@ -29,7 +31,7 @@ extension PartFile {
         try rename(url.path, to: target, replacing: replacing)
     }
 
-    /// Only a file is replaced, or a link to one: a directory would go with all that is in it.
+    /// Throws unless the destination is free, a file or a symbolic link: replacing a directory would remove what is in it.
     package static func checkReplaceable(_ destination: URL) throws {
         var status = stat()
         guard lstat(destination.path, &status) == 0 else { return }
@@ -42,7 +44,7 @@ extension PartFile {
         guard status == 0 else { throw FileError.writing(target, errno) }
     }
 
-    /// Copies to a hidden file beside the destination, has it written to the disk, and renames that.
+    /// Copies to a hidden file beside the destination, syncs that to the disk, and renames it.
     private func copy(to destination: URL, replacing: Bool) throws {
         let copy = try PartFile(in: destination.deletingLastPathComponent(), for: destination.lastPathComponent)
         do {
@@ -65,8 +67,8 @@ private func closeFile(_ descriptor: Int32) -> Int32 { close(descriptor) }
 
 private func systemRename(_ source: String, _ target: String) -> Int32 { rename(source, target) }
 
-/// Renames unless the target is there. A second link to the file is refused where there is something, which no check beforehand can
-/// promise; file systems without links get the check.
+/// Renames a file unless the target exists. Creating a second link fails atomically if it does, which no check beforehand can promise; on
+/// file systems without links the target is checked.
 private func renameExclusively(_ source: String, _ target: String) -> Int32 {
     if link(source, target) == 0 { return unlink(source) }
     guard [EPERM, ENOTSUP, EMLINK, ENOSYS].contains(errno) else { return -1 }

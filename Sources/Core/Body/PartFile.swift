@@ -3,54 +3,59 @@ import CurlewEncoding
 import CurlewHTTP
 import Dispatch
 
-/// A file on its way to be whole: written in large pieces, put in its place when it is complete.
+/// A file that is being received: written in large pieces, and moved to its destination when it is complete.
 ///
-/// Where the file system can (`O_TMPFILE`, Linux), it has no name until then, so that nothing is left of it however the process ends.
-/// Elsewhere its name is hidden.
+/// Where the file system supports it (`O_TMPFILE` on Linux), the file has no name until then, so that nothing is left of it however the
+/// process ends. Elsewhere it has a hidden name (`.name.XXXXXX.part`). The file of a download that a later process resumes has a name that
+/// is found again (`.name.part`), and a lock on it (`flock`) until the rename, so that two downloads never write to the same
+/// file.
 ///
-/// One thread at a time uses it: the transport's while it is written, the session's queue before and after. Beside it there is only the
-/// look for bytes that have waited too long.
-package final class PartFile: @unchecked Sendable {  // what that look needs is behind a lock, the rest is handed over with the task
-    /// Bytes that were put together and are to be written.
-    private struct Waiting {
+/// Moving is a link or a rename, so that the destination has the complete file or none. Where the destination must not be replaced it is a
+/// link, which fails if there is a file; across file systems the file is copied beside the destination, synced, and renamed.
+///
+/// Used by one thread at a time: the event loop's while the file is written, the session's queue before and after. Only the flush of
+/// buffered bytes runs concurrently.
+package final class PartFile: @unchecked Sendable {  // what the flush uses is behind a lock, the rest is handed over with the task
+    /// The bytes in the buffer, and what became of those before.
+    private struct Pending {
         var count = 0
-        /// How often bytes were written.
+        /// The number of writes so far.
         var writes = 0
-        /// Whether somebody is going to look after them.
-        var isWatched = false
-        /// After an error nothing is written any more: what is there stays a beginning of what came.
+        /// Whether a flush is scheduled.
+        var isFlushScheduled = false
+        /// Whether a write has failed. Nothing is written after that, so that the file stays a prefix of the body.
         var hasFailed = false
-        /// An error of which nobody has been told.
+        /// The error of a scheduled flush, thrown by the next call.
         var error: (any Error)?
     }
 
-    /// What libcurl hands over, 16 KiB at most, is put together up to this size. Written as it comes, a gigabyte costs twice as much on a
-    /// file system that has a disk below it.
+    /// The size of the buffer in which pieces are collected. libcurl delivers 16 KiB at most; written as it comes, a gigabyte takes twice
+    /// as long on a file system on a disk.
     private static let pieceSize = 256 * 1024
-    /// After how many milliseconds somebody looks for bytes that wait for others, as a process may be killed while a server pauses. They
-    /// wait twice as long at most.
-    private static let patience = 100
+    /// The interval after which buffered bytes are written, in milliseconds, as a process may be killed while a server pauses. They are
+    /// buffered for twice as long at most.
+    private static let flushInterval = 100
 
-    /// Where it lies, or would if it had a name.
+    /// The file's URL or, while it has no name, the one it would get.
     package private(set) var url: URL
-    /// Whether it is found there.
+    /// Whether the file exists at ``url``.
     package private(set) var isNamed: Bool
-    /// Whether it can be linked to a name, as a file can that never had one. One that has lost its name is copied.
-    private var canBeLinked: Bool
-    /// How many bytes were there when it was opened: behind them it is written.
+    /// Whether the file can be linked to a name: only one that never had a name can. One that has lost its name is copied.
+    private var isLinkable: Bool
+    /// The length of the file when it was opened, in bytes: writes append to it.
     package private(set) var offset: Int64
     private(set) var descriptor: Int32
-    /// A second descriptor of a file that others may want, which keeps them off until it has moved.
-    private var lock: Int32 = -1
+    /// A second descriptor, which holds the lock on a file with a stable name until it was moved; −1 without a lock.
+    private var lockDescriptor: Int32 = -1
     private let buffer: UnsafeMutableRawBufferPointer
-    private let waiting = Lock(Waiting())
+    private let pending = Lock(Pending())
 
-    /// Makes a new file in a directory, without a name where that is possible, or else hidden, named after the file it is going to be.
+    /// Creates a file in a directory: without a name where that is possible, else with a hidden one made of `name`.
     ///
     /// - Parameters:
-    ///   - isPrivate: whether only its owner may read it, whatever the process's mask allows.
-    ///   - isNamed: whether it has a name in any case.
-    /// - Throws: `CocoaError` with the path, when the directory is not there or not to be written.
+    ///   - isPrivate: whether only its owner may read it, even if the process's umask allows more.
+    ///   - isNamed: whether it has a name even where it needs none.
+    /// - Throws: `CocoaError` with the path, if the directory does not exist or is not writable.
     package init(in directory: URL, for name: String = "download", isPrivate: Bool = false, isNamed: Bool = false) throws {
         let stem = Self.stem(of: name)
         let unnamed = isNamed ? nil : openUnnamedFile(in: directory.path, mode: isPrivate ? 0o600 : 0o666)
@@ -61,12 +66,12 @@ package final class PartFile: @unchecked Sendable {  // what that look needs is 
             (descriptor, url) = try Self.openNamed(in: directory, stem, isPrivate: isPrivate)
         }
         self.isNamed = unnamed == nil
-        canBeLinked = unnamed != nil
+        isLinkable = unnamed != nil
         offset = 0
         buffer = .allocate(byteCount: Self.pieceSize, alignment: 4096)
     }
 
-    /// A name may have 255 bytes, 16 of which are used by what is added to this.
+    /// The part of a name that fits: a file name has at most 255 bytes, 16 of which are added to this one.
     private static func stem(of name: String) -> String { String(decoding: name.utf8.prefix(200), as: UTF8.self) }
 
     private static func randomURL(in directory: URL, _ stem: String) -> URL {
@@ -80,34 +85,35 @@ package final class PartFile: @unchecked Sendable {  // what that look needs is 
         let descriptor = mkstemps(&template, 5)
         guard descriptor >= 0 else { throw FileError.writing(directory.path, errno) }
         _ = fcntl(descriptor, F_SETFD, FD_CLOEXEC)
-        // mkstemps makes files for their owner alone; what is downloaded has the rights that new files have.
+        // mkstemps creates files that only their owner can read; a download has the permissions of a new file.
         if !isPrivate { fchmod(descriptor, 0o666 & ~fileModeMask) }
         return (descriptor, URL(fileURLWithPath: String(decoding: template.dropLast().map { UInt8(bitPattern: $0) }, as: UTF8.self)))
     }
 
-    /// Opens a file that an earlier download has left, to write behind what is there; `nil` if there is none, it is no plain file, or
-    /// somebody else writes to it: it is locked until ``unlock()``.
+    /// Opens a file that an earlier download has left, to append to it, and locks it until ``unlock()``; `nil` if it does not exist, is not
+    /// a regular file, or is locked by another download.
     ///
-    /// - Parameter isMade: whether an empty file is made where there is none.
+    /// - Parameter isMade: whether an empty file is created if there is none.
     package init?(continuing url: URL, isMade: Bool = false) {
-        // Neither through a link nor to a pipe, which would wait for its other end.
+        // Does not follow symbolic links, nor block on a pipe without a writer.
         let flags = O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | (isMade ? O_CREAT : 0)
         let descriptor = open(url.path, flags, 0o666)
         guard descriptor >= 0 else { return nil }
-        // Whoever had it may have moved it away meanwhile: then our lock is on another file than that name's.
+        // A download that held the lock may have renamed the file in the meantime: then ours is on a file that has lost this
+        // name.
         let isOurs = flock(descriptor, LOCK_EX | LOCK_NB) == 0 && Self.isPlainFile(descriptor, at: url.path)
         offset = isOurs ? Int64(lseek(descriptor, 0, SEEK_END)) : -1
         guard offset >= 0 else {
             _ = systemClose(descriptor)
             return nil
         }
-        lock = fcntl(descriptor, F_DUPFD_CLOEXEC, 0)
+        lockDescriptor = fcntl(descriptor, F_DUPFD_CLOEXEC, 0)
         self.url = url
         isNamed = true
-        canBeLinked = false
+        isLinkable = false
         self.descriptor = descriptor
         buffer = .allocate(byteCount: Self.pieceSize, alignment: 4096)
-        if lock < 0 { return nil }
+        if lockDescriptor < 0 { return nil }
     }
 
     private static func isPlainFile(_ descriptor: Int32, at path: String) -> Bool {
@@ -116,12 +122,12 @@ package final class PartFile: @unchecked Sendable {  // what that look needs is 
         return ours.st_mode & S_IFMT == S_IFREG && ours.st_dev == named.st_dev && ours.st_ino == named.st_ino
     }
 
-    /// Whether a name is one that part files have.
+    /// Whether a file name has the form of a part file's.
     package static func isName(_ name: String) -> Bool {
         name.hasPrefix(".") && name.hasSuffix(".part") && name.utf8.count > 6 && !name.contains("/") && !name.contains("\0")
     }
 
-    /// The part file of a destination, the same each time.
+    /// The URL of the part file of a destination, which every download to it uses.
     static func stableURL(for destination: URL) -> URL {
         destination.deletingLastPathComponent().appendingPathComponent(".\(stem(of: destination.lastPathComponent)).part")
     }
@@ -132,132 +138,132 @@ package final class PartFile: @unchecked Sendable {  // what that look needs is 
         buffer.deallocate()
     }
 
-    /// Lets others have the file.
+    /// Releases the lock, if there is one.
     func unlock() {
-        if lock >= 0 { _ = systemClose(lock) }
-        lock = -1
+        if lockDescriptor >= 0 { _ = systemClose(lockDescriptor) }
+        lockDescriptor = -1
     }
 
-    /// The process's umask, which can only be read by setting it; so once.
+    /// The process's umask, read once: reading it sets it for a moment.
     private static let fileModeMask: mode_t = {
         let mask = umask(0o022)
         umask(mask)
         return mask
     }()
 
-    /// The number of bytes in the file; those that wait to be written do not count.
+    /// The number of bytes in the file, without the buffered ones.
     package var length: Int64 {
         var status = stat()
         let result = descriptor >= 0 ? fstat(descriptor, &status) : lstat(url.path, &status)
         return result == 0 ? Int64(status.st_size) : 0
     }
 
-    /// Shortens the file to a length, which is not more than it has, and continues to write there.
+    /// Truncates the file to a length, at most its own, and appends there from now on.
     package func truncate(to length: Int64 = 0) throws {
         guard ftruncate(descriptor, off_t(length)) == 0, lseek(descriptor, off_t(length), SEEK_SET) == length else {
             throw FileError.writing(url.path, errno)
         }
     }
 
-    /// Adds bytes to the file, where they are at the latest when it is closed.
+    /// Appends bytes, which are written within a fifth of a second, or when the file is closed.
     ///
-    /// - Throws: `CocoaError` with the path, also for bytes that were added before; once.
+    /// - Throws: `CocoaError` with the path, also for bytes that were appended earlier. An error is thrown once.
     package func write(_ bytes: UnsafeRawBufferPointer) throws {
-        let unwatched = try waiting.withLock { waiting -> Int? in
-            try tellError(&waiting)
-            try add(bytes, to: &waiting)
-            guard waiting.count > 0, !waiting.isWatched else { return nil }
-            waiting.isWatched = true
-            return waiting.writes
+        let unscheduled = try pending.withLock { pending -> Int? in
+            try throwPendingError(&pending)
+            try add(bytes, to: &pending)
+            guard pending.count > 0, !pending.isFlushScheduled else { return nil }
+            pending.isFlushScheduled = true
+            return pending.writes
         }
-        if let unwatched { watch(since: unwatched) }
+        if let unscheduled { scheduleFlush(since: unscheduled) }
     }
 
-    private func add(_ bytes: UnsafeRawBufferPointer, to waiting: inout Waiting) throws {
-        if bytes.count > buffer.count - waiting.count { try flush(&waiting) }
-        guard bytes.count < buffer.count else { return try writeUnlessFailed(bytes, &waiting) }
-        UnsafeMutableRawBufferPointer(rebasing: buffer[waiting.count...]).copyMemory(from: bytes)
-        waiting.count += bytes.count
+    private func add(_ bytes: UnsafeRawBufferPointer, to pending: inout Pending) throws {
+        if bytes.count > buffer.count - pending.count { try flush(&pending) }
+        guard bytes.count < buffer.count else { return try writeUnlessFailed(bytes, &pending) }
+        UnsafeMutableRawBufferPointer(rebasing: buffer[pending.count...]).copyMemory(from: bytes)
+        pending.count += bytes.count
     }
 
-    /// Looks after a while whether bytes wait that did so already when there had been so many writes.
-    private func watch(since writes: Int) {
-        DispatchQueue.global(qos: .utility).asyncAfter(deadline: .now() + .milliseconds(Self.patience)) { [weak self] in
-            guard let self, let later = self.look(since: writes) else { return }
-            self.watch(since: later)
+    /// Schedules a flush of the bytes that are buffered now, identified by the number of writes before them.
+    private func scheduleFlush(since writes: Int) {
+        DispatchQueue.global(qos: .utility).asyncAfter(deadline: .now() + .milliseconds(Self.flushInterval)) { [weak self] in
+            guard let self, let later = self.flushStale(since: writes) else { return }
+            self.scheduleFlush(since: later)
         }
     }
 
-    /// Writes bytes that have waited for long. If they are newer than that, how many writes there were, to look again.
-    private func look(since writes: Int) -> Int? {
-        waiting.withLock { waiting in
-            if waiting.count > 0, waiting.writes != writes { return waiting.writes }
-            waiting.isWatched = false
+    /// Writes the buffered bytes if there was no write since; otherwise returns the number of writes, to schedule another flush.
+    private func flushStale(since writes: Int) -> Int? {
+        pending.withLock { pending in
+            if pending.count > 0, pending.writes != writes { return pending.writes }
+            pending.isFlushScheduled = false
             guard descriptor >= 0 else { return nil }
-            do { try flush(&waiting) } catch { waiting.error = error }
+            do { try flush(&pending) } catch { pending.error = error }
             return nil
         }
     }
 
-    private func tellError(_ waiting: inout Waiting) throws {
-        guard let error = waiting.error else { return }
-        waiting.error = nil
+    private func throwPendingError(_ pending: inout Pending) throws {
+        guard let error = pending.error else { return }
+        pending.error = nil
         throw error
     }
 
-    /// Writes what is left, and closes the file; one without a name stays open, as it would be gone.
+    /// Writes the buffered bytes and closes the file. A file without a name stays open, because closing would delete it.
     package func close() throws {
-        try waiting.withLock { waiting in
+        try pending.withLock { pending in
             guard descriptor >= 0 else { return }
             defer { if isNamed { descriptor = -1 } }
             do {
-                try tellError(&waiting)
-                try flush(&waiting)
+                try throwPendingError(&pending)
+                try flush(&pending)
             } catch {
                 if isNamed { _ = systemClose(descriptor) }
                 throw error
             }
-            // Some file systems say only now what they could not write, also when another descriptor is left.
+            // Some file systems report failed writes only on close, of any descriptor.
             let closed = isNamed ? descriptor : fcntl(descriptor, F_DUPFD_CLOEXEC, 0)
             guard closed < 0 || systemClose(closed) == 0 else { throw FileError.writing(url.path, errno) }
         }
     }
 
-    /// Closes and removes the file.
+    /// Closes and removes the file, and releases its lock.
     package func discard() {
-        // Before anybody else can have it.
+        // Before the lock is released: another download could open it.
         if isNamed { unlink(url.path) }
         isNamed = false
-        letGo()
+        closeDescriptor()
         unlock()
     }
 
-    /// The file is at its destination, and no longer ours.
+    /// Ends the use of a file that is at its destination.
     func wasPlaced() {
         isNamed = false
-        letGo()
+        closeDescriptor()
     }
 
-    private func letGo() {
-        waiting.withLock { _ in
+    private func closeDescriptor() {
+        pending.withLock { _ in
             if descriptor >= 0 { _ = systemClose(descriptor) }
             descriptor = -1
         }
     }
 
-    /// Makes a closed file without a name ready to be written on.
-    package func goOn() {
-        waiting.withLock { waiting in
+    /// Makes a closed file without a name ready to be appended to.
+    package func resume() {
+        pending.withLock { pending in
             offset = Int64(lseek(descriptor, 0, SEEK_END))
-            waiting.count = 0
-            waiting.hasFailed = false
-            waiting.error = nil
+            pending.count = 0
+            pending.hasFailed = false
+            pending.error = nil
         }
     }
 
     // MARK: Names
 
-    /// Gives a closed file that has no name a hidden one, in the directory in which it was made, and closes it.
+    /// Gives a closed file without a name a hidden one, in the directory in which it was created, and closes its descriptor.
     ///
     /// - Throws: `CocoaError` with the path.
     package func giveName() throws {
@@ -271,28 +277,28 @@ package final class PartFile: @unchecked Sendable {  // what that look needs is 
         }
         if status != 0 { try copyToName(in: directory, String(stem)) }
         isNamed = true
-        letGo()
+        closeDescriptor()
     }
 
-    /// Takes the file's name away, so that nothing is left of it unless it is given one again; it stays open.
+    /// Removes the file's name, so that the file is deleted with its descriptor unless it is named again. It stays open.
     func takeName() {
         guard isNamed else { return }
-        let reopened = waiting.withLock { _ in
+        let reopened = pending.withLock { _ in
             if descriptor < 0 { descriptor = open(url.path, O_RDWR | O_CLOEXEC | O_NOFOLLOW) }
             return descriptor >= 0
         }
         guard reopened else { return }
         unlink(url.path)
         isNamed = false
-        canBeLinked = false
+        isLinkable = false
     }
 
-    /// Links the file, which has no name, to one; 0, or why that failed. Never replaces what is there.
+    /// Links the file without a name to one; returns 0 or the error number. Never replaces a file.
     func linkUnnamed(to path: String) -> Int32 {
-        canBeLinked ? linkUnnamedFile(descriptor, to: path) : ENOTSUP
+        isLinkable ? linkUnnamedFile(descriptor, to: path) : ENOTSUP
     }
 
-    /// Copies the file, which has lost its name, to a new one.
+    /// Copies the file, which has lost its name and so can't be linked, to a new one.
     private func copyToName(in directory: URL, _ stem: String) throws {
         let (copy, copyURL) = try Self.openNamed(in: directory, stem, isPrivate: true)
         let old = descriptor
@@ -312,19 +318,19 @@ package final class PartFile: @unchecked Sendable {  // what that look needs is 
         url = copyURL
     }
 
-    private func flush(_ waiting: inout Waiting) throws {
-        let bytes = UnsafeRawBufferPointer(rebasing: buffer[..<waiting.count])
-        waiting.count = 0
-        try writeUnlessFailed(bytes, &waiting)
+    private func flush(_ pending: inout Pending) throws {
+        let bytes = UnsafeRawBufferPointer(rebasing: buffer[..<pending.count])
+        pending.count = 0
+        try writeUnlessFailed(bytes, &pending)
     }
 
-    private func writeUnlessFailed(_ bytes: UnsafeRawBufferPointer, _ waiting: inout Waiting) throws {
-        guard !bytes.isEmpty, !waiting.hasFailed else { return }
-        waiting.writes += 1
+    private func writeUnlessFailed(_ bytes: UnsafeRawBufferPointer, _ pending: inout Pending) throws {
+        guard !bytes.isEmpty, !pending.hasFailed else { return }
+        pending.writes += 1
         do {
             try writeAll(bytes)
         } catch {
-            waiting.hasFailed = true
+            pending.hasFailed = true
             throw error
         }
     }
@@ -339,7 +345,7 @@ package final class PartFile: @unchecked Sendable {  // what that look needs is 
         }
     }
 
-    /// Copies the rest of another file.
+    /// Appends the rest of another file.
     func append(from source: Int32, path: String) throws {
         while true {
             let length = read(source, buffer.baseAddress, buffer.count)

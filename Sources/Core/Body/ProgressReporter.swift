@@ -3,10 +3,10 @@ import CurlewEncoding
 import CurlewHTTP
 import Dispatch
 
-/// Counts bytes, and tells those who want to know.
+/// Counts the bytes of a body, and reports them to a `Progress` and a handler.
 ///
-/// Counting is all that happens as long as nobody looks: the `Progress` object is made when it is first asked for, and calls of the handler
-/// that have not run yet are not doubled.
+/// Only counts until one of them exists: the `Progress` is created when it is first read. Calls of the handler are coalesced: there is at
+/// most one in its queue. Thread-safe.
 final class ProgressReporter: Sendable {
     private struct State {
         var completed: Int64 = 0
@@ -24,7 +24,7 @@ final class ProgressReporter: Sendable {
 
     private let state: Lock<State>
 
-    /// Makes a reporter of what is known so far; the total is −1 if nobody knows it.
+    /// - Parameter total: the expected number of bytes; −1 if it is unknown.
     init(completed: Int64 = 0, total: Int64 = -1) {
         state = Lock(State(completed: completed, total: total))
     }
@@ -33,20 +33,20 @@ final class ProgressReporter: Sendable {
         state.withLock { Self.updatedProgress(&$0).value }
     }
 
-    /// How many bytes have come, or gone.
+    /// The number of bytes received or sent.
     var count: Int64 { state.withLock { $0.completed } }
 
-    /// So much has come, or gone.
+    /// Sets the number of bytes received or sent and, unless it is `nil`, the expected total.
     func update(completed: Int64, total: Int64? = nil) {
-        let isWatched = state.withLock { state in
+        let isObserved = state.withLock { state in
             state.completed = completed
             if let total { state.total = total }
             return state.progress != nil || state.handler != nil
         }
-        if isWatched { tell() }
+        if isObserved { report() }
     }
 
-    private func tell() {
+    private func report() {
         let call = state.withLock { state -> (@Sendable () -> Void)? in
             if state.progress != nil { _ = Self.updatedProgress(&state) }
             return scheduleCall(&state)
@@ -58,7 +58,7 @@ final class ProgressReporter: Sendable {
         state.withLock { $0.total = total }
     }
 
-    /// A new attempt begins at nothing, or where an earlier one ended. That is no progress to tell of.
+    /// Sets the counts for an attempt that begins at zero, or at the offset of a resumed download. Not reported, as it is no progress.
     func reset(completed: Int64 = 0, total: Int64 = -1) {
         state.withLock {
             $0.completed = completed
@@ -67,23 +67,24 @@ final class ProgressReporter: Sendable {
         }
     }
 
-    /// The same bytes are sent again by another attempt or exchange. Reported, because the count would otherwise just go back.
+    /// Restarts at zero, because another attempt or exchange sends the same bytes again. Reported, because otherwise the count would
+    /// decrease unannounced.
     func restart(total: Int64 = -1) {
-        let (hadBegun, isWatched) = state.withLock { state in
+        let (hadBegun, isObserved) = state.withLock { state in
             defer {
                 state.completed = 0
                 state.total = total
             }
             return (state.completed > 0, state.progress != nil || state.handler != nil)
         }
-        if hadBegun, isWatched { tell() }
+        if hadBegun, isObserved { report() }
     }
 
     func setHandler(_ handler: @escaping Request.ProgressHandler, queue: DispatchQueue) {
         let call = state.withLock { state -> (@Sendable () -> Void)? in
             state.handler = handler
             state.queue = queue
-            // What came before the handler did is told at once.
+            // Bytes counted before the handler was set are reported at once.
             return state.completed > 0 ? scheduleCall(&state) : nil
         }
         call?()

@@ -3,37 +3,37 @@ import CurlewEncoding
 import CurlewHTTP
 import CurlewTransport
 
-/// Which version of a body has come so far, to ask for the rest of it (RFC 9110, section 14) and to judge what is answered.
+/// Identifies the version of a partly received body, requests the rest of it (RFC 9110, section 14), and judges the response.
 ///
-/// For code that keeps the bytes itself; ``SessionManager/download(_:method:parameters:encoding:headers:interceptor:to:)`` does all of it.
-/// A value can be kept as JSON, and used in another process.
+/// For code that stores the bytes itself; ``SessionManager/download(_:method:parameters:encoding:headers:interceptor:to:)`` does all of
+/// this. A value can be stored as JSON, and used in another process. It has no credentials.
 public struct RangeResumption: Sendable, Hashable, Codable {
-    /// What an answer means for the bytes that are there.
+    /// What a response means for the stored bytes.
     public enum Answer: Sendable, Hashable {
-        /// The rest comes, and goes behind what is there, up to this length.
+        /// The body is the rest: append it to the stored bytes, up to this length.
         case append(total: Int64)
-        /// Everything is there already; the answer's body is none of it.
+        /// The stored bytes are complete; the response's body is no part of them.
         case complete
-        /// The whole comes, of whatever version, and takes the place of what is there.
+        /// The body is the whole, possibly of another version: it replaces the stored bytes.
         case startOver
-        /// Neither what is there nor the answer is of use: ask for the whole.
+        /// Neither the stored bytes nor the body can be used: request the whole.
         case askForWhole
-        /// The answer is about something else, an error most likely: what is there stays as it is.
+        /// The response is about something else, most likely an error: keep the stored bytes as they are.
         case setAside
     }
 
     private let record: ResumeRecord
 
-    /// The strong entity tag or, without one, the date of the last change, as the response said it (RFC 9110, section 8.8).
+    /// The response's strong `ETag` or, without one, its `Last-Modified`, unchanged (RFC 9110, section 8.8).
     public var validator: String { record.validator }
 
-    /// The length of the whole in bytes, if the response said it.
+    /// The length of the whole in bytes; `nil` if the response did not announce it.
     public var total: Int64? { record.total }
 
-    /// Takes note of a response's version; `nil` when it can't be resumed.
+    /// Records the version of a response; `nil` if it can't be resumed.
     ///
-    /// It can if its status is 200, its body is not coded, it has a validator by which the server tells whether it still has the same, and
-    /// does not say that it knows no ranges.
+    /// It can if it answers a GET without `Range`, its status is 200, its body is not coded, it has a validator that can be sent in
+    /// `If-Range`, and it does not have `Accept-Ranges: none`.
     public init?(_ request: URLRequest, _ head: ResponseHead) {
         guard request.httpMethod ?? "GET" == HTTPMethod.get.rawValue, request.value(forHTTPHeaderField: "Range") == nil,
             let url = request.url,
@@ -42,36 +42,37 @@ public struct RangeResumption: Sendable, Hashable, Codable {
         self.record = record
     }
 
-    /// The header fields that ask for what comes behind `offset` bytes, if the version is still the same; the body must not be coded.
+    /// Returns the header fields that request the bytes from `offset` on if the version is still the same, and the whole otherwise; without
+    /// a content coding.
     public func headers(offset: Int64) -> HTTPHeaders {
         ["Range": "bytes=\(offset)-", "If-Range": validator, "Accept-Encoding": "identity"]
     }
 
-    /// Judges the head of the answer to a request with ``headers(offset:)``.
+    /// Judges the head of the response to a request with ``headers(offset:)``.
     public func answer(_ head: ResponseHead, offset: Int64) -> Answer {
         switch ResumeDecision(record, offset: offset, head) {
         case .append(let total): .append(total: total)
         case .complete: .complete
         case .startOver: .startOver
-        case .askForWhole: .askForWhole
-        case .setAside: .setAside
+        case .requestWhole: .askForWhole
+        case .unrelated: .setAside
         }
     }
 
-    /// Reads what was encoded.
+    /// Decodes a value.
     ///
-    /// - Throws: ``CurlewError/resumeDataInvalid(reason:)`` where it was changed into what this library does not write.
+    /// - Throws: ``CurlewError/resumeDataInvalid(reason:)`` if the data was changed into something that this library does not write.
     public init(from decoder: any Decoder) throws {
         let record = try decoder.singleValueContainer().decode(ResumeRecord.self)
         guard record.version == ResumeRecord.currentVersion else {
             throw CurlewError.resumeDataInvalid(reason: .unsupportedVersion(record.version))
         }
-        // The part is whoever's who keeps the bytes: it has no name here.
+        // The bytes are stored by the caller, so the record names no part file.
         if let field = record.nameOfInvalidField, field != "partFile" { throw CurlewError.resumeDataInvalid(reason: .invalidField(field)) }
         self.record = record
     }
 
-    /// Writes it for another process.
+    /// Encodes the value, for another process.
     public func encode(to encoder: any Encoder) throws {
         var container = encoder.singleValueContainer()
         try container.encode(record)

@@ -3,12 +3,12 @@ import CurlewEncoding
 import CurlewHTTP
 import CurlewTransport
 
-/// The bytes of a raw connection: those received and not read yet, and the writers that wait for theirs to be sent.
+/// The bytes of a raw connection: those received and not yet read, and the writers that wait until theirs have been sent.
 ///
-/// It receives them under the rules of ``BodyReceiver``, though there is no response that they are the body of.
+/// A ``BodyReceiver``, so that its request is driven like the others, although there is no response whose body the bytes are.
 final class RawConnection: BodyReceiver {
     private struct Writer {
-        /// The count of sent bytes at which this writer's have been sent.
+        /// The number of sent bytes at which this writer's have been sent.
         let end: Int64
         let continuation: @Sendable (Result<Void, any Error>) -> Void
     }
@@ -27,7 +27,7 @@ final class RawConnection: BodyReceiver {
         var end: Result<Void, any Error>?
     }
 
-    /// What the connection asks of its task.
+    /// What the connection needs of its task.
     protocol Link: AnyObject, Sendable {
         /// Resumes receiving after a pause.
         func resumeReceiving()
@@ -99,12 +99,12 @@ final class RawConnection: BodyReceiver {
 
     // MARK: - BodyReceiver
 
-    /// Nothing that a handler could use.
+    /// `nil`: the bytes are read, not handed to handlers.
     var data: Data? { nil }
 
     var receivedCount: Int64 { 0 }
 
-    /// Does not happen: a raw connection has no response.
+    /// Never called: a raw connection has no response.
     func receive(_ head: ResponseHead, _ exchange: Exchange) throws -> HeadAction { .proceed }
 
     func receive(_ bytes: UnsafeRawBufferPointer) throws -> ReceiveAction {
@@ -116,7 +116,9 @@ final class RawConnection: BodyReceiver {
         buffer.finish(.success(()))
     }
 
-    /// So many bytes have been sent.
+    /// Resumes the writers whose bytes have been sent.
+    ///
+    /// - Parameter count: the number of bytes sent so far on the connection.
     func sent(_ count: Int64) {
         let done = state.withLock { state in
             state.sent = count
@@ -144,14 +146,14 @@ final class RawConnection: BodyReceiver {
 
     func commit(_ attempt: CompletedAttempt) throws {}
 
-    /// Does not happen: what went through a raw connection can't be repeated.
+    /// `false`: what was sent on a raw connection can't be sent again.
     func holdForRetry() -> Bool { false }
 
     func reset() {}
 }
 
 extension Lock where State == CheckedContinuation<Void, any Error>? {
-    /// The continuation, for the first who asks.
+    /// Takes the continuation; `nil` if it was taken before.
     fileprivate func take() -> CheckedContinuation<Void, any Error>? {
         withLock { continuation in
             defer { continuation = nil }

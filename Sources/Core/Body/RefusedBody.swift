@@ -3,13 +3,13 @@ import CurlewEncoding
 import CurlewHTTP
 import CurlewTransport
 
-/// The beginning of a streamed body that was refused at its head: what the server has to say to that.
+/// The beginning of a streamed body that was refused at its head, such as an error's description.
 struct RefusedBody: Sendable {
-    /// How much is kept of such bodies.
+    /// How much of such bodies is received.
     struct Policy: Sendable {
-        /// In bytes; nothing is received beyond that.
+        /// The largest number of bytes that are received.
         let limit: Int
-        /// How long the rest of the body is awaited.
+        /// How long the body is received after the refusal, before the transfer is cancelled.
         let timeout: Duration
 
         static let none = Policy(limit: 0, timeout: .zero)
@@ -17,7 +17,7 @@ struct RefusedBody: Sendable {
 
     private(set) var bytes = Data()
 
-    /// Takes a piece; `cancel` when there is enough.
+    /// Appends a piece; returns `cancel` at the limit.
     mutating func append(_ piece: UnsafeRawBufferPointer, limit: Int) -> ReceiveAction {
         bytes.append(contentsOf: piece.prefix(limit - bytes.count))
         return bytes.count < limit ? .proceed : .cancel

@@ -2,48 +2,49 @@
 import CurlewHTTP
 import CurlewTransport
 
-/// What the answer to a request for the rest of a file means.
+/// What the response to a range request means for the part file.
 ///
-/// Bytes are put behind those that are there only if the answer says that they belong there and contradicts itself nowhere. All else starts
-/// from nothing, or leaves alone what is there.
+/// Bytes are appended only if the response states that they belong there, and contradicts neither itself nor the record. Any other response
+/// starts over, or leaves the part file as it is.
 enum ResumeDecision: Equatable, Sendable {
-    /// The rest comes: it goes behind what is there, up to this length.
+    /// The body is the rest: it is appended to the part file, up to this length.
     case append(total: Int64)
-    /// Everything is there already.
+    /// The part file is complete.
     case complete
-    /// The whole comes, of whatever version: it takes the place of what is there.
+    /// The body is the whole, possibly of another version: it replaces the part file.
     case startOver
-    /// What is there is of no use, and neither is this answer: the whole is to be asked for.
-    case askForWhole
-    /// The answer is about something else, an error most likely: what is there stays.
-    case setAside
+    /// Neither the part file nor the body can be used: the whole is requested.
+    case requestWhole
+    /// The response is about something else, most likely an error: the part file stays as it is.
+    case unrelated
 
-    /// Judges the head of the answer to `Range: bytes=offset-`.
+    /// Judges the head of the response to `Range: bytes=offset-`.
     init(_ record: ResumeRecord, offset: Int64, _ head: ResponseHead) {
         switch head.statusCode {
         case 200: self = .startOver
         case 206: self = Self.partial(record, offset, head)
         case 416: self = Self.unsatisfiable(record, offset, head)
-        default: self = .setAside
+        default: self = .unrelated
         }
     }
 
-    /// 206: RFC 9110, section 15.3.7. Without a `Content-Range` it has several parts, or none of ours.
+    /// Judges a 206 (RFC 9110, section 15.3.7). Without a `Content-Range` it is multipart, or not the requested range.
     private static func partial(_ record: ResumeRecord, _ offset: Int64, _ head: ResponseHead) -> ResumeDecision {
         guard !head.isCoded, !record.isContradicted(by: head), let range = head.value(for: "Content-Range").flatMap({ ContentRange($0) }),
             case .part(let first, let last, let total) = range, first == offset
-        else { return .askForWhole }
-        // A server may send less than was asked for. That is rare enough to ask it for the whole instead of piece by piece.
-        guard let length = total ?? record.total, length - 1 == last, record.total ?? length == length else { return .askForWhole }
-        guard head.expectedBodyLength.map({ $0 == length - offset }) ?? true else { return .askForWhole }
+        else { return .requestWhole }
+        // A server may send less than was requested. That is so rare that the whole is requested, instead of range after range.
+        guard let length = total ?? record.total, length - 1 == last, record.total ?? length == length else { return .requestWhole }
+        guard head.expectedBodyLength.map({ $0 == length - offset }) ?? true else { return .requestWhole }
         return .append(total: length)
     }
 
-    /// 416: RFC 9110, section 15.5.17. Behind the end of the file there is nothing; if we are there, we have it all.
+    /// Judges a 416 (RFC 9110, section 15.5.17). A range that begins at the end of the file can't be satisfied: then the part file is
+    /// complete.
     private static func unsatisfiable(_ record: ResumeRecord, _ offset: Int64, _ head: ResponseHead) -> ResumeDecision {
         guard !record.isContradicted(by: head), let range = head.value(for: "Content-Range").flatMap({ ContentRange($0) }),
             case .none(let total) = range, total == offset, record.total ?? total == total
-        else { return .askForWhole }
+        else { return .requestWhole }
         return .complete
     }
 }
@@ -51,10 +52,10 @@ enum ResumeDecision: Equatable, Sendable {
 /// A `Content-Range` in bytes (RFC 9110, section 14.4).
 enum ContentRange: Equatable {
     case part(first: Int64, last: Int64, total: Int64?)
-    /// No part could be given of so many bytes.
+    /// The range can't be satisfied in a body of this length.
     case none(total: Int64)
 
-    /// `nil` for what is malformed, counts in another unit, or contradicts itself.
+    /// Parses a field value; `nil` if it is malformed, has another unit, or contradicts itself.
     init?(_ text: String) {
         let words = text.split(separator: " ", omittingEmptySubsequences: false)
         guard words.count == 2, words[0].equalsIgnoringASCIICase("bytes") else { return nil }
@@ -78,7 +79,7 @@ enum ContentRange: Equatable {
 }
 
 extension ResponseHead {
-    /// Whether the body is coded (RFC 9110, section 8.4).
+    /// Whether the body has a content coding (RFC 9110, section 8.4).
     var isCoded: Bool {
         headers.contains { $0.isNamed("Content-Encoding") && !$0.value.isEmpty && !$0.value.equalsIgnoringASCIICase("identity") }
     }

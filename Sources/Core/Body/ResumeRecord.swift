@@ -3,20 +3,20 @@ import CurlewEncoding
 import CurlewHTTP
 import CurlewTransport
 
-/// What has to be known to go on with a download: what was asked for, which version of it came, and where that lies.
+/// What resuming a download takes: the request, the version that was received, and the part file.
 ///
-/// As JSON it is what users get as resume data, and what lies beside the part file of a download that outlives its process. User names,
-/// passwords and the header fields that carry credentials are left out: they come from the adapter and the session again.
+/// As JSON it is the resume data that users read, and the record beside the part file of a download that outlives its process. It has no
+/// user names, passwords and header fields with credentials: the adapter and the session add those again.
 struct ResumeRecord: Codable, Hashable, Sendable {
     struct Field: Codable, Hashable, Sendable {
         let name: String
         let value: String
     }
 
-    /// The version of this form; a reader refuses those it does not know.
+    /// The version of the JSON's form. Data of another version is rejected.
     static let currentVersion = 1
 
-    /// Header fields that are not kept: credentials, and those that a resumed request sets itself.
+    /// Header fields that are not recorded: credentials, and those that a resumed request sets itself.
     private static let omittedFields = [
         "Authorization", "Proxy-Authorization", "Cookie", "Range", "If-Range", "Accept-Encoding", "If-Match", "If-None-Match",
         "If-Modified-Since", "If-Unmodified-Since",
@@ -26,15 +26,15 @@ struct ResumeRecord: Codable, Hashable, Sendable {
     let url: String
     let method: String
     private(set) var headers: [Field]
-    /// The strong entity tag or, without one, the date of the last change, as the response said it (RFC 9110, section 8.8).
+    /// The response's strong `ETag` or, without one, its `Last-Modified`, unchanged (RFC 9110, section 8.8).
     let validator: String
-    /// The number of bytes that were there when this was written; the part file's own length counts.
+    /// The number of bytes received when the record was written, for information: the part file's length is the offset.
     var offset: Int64
     var total: Int64?
-    /// The content type of the response, which one to a range need not repeat (RFC 9110, section 15.3.7).
+    /// The content type of the response, which the response to a range request need not repeat (RFC 9110, section 15.3.7).
     let contentType: String?
     var partFile: String
-    /// Whether the part file has a name that other downloads use too: then the record that lies beside it says what it is.
+    /// Whether the part file has a name that other downloads use too: then the record beside it tells which version it has.
     var isStable: Bool
     let created: Date
 }
@@ -42,20 +42,20 @@ struct ResumeRecord: Codable, Hashable, Sendable {
 // MARK: - Descriptions
 
 extension ResumeRecord: CustomStringConvertible, CustomReflectable {
-    /// What is resumed and where, without secrets.
+    /// Method, URL and offset, redacted.
     var description: String { "\(method) \(url.redactedURL) from \(offset)" }
 
-    /// Nothing beyond the description.
+    /// Shows nothing beyond the description, as the fields may have secrets.
     var customMirror: Mirror { .redacted(self) }
 }
 
-// MARK: - Making one
+// MARK: - Creation
 
 extension ResumeRecord {
-    /// A record of a download at its response's head; `nil` when such a response can't be resumed.
+    /// Records a download by the head of its response; `nil` if that can't be resumed.
     ///
-    /// It can when it is the whole thing, not coded (an offset in decoded bytes is no offset in the coded ones), and has a validator by
-    /// which a server tells whether it still has the same.
+    /// It can if it is the whole, has no content coding (because an offset in decoded bytes is none in the coded ones), does not have
+    /// `Accept-Ranges: none`, and has a validator that can be sent in `If-Range`.
     init?(_ request: ResumableRequest, _ head: ResponseHead, partFile: String = "", now: Date = Date()) {
         guard head.statusCode == 200, !head.isCoded, let validator = Self.validator(of: head) else { return nil }
         if head.value(for: "Accept-Ranges")?.equalsIgnoringASCIICase("none") == true { return nil }
@@ -67,8 +67,8 @@ extension ResumeRecord {
             partFile: partFile, isStable: false, created: now)
     }
 
-    /// What can be sent in `If-Range` (RFC 9110, section 13.1.5): a strong entity tag; a date only if there is no tag at all, and the
-    /// response is younger than it, so that nothing can have changed within that second (section 8.8.2.2).
+    /// Returns what can be sent in `If-Range` (RFC 9110, section 13.1.5): a strong entity tag; a date only if there is no tag at all, and
+    /// the response is younger than it, so that nothing can have changed within that second (section 8.8.2.2).
     private static func validator(of head: ResponseHead) -> String? {
         if let tag = head.value(for: "ETag") { return isStrongTag(tag) ? tag : nil }
         guard let changed = head.value(for: "Last-Modified"), let date = head.value(for: "Date"),
@@ -77,8 +77,8 @@ extension ResumeRecord {
         return changed
     }
 
-    /// Whether a text is an entity tag in quotes, not a weak one (RFC 9110, section 8.8.3). Ours are ASCII: others can't be sent back as
-    /// they came.
+    /// Whether a text is a strong entity tag (RFC 9110, section 8.8.3). Only ASCII ones are accepted: others can't be sent back byte for
+    /// byte.
     private static func isStrongTag(_ text: String) -> Bool {
         let bytes = text.utf8
         guard bytes.count >= 2, bytes.first == UInt8(ascii: "\""), bytes.last == UInt8(ascii: "\"") else { return false }
@@ -87,17 +87,19 @@ extension ResumeRecord {
 
     private var hasEntityTag: Bool { validator.hasPrefix("\"") }
 
-    /// Whether a response with these fields may be of another version than the one that is there.
+    /// Whether a response has another validator, and so may be of another version.
     func isContradicted(by head: ResponseHead) -> Bool {
         let field = head.value(for: hasEntityTag ? "ETag" : "Last-Modified")
         return field.map { $0 != validator } ?? false
     }
 }
 
-// MARK: - As data
+// MARK: - Serialization
 
 extension ResumeRecord {
-    /// Reads a record that was kept.
+    /// Decodes a record.
+    ///
+    /// - Throws: ``CurlewError/resumeDataInvalid(reason:)``.
     init(_ data: Data) throws(CurlewError) {
         guard let form = try? JSONDecoder().decode(Form.self, from: data) else { throw .resumeDataInvalid(reason: .notResumeData) }
         guard form.version == Self.currentVersion else { throw .resumeDataInvalid(reason: .unsupportedVersion(form.version)) }
@@ -108,14 +110,15 @@ extension ResumeRecord {
         self = record
     }
 
-    /// What any version of a record has.
+    /// The fields that every version of a record has.
     private struct Form: Decodable {
         let version: Int
         let validator: String
         let partFile: String
     }
 
-    /// Data may have been changed on its way: what can't be is said, and nothing of it reaches a request or a file system.
+    /// The name of the first invalid field; `nil` if all are valid. Resume data may have been tampered with, so that nothing of it reaches
+    /// a request or the file system unchecked.
     var nameOfInvalidField: String? {
         if method != HTTPMethod.get.rawValue { return "method" }
         if URL(string: url)?.host == nil { return "url" }
@@ -125,7 +128,7 @@ extension ResumeRecord {
         return PartFile.isName(URL(fileURLWithPath: partFile).lastPathComponent) && partFile.hasPrefix("/") ? nil : "partFile"
     }
 
-    /// The record as it lies in a file beside its part file: whoever goes on has the header fields.
+    /// The record as it is stored beside its part file, without the header fields: the request that resumes has its own.
     var withoutHeaders: ResumeRecord {
         var record = self
         record.headers = []
@@ -139,7 +142,7 @@ extension ResumeRecord {
     }
 }
 
-/// What is asked for, as the user said it, before an adapter and the session added their part.
+/// The request of a download as the user made it, without what the adapter and the session add.
 struct ResumableRequest: Equatable, Sendable {
     let url: String
     let headers: HTTPHeaders
@@ -149,7 +152,7 @@ struct ResumableRequest: Equatable, Sendable {
         self.headers = headers
     }
 
-    /// Without user name and password, and without the fragment, which is not sent.
+    /// The URL without user name and password, and without the fragment, which is not sent.
     private static func text(of url: URL) -> String {
         guard url.user != nil || url.password != nil || url.fragment != nil,
             var components = URLComponents(url: url, resolvingAgainstBaseURL: true)

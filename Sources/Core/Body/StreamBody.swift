@@ -4,9 +4,9 @@ import CurlewHTTP
 import CurlewTransport
 import Dispatch
 
-/// A request body out of an `InputStream`, read piece by piece on a queue of its own: a stream may block, and the transport must not.
+/// A request body that is read from an `InputStream`, on a queue of its own because a stream may block, and the event loop must not.
 ///
-/// It can be sent once. The stream is opened when the transfer begins and closed at its end.
+/// It can be sent once. The stream is opened when the transfer begins, and closed at its end. Up to 256 KiB are read ahead.
 public final class StreamBody: BodySource {
     private struct State {
         var stream: StreamBox
@@ -18,38 +18,38 @@ public final class StreamBody: BodySource {
         var onReadable: (@Sendable () -> Void)?
     }
 
-    /// Only touched on the queue.
+    /// Used on the queue only.
     private struct StreamBox: @unchecked Sendable {
         let value: InputStream
     }
 
-    /// How many bytes are read ahead.
+    /// The number of bytes that are read ahead.
     private static let capacity = 256 * 1024
 
     private let queue = DispatchQueue(label: "curlew.body", target: .global(qos: .utility))
     private let state: Lock<State>
 
-    /// Makes a body of a stream, which belongs to the body from now on.
+    /// Creates a body from a stream, which must not be used elsewhere from then on.
     public init(_ stream: InputStream) {
         state = Lock(State(stream: StreamBox(value: stream)))
     }
 
-    /// Unknown: the body is sent chunked, unless the request has a `Content-Length`.
+    /// `nil`, as a stream's length is unknown: the body is sent chunked, unless the request has a `Content-Length`.
     public var length: Int64? { nil }
 
-    /// Opens the stream and begins to read it.
+    /// Opens the stream and starts reading it; `onReadable` is called on the body's queue.
     public func prepare(onReadable: @escaping @Sendable () -> Void) {
         state.withLock { state in
             state.onReadable = onReadable
             if state.isStarted { state.failure = CurlewError.redirectFailed(reason: .bodyNotRepeatable) }
             defer { state.isStarted = true }
-            // Inside the lock: nobody may have the stream read before it is open.
+            // Inside the lock, so that no read is queued before the stream is opened.
             if !state.isStarted { queue.async { [stream = state.stream] in stream.value.open() } }
         }
         readAhead()
     }
 
-    /// Takes what was read; asks for more.
+    /// Copies bytes that were read ahead, and reads more.
     public func read(into buffer: UnsafeMutableRawBufferPointer) -> BodyRead {
         let result = state.withLock { state -> BodyRead in
             guard state.bytes.isEmpty else {
@@ -65,12 +65,12 @@ public final class StreamBody: BodySource {
         return result
     }
 
-    /// Not possible, but before the first byte was taken.
+    /// Returns whether the stream has not been opened: a stream can't be read twice.
     public func rewind() -> Bool {
         state.withLock { !$0.isStarted }
     }
 
-    /// Restarts with another stream, which has to give the same bytes; returns `false` without one.
+    /// Restarts with another stream, which must have the same bytes; returns `false` without one.
     func restart(with stream: InputStream?) -> Bool {
         guard let stream else { return false }
         let old = state.withLock { state in
@@ -83,7 +83,7 @@ public final class StreamBody: BodySource {
 
     private func readAhead() {
         let stream = state.withLock { state -> StreamBox? in
-            // A piece of the last attempt's stream may end when the next one's is not open yet.
+            // A read of the last attempt's stream may return before the next attempt has opened its own.
             guard state.isStarted, !state.isReading, !state.isAtEnd, state.failure == nil, state.bytes.count < Self.capacity else {
                 return nil
             }
@@ -93,15 +93,15 @@ public final class StreamBody: BodySource {
         if let stream { queue.async { self.readPiece(of: stream) } }
     }
 
-    /// Reads one piece, for as long as that takes.
+    /// Reads one piece, blocking the queue.
     private func readPiece(of stream: StreamBox) {
         var piece = [UInt8](repeating: 0, count: Self.capacity / 4)
         let count = stream.value.read(&piece, maxLength: piece.count)
-        // Asking the stream for its error traps on Linux; what it says of itself is all there is.
+        // Reading the stream's error traps on Linux, so its cause is not reported.
         let failure = count < 0 ? CocoaError(.fileReadUnknown) : nil
         if count <= 0 { stream.value.close() }
         let onReadable = state.withLock { state -> (@Sendable () -> Void)? in
-            // The body has begun anew meanwhile.
+            // The body was restarted in the meantime.
             guard state.stream.value === stream.value else { return nil }
             state.isReading = false
             if count > 0 { state.bytes.append(contentsOf: piece[..<count]) }

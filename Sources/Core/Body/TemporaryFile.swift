@@ -2,12 +2,12 @@
 import CurlewEncoding
 import CurlewHTTP
 
-/// A file that exists for one request: removed when that is over, at the latest when nobody holds it any more.
+/// A file that exists for one request: removed when the request has finished, at the latest with the last reference to this object.
 final class TemporaryFile: Sendable {
     let url: URL
     private let removed = Lock(false)
 
-    /// Takes a file, which need not be there yet.
+    /// - Parameter url: the file, which need not exist yet.
     init(_ url: URL) {
         self.url = url
     }
@@ -18,7 +18,7 @@ final class TemporaryFile: Sendable {
 
     var isRemoved: Bool { removed.withLock { $0 } }
 
-    /// Removes the file; again does nothing, as another one may have come in its place.
+    /// Removes the file. Only the first call does, as another file may have the URL by then.
     func remove() {
         let isFirst = removed.withLock { removed in
             defer { removed = true }

@@ -13,7 +13,7 @@ extension DownloadRequest {
         let result = serializer.serializeResponse(context.request, context.response, receiver.fileURL, delegate.error)
         return DownloadResponse(
             context: context, temporaryURL: receiver.temporaryURL, destinationURL: receiver.destinationURL,
-            resumption: .kept(receiver.resumption.kept), result: session.delivered(result),
+            resumption: .kept(receiver.resumption.resumablePart), result: session.delivered(result),
             timeline: delegate.timeline(), metrics: delegate.metrics)
     }
 
@@ -30,7 +30,7 @@ extension DownloadRequest {
         addHandler { [self] in
             let response = DefaultDownloadResponse(
                 context: context, temporaryURL: receiver.temporaryURL, destinationURL: receiver.destinationURL,
-                resumption: .kept(receiver.resumption.kept), error: delegate.error, timeline: delegate.timeline(),
+                resumption: .kept(receiver.resumption.resumablePart), error: delegate.error, timeline: delegate.timeline(),
                 metrics: delegate.metrics)
             (queue ?? session.configuration.callbackQueue).async { completionHandler(response) }
         }

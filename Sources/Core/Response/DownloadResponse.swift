@@ -6,7 +6,7 @@ import CurlewTransport
 /// The source of a response's resume data, which is created only when read: that transfers ownership of the part file to the user.
 enum ResumeDataSource: Sendable {
     case given(Data?)
-    case kept(KeptPart?)
+    case kept(ResumablePart?)
 
     var data: Data? {
         switch self {

@@ -49,7 +49,7 @@ private func codeOf(_ error: (any Error)?) -> CocoaError.Code? { (error as? Coco
         file.takeName()
         #expect(try contents(of: directory.url) == others)
         #expect(file.length == 4)
-        file.goOn()
+        file.resume()
         #expect(file.offset == 4)
         try Data("more".utf8).withUnsafeBytes { try file.write($0) }
         try file.close()
@@ -132,7 +132,7 @@ private func codeOf(_ error: (any Error)?) -> CocoaError.Code? { (error as? Coco
     }
 
     @Test("what has come is in the file before long, also if no more comes")
-    func patience() async throws {
+    func flushInterval() async throws {
         let file = try PartFile(in: directory.url)
         for count in [1, 300_000, 5] {
             let before = file.length
