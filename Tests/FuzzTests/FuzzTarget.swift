@@ -147,7 +147,7 @@ struct FuzzTarget: Sendable {
         guard let head = head("Location", input) else { return }
         let redirect = ResponseHead(statusCode: 302, headers: head.headers)
         let request = TransferRequest(url: "https://user:pw@origin.test:444/a/b?c#d", headers: ["Authorization": "x", "Cookie": "y"])
-        guard let next = try? RedirectPolicy().next(after: request, redirect, hops: 0) else { return }
+        guard let next = try? RedirectPolicy().next(after: request, redirect, redirectCount: 0) else { return }
         try require(["http", "https"].contains(URL(string: next.url)?.scheme?.lowercased()), next.url)
         try require(!next.url.utf8.contains { $0 <= 0x20 || $0 >= 0x7F }, "unescaped: \(next.url.debugDescription)")
         let url = URL(string: next.url)

@@ -35,8 +35,8 @@ protocol BodyReceiver: AnyObject, Sendable {
     /// Whether ``settle(_:)`` and ``commit(_:)`` have to be called, on the session's queue because they may block, or run users' code.
     var concludesOnQueue: Bool { get }
 
-    /// Prepares the received body for validation: closes its file, hands its last piece to a closure. On the session's queue; skipped
-    /// unless ``concludesOnQueue``.
+    /// Prepares the received body for validation: closes its file, hands its last piece to a closure. On the session's queue; may be
+    /// skipped unless ``concludesOnQueue``.
     func settle(_ attempt: CompletedAttempt) throws
 
     /// Commits the received body after validation or, for a failed attempt, discards it. On the session's queue; may be skipped unless

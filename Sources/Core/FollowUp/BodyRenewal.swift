@@ -3,19 +3,19 @@ import CurlewEncoding
 import CurlewHTTP
 import CurlewTransport
 
-/// The stream that a closure gave for a body that is sent again.
-struct NewBodyStream: @unchecked Sendable {  // handed over: the closure keeps no use of it
+/// The stream that a closure has returned for a body that is sent again.
+struct NewBodyStream: @unchecked Sendable {  // handed over: the closure does not use it any more
     let value: InputStream?
 }
 
 extension PendingResponse {
-    /// Makes the body of a follow-up ready for being sent again: rewinds it, or replaces the request's own stream with one that the closure
-    /// gives. Calls `done` on the session's queue.
+    /// Prepares the body of a follow-up to be sent again: rewinds it, or replaces the request's own stream with one that the closure
+    /// returns. Calls `done` on the session's queue.
     func renewBody(of transfer: TransferRequest, done: @escaping @Sendable (Bool) -> Void) {
-        // The body may be another attempt's by now.
+        // Another attempt may be sending the body by now.
         guard isPending else { return }
         guard let body = transfer.body, !body.rewind() else { return done(true) }
-        // A stream of an adapter or a redirect closure took the upload's place: the closure would give the upload's bytes for it.
+        // The stream is an adapter's or a redirect closure's: for that the closure would return the upload's bytes.
         guard let body = body as? StreamBody, body === request.streamBody else { return done(false) }
         let stream = wait { (stream: NewBodyStream) in done(body.restart(with: stream.value)) }
         driver.sessionDelegate.askForStream(for: task, in: session, stream)
@@ -23,13 +23,13 @@ extension PendingResponse {
 }
 
 extension SessionDelegate {
-    /// Whether a closure gives a request's stream again.
+    /// Whether a closure returns a new stream for the request.
     func mayRenewBody(of request: Request) -> Bool {
         request.streamBody != nil
             && closures.withLock { $0.taskNeedNewBodyStream != nil }
     }
 
-    /// Asks the closure for a new stream. On the session's queue, where the answer is continued with, too.
+    /// Calls the closure for a new stream, and continues with its answer. Both on the session's queue.
     func askForStream(for task: SessionTask, in session: Session, _ stream: StepContinuation<NewBodyStream>) {
         guard let closure = closures.withLock({ $0.taskNeedNewBodyStream }) else { return stream(NewBodyStream(value: nil)) }
         closure(session, task) { value in

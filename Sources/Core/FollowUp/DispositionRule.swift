@@ -3,7 +3,7 @@ import CurlewEncoding
 import CurlewHTTP
 import CurlewTransport
 
-/// Asks the user what becomes of a data request's response: received, cancelled, or turned into a download.
+/// Has the delegate's closure decide about a data request's response: receive it, cancel the request, or turn it into a download.
 struct DispositionRule: ResponseRule {
     func verdict(on head: ResponseHead, of task: SessionTask, in driver: RequestDriver) -> RuleResult {
         let isAsked = driver.sessionDelegate.closures.withLock { $0.dataTaskDidReceiveResponse != nil }

@@ -2,23 +2,25 @@
 import CurlewHTTP
 import CurlewTransport
 
-/// What a session does with redirects (RFC 9110, section 15.4).
+/// How a session follows redirects (RFC 9110, section 15.4).
 ///
-/// 301 and 302 turn a POST into a GET, 303 turns everything but HEAD into a GET, 307 and 308 keep method and body. A redirect to another
-/// origin (scheme, host or port) goes without credentials.
+/// 301 and 302 turn a POST into a GET, 303 turns every method but HEAD into a GET, 307 and 308 keep method and body. A redirect to another
+/// origin (scheme, host or port) is sent without credentials.
 public struct RedirectPolicy: Sendable, Hashable {
-    /// How many redirects a request follows at the most; 20 by default. 0 delivers the redirect itself as the response.
+    /// The largest number of redirects that a request follows; 20 by default. One more fails the request; with 0 the redirect itself is the
+    /// response.
     public var limit = 20
 
-    /// Whether a redirect may lead from `https` to `http`; `false` by default.
+    /// Whether redirects from `https` to `http` are followed; `false`, the default, fails the request.
     public var allowsInsecureDowngrade = false
 
-    /// Names of header fields that don't go to another origin, beside `Authorization`, `Cookie`, `Proxy-Authorization` and `Host`.
+    /// Names of header fields that are not sent to another origin, in addition to `Authorization`, `Cookie`, `Proxy-Authorization` and
+    /// `Host`; empty by default. Case-insensitive.
     ///
-    /// Their values are left out of texts too (``Redaction``).
+    /// Their values are redacted in descriptions too (``Redaction``).
     public var sensitiveHeaders: Set<String> = []
 
-    /// Makes a policy with the defaults.
+    /// Creates a policy with the defaults.
     public init() {}
 }
 
@@ -26,18 +28,18 @@ extension RedirectPolicy {
     /// The header fields that describe a body and are removed with it (RFC 9110, section 15.4).
     static let contentHeaders = ["Content-Type", "Content-Encoding", "Content-Language", "Content-Location", "Content-Length", "Digest"]
 
-    /// The next request, if the response asks for one; `nil` to deliver the response.
+    /// Returns the request that follows a redirect; `nil` if the response is the result.
     ///
     /// - Parameters:
-    ///   - hops: how many redirects have been followed.
-    ///   - rewindsBody: whether a body that is sent again is rewound here, and the redirect fails where it can't be. `false` leaves that to
-    ///     the caller, where a closure may still drop the body.
+    ///   - redirectCount: the number of redirects that have been followed.
+    ///   - rewindsBody: whether a body that is sent again is rewound here, and the redirect fails if that is impossible. With `false` the
+    ///     caller does that, because a closure may still drop the body.
     func next(
-        after request: TransferRequest, _ head: ResponseHead, hops: Int, rewindsBody: Bool = true
+        after request: TransferRequest, _ head: ResponseHead, redirectCount: Int, rewindsBody: Bool = true
     ) throws(CurlewError) -> TransferRequest? {
-        // An empty Location leads nowhere; nobody follows it.
+        // An empty Location leads nowhere: the response is the result.
         guard limit > 0, head.isRedirect, let location = head.bytes(of: "Location"), !location.isEmpty else { return nil }
-        guard hops < limit else { throw .redirectFailed(reason: .tooMany(limit: limit)) }
+        guard redirectCount < limit else { throw .redirectFailed(reason: .tooMany(limit: limit)) }
         guard let from = URL(string: request.url), let target = try Self.resolve(Array(location), against: from) else {
             throw .redirectFailed(reason: .invalidLocation(head.value(for: "Location") ?? ""))
         }
@@ -64,14 +66,14 @@ extension RedirectPolicy {
         for name in credentialHeaders { request.headers.remove(name: name) }
     }
 
-    /// The names of the header fields that don't go to another origin.
+    /// The names of the header fields that are not sent to another origin.
     var credentialHeaders: [String] { ["Authorization", "Cookie", "Proxy-Authorization", "Host"] + sensitiveHeaders }
 
-    /// The absolute URL that a `Location` stands for, `nil` for none; one without a fragment keeps the old one (RFC 9110, section 10.2.2).
+    /// Resolves a `Location` to an absolute URL, or `nil`; one without a fragment inherits the request's (RFC 9110, section 10.2.2).
     ///
-    /// Unlike URLs of our own users it is repaired: bytes that a URL can't hold are percent-encoded one by one, and then an internationalized
-    /// host is converted (``URLHost``). A user name and password in it are dropped: libcurl would send them as Basic, so that a server could
-    /// choose the account under which a request is made.
+    /// Unlike URLs of requests it is repaired: bytes that are invalid in a URL are percent-encoded one by one, and then an
+    /// internationalized host is converted (``URLHost``). A user name and password in it are dropped: libcurl would send them as Basic, so
+    /// that a server could choose the account under which a request is made.
     private static func resolve(_ bytes: [UInt8], against base: URL) throws(CurlewError) -> URL? {
         let repaired = bytes.indices.map { index in
             let byte = bytes[index]
@@ -85,7 +87,7 @@ extension RedirectPolicy {
         return URL(string: url.absoluteString + "#" + fragment)
     }
 
-    /// The URL with its host normalized; `nil` if it has none that can be connected to.
+    /// Returns the URL with its host normalized; `nil` if the host is invalid.
     private static func normalizingHost(of url: URL) throws(CurlewError) -> URL? {
         let text = url.absoluteString
         guard !PlainURL.isPlain(text) else { return url }
@@ -98,7 +100,7 @@ extension RedirectPolicy {
         }
     }
 
-    /// Whether a percent sign is followed by what it needs.
+    /// Whether bytes are a percent sign with two hexadecimal digits.
     private static func isEscape(_ bytes: ArraySlice<UInt8>) -> Bool {
         bytes.count == 3 && bytes.dropFirst().allSatisfy { Character(UnicodeScalar($0)).isHexDigit }
     }
@@ -109,7 +111,7 @@ extension RedirectPolicy {
 }
 
 extension ResponseHead {
-    /// Whether the status asks to go elsewhere (RFC 9110, section 15.4), where there is a `Location`.
+    /// Whether the status is one of those that are followed if there is a `Location` (RFC 9110, section 15.4).
     var isRedirect: Bool {
         switch statusCode {
         case 301, 302, 303, 307, 308: true
@@ -119,7 +121,7 @@ extension ResponseHead {
 }
 
 extension TransferRequest {
-    /// The next hop has what is left of the time for the whole.
+    /// Returns the follow-up with the rest of the total timeout, which limits all exchanges of a task together.
     func continuing(after elapsed: Duration) -> TransferRequest {
         var next = self
         next.options.totalTimeout = options.totalTimeout.map { max($0 - elapsed, .zero) }

@@ -3,14 +3,17 @@ import CurlewEncoding
 import CurlewHTTP
 import CurlewTransport
 
-/// Follows redirects as the session's ``RedirectPolicy`` and the user's closures say (RFC 9110, section 15.4).
+/// Follows redirects as the session's ``RedirectPolicy`` and the delegate's closures decide (RFC 9110, section 15.4).
+///
+/// Redirects are followed here and not by libcurl, because libcurl knows neither the rules for header fields (``RedirectPolicy``) nor how a
+/// body is rewound or renewed, and closures could not decide.
 struct RedirectRule: ResponseRule {
     func verdict(on head: ResponseHead, of task: SessionTask, in driver: RequestDriver) -> RuleResult {
         guard head.isRedirect else { return .pass }
         guard !driver.sessionDelegate.asksAboutRedirects else { return .ask }
         guard let transfer = task.currentTransfer else { return .pass }
         do throws(CurlewError) {
-            let next = try driver.session.configuration.redirects.next(after: transfer, head, hops: task.redirectCount)
+            let next = try driver.session.configuration.redirects.next(after: transfer, head, redirectCount: task.redirectCount)
             return next.map { .decide(.followUp(FollowUp(request: $0, kind: .redirect))) } ?? .pass
         } catch {
             return .decide(.fail(error))
@@ -20,7 +23,7 @@ struct RedirectRule: ResponseRule {
     func decide(_ response: PendingResponse, _ done: @escaping @Sendable (ResponseDecision?) -> Void) {
         do throws(CurlewError) {
             let next = try response.session.configuration.redirects.next(
-                after: response.transfer, response.head, hops: response.task.redirectCount, rewindsBody: false)
+                after: response.transfer, response.head, redirectCount: response.task.redirectCount, rewindsBody: false)
             guard let next else { return done(nil) }
             ask(response, about: next, done)
         } catch {
@@ -40,7 +43,7 @@ struct RedirectRule: ResponseRule {
         _ chosen: URLRequest?, insteadOf proposed: URLRequest, _ next: TransferRequest, from response: PendingResponse,
         _ done: @escaping @Sendable (ResponseDecision?) -> Void
     ) {
-        // A redirect that is not followed is the response.
+        // Without a request the redirect is the response.
         guard let chosen else { return done(nil) }
         do {
             let next = chosen.isUnchanged(from: proposed) ? next : try next.changed(to: chosen, from: proposed, in: response.session)
@@ -50,7 +53,7 @@ struct RedirectRule: ResponseRule {
         }
     }
 
-    /// Follows the redirect, if what is left of the body can be sent again.
+    /// Follows the redirect, if its body, if any, can be sent again.
     private func follow(
         _ next: TransferRequest, from response: PendingResponse, _ done: @escaping @Sendable (ResponseDecision?) -> Void
     ) {
@@ -62,14 +65,14 @@ struct RedirectRule: ResponseRule {
 }
 
 extension SessionDelegate {
-    /// Whether users have a say in redirects, or in the bodies that these send again.
+    /// Whether closures decide about redirects, or about bodies that these send again.
     fileprivate var asksAboutRedirects: Bool {
         closures.withLock { $0.taskWillPerformHTTPRedirection != nil || $0.taskNeedNewBodyStream != nil }
     }
 }
 
 extension TransferRequest {
-    /// The transfer with what a redirect closure has changed in it. Its body follows where ``keepsBody(of:in:)`` says so.
+    /// Returns the transfer with the changes of a redirect closure. Its body is kept if ``keepsBody(of:)`` is `true`.
     fileprivate func changed(to chosen: URLRequest, from proposed: URLRequest, in session: Session) throws -> TransferRequest {
         var chosen = chosen
         let keepsBody = chosen.keepsBody(of: proposed)
@@ -88,18 +91,18 @@ extension TransferRequest {
         return result
     }
 
-    /// Removes fields of the session that were added to the closure's request though the redirect goes without them: those that the policy
-    /// has removed, and credentials where the closure chose another origin.
+    /// Removes fields of the session that were added to the closure's request although the redirect is sent without them: those that the
+    /// policy has removed, and credentials if the closure chose another origin.
     private func removeSessionHeaders(from result: inout TransferRequest, missingIn chosen: URLRequest, in session: Session) {
-        let isElsewhere = Origin(url) != Origin(result.url)
+        let isOtherOrigin = Origin(url) != Origin(result.url)
         let policy = session.configuration.redirects
         for header in session.configuration.headers where chosen.value(forHTTPHeaderField: header.name) == nil {
             let isCredential = policy.credentialHeaders.contains { header.isNamed($0) }
-            if headers[header.name] == nil || isElsewhere && isCredential { result.headers.remove(name: header.name) }
+            if headers[header.name] == nil || isOtherOrigin && isCredential { result.headers.remove(name: header.name) }
         }
     }
 
-    /// Removes what describes the body that is not sent any more: all of it where there is no body now, the length where there is another.
+    /// Removes the fields that describe a body that is no longer sent: all of them if there is no body now, the length if there is another.
     private mutating func removeContentHeaders(leftFrom proposed: URLRequest, in chosen: URLRequest) {
         for name in body == nil ? RedirectPolicy.contentHeaders : ["Content-Length"]
         where chosen.value(forHTTPHeaderField: name) == proposed.value(forHTTPHeaderField: name) {
@@ -111,8 +114,8 @@ extension TransferRequest {
 extension URLRequest {
     /// Whether a redirect closure's request is followed with the body of the proposed one.
     ///
-    /// Bytes are a part of the request that the closure returned, and follow it, but for methods that have no use for a body. A file or a
-    /// stream is not: the closure can't have seen it, and it follows only with the method and to the origin that were proposed.
+    /// Bytes are a part of the request that the closure returned, and are kept except for methods without a body. A file or a stream is
+    /// not: the closure can't have seen it, so it is kept only with the proposed method and origin.
     fileprivate func keepsBody(of proposed: URLRequest) -> Bool {
         guard hasBody(of: proposed) else { return false }
         let keepsMethod = httpMethod == proposed.httpMethod
@@ -125,7 +128,7 @@ extension URLRequest {
         self == proposed && allHTTPHeaderFields == proposed.allHTTPHeaderFields && hasBody(of: proposed)
     }
 
-    /// Whether the body was left as it was proposed: the same bytes, or none that can be seen.
+    /// Whether the body is the proposed one: the same bytes, or none that the closure can see.
     fileprivate func hasBody(of proposed: URLRequest) -> Bool {
         httpBodyStream == nil && httpBody == proposed.httpBody
     }

@@ -3,13 +3,13 @@ import CurlewEncoding
 import CurlewHTTP
 import CurlewTransport
 
-/// What becomes of a request after a response's head.
+/// What a request does about a response, decided at its head.
 enum ResponseDecision: Sendable {
-    /// The response is the request's: its body is received.
+    /// The response is the result: its body is received.
     case accept
-    /// The response is the request's; its body goes to a file that the session's delegate takes.
+    /// The response is the result; its body is written to a file for the session's delegate.
     case becomeDownload
-    /// Another exchange follows in the same task; the body is read and dropped.
+    /// Another exchange follows in the same task; the body is received and dropped.
     indirect case followUp(FollowUp)
     /// The request fails.
     case fail(any Error)
@@ -18,11 +18,11 @@ enum ResponseDecision: Sendable {
 /// Another exchange of the same task.
 struct FollowUp: Sendable {
     enum Kind: Sendable, Hashable {
-        /// To where the response leads.
+        /// The request to which the response redirects.
         case redirect
         /// The same request with credentials.
         case authenticated
-        /// The same request for the whole of a file.
+        /// The same request for the whole of a file instead of a range.
         case restart
     }
 
@@ -30,11 +30,11 @@ struct FollowUp: Sendable {
     let kind: Kind
 }
 
-/// One of the things that a response may lead to.
+/// Decides about responses of one kind: redirects, challenges, cookies.
 protocol ResponseRule: Sendable {
-    /// Decides about a response on the event loop's thread, where that takes neither users' code nor anything that blocks.
+    /// Decides about a response on the event loop's thread, unless that takes users' code or may block.
     ///
-    /// Called for every response: cheap where the rule has nothing to say.
+    /// Called for every response, so it must be cheap where the rule does not apply.
     func verdict(on head: ResponseHead, of task: SessionTask, in driver: RequestDriver) -> RuleResult
 
     /// Decides on the session's queue, while the transfer waits; calls `done` there, at most once: with `nil` to leave the response to the
@@ -42,22 +42,23 @@ protocol ResponseRule: Sendable {
     func decide(_ response: PendingResponse, _ done: @escaping @Sendable (ResponseDecision?) -> Void)
 }
 
-/// What a rule says about a response at once.
+/// What a rule decides on the event loop's thread.
 enum RuleResult {
-    /// It is left to the next rule.
+    /// The rule does not apply: the next one decides.
     case pass
     case decide(ResponseDecision)
-    /// The rule has to be asked on the session's queue.
+    /// The rule decides on the session's queue, while the transfer is paused.
     case ask
 }
 
 enum ResponseRules {
-    /// What a response leads to: the rules are asked in this order until one decides. A response that passes all of them is accepted.
+    /// The rules in the order in which they are evaluated, until one decides. A response that passes all of them is accepted. Cookies come
+    /// first, so that those of a redirect or a 401 are stored before the follow-up is sent.
     static let all: [any ResponseRule] = [CookieRule(), CredentialRule(), RedirectRule(), ChallengeRule(), DispositionRule()]
 
-    /// Asks the rules about a response, on the event loop's thread.
+    /// Evaluates the rules on the event loop's thread.
     ///
-    /// - Returns: the decision, or the rules that have to be asked on the session's queue, of which the first has to.
+    /// - Returns: the decision, or the rules that remain to be evaluated on the session's queue, beginning with one that requires it.
     static func decide(about head: ResponseHead, of task: SessionTask, in driver: RequestDriver) -> Outcome {
         for (index, rule) in all.enumerated() {
             switch rule.verdict(on: head, of: task, in: driver) {
@@ -74,7 +75,7 @@ enum ResponseRules {
         case pending(ArraySlice<any ResponseRule>)
     }
 
-    /// Asks the rules that are left, on the session's queue.
+    /// Evaluates the remaining rules, on the session's queue.
     static func ask(
         _ rules: ArraySlice<any ResponseRule>, about response: PendingResponse, _ done: @escaping @Sendable (ResponseDecision) -> Void
     ) {
@@ -85,7 +86,7 @@ enum ResponseRules {
     }
 }
 
-/// A response that waits for a decision, with what the rules need for it.
+/// A response whose decision is pending, with what the rules need for it.
 struct PendingResponse: Sendable {
     let head: ResponseHead
     let transfer: TransferRequest
@@ -98,13 +99,13 @@ struct PendingResponse: Sendable {
     var session: Session { driver.session }
     var closures: SessionClosures { driver.sessionDelegate.closures.withLock { $0 } }
 
-    /// The response as Foundation's users know it.
+    /// The response as Foundation's type.
     var response: HTTPURLResponse? { ResponseContext(transfer: transfer, head: head).response }
 
     /// Whether the decision is still needed: the request may have been cancelled, or the transfer failed.
     var isPending: Bool { driver.state.withLock { $0.pendingDecision.isPending(number) } }
 
-    /// Waits for an answer of the user's; continues with it on the session's queue, unless the decision is not needed any more.
+    /// Waits for a closure's answer; continues with it on the session's queue, unless the decision is no longer needed.
     func wait<Answer: Sendable>(_ next: @escaping @Sendable (Answer) -> Void) -> StepContinuation<Answer> {
         driver.wait(while: number) { answer in session.queue.async { if isPending { next(answer) } } }
     }

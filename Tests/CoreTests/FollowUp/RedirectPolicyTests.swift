@@ -11,11 +11,11 @@ import Testing
     private static func next(
         _ url: String = "http://a.example/dir/file?q=1", method: HTTPMethod = .get, headers: HTTPHeaders = [:],
         body: (any BodySource)? = nil,
-        status: Int = 302, location: String? = "/next", hops: Int = 0, policy: RedirectPolicy = RedirectPolicy()
+        status: Int = 302, location: String? = "/next", redirectCount: Int = 0, policy: RedirectPolicy = RedirectPolicy()
     ) throws(CurlewError) -> TransferRequest? {
         let request = TransferRequest(url: url, method: method, headers: headers, body: body)
         let head = ResponseHead(statusCode: status, headers: location.map { ["Location": $0] } ?? [:])
-        return try policy.next(after: request, head, hops: hops)
+        return try policy.next(after: request, head, redirectCount: redirectCount)
     }
 
     @Test(
@@ -51,7 +51,7 @@ import Testing
     func rawLocation() throws {
         let bytes = Array("HTTP/1.1 302 Found\r\nLocation: /caf".utf8) + [0xE9] + Array("\r\n".utf8)
         let head = try #require(ResponseHead(bytes: bytes))
-        let next = try RedirectPolicy().next(after: TransferRequest(url: "http://example.org/"), head, hops: 0)
+        let next = try RedirectPolicy().next(after: TransferRequest(url: "http://example.org/"), head, redirectCount: 0)
         #expect(next?.url == "http://example.org/caf%E9")
     }
 
@@ -175,8 +175,8 @@ import Testing
     func limit() throws {
         var policy = RedirectPolicy()
         policy.limit = 2
-        #expect(try Self.next(hops: 1, policy: policy) != nil)
-        let error = #expect(throws: CurlewError.self) { try Self.next(hops: 2, policy: policy) }
+        #expect(try Self.next(redirectCount: 1, policy: policy) != nil)
+        let error = #expect(throws: CurlewError.self) { try Self.next(redirectCount: 2, policy: policy) }
         guard case .redirectFailed(.tooMany(limit: 2))? = error else {
             Issue.record("\(String(describing: error))")
             return

@@ -2,23 +2,23 @@
 import CurlewEncoding
 import CurlewTransport
 
-/// A server's challenge in a scheme that we know.
+/// A server's challenge in a supported scheme.
 struct AnswerableChallenge: Sendable, Equatable {
-    /// The scheme, with what answering it takes.
+    /// The scheme, with the parameters that the answer depends on.
     enum Scheme: Sendable, Equatable {
         case basic
         case digest(DigestChallenge)
-        /// libcurl's, which authenticates the connection.
+        /// Answered by libcurl, as it authenticates the connection.
         case ntlm
-        /// libcurl's, with the tickets that Kerberos keeps for the process.
+        /// Answered by libcurl, with the Kerberos tickets of the process.
         case negotiate
     }
 
     let scheme: Scheme
-    /// The part of the server that the credentials are for; `nil` for the schemes that have none.
+    /// The realm (RFC 9110, section 11.5); `nil` for schemes without one.
     let realm: String?
 
-    /// `nil` for a scheme that we don't know, or whose parameters can't be answered.
+    /// `nil` for an unsupported scheme, or parameters that can't be answered.
     init?(_ challenge: AuthenticationChallenge) {
         realm = challenge.parameters["realm"]
         switch challenge.scheme {
@@ -26,20 +26,20 @@ struct AnswerableChallenge: Sendable, Equatable {
         case "digest":
             guard let digest = DigestChallenge(challenge) else { return nil }
             scheme = .digest(digest)
-        // What follows the name belongs to a connection of its own, and libcurl begins anew.
+        // A token behind the name belongs to a handshake on another connection; libcurl starts its own.
         case "ntlm" where CurlInfo.current.supportsNTLM: scheme = .ntlm
         case "negotiate" where CurlInfo.current.supportsNegotiate: scheme = .negotiate
         default: return nil
         }
     }
 
-    /// The challenges of a response that can be answered, the strongest first, and among equals the server's order.
+    /// Returns the challenges of a response that can be answered, strongest first; equally strong ones in the server's order.
     static func ranked(_ challenges: [AuthenticationChallenge]) -> [AnswerableChallenge] {
         let known = challenges.compactMap { AnswerableChallenge($0) }.enumerated()
         return known.sorted { ($1.element.strength, $0.offset) < ($0.element.strength, $1.offset) }.map(\.element)
     }
 
-    /// Higher is better.
+    /// The strength of the scheme; higher is stronger.
     private var strength: Int {
         switch scheme {
         case .basic: 0
@@ -49,7 +49,7 @@ struct AnswerableChallenge: Sendable, Equatable {
         }
     }
 
-    /// The scheme as Foundation names it.
+    /// Foundation's constant for the scheme.
     var method: String {
         switch scheme {
         case .basic: NSURLAuthenticationMethodHTTPBasic
@@ -62,15 +62,15 @@ struct AnswerableChallenge: Sendable, Equatable {
     /// Whether the answer authenticates the connection rather than the request.
     var concernsConnection: Bool { scheme == .ntlm || scheme == .negotiate }
 
-    /// Whether the server only forgot the nonce, and would take the same credentials with a new one.
+    /// Whether only the nonce has expired, and the same credentials may be accepted with the new one.
     var isStale: Bool {
         if case .digest(let challenge) = scheme { challenge.isStale } else { false }
     }
 }
 
-// MARK: - Spaces
+// MARK: - Origins
 
-/// Whom credentials are for: scheme, host and port of a URL (RFC 9110, section 4.3.1).
+/// The origin of a URL, for which credentials are valid: scheme, host and port (RFC 6454; RFC 9110, section 4.3.1).
 struct Origin: Sendable, Hashable {
     let scheme: String
     let host: String
@@ -83,19 +83,19 @@ struct Origin: Sendable, Hashable {
         (self.scheme, self.host, self.port) = (scheme, host, port)
     }
 
-    /// Of a URL as it stands in a transfer.
+    /// Parses the URL of a transfer.
     init?(_ url: String) {
         guard let url = URL(string: url) else { return nil }
         self.init(url)
     }
 
-    /// Where a challenge comes from, as Foundation has it.
+    /// Foundation's protection space for a challenge of this origin.
     func space(of challenge: AnswerableChallenge) -> URLProtectionSpace {
         space(protocol: scheme == "https" ? NSURLProtectionSpaceHTTPS : NSURLProtectionSpaceHTTP, challenge.realm, challenge.method)
     }
 
-    /// The spaces under which users may have stored a credential for a challenge: some write the URL's scheme where Foundation has a
-    /// constant, or leave the method to it.
+    /// The spaces under which users may have stored a credential for a challenge: some use the URL's scheme instead of Foundation's
+    /// constant, or the default method.
     func spaces(of challenge: AnswerableChallenge) -> [URLProtectionSpace] {
         let own = space(of: challenge)
         return [own.`protocol`, scheme].flatMap { name in

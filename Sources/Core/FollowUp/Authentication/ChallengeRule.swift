@@ -3,7 +3,7 @@ import CurlewEncoding
 import CurlewHTTP
 import CurlewTransport
 
-/// Notes what a response says about the credentials that its request carried. Decides nothing.
+/// Notes whether a response has accepted the credentials of its request. Decides nothing.
 struct CredentialRule: ResponseRule {
     func verdict(on head: ResponseHead, of task: SessionTask, in driver: RequestDriver) -> RuleResult {
         driver.state.withLock { $0.authentication?.answer != nil } ? .ask : .pass
@@ -15,8 +15,12 @@ struct CredentialRule: ResponseRule {
     }
 }
 
-/// Answers a server that asks for credentials (RFC 9110, section 15.5.2): as users say, else with the request's credential, the URL's, or
-/// one from the storage.
+/// Answers the challenges of a 401 (RFC 9110, section 15.5.2): as the delegate's closures decide, otherwise with the request's credential,
+/// the URL's, or a stored one.
+///
+/// No credential is sent before the server has sent a challenge, so that it goes to the origin that wants it, in the strongest scheme that
+/// both support; only a URL's user name and password are sent at once as Basic, by libcurl. A 401 waits for the first handler or a
+/// credential, at most a second: so a credential chained to the request counts, however fast the server was.
 struct ChallengeRule: ResponseRule {
     func verdict(on head: ResponseHead, of task: SessionTask, in driver: RequestDriver) -> RuleResult {
         head.statusCode == 401 ? .ask : .pass
@@ -41,7 +45,7 @@ private struct PendingChallenge: Sendable {
     private var authentication: RequestAuthentication { response.driver.authentication }
     private var previous: TaskAuthentication? { authentication.answer }
 
-    /// `nil` when there is nothing to answer.
+    /// `nil` if the response has no challenge that can be answered.
     init?(_ response: PendingResponse, done: @escaping @Sendable (ResponseDecision?) -> Void) {
         guard response.head.statusCode == 401, let origin = Origin(response.transfer.url) else { return nil }
         let fields = response.head.headers.values(for: "WWW-Authenticate")
@@ -50,11 +54,12 @@ private struct PendingChallenge: Sendable {
         (self.response, self.origin, self.done) = (response, origin, done)
     }
 
-    /// How long a 401 waits for a handler or a credential. Longer than the request's own end does: a credential that comes too late can't be
-    /// used, and an awaited request does not wait.
+    /// How long a 401 waits for a handler or a credential. Longer than ``RequestDriver/handlerWait``, because a credential that is set too
+    /// late can't be used, and because an awaited request does not wait at all.
     private static let attachmentWait = Duration.seconds(1)
 
-    /// Begins as soon as it is clear what the user has chained to the request: the server may have been faster.
+    /// Answers the challenges once everything is chained to the request: a handler or a credential is attached, or the wait has timed out.
+    /// The server may have been faster than the code that chains a credential.
     func begin() {
         let mustWait = response.driver.wait(for: [.handler, .credential], atMost: Self.attachmentWait, while: response.number) { _ in
             session.queue.async { consider(challenges[...]) }
@@ -67,18 +72,18 @@ private struct PendingChallenge: Sendable {
         response.isPending && (task.state == .running || task.state == .suspended)
     }
 
-    /// Takes up the first of the challenges that are left.
+    /// Answers the first of the remaining challenges.
     private func consider(_ rest: ArraySlice<AnswerableChallenge>) {
-        guard isWanted, let challenge = rest.first, previous?.mayGoOn ?? true else { return done(nil) }
+        guard isWanted, let challenge = rest.first, previous?.mayAnswer ?? true else { return done(nil) }
         if let previous, previous.mayRenew(challenge, of: origin) {
             return answer(challenge, with: previous.credential, renewing: true, otherwise: rest.dropFirst())
         }
         guard ask(about: challenge, rest) else { return handleByDefault(challenge, rest) }
     }
 
-    // MARK: What users say
+    // MARK: Closures of the delegate
 
-    /// Asks the user; returns `false` if there is no closure for the challenge.
+    /// Calls the closure for the challenge; returns `false` if there is none.
     private func ask(about challenge: AnswerableChallenge, _ rest: ArraySlice<AnswerableChallenge>) -> Bool {
         let closures = response.closures
         if challenge.concernsConnection, let closure = closures.sessionDidReceiveChallenge {
@@ -125,7 +130,7 @@ private struct PendingChallenge: Sendable {
     // MARK: By default
 
     private func handleByDefault(_ challenge: AnswerableChallenge, _ rest: ArraySlice<AnswerableChallenge>) {
-        // What was refused once is refused again.
+        // A credential that was refused would be refused again.
         guard failures(for: challenge) == 0 else { return done(nil) }
         guard let credential = proposedCredential(for: challenge) else { return consider(rest.dropFirst()) }
         answer(challenge, with: credential, otherwise: rest.dropFirst())
@@ -133,7 +138,7 @@ private struct PendingChallenge: Sendable {
 
     private func failures(for challenge: AnswerableChallenge) -> Int {
         if let previous { return previous.failures(for: challenge, of: origin) }
-        // The URL's name and password were sent already, as Basic.
+        // libcurl has sent the URL's user name and password already, as Basic.
         let wasSent = challenge.scheme == .basic && transfer.urlCredential != nil && transfer.headers["Authorization"] == nil
         return wasSent && ownCredential == nil ? 1 : 0
     }
@@ -142,13 +147,14 @@ private struct PendingChallenge: Sendable {
         ownCredential ?? transfer.urlCredential ?? session.storedCredential(for: challenge, of: origin)
     }
 
-    /// The request's credential, which is not for whoever the request was redirected to.
+    /// The request's credential, which is valid for its original origin only, not for one that it was redirected to.
     private var ownCredential: URLCredential? {
         guard let url = task.originalRequest?.url, Origin(url) == origin else { return nil }
         return authentication.credential
     }
 
-    /// Sends the request again with a credential, if it is one for the challenge and there is a body to send; else goes on with the rest.
+    /// Sends the request again with a credential; considers the remaining challenges if the credential does not fit this one. The 401 is
+    /// the response if the body can't be sent again.
     private func answer(
         _ challenge: AnswerableChallenge, with credential: URLCredential, renewing: Bool = false,
         otherwise rest: ArraySlice<AnswerableChallenge>
@@ -166,12 +172,12 @@ private struct PendingChallenge: Sendable {
 // MARK: - Storage
 
 extension Session {
-    /// The session's own credential for a challenge.
+    /// The stored credential for a challenge.
     fileprivate func storedCredential(for challenge: AnswerableChallenge, of origin: Origin) -> URLCredential? {
         configuration.credentialStorage?.credential(forAnyOf: origin.spaces(of: challenge))
     }
 
-    /// Keeps a credential that a server took, for requests that have none. Posts Foundation's notification: not on the transport's thread.
+    /// Stores an accepted credential, for requests that have none. Not on the event loop's thread, as it posts Foundation's notification.
     func store(_ authentication: TaskAuthentication) {
         guard let storage = configuration.credentialStorage, authentication.credential.persistence != .none else { return }
         storage.setDefaultCredential(authentication.credential, forAnyLike: authentication.origin.space(of: authentication.challenge))

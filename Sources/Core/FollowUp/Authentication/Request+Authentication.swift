@@ -3,36 +3,37 @@ import CurlewEncoding
 import CurlewHTTP
 
 extension Request {
-    /// Gives the request a name and a password for a server that asks for them: Basic (RFC 7617), Digest (RFC 7616) or NTLM.
+    /// Sets a user name and a password for the origin's challenge: Basic (RFC 7617), Digest (RFC 7616) or NTLM.
     ///
-    /// Nothing is sent before the server has asked with a 401. It may have done so already: the request waits for its first handler before
-    /// it takes a 401 for its answer. Of several schemes the strongest is answered. If the server refuses the credential, its 401 is the
-    /// response, without an error; so it is where the request was redirected to another origin, which gets nothing.
+    /// Nothing is sent before the server has sent a challenge with a 401. A challenge received before this call is answered too, because a
+    /// 401 waits for the request's first handler, at most a second. Of several schemes the strongest is answered. If the server refuses the
+    /// credential, the response is its 401, without an error; so it is after a redirect to another origin, which does not get the
+    /// credential.
     ///
-    /// - Parameter persistence: whether a credential that was accepted goes into the session's
-    ///   ``SessionConfiguration/credentialStorage``, from where other requests take it; `permanent` lasts as long as that.
+    /// - Parameter persistence: whether an accepted credential is stored in the session's ``SessionConfiguration/credentialStorage``, where
+    ///   other requests find it; `permanent` lasts as long as that storage.
     @discardableResult
     public func authenticate(user: String, password: String, persistence: URLCredential.Persistence = .forSession) -> Self {
         authenticate(usingCredential: URLCredential(user: user, password: password, persistence: persistence))
     }
 
-    /// Gives the request a credential for a server that asks for one, as ``authenticate(user:password:persistence:)`` does.
+    /// Sets a credential for the origin's challenge, as ``authenticate(user:password:persistence:)`` does.
     ///
-    /// An empty user name stands for the Kerberos tickets of the process, with which Negotiate (RFC 4559) is answered, and only then. The
-    /// library of libcurl that does so talks to Kerberos on the session's event loop, which waits for it.
+    /// An empty user name means the Kerberos tickets of the process: Negotiate (RFC 4559) is answered with these only. libcurl's Kerberos
+    /// library blocks the session's event loop while it obtains one.
     @discardableResult
     public func authenticate(usingCredential credential: URLCredential) -> Self {
         driver.authenticate(with: credential)
         return self
     }
 
-    /// The header field that carries a name and a password without being asked: Basic, base64 of UTF-8 (RFC 7617).
+    /// Returns the header field that sends a user name and a password without a challenge: Basic, base64 of UTF-8 (RFC 7617).
     ///
-    /// `nil` when the name has a colon, or either has a control character.
+    /// `nil` if the name has a colon, or either has a control character.
     public class func authorizationHeader(user: String, password: String) -> (key: String, value: String)? {
         BasicAuthentication.authorization(user: user, password: password).map { ("Authorization", $0) }
     }
 
-    /// The credential that the user has given.
+    /// The credential that the user has set.
     var credential: URLCredential? { driver.state.withLock { $0.authentication }?.credential }
 }

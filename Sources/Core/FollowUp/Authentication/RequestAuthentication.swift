@@ -3,7 +3,7 @@ import CurlewEncoding
 import CurlewHTTP
 import CurlewTransport
 
-/// What a request knows about credentials; made when the user gives one, or a server asks.
+/// The credentials of a request, created when the user sets one or a server sends a challenge. Thread-safe.
 final class RequestAuthentication: Sendable {
     private struct State {
         var credential: URLCredential?
@@ -12,31 +12,31 @@ final class RequestAuthentication: Sendable {
 
     private let state = Lock(State())
 
-    /// The user's credential.
+    /// The credential that the user has set on the request.
     var credential: URLCredential? {
         get { state.withLock { $0.credential } }
         set { state.withLock { $0.credential = newValue } }
     }
 
-    /// What the current attempt has answered to a challenge.
+    /// The current attempt's answer to a challenge; `nil` before the first.
     var answer: TaskAuthentication? {
         get { state.withLock { $0.answer } }
         set { state.withLock { $0.answer = newValue } }
     }
 
-    /// The server has answered with something else than a challenge; the answer that it thereby accepted for the first time.
+    /// Notes a response that is no challenge; returns the answer if the server has thereby accepted it for the first time.
     func accepted(_ head: ResponseHead, from url: String) -> TaskAuthentication? {
         state.withLock { $0.answer?.accepted(head, from: url) == true ? $0.answer : nil }
     }
 
-    /// A request of the task with the credentials that belong to it.
+    /// Returns a request of the task with the credentials for its origin.
     func authorize(_ request: TransferRequest) -> TransferRequest {
         state.withLock { $0.answer?.authorize(request) } ?? request
     }
 }
 
 extension RequestDriver {
-    /// Created when first asked for.
+    /// Created when it is first read.
     var authentication: RequestAuthentication {
         state.withLock { state in
             if let authentication = state.authentication { return authentication }
@@ -46,20 +46,21 @@ extension RequestDriver {
         }
     }
 
-    /// Takes a credential, also for a challenge that has come already.
+    /// Sets a credential, also for a challenge that has been received already and waits for one.
     func authenticate(with credential: URLCredential) {
         authentication.credential = credential
         attached(.credential)
     }
 
-    /// Notes what a response says of the credentials that its request carried. On the session's queue.
+    /// Notes whether a response has accepted the credentials of its request, and stores them. On the session's queue.
     func noteAuthentication(_ head: ResponseHead, from url: String) {
         guard head.statusCode != 401, let authentication = state.withLock({ $0.authentication }) else { return }
         if let accepted = authentication.accepted(head, from: url) { session.store(accepted) }
     }
 
     /// The last step before each exchange is sent: the first of an attempt, a redirect, an authenticated retry, a restart. Adds what must
-    /// not be part of the request that follow-ups are made of: credentials the server has asked for, cookies, and the host's trust policy.
+    /// not be part of the request that redirects are made of: credentials for a challenge, cookies, and the host's trust policy. Kept
+    /// there, they would be sent to the next origin.
     func outgoing(_ request: TransferRequest) -> TransferRequest {
         session.outgoing(state.withLock { $0.authentication }?.authorize(request) ?? request)
     }

@@ -3,37 +3,38 @@ import CurlewEncoding
 import CurlewHTTP
 import CurlewTransport
 
-/// What a task has answered to challenges, and how that was taken: decides about repetition, and gives the credentials for each exchange.
+/// A task's answer to a challenge, and whether it was accepted: limits authenticated retries, and adds the credentials to each exchange.
 ///
-/// Credentials are added to what goes out and never kept in the request, so that no redirect takes them elsewhere.
+/// Credentials are added to what is sent and are never part of the request that redirects are made of, so that no redirect sends them to
+/// another origin. None are sent before the server has sent a challenge.
 struct TaskAuthentication: Sendable {
-    /// How the credentials travel.
+    /// How the credentials are sent.
     private enum Answer {
         case basic(String)
         case digest(DigestSession)
         case connection(ConnectionAuthentication)
     }
 
-    /// How often a task answers challenges: a server that asks with another realm each time would go on for ever.
+    /// The largest number of challenges that a task answers, because a server could send another realm each time.
     static let limit = 10
 
     let origin: Origin
     let challenge: AnswerableChallenge
     let credential: URLCredential
-    /// Whether the server has not said yet what it thinks of the credential.
+    /// Whether the server has neither accepted nor refused the credential yet.
     private var isPending = true
-    /// How often credentials for this realm were refused.
+    /// The number of refused credentials for this realm.
     private(set) var failures: Int
     private let rounds: Int
-    /// Whether the server forgot the nonce of the answer before.
+    /// Whether this answer repeats the last one with a new nonce, because the old one had expired.
     private var isRenewed: Bool
     private var answer: Answer
 
-    /// The answer to a challenge; `nil` when the credential is none for it.
+    /// Answers a challenge; `nil` if the credential does not fit its scheme.
     ///
     /// - Parameters:
-    ///   - previous: what the task has answered before.
-    ///   - renewing: whether the server forgot the nonce, and nothing but that was wrong with the last answer.
+    ///   - previous: the task's last answer.
+    ///   - renewing: whether the nonce of the last answer has expired, and nothing else was wrong with it.
     init?(
         _ challenge: AnswerableChallenge, of origin: Origin, with credential: URLCredential, after previous: TaskAuthentication?,
         renewing: Bool = false
@@ -55,32 +56,32 @@ struct TaskAuthentication: Sendable {
         case .basic: return BasicAuthentication.authorization(user: user, password: password).map { .basic($0) }
         case .digest(let challenge): return DigestSession(challenge, user: user, password: password).map { .digest($0) }
         case .ntlm where !user.isEmpty: return .connection(.ntlm(user: user, password: password))
-        // Kerberos knows who the process is, and asks nobody for a name: one that was given would not count.
+        // Kerberos uses the tickets of the process: a user name would be ignored.
         case .negotiate where user.isEmpty: return .connection(.negotiate)
         case .ntlm, .negotiate: return nil
         }
     }
 
-    // MARK: What the server says
+    // MARK: Responses
 
-    /// Whether the server refused nothing but the nonce, once: the same credential counts with a new one.
+    /// Whether to repeat the credential with a new nonce: once, if only the nonce was refused.
     func mayRenew(_ challenge: AnswerableChallenge, of origin: Origin) -> Bool {
         !isRenewed && challenge.isStale && isSameSpace(challenge, origin) && rounds < Self.limit
     }
 
-    /// How often credentials for a challenge's realm have been refused by it; a challenge behind a pending answer is one more refusal.
+    /// The number of refused credentials for a challenge's realm, including this challenge if it responds to a pending answer.
     func failures(for challenge: AnswerableChallenge, of origin: Origin) -> Int {
         isSameSpace(challenge, origin) ? failures + (isPending ? 1 : 0) : 0
     }
 
-    /// Whether another challenge may be answered at all.
-    var mayGoOn: Bool { rounds < Self.limit }
+    /// Whether another challenge may be answered: not beyond ``limit``.
+    var mayAnswer: Bool { rounds < Self.limit }
 
     private func isSameSpace(_ challenge: AnswerableChallenge, _ origin: Origin) -> Bool {
         self.origin == origin && self.challenge.realm == challenge.realm
     }
 
-    /// The server has answered with something else than a challenge; whether it thereby took the credential for the first time.
+    /// Notes a response that is no challenge; returns whether the server has thereby accepted the credential for the first time.
     mutating func accepted(_ head: ResponseHead, from url: String) -> Bool {
         guard Origin(url) == origin else { return false }
         if case .digest(var session) = answer, let next = nextNonce(head) {
@@ -91,16 +92,16 @@ struct TaskAuthentication: Sendable {
         return isPending
     }
 
-    /// What the server wants to see next time (RFC 7616, section 3.5).
+    /// The nonce for the next exchange (`nextnonce`; RFC 7616, section 3.5).
     private func nextNonce(_ head: ResponseHead) -> String? {
         guard head.contains("authentication-info"), let field = head.value(for: "Authentication-Info") else { return nil }
         // The field is a list of parameters, as behind a scheme.
         return AuthenticationChallenge.challenges(in: ["Info \(field)"]).first?.parameters["nextnonce"]
     }
 
-    // MARK: What goes out
+    // MARK: Requests
 
-    /// The request with the credentials, if it goes where they are for.
+    /// Returns the request with the credentials, if they are for its origin.
     mutating func authorize(_ request: TransferRequest) -> TransferRequest {
         guard Origin(request.url) == origin else { return request }
         var result = request
@@ -113,7 +114,7 @@ struct TaskAuthentication: Sendable {
             result.headers.remove(name: "Authorization")
             result.authentication = authentication
         }
-        // libcurl would take what stands there for the credentials to use.
+        // libcurl would use the credentials in the URL instead.
         result.url = result.url.droppingUserInfo
         return result
     }
@@ -133,7 +134,7 @@ extension TransferRequest {
         return url[start...].prefix { $0 != "/" && $0 != "?" && $0 != "#" }
     }
 
-    /// Name and password of the URL (RFC 3986, section 3.2.1), which libcurl sends at once as Basic, asked or not.
+    /// User name and password of the URL (RFC 3986, section 3.2.1), which libcurl sends as Basic without a challenge.
     var urlCredential: URLCredential? {
         guard let parts = URLComponents(string: url), let user = parts.user else { return nil }
         return URLCredential(user: user, password: parts.password ?? "", persistence: .none)

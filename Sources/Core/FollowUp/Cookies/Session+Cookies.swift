@@ -2,16 +2,16 @@
 import CurlewHTTP
 import CurlewTransport
 
-// For exchanges that travel over raw streams, and take part in the session's cookies all the same.
+// For exchanges over raw streams, such as WebSocket handshakes, which use the session's cookies too.
 
 extension Session {
-    /// What `Cookie` has to say in a GET of a URL, behind what the user has set in it; `nil` for nothing.
+    /// Returns the value of `Cookie` for a GET of a URL: the user's cookies, then the session's; `nil` if there are none.
     package func cookieField(for url: String, given: String?) -> String? {
         guard let cookies else { return given }
         return cookies.adding(to: cookieRequest(for: url, given: given)).headers["Cookie"]
     }
 
-    /// Keeps the cookies of the answer. May block: not on the transport's thread.
+    /// Stores the cookies of a response. May block, so it must not run on the event loop's thread.
     package func storeCookies(of head: ResponseHead, from url: String) {
         cookies?.store(head, of: cookieRequest(for: url, given: nil))
     }
