@@ -4,7 +4,7 @@ import CurlewHTTP
 import CurlewTransport
 import Dispatch
 
-/// A request whose response's body is kept in memory, or handed on piece by piece.
+/// A request whose response's body is received into memory, or handed on piece by piece.
 open class DataRequest: Request, @unchecked Sendable {  // as its superclass
     let receiver: DataReceiver
 
@@ -21,23 +21,27 @@ open class DataRequest: Request, @unchecked Sendable {  // as its superclass
 
     override var hasBody: Bool { receiver.receivedCount > 0 }
 
-    /// How much of the body has come, after decoding; the total is −1 as long as nobody knows it.
+    /// The progress of receiving the body, in decoded bytes; the total is −1 until it is known.
     open var progress: Progress { receiver.downloadProgress.progress }
 
-    /// Has `closure` called while the body comes in, on `queue`, at last with the whole of it.
+    /// Calls `closure` while the body is received, and last when it is complete.
     ///
-    /// Calls are dropped while one is waiting for the queue. One closure a request: a later one replaces it. When bytes have come already,
-    /// it is called at once.
+    /// Calls are coalesced: at most one is queued at a time. If bytes have been received already, one is queued at once. A request has one
+    /// closure; setting another replaces it.
+    ///
+    /// - Parameters:
+    ///   - queue: where the closure is called; `nil`, the default, is the configuration's ``SessionConfiguration/callbackQueue``.
+    ///   - closure: receives the progress.
     @preconcurrency @discardableResult
     public func downloadProgress(queue: DispatchQueue? = nil, closure: @escaping ProgressHandler) -> Self {
         receiver.downloadProgress.setHandler(closure, queue: queue ?? session.configuration.callbackQueue)
         return self
     }
 
-    /// Hands the body to `closure` piece by piece instead of keeping it: the response's data is then `nil`.
+    /// Hands the body to `closure` piece by piece instead of storing it: the response's data is then `nil`.
     ///
-    /// Called on the session's queue, in order, before any handler. A closure that is slow slows down the transfer; none of the body waits
-    /// in memory beyond 1 MiB. `nil` drops the body.
+    /// Called on the session's queue, in order, before any handler. A slow closure pauses the transfer when 1 MiB is buffered. `nil` drops
+    /// the body.
     @preconcurrency @discardableResult
     open func stream(closure: (@Sendable (Data) -> Void)? = nil) -> Self {
         receiver.setReader(on: session.queue, closure, resume: driver.resumeTransfer)
@@ -47,16 +51,17 @@ open class DataRequest: Request, @unchecked Sendable {  // as its superclass
 }
 
 extension DataRequest {
-    /// Has the beginning of the body received where the response is refused at its head, for ``refusedBody``; without it the transfer ends
-    /// there. For requests whose body is streamed; before the body is asked for.
+    /// Receives the beginning of a body that is refused at its head, for ``refusedBody``; by default the transfer is cancelled there.
+    ///
+    /// For requests whose body is streamed. To be called before a reader is attached.
     ///
     /// - Parameters:
-    ///   - limit: how many bytes at the most.
-    ///   - timeout: how long the request waits for them before it fails.
+    ///   - limit: the largest number of bytes.
+    ///   - timeout: how long they are received before the request fails.
     package func keepRefusedBody(upTo limit: Int, for timeout: Duration) {
         receiver.keepRefusedBodies(RefusedBody.Policy(limit: limit, timeout: timeout))
     }
 
-    /// What came of the body that was refused; `nil` for none.
+    /// The beginning of the body that was refused; `nil` if none was.
     package var refusedBody: Data? { receiver.refusedBody }
 }

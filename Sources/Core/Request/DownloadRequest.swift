@@ -4,39 +4,39 @@ import CurlewHTTP
 import CurlewTransport
 import Dispatch
 
-/// A request whose response's body is written to a file while it comes.
+/// A request whose response's body is written to a file while it is received.
 ///
-/// The file has its final name only when it is whole: until then it lies beside its destination, or in the session's temporary directory
-/// where the destination is known only at the end, or there is none. Where the file system can (`O_TMPFILE` on Linux), it has no name until
-/// then, so that a killed process leaves nothing; elsewhere its name is hidden (`.name.XXXXXX.part`). A failed download has no file when its
-/// handlers run. If it can be resumed, the bytes received stay in an open file without a name as long as the request or one of its responses
-/// is retained; reading ``resumeData`` gives that file a name.
+/// The file gets its final name only when it is complete. Until then it is beside its destination or, if that is a closure or `nil`, in the
+/// session's temporary directory. Where the file system supports it (`O_TMPFILE` on Linux), it has no name until then, so that a killed
+/// process leaves nothing; elsewhere its name is hidden (`.name.XXXXXX.part`). When the handlers of a failed download run, there is no
+/// file. If it can be resumed, the bytes received stay in an open file without a name as long as the request or one of its responses is
+/// retained; reading ``resumeData`` gives that file a name.
 open class DownloadRequest: Request, @unchecked Sendable {  // as its superclass
-    /// What may be done to put a file where it belongs.
+    /// What a download may do to move its file to the destination.
     public struct DownloadOptions: OptionSet, Sendable {
-        /// The options as bits.
+        /// The options' bits.
         public let rawValue: UInt
 
-        /// Makes options of bits.
+        /// Creates options from bits.
         public init(rawValue: UInt) { self.rawValue = rawValue }
 
-        /// Makes the directories on the way to the destination.
+        /// Creates the missing directories of the destination.
         public static let createIntermediateDirectories = DownloadOptions(rawValue: 1 << 0)
-        /// Replaces the file at the destination. Without this it is an error (`CocoaError.fileWriteFileExists`), and stays; so does
-        /// anything that is no file, with this too.
+        /// Replaces a file at the destination. Without this option the download fails (`CocoaError.fileWriteFileExists`), and the existing
+        /// file stays. A directory or a special file is never replaced: the download fails with this option, too.
         public static let removePreviousFile = DownloadOptions(rawValue: 1 << 1)
-        /// Goes on with what an earlier download of the same URL to the same file has left, even if its process was killed.
+        /// Resumes an earlier download of the same URL to the same file, even if its process was killed.
         ///
-        /// Only with a destination that is a URL. What comes is kept beside it, hidden (`.name.part`, and `.name.part.json` for what is
-        /// known of it), until the download is whole or refused, or ``DownloadRequest/cancel(createResumeData:)`` says that it is not
-        /// wanted. The server is asked not to compress. It has to give the response a strong `ETag`, or else a `Last-Modified`; without,
-        /// and when it has something newer, the download begins anew. Of several at once to the same file one does this, and the others
-        /// download as without it.
+        /// Only for a destination that is a URL. The received bytes are stored beside it in a hidden file (`.name.part`, and
+        /// `.name.part.json` for the URL and the validator) until the download is complete or refused, or cancelled with
+        /// ``DownloadRequest/cancel(createResumeData:)`` and `false`. The request asks for no content coding. The response needs a strong
+        /// `ETag`, or else a `Last-Modified`; without, or if the server has another version, the download starts over. Of concurrent
+        /// downloads to the same file one is resumable, and the others download as without this option.
         public static let resumePreviousDownload = DownloadOptions(rawValue: 1 << 2)
     }
 
-    /// Says where a file goes, given where it is and the response it came with. Called once, on the session's queue, when the body is
-    /// complete and before validation, whatever the status.
+    /// Returns the destination of a file. Called once, on the session's queue, when the body is complete and before validation, for every
+    /// status.
     @preconcurrency public typealias DownloadFileDestination =
         @Sendable (_ temporaryURL: URL, _ response: HTTPURLResponse) -> (destinationURL: URL, options: DownloadOptions)
 
@@ -52,25 +52,25 @@ open class DownloadRequest: Request, @unchecked Sendable {  // as its superclass
             interceptor: interceptor)
     }
 
-    /// What is needed to go on with a download that was cancelled or failed; `nil` as long as it runs, and where that is impossible.
+    /// The data that resumes a cancelled or failed download; `nil` while it runs, and if it can't be resumed.
     ///
-    /// For ``SessionManager/download(resumingWith:to:)``, also in another process. It is possible when part of a file has come with a
-    /// strong `ETag`, or else a `Last-Modified`, in no content coding, as the answer to a GET. The data is JSON, of no promised form. It
-    /// holds the URL, without user name and password, and the request's header fields, but not `Authorization`, `Cookie` and those that
-    /// ``RedirectPolicy/sensitiveHeaders`` names: adapter and session add them again. It names the partial file. The first
-    /// read gives that file its name and may block briefly; from then on the caller owns the file and removes it if it is not used. Also
-    /// `nil` if the file can't be named.
+    /// For ``SessionManager/download(resumingWith:to:)``, also in another process. A download can be resumed if a part of the file was
+    /// received in response to a GET, with a strong `ETag` or else a `Last-Modified`, and without a content coding. The data is JSON, whose
+    /// form may change. It has the URL, without user name and password, and the request's header fields, but not `Authorization`, `Cookie`
+    /// and those of ``RedirectPolicy/sensitiveHeaders``: adapter and session add them again. It has the path of the part file. The first
+    /// read names that file, which may block briefly; from then on the caller owns the file, and removes it if it is not used. Also `nil`
+    /// if the file can't be named.
     open var resumeData: Data? { receiver.resumption.resumeData }
 
-    /// Ends the request as ``cancel(createResumeData:)`` does, with resume data.
+    /// Cancels the request as ``cancel(createResumeData:)`` does, with resume data.
     open override func cancel() {
         cancel(createResumeData: true)
     }
 
-    /// Ends the request; its handlers run with ``CurlewError/cancelled``.
+    /// Cancels the request; its handlers run with ``CurlewError/cancelled``.
     ///
-    /// - Parameter createResumeData: whether what has come stays for ``resumeData`` and ``DownloadOptions/resumePreviousDownload``, or is
-    ///   removed.
+    /// - Parameter createResumeData: whether the received bytes are kept for ``resumeData`` and ``DownloadOptions/resumePreviousDownload``,
+    ///   or removed.
     open func cancel(createResumeData: Bool) {
         if !createResumeData, driver.state.withLock({ $0.lifecycle.stage != .finished }) { receiver.resumption.drop() }
         super.cancel()
@@ -78,26 +78,30 @@ open class DownloadRequest: Request, @unchecked Sendable {  // as its superclass
 
     override var hasBody: Bool { receiver.bodyCount > 0 }
 
-    /// How much of the file has come; the total is −1 as long as nobody knows it.
+    /// The progress of receiving the file, in bytes; the total is −1 until it is known. A resumed download starts at its offset.
     open var progress: Progress { receiver.downloadProgress.progress }
 
-    /// Has `closure` called while the file comes in, on `queue`, at last with the whole of it.
+    /// Calls `closure` while the file is received, and last when it is complete.
     ///
-    /// Calls are dropped while one is waiting for the queue. One closure a request: a later one replaces it.
+    /// Calls are coalesced: at most one is queued at a time. A request has one closure; setting another replaces it.
+    ///
+    /// - Parameters:
+    ///   - queue: where the closure is called; `nil`, the default, is the configuration's ``SessionConfiguration/callbackQueue``.
+    ///   - closure: receives the progress.
     @preconcurrency @discardableResult
     public func downloadProgress(queue: DispatchQueue? = nil, closure: @escaping ProgressHandler) -> Self {
         receiver.downloadProgress.setHandler(closure, queue: queue ?? session.configuration.callbackQueue)
         return self
     }
 
-    /// A destination in a directory of the user, named as the response suggests, with no options; the temporary file where there is no
-    /// such directory.
+    /// Returns a closure whose destination is in a directory of the user, with the file name that the response suggests, and no options.
+    /// The file stays where it is if there is no such directory.
     public class func suggestedDownloadDestination(
         for directory: FileManager.SearchPathDirectory = .documentDirectory, in domain: FileManager.SearchPathDomainMask = .userDomainMask
     ) -> DownloadFileDestination {
         { temporaryURL, response in
             guard let directory = FileManager.default.urls(for: directory, in: domain).first else { return (temporaryURL, []) }
-            // The name is the server's: only its last component counts, so that it leads nowhere else.
+            // The server chooses the name: only its last component is used, so that the file stays in the directory.
             let name = URL(fileURLWithPath: response.suggestedFilename ?? "").lastPathComponent
             let isName = !name.isEmpty && name != "/" && name != "." && name != ".."
             return (directory.appendingPathComponent(isName ? name : temporaryURL.lastPathComponent), [])

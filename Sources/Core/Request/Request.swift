@@ -3,28 +3,28 @@ import CurlewEncoding
 import CurlewHTTP
 import CurlewTransport
 
-/// A request of a session: its current task, its validations, and the handlers that wait for its end.
+/// A request of a session: its current task, its validators, and the handlers that run when it has finished.
 ///
-/// Made by a ``SessionManager``. All members may be used from any thread.
+/// Created by a ``SessionManager``, and retained until it has finished. Thread-safe.
 open class Request: @unchecked Sendable {  // the state is the driver's, behind a lock
-    /// Tells of progress; the object is the request's own, and goes on changing.
+    /// Receives the request's own `Progress` object, which is updated while the body is transferred.
     @preconcurrency public typealias ProgressHandler = @Sendable (Progress) -> Void
 
-    /// What a request is made of, by kind: the original, from which each attempt is made, and the current attempt's task.
+    /// The kind of a request, with the original, from which each attempt is made, and the current attempt's task.
     enum RequestTask {
         case data(any TaskConvertible, SessionTask?)
         case download(any TaskConvertible, SessionTask?)
         case upload(any TaskConvertible, SessionTask?)
         case stream(any TaskConvertible, SessionTask?)
 
-        /// From what a task is made, at first and for each retry.
+        /// The original, from which each attempt's task is made.
         var original: any TaskConvertible {
             switch self {
             case .data(let original, _), .download(let original, _), .upload(let original, _), .stream(let original, _): original
             }
         }
 
-        /// The same with the task of a new attempt.
+        /// Returns the same kind and original with the task of a new attempt.
         func with(_ task: SessionTask) -> RequestTask {
             switch self {
             case .data(let original, _): .data(original, task)
@@ -38,9 +38,9 @@ open class Request: @unchecked Sendable {  // the state is the driver's, behind 
     /// The request's body and error, and the queue of its handlers.
     public let delegate: TaskDelegate
     let driver: RequestDriver
-    /// What it is made of, by kind, as in ``requestTask``; without a task.
+    /// The kind and original, as in ``requestTask``, but without a task; the error if the request could not be made.
     let original: Result<RequestTask, any Error>
-    /// Adapts this request, and is asked about its retries, before the session's.
+    /// Adapts and retries this request, before the session's adapter and retrier.
     let interceptor: (any RequestInterceptor)?
 
     init(original: Result<RequestTask, any Error>, driver: RequestDriver, interceptor: (any RequestInterceptor)? = nil) {
@@ -50,35 +50,35 @@ open class Request: @unchecked Sendable {  // the state is the driver's, behind 
         self.interceptor = interceptor
     }
 
-    // MARK: What it is
+    // MARK: Properties
 
     /// The session in which the request runs.
     public var session: Session { driver.session }
 
     package var sessionDelegate: SessionDelegate { driver.sessionDelegate }
 
-    /// The kind of the request, its original and the current attempt's task; what it could not be made for, if so.
+    /// The kind of the request, its original and the current attempt's task; the error if the request could not be made.
     var requestTask: Result<RequestTask, any Error> {
         guard let task else { return original }
         return original.map { $0.with(task) }
     }
 
-    /// The current attempt's task; `nil` when the request could not be made.
+    /// The current attempt's task; `nil` if the request could not be made.
     open var task: SessionTask? { driver.state.withLock { $0.task } }
 
-    /// The request as it goes out, adapted; before that, or if the adapter failed, as it was given. `nil` when none could be made.
+    /// The adapted request; before it was adapted, or if the adapter failed, the original. `nil` if the request could not be made.
     open var request: URLRequest? {
         task?.originalRequest ?? originalRequest
     }
 
-    /// The response's status and header fields; `nil` until they are there.
+    /// The response's status and header fields; `nil` until they are received.
     open var response: HTTPURLResponse? { context.response }
 
-    /// The response's status line and header fields as they came, in their order and with their repetitions, which ``response`` loses;
-    /// `nil` until they are there.
+    /// The response's status line and header fields as received, with their order and repetitions, which ``response`` loses; `nil` until
+    /// they are received.
     public var responseHead: ResponseHead? { driver.state.withLock { $0.head } }
 
-    /// The number of retries that were started.
+    /// The number of retries that were started; redirects and authenticated retries are not counted.
     public var retryCount: UInt { driver.state.withLock { $0.retryCount } }
 
     /// Request and response of the current attempt.
@@ -97,33 +97,33 @@ open class Request: @unchecked Sendable {  // the state is the driver's, behind 
         (try? original.get())?.original.urlRequest
     }
 
-    /// Whether another attempt would send the same.
+    /// Whether another attempt would send the same request: a stream that was read, for example, can't be sent again.
     var isRepeatable: Bool { (try? original.get())?.original.isRepeatable ?? false }
 
-    /// The stream that is the request's body, if it is one.
+    /// The request's body, if that is a stream.
     var streamBody: StreamBody? { (try? original.get())?.original.streamBody }
 
-    /// Whether there is a body to be judged.
+    /// Whether a body was received, whose content type validators check.
     var hasBody: Bool { false }
 
     // MARK: Control
 
-    /// Starts the request, or resumes it after ``suspend()``. A request that could not be made runs its handlers anyway.
+    /// Starts the request, or resumes it after ``suspend()``. Does nothing for one that could not be made, whose handlers run anyway.
     open func resume() {
         driver.resumedByUser()?.resume()
         if session.isMonitored { session.tellMonitors { [self] in $0.requestDidResume(self) } }
     }
 
-    /// Suspends the request until ``resume()``: nothing is sent or received. While a retry is due or a credential is refreshed, the next
-    /// attempt waits.
+    /// Suspends the request until ``resume()``: nothing is sent or received. Before a retry, or while a credential is refreshed, the next
+    /// attempt is not started.
     open func suspend() {
         driver.suspendedByUser()?.suspend()
         if session.isMonitored { session.tellMonitors { [self] in $0.requestDidSuspend(self) } }
     }
 
-    /// Cancels the request; its handlers run with ``CurlewError/cancelled``. Also while a retry is due.
+    /// Cancels the request; its handlers run with ``CurlewError/cancelled``. Also between two attempts.
     ///
-    /// A cancelled request is not retried. One whose response is complete already keeps it.
+    /// A cancelled request is not retried. A request whose response is complete keeps it.
     open func cancel() {
         driver.cancel(self)
         if session.isMonitored { session.tellMonitors { [self] in $0.requestDidCancel(self) } }
@@ -131,7 +131,7 @@ open class Request: @unchecked Sendable {  // the state is the driver's, behind 
 
     // MARK: Handlers
 
-    /// Adds a handler, which runs after those added before, when the request has finished.
+    /// Adds a handler, which runs when the request has finished, after the handlers added before.
     func addHandler(_ handler: @escaping @Sendable () -> Void) {
         driver.addHandler(handler, to: self)
     }
@@ -151,7 +151,7 @@ open class Request: @unchecked Sendable {  // the state is the driver's, behind 
 // MARK: - CustomStringConvertible
 
 extension Request: CustomStringConvertible {
-    /// Method, URL without its secrets (``Redaction``) and, once there is one, the response's status.
+    /// The method, the redacted URL (``Redaction``) and, once it is received, the response's status.
     public var description: String {
         guard let request else { return "No request could be made." }
         var parts = [request.httpMethod ?? "GET", request.url?.absoluteString.redactedURL ?? ""]

@@ -3,34 +3,35 @@ import CurlewEncoding
 import CurlewHTTP
 import CurlewTransport
 
-/// The original of a request: makes the task of each attempt.
+/// The original of a request, from which the task of each attempt is made.
 protocol TaskConvertible: Sendable {
-    /// The request as the user gave it; `nil` for a raw stream.
+    /// The request as the user made it; `nil` for a raw stream.
     var urlRequest: URLRequest? { get }
 
-    /// Whether another attempt would send the same.
+    /// Whether another attempt would send the same request.
     var isRepeatable: Bool { get }
 
-    /// The stream that is the request's body, if it is one: one body for all attempts, as only that knows whether the stream was read.
+    /// The request's body, if that is a stream. All attempts share it, because it knows whether the stream was read.
     var streamBody: StreamBody? { get }
 
-    /// What a task of the session is to do, the request adapted.
+    /// Adapts the request, and returns the work of a task of the session.
     ///
     /// - Throws: what the adapter throws; ``CurlewError/urlRequestValidationFailed(reason:)``; `CocoaError` for a file.
     func work(in session: Session, adapter: (any RequestAdapter)?) throws -> SessionTask.Work
 }
 
-/// The original of a data request, and what the others have of one.
+/// The original of a data request, and the part that downloads and uploads have in common with one.
 struct Requestable: TaskConvertible {
     private enum Original {
-        /// As Foundation has it, beside the header fields as they were given.
+        /// A `URLRequest`, with the header fields as they were given: their order and repetitions, which Foundation's type loses.
         case urlRequest(URLRequest, given: GivenHeaders?)
-        /// Nothing to encode: `URLRequest` comes in only when somebody asks for it. It costs more than all the rest of making a request.
+        /// A request without parameters to encode. Its `URLRequest` is created only when it is read, because that costs more than all the
+        /// rest of making a request.
         case parts(Target, HTTPMethod, HTTPHeaders)
     }
 
     private enum Target {
-        /// Beyond doubt by its bytes.
+        /// A URL that needs no parsing.
         case plain(String)
         case parsed(URL)
 
@@ -67,13 +68,13 @@ struct Requestable: TaskConvertible {
     }
 
     private let original: Original
-    /// Whether the body will be read as it comes.
+    /// Whether the response's body is read in pieces.
     private let isStreamed: Bool
     let streamBody: StreamBody?
 
-    /// Takes the request of a convertible.
+    /// Creates the original from a convertible.
     ///
-    /// - Throws: what it throws.
+    /// - Throws: what the convertible throws.
     init(_ convertible: any URLRequestConvertible, isStreamed: Bool = false) throws {
         let parts = convertible as? RequestParts
         if let parts, parts.parameters == nil {
@@ -90,7 +91,7 @@ struct Requestable: TaskConvertible {
         streamBody = urlRequest.httpBodyStream.map { StreamBody($0) }
     }
 
-    /// Takes a request without parameters by its parts.
+    /// Creates the original from the parts of a request without parameters.
     init(_ url: any URLConvertible, _ method: HTTPMethod, _ headers: HTTPHeaders?, isStreamed: Bool = false) throws {
         self.isStreamed = isStreamed
         original = .parts(try Target(url), method, headers ?? [:])
@@ -117,7 +118,7 @@ struct Requestable: TaskConvertible {
         return .transfer(transfer)
     }
 
-    /// What is asked for, without the header fields that other origins must not see.
+    /// The request to resume a download by, without the sensitive header fields, which resume data must not have.
     func resumable(in session: Session) -> ResumableRequest? {
         let (url, headers): (URL?, HTTPHeaders) =
             switch original {
@@ -130,10 +131,10 @@ struct Requestable: TaskConvertible {
         }
     }
 
-    /// The transfer of the adapted request, with a body of its own or the given one.
+    /// Returns the transfer of the adapted request, with its own body or the given one.
     ///
-    /// Bytes given in `data` are shown to the adapter as the request's body; what it returns is sent. A body that can't be shown is sent
-    /// unless the adapter sets one.
+    /// The adapter sees the bytes in `data` as the request's body, and may replace them. A file or a stream in `body`, which it can't see,
+    /// is sent unless it sets a body.
     func transfer(
         in session: Session, adapter: (any RequestAdapter)?, body: (any BodySource)? = nil, data: Data? = nil
     ) throws -> TransferRequest {
@@ -147,7 +148,7 @@ struct Requestable: TaskConvertible {
         }
         var request = try asURLRequest()
         guard let adapter else { return try TransferRequest(request, given: given(in: request), body: body ?? streamBody, in: session) }
-        // An upload's body takes the place of the request's own. Foundation on Linux traps when a copied request without a URL is changed.
+        // An upload's body replaces the request's own. Foundation on Linux traps when a copied request without a URL is changed.
         let isShown = data != nil && request.url != nil
         if isShown || body != nil && request.hasBody && request.url != nil { request.httpBody = data }
         let adapted = try adapter.adapt(request)
@@ -166,7 +167,7 @@ struct Requestable: TaskConvertible {
 /// The original of a download.
 struct Downloadable: TaskConvertible {
     let request: Requestable
-    /// Where it goes on: at the beginning, if nothing has come yet.
+    /// The part file from which it is resumed, if there is one.
     let resumption: DownloadResumption
 
     var urlRequest: URLRequest? { request.urlRequest }
@@ -185,7 +186,7 @@ struct Downloadable: TaskConvertible {
 
 /// The original of an upload.
 struct Uploadable: TaskConvertible {
-    /// Where the body comes from.
+    /// The source of the body.
     enum Content: Sendable {
         case data(Data)
         case file(URL)
@@ -225,7 +226,7 @@ struct Uploadable: TaskConvertible {
         }
     }
 
-    /// Made anew for each attempt, as the file may have changed.
+    /// Returns the body of a file. Created for each attempt, as the file may have changed.
     private func body(of file: URL) -> any BodySource {
         do {
             return try FileBody(path: file.path)
@@ -235,7 +236,7 @@ struct Uploadable: TaskConvertible {
     }
 }
 
-/// The body of a request that has a task like every other, which fails when it is started.
+/// The body in place of a file that can't be opened: the request has a task like every other, which fails when it is started.
 final class UnreadableBody: BodySource {
     let error: any Error
 
@@ -260,7 +261,7 @@ struct Streamable: TaskConvertible {
 
     var urlRequest: URLRequest? { nil }
 
-    /// What went through a raw connection can't be taken back.
+    /// `false`: what was sent on a raw connection can't be sent again.
     var isRepeatable: Bool { false }
 
     var streamBody: StreamBody? { nil }

@@ -5,8 +5,8 @@ import CurlewTransport
 
 /// A raw connection to a host: TCP, or TLS over it.
 ///
-/// Read and write it as an async sequence and with ``write(_:)``, or as an `InputStream` and an `OutputStream`, one or the other. It is
-/// over when both directions have ended, it fails, or it is cancelled.
+/// Either read it with ``bytes()`` and write it with ``write(_:)``, or use it as an `InputStream` and an `OutputStream`. It completes when
+/// both sides have closed it, when it fails, or when it is cancelled.
 open class StreamRequest: Request, @unchecked Sendable {  // as its superclass
     let connection: RawConnection
 
@@ -16,43 +16,43 @@ open class StreamRequest: Request, @unchecked Sendable {  // as its superclass
         connection.connect(to: driver)
     }
 
-    /// The bytes that come in, piece by piece; ends when the peer closes its sending side, and throws when the connection breaks.
+    /// Returns the received bytes as a sequence, which ends when the peer closes its sending side, and throws when the connection fails.
     ///
-    /// Only as much is received as is read, but for 1 MiB ahead. All iterators read from the same stream.
+    /// Receiving pauses when 1 MiB is buffered. All iterators read from the same stream.
     public func bytes() -> StreamBytes {
         StreamBytes(buffer: connection.buffer)
     }
 
-    /// Sends bytes, behind those sent before; returns when they were handed to the network.
+    /// Sends bytes, in the order of the calls; returns when they were handed to the network.
     ///
-    /// Cancelling the task that waits ends the wait; the bytes go out all the same.
+    /// Cancelling the waiting task ends the wait; the bytes are sent nevertheless.
     ///
-    /// - Throws: why the connection is over; ``CurlewError/cancelled`` behind ``closeWrite()``, or when the wait was cancelled.
+    /// - Throws: why the connection failed; ``CurlewError/cancelled`` after ``closeWrite()``, or if the waiting task was cancelled.
     public func write(_ data: Data) async throws {
         try await connection.write(data)
     }
 
-    /// Ends the sending side, behind what was written; the peer reads to the end. The receiving side stays open.
+    /// Closes the sending side after the written bytes, which the peer receives completely. The receiving side stays open.
     public func closeWrite() {
         connection.closeWrite()
     }
 
-    /// Waits until the connection is over.
+    /// Waits until the connection has completed.
     ///
-    /// - Throws: why it broke; nothing when both sides have ended it.
+    /// - Throws: why it failed; nothing if both sides have closed it.
     public func end() async throws {
         await waitForEnd()
         if let error = delegate.error { throw error }
     }
 
-    /// The connection as a pair of Foundation's streams, for code that wants those. Their reads and writes block, so use them on a thread
-    /// of their own. Closing the output stream ends the sending side; closing both ends the connection.
+    /// Returns the connection as a pair of Foundation's streams. Their reads and writes block, so use them on a thread of their own.
+    /// Closing the output stream closes the sending side; closing both ends the connection.
     public func captureStreams() -> (input: InputStream, output: OutputStream) {
         (StreamRequestInput(self), StreamRequestOutput(self))
     }
 }
 
-/// The bytes of a raw connection, piece by piece.
+/// The received bytes of a raw connection, as a sequence of pieces.
 public struct StreamBytes: AsyncSequence, Sendable {
     /// A piece; never empty, of any size.
     public typealias Element = Data
@@ -63,13 +63,13 @@ public struct StreamBytes: AsyncSequence, Sendable {
     public struct Iterator: AsyncIteratorProtocol {
         let buffer: BodyBuffer
 
-        /// The next piece; `nil` when the peer has closed its sending side.
+        /// Returns the next piece; `nil` when the peer has closed its sending side.
         public mutating func next() async throws -> Data? {
             try await buffer.next()
         }
     }
 
-    /// An iterator; all of them read from the same stream.
+    /// Returns an iterator; all of them read from the same stream.
     public func makeAsyncIterator() -> Iterator {
         Iterator(buffer: buffer)
     }

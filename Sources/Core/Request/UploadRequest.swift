@@ -4,7 +4,7 @@ import CurlewHTTP
 import CurlewTransport
 import Dispatch
 
-/// A data request that sends a body out of memory, a file or a stream.
+/// A data request that sends a body from memory, a file or a stream.
 open class UploadRequest: DataRequest, @unchecked Sendable {  // as its superclass
     private let sentBody: SentBody
 
@@ -18,14 +18,18 @@ open class UploadRequest: DataRequest, @unchecked Sendable {  // as its supercla
             interceptor: interceptor)
     }
 
-    /// How much of the body was handed to the network; the total is −1 for a stream, until it was sent.
+    /// The progress of sending the body, in bytes handed to the network; the total is −1 for a stream until it was sent.
     open var uploadProgress: Progress { sentBody.progress.progress }
 
-    /// Has `closure` called while the body goes out, on `queue`, at last with the whole of it.
+    /// Calls `closure` while the body is sent, and last when all of it was sent.
     ///
     /// When a redirect, a challenge or a retry sends the body again, the count restarts and `closure` is called with 0, unless bytes have
-    /// been sent again by then.
-    /// Calls are dropped while one is waiting for the queue. One closure a request: a later one replaces it.
+    /// been sent again by then. Calls are coalesced: at most one is queued at a time. A request has one closure; setting another replaces
+    /// it.
+    ///
+    /// - Parameters:
+    ///   - queue: where the closure is called; `nil`, the default, is the configuration's ``SessionConfiguration/callbackQueue``.
+    ///   - closure: receives the progress.
     @preconcurrency @discardableResult
     public func uploadProgress(queue: DispatchQueue? = nil, closure: @escaping ProgressHandler) -> Self {
         sentBody.progress.setHandler(closure, queue: queue ?? session.configuration.callbackQueue)
