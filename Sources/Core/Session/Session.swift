@@ -4,9 +4,10 @@ import CurlewHTTP
 import CurlewTransport
 import Dispatch
 
-/// What the requests of a manager share: configuration, transport and the queue of the delegate.
+/// What the requests of a manager share: configuration, transport, timers and queue.
 ///
-/// It stays until its manager and its last request are gone, but does nothing any more once it was invalidated.
+/// Requests retain their session and not their manager, so that releasing the ``SessionManager`` ends them: its `deinit` invalidates the
+/// session. The session is deallocated after its manager and its last request. Thread-safe.
 public final class Session: Sendable {
     private struct State {
         var lastTask = 0
@@ -16,26 +17,27 @@ public final class Session: Sendable {
         var serverTrustPolicyManager: ServerTrustPolicyManager?
     }
 
-    /// The configuration; a copy of what the manager was made with.
+    /// A copy of the configuration with which the session was created.
     public let configuration: SessionConfiguration
-    /// Runs, one after the other, what may run code of users before the handlers do: validations, the retrier, redirect and stream closures.
+    /// Runs users' code before the handlers, serially: validators, adapters that wait, the retrier, the delegate's closures. Also opens and
+    /// moves files, which may block.
     let queue: DispatchQueue
-    /// All waits for a point in time.
+    /// The timers of all requests.
     let timers: Timers
     let transport: any Transport
-    /// The transport below all others, if it is libcurl's.
+    /// The transport to the network, if it is libcurl's.
     let eventLoop: CurlTransport?
-    /// The configuration's options, worked out once.
+    /// The configuration's options, prepared once for all transfers.
     let options: PreparedOptions
-    /// The cookies that its requests send and receive; `nil` for none.
+    /// The cookies that the requests send and store; `nil` without a cookie storage.
     let cookies: CookieJar?
     private let state = Lock(State())
 
-    /// Makes a session of its own for a manager: `SessionManager(session:delegate:)`.
+    /// Creates a session on libcurl, to be given to a manager: `SessionManager(session:delegate:)`.
     ///
     /// - Parameters:
-    ///   - configuration: how the session works; copied.
-    ///   - delegate: receives the session's events; not kept.
+    ///   - configuration: the settings; copied.
+    ///   - delegate: receives the session's events; not retained.
     public convenience init(configuration: SessionConfiguration = SessionConfiguration(), delegate: SessionDelegate) {
         self.init(configuration: configuration, transport: CurlTransport(configuration: configuration.connections), delegate: delegate)
     }
@@ -57,30 +59,34 @@ public final class Session: Sendable {
         }
     }
 
-    /// Knows what hosts have to show before anything is sent to them; `nil` leaves that to the configuration.
+    /// The trust policies of hosts; `nil` evaluates certificates by the configuration.
     public internal(set) var serverTrustPolicyManager: ServerTrustPolicyManager? {
         get { state.withLock { $0.serverTrustPolicyManager } }
         set { state.withLock { $0.serverTrustPolicyManager = newValue } }
     }
 
-    /// Knows the session's requests; `nil` once its manager is gone.
+    /// The delegate, which looks up the session's requests; `nil` after its release, as the session does not retain it.
     public var delegate: SessionDelegate? { state.withLock { $0.delegate } }
 
     var isInvalidated: Bool { state.withLock { $0.isInvalidated } }
 
-    // MARK: Errors in another vocabulary
+    // MARK: Translated errors
 
-    /// From now on hands out errors as `transform` makes them, for users who know them by other names.
+    /// Translates errors with `transform` from now on, for programs written for Alamofire, which know them as other types. Only the first
+    /// call counts.
+    ///
+    /// Errors are translated when users read them, and not when they occur, so that decisions inside always see ``CurlewError``.
+    /// Thread-safe.
     package func deliverErrors(as transform: @escaping @Sendable (any Error) -> any Error) {
         state.withLock { if $0.errorTransform == nil { $0.errorTransform = transform } }
     }
 
-    /// The error as the session's users know it.
+    /// Returns the error as users see it.
     func delivered(_ error: any Error) -> any Error {
         state.withLock { $0.errorTransform }?(error) ?? error
     }
 
-    /// A result with its error as the session's users know it.
+    /// Returns the result with its error as users see it.
     func delivered<Value>(_ result: Result<Value, any Error>) -> Result<Value, any Error> {
         guard case .failure(let error) = result else { return result }
         return .failure(delivered(error))
@@ -88,7 +94,7 @@ public final class Session: Sendable {
 
     // MARK: Tasks
 
-    /// A number by which a task is known; unique in the session.
+    /// Returns a new task number, unique in the session.
     func makeTaskNumber() -> Int {
         state.withLock { state in
             state.lastTask += 1
@@ -96,14 +102,14 @@ public final class Session: Sendable {
         }
     }
 
-    /// Makes a task, suspended.
+    /// Creates a task, which is suspended.
     func makeTask(_ work: SessionTask.Work, driver: RequestDriver) -> SessionTask {
         SessionTask(id: makeTaskNumber(), work: work, transport: transport, driver: driver)
     }
 
-    /// A transfer's request with what the session adds to each exchange.
+    /// Returns the request of a transfer with what the session adds to each exchange: cookies and the host's trust policy.
     func outgoing(_ request: consuming TransferRequest) -> TransferRequest {
-        // Plain HTTP, the only one that is looked at for each request without need, has no servers to be trusted.
+        // Plain HTTP has no certificate to evaluate: looking for a policy would be overhead for each request.
         guard cookies != nil || !request.url.hasPrefix("http:") && hasTrustRules else { return request }
         var outgoing = request
         if let cookies { outgoing = cookies.adding(to: outgoing) }
@@ -111,7 +117,7 @@ public final class Session: Sendable {
         return outgoing
     }
 
-    /// A raw stream's request with what the session adds.
+    /// Returns the request of a raw stream with the host's trust policy.
     func outgoing(_ request: StreamTransferRequest) -> StreamTransferRequest {
         guard request.isSecure, let tls = tlsOptions(for: request.host.comparableHost, port: request.port) else { return request }
         var outgoing = request
@@ -119,7 +125,8 @@ public final class Session: Sendable {
         return outgoing
     }
 
-    /// Ends the session: requests on their way fail with ``CurlewError/sessionInvalidated``, and so do new ones.
+    /// Ends the session: requests in flight fail with ``CurlewError/sessionInvalidated``, and so do new ones. Only the first call has an
+    /// effect.
     public func invalidateAndCancel() {
         let isFirst = state.withLock { state in
             defer { state.isInvalidated = true }
@@ -131,7 +138,7 @@ public final class Session: Sendable {
 }
 
 extension SessionConfiguration {
-    /// A transport behind those that the configuration asks for: stubs first, then the cache.
+    /// Returns the transport wrapped in those of the configuration: stubs first, then the cache.
     fileprivate func completed(_ transport: any Transport) -> any Transport {
         let cached: any Transport = urlCache.map { CachingTransport(transport, cache: $0) } ?? transport
         return protocolClasses.isEmpty ? cached : ProtocolTransport(cached, classes: protocolClasses)

@@ -3,17 +3,17 @@ import CurlewEncoding
 import CurlewHTTP
 import CurlewTransport
 
-/// Makes requests and runs them in a session of its own.
+/// Creates requests and runs them in its session.
 ///
-/// Letting go of the manager ends the session: what is on its way fails with ``CurlewError/sessionInvalidated``. Keep it as long as its
-/// requests matter. All members may be used from any thread.
+/// Requests do not retain their manager: releasing it ends the session, and requests in flight fail with
+/// ``CurlewError/sessionInvalidated``. Retain it until they have finished. Thread-safe.
 open class SessionManager: @unchecked Sendable {  // the settings are behind a lock
     private struct Settings {
         var startRequestsImmediately = true
         var adapter: (any RequestAdapter)?
     }
 
-    /// The manager behind the functions ``request(_:method:parameters:encoding:headers:interceptor:)`` and so on; its requests carry
+    /// The manager of the free functions ``request(_:method:parameters:encoding:headers:interceptor:)`` and so on; its requests have
     /// ``defaultHTTPHeaders``.
     public static let `default`: SessionManager = {
         var configuration = SessionConfiguration()
@@ -21,37 +21,36 @@ open class SessionManager: @unchecked Sendable {  // the settings are behind a l
         return SessionManager(configuration: configuration)
     }()
 
-    /// What the requests share.
+    /// The session in which the requests run.
     public let session: Session
-    /// Knows the requests by their tasks.
+    /// Looks up requests by their tasks, and has the closures for the session's events.
     public let delegate: SessionDelegate
     private let settings = Lock(Settings())
 
-    /// Whether requests start as soon as they are made; `true` by default. If not, ``Request/resume()`` starts them.
+    /// Whether requests start as soon as they are created; `true` by default. Otherwise ``Request/resume()`` starts them.
     open var startRequestsImmediately: Bool {
         get { settings.withLock { $0.startRequestsImmediately } }
         set { settings.withLock { $0.startRequestsImmediately = newValue } }
     }
 
-    /// Changes each request before it is sent, again for each retry; `nil` by default.
+    /// Adapts each attempt of a request before it is sent; `nil` by default.
     open var adapter: (any RequestAdapter)? {
         get { settings.withLock { $0.adapter } }
         set { settings.withLock { $0.adapter = newValue } }
     }
 
-    /// Decides whether failed requests are tried again; `nil`, the default, tries nothing again.
+    /// Decides whether failed requests are retried; `nil`, the default, retries none.
     open var retrier: (any RequestRetrier)? {
         get { delegate.retrier }
         set { delegate.retrier = newValue }
     }
 
-    /// Makes a manager with a session of its own, on libcurl.
+    /// Creates a manager with a new session, on libcurl.
     ///
     /// - Parameters:
-    ///   - configuration: how the session works; copied.
-    ///   - delegate: receives the session's events; may serve one manager only.
-    ///   - serverTrustPolicyManager: knows what hosts have to show before anything is sent to them; `nil`, the default, leaves that to the
-    ///     configuration.
+    ///   - configuration: the settings of the session; copied.
+    ///   - delegate: receives the session's events. Has one manager only.
+    ///   - serverTrustPolicyManager: the trust policies of hosts; `nil`, the default, evaluates certificates by the configuration.
     public convenience init(
         configuration: SessionConfiguration = SessionConfiguration(), delegate: SessionDelegate = SessionDelegate(),
         serverTrustPolicyManager: ServerTrustPolicyManager? = nil
@@ -61,7 +60,7 @@ open class SessionManager: @unchecked Sendable {  // the settings are behind a l
             transport: CurlTransport(configuration: configuration.connections))
     }
 
-    /// Makes a manager on another transport: one that answers from memory, records or replays.
+    /// Creates a manager on another transport, such as one that responds from memory, records or replays.
     public init(
         configuration: SessionConfiguration = SessionConfiguration(), delegate: SessionDelegate = SessionDelegate(),
         serverTrustPolicyManager: ServerTrustPolicyManager? = nil, transport: any Transport
@@ -72,13 +71,12 @@ open class SessionManager: @unchecked Sendable {  // the settings are behind a l
         delegate.manager = self
     }
 
-    /// Makes a manager that works as a configuration of Foundation's says; ``SessionConfiguration/init(_:)`` tells what of it counts.
+    /// Creates a manager with the settings of Foundation's configuration; ``SessionConfiguration/init(_:)`` lists those that are used.
     ///
     /// - Parameters:
-    ///   - configuration: how the session works; copied.
-    ///   - delegate: receives the session's events; may serve one manager only.
-    ///   - serverTrustPolicyManager: knows what hosts have to show before anything is sent to them; `nil`, the default, leaves that to the
-    ///     system's certificates.
+    ///   - configuration: the settings of the session; copied.
+    ///   - delegate: receives the session's events. Has one manager only.
+    ///   - serverTrustPolicyManager: the trust policies of hosts; `nil`, the default, trusts the system's root certificates.
     public init(
         configuration: URLSessionConfiguration, delegate: SessionDelegate = SessionDelegate(),
         serverTrustPolicyManager: ServerTrustPolicyManager? = nil
@@ -90,9 +88,9 @@ open class SessionManager: @unchecked Sendable {  // the settings are behind a l
         delegate.manager = self
     }
 
-    /// Makes a manager of a session that was made for its delegate; from then on letting go of the manager ends the session.
+    /// Creates a manager for an existing session, which ends when the manager is released.
     ///
-    /// `nil` when the session was made for another delegate, was ended, or has a manager.
+    /// `nil` if the session was created with another delegate, was invalidated, or has a manager.
     public init?(session: Session, delegate: SessionDelegate, serverTrustPolicyManager: ServerTrustPolicyManager? = nil) {
         guard session.delegate === delegate, !session.isInvalidated, delegate.manager == nil else { return nil }
         self.session = session
@@ -105,13 +103,13 @@ open class SessionManager: @unchecked Sendable {  // the settings are behind a l
         invalidateAndCancel()
     }
 
-    /// Ends the session: requests on their way fail with ``CurlewError/sessionInvalidated``, and so do new ones.
+    /// Ends the session: requests in flight fail with ``CurlewError/sessionInvalidated``, and so do new ones.
     public func invalidateAndCancel() {
         session.invalidateAndCancel()
     }
 
-    /// Runs tasks on the thread that moves the session's bytes: ``CurlewTransport/CurlTransport/taskExecutor``, which tells what such tasks
-    /// must not do. For programs that make many small requests; `nil` for sessions on another transport.
+    /// Runs tasks on the event loop's thread: ``CurlewTransport/CurlTransport/taskExecutor``, which lists what such tasks must not do. For
+    /// programs with many small requests; `nil` for sessions on another transport.
     ///
     /// ```swift
     /// await withTaskExecutorPreference(manager.taskExecutor) {
@@ -123,15 +121,16 @@ open class SessionManager: @unchecked Sendable {  // the settings are behind a l
 
     // MARK: Requests, to be overridden
 
-    // The other functions of these names call these where no interceptor is given: overriding one catches all.
+    // The other functions of these names call these if no interceptor is given, so that overriding one catches all.
 
-    /// Makes a request of a `URLRequest`.
+    /// Creates a request from a `URLRequest`.
     @discardableResult
     open func request(_ urlRequest: any URLRequestConvertible) -> DataRequest {
         makeDataRequest(isStreamed: false, nil) { try Requestable(urlRequest) }
     }
 
-    /// Makes a download of a `URLRequest`; `destination` is asked at the end where the file goes, `nil` leaves it in its place.
+    /// Creates a download from a `URLRequest`. `destination` returns the file's destination when the body is complete; with `nil`, the
+    /// default, the file stays in the session's temporary directory.
     @discardableResult
     open func download(
         _ urlRequest: any URLRequestConvertible, to destination: DownloadRequest.DownloadFileDestination? = nil
@@ -139,45 +138,45 @@ open class SessionManager: @unchecked Sendable {  // the settings are behind a l
         makeDownload(urlRequest, nil, destination.map { .asked($0) } ?? .none)
     }
 
-    /// Makes an upload of bytes as the body of a `URLRequest`.
+    /// Creates an upload with bytes as the body of a `URLRequest`.
     @discardableResult
     open func upload(_ data: Data, with urlRequest: any URLRequestConvertible) -> UploadRequest {
         makeUpload(.data(data), urlRequest)
     }
 
-    /// Makes an upload of a file as the body of a `URLRequest`.
+    /// Creates an upload with a file as the body of a `URLRequest`.
     @discardableResult
     open func upload(_ fileURL: URL, with urlRequest: any URLRequestConvertible) -> UploadRequest {
         makeUpload(.file(fileURL), urlRequest)
     }
 
-    /// Makes an upload of a stream as the body of a `URLRequest`.
+    /// Creates an upload with a stream as the body of a `URLRequest`.
     @discardableResult
     open func upload(_ stream: InputStream, with urlRequest: any URLRequestConvertible) -> UploadRequest {
         makeUpload(.stream(StreamBody(stream)), urlRequest)
     }
 
-    /// Whether somebody may have overridden the functions above.
+    /// Whether a subclass may have overridden the functions above.
     var isSubclassed: Bool { type(of: self) != SessionManager.self }
 
-    // MARK: The way of every request
+    // MARK: The path of every request
 
-    /// Starts a request. Every request of every kind enters here, and leaves by ``RequestDriver``'s release of its handlers.
+    /// Starts a request. The only entry for requests of all kinds, which all finish when ``RequestDriver`` releases their handlers.
     ///
-    /// What the request is was encoded before; its driver adapts it, makes a task of it, enters that into the delegate's map, and starts it.
+    /// The request is encoded already; its driver adapts it, creates its task, enters that into the delegate's map, and starts it.
     func perform<R: Request>(_ request: R) -> R {
         request.driver.start(request, by: self)
         return request
     }
 
-    /// The task of an attempt: the original request, adapted.
+    /// Adapts the original request and creates the task of an attempt.
     func makeTask(for request: Request) throws -> SessionTask {
         let adapter = request.interceptor == nil ? adapter : request.adapter(before: adapter)
         let work = try request.original.get().original.work(in: session, adapter: adapter)
         return session.makeTask(work, driver: request.driver)
     }
 
-    /// The original of a request: what it is made of, or why it could not be.
+    /// Returns the original of a request, or why it could not be made.
     func original<Kind: TaskConvertible>(
         _ kind: (any TaskConvertible, SessionTask?) -> Request.RequestTask, _ make: () throws -> Kind
     ) -> Result<Request.RequestTask, any Error> {

@@ -3,12 +3,12 @@ import CurlewHTTP
 import CurlewTransport
 import Dispatch
 
-/// The waits of a session: runs closures at points in time, on the session's queue.
+/// The timers of a session, which call closures on its queue.
 ///
-/// All of them share one timer of the system. Starting or cancelling one is a change of a heap under a lock, and the system's timer is armed
-/// again only for an earlier point in time.
+/// They share one timer of the system. Starting or cancelling one changes a heap under a lock, and the system's timer is set only to an
+/// earlier deadline.
 final class Timers: Sendable {
-    /// A wait that was started. Thread-safe.
+    /// A timer that was started. Thread-safe.
     final class Timer: DeadlineHolder, @unchecked Sendable {  // the heap's fields are only used under its lock
         var deadline: Nanoseconds = 0
         var heapIndex = -1
@@ -21,24 +21,24 @@ final class Timers: Sendable {
 
     private struct State {
         var heap = DeadlineHeap<Timer>()
-        /// For when the alarm is set.
+        /// The deadline to which the alarm is set.
         var alarmTime = Nanoseconds.max
     }
 
     private let alarm: any Alarm
     private let state = Lock(State())
 
-    /// - Parameter alarm: tells the time, and wakes the timers up.
+    /// - Parameter alarm: the clock, and the system's timer.
     init(_ alarm: any Alarm) {
         self.alarm = alarm
     }
 
-    /// Timers that run on a queue, by the system's clock.
+    /// Creates timers on the system's clock, which call their closures on a queue.
     convenience init(queue: DispatchQueue) {
         self.init(SystemAlarm(queue: queue))
     }
 
-    /// Has `body` run on the session's queue after a delay; at most a hundred years.
+    /// Calls `body` on the session's queue after a delay of at most a hundred years.
     @discardableResult
     func start(after delay: Duration, _ body: @escaping @Sendable () -> Void) -> Timer {
         let timer = Timer(body)
@@ -50,22 +50,22 @@ final class Timers: Sendable {
         return timer
     }
 
-    /// Forgets a wait; does nothing when its closure has been called, or is being called.
+    /// Cancels a timer; does nothing if its closure has been called, or is being called.
     func cancel(_ timer: Timer) {
         state.withLock { $0.heap.remove(timer) }
     }
 
-    /// How many waits there are.
+    /// The number of timers that are set.
     var count: Int { state.withLock { $0.heap.count } }
 
     private func setAlarm(_ state: inout State) {
         guard let earliest = state.heap.earliest, earliest < state.alarmTime else { return }
         state.alarmTime = earliest
-        // Inside the lock, so that of two threads the one with the earlier time is last.
+        // Inside the lock, so that of two threads the one with the earlier deadline sets the alarm last.
         alarm.set(to: earliest) { [weak self] in self?.fire() }
     }
 
-    /// Runs what is due; on the session's queue.
+    /// Calls the closures that are due. On the session's queue.
     private func fire() {
         let now = alarm.now
         state.withLock { $0.alarmTime = .max }
@@ -75,12 +75,12 @@ final class Timers: Sendable {
     }
 }
 
-/// Tells the time, and calls when it has come.
+/// A clock with one alarm.
 protocol Alarm: Sendable {
-    /// The time now, which only goes forward.
+    /// The current time of a monotonic clock.
     var now: Nanoseconds { get }
 
-    /// Calls `body` once at a point in time, on the session's queue; instead of what was set before.
+    /// Calls `body` once at a deadline, on the session's queue. Replaces the alarm that was set before.
     func set(to time: Nanoseconds, _ body: @escaping @Sendable () -> Void)
 }
 
