@@ -2,16 +2,16 @@
 import CurlewEncoding
 import CurlewHTTP
 
-/// A response's body, piece by piece while it comes.
+/// A response's body as a sequence of pieces, while it is received.
 ///
-/// Only as much is received as is read, but for 1 MiB ahead. The sequence throws what the request fails with, at the latest at its end, so
-/// that a body cut short is never taken for a whole one. It can be read once. Letting go of it, or cancelling the task that reads it, cancels
+/// Backpressure: the transfer pauses when 1 MiB is buffered. The sequence throws the request's error, at the latest at its end, so that a
+/// truncated body is never mistaken for a complete one. It can be read once. Releasing it, or cancelling the task that reads it, cancels
 /// the request.
 public struct BodyStream: AsyncSequence, Sendable {
     /// A piece of the body; never empty, of any size.
     public typealias Element = Data
 
-    /// Cancels the request when nobody reads any more.
+    /// Cancels the request when the sequence and its iterators are released.
     final class Reading: Sendable {
         let request: DataRequest
         let buffer: BodyBuffer
@@ -36,7 +36,9 @@ public struct BodyStream: AsyncSequence, Sendable {
     public struct Iterator: AsyncIteratorProtocol {
         let reading: Reading
 
-        /// The next piece; `nil` at the end of a complete and acceptable response.
+        /// Returns the next piece; `nil` at the end of a complete and acceptable response.
+        ///
+        /// - Throws: the request's error; ``CurlewError/cancelled`` if the task was cancelled.
         public mutating func next() async throws -> Data? {
             let reading = reading
             return try await withTaskCancellationHandler {
@@ -47,18 +49,18 @@ public struct BodyStream: AsyncSequence, Sendable {
         }
     }
 
-    /// An iterator; all of them read from the same stream.
+    /// Returns an iterator; all of them read from the same stream.
     public func makeAsyncIterator() -> Iterator {
         Iterator(reading: reading)
     }
 }
 
 extension DataRequest {
-    /// The body, piece by piece while it comes, instead of in memory; best of a
-    /// ``SessionManager/streamRequest(_:method:parameters:encoding:headers:interceptor:)``, which waits for it.
+    /// Returns the body as a sequence of pieces, instead of storing it in memory.
     ///
-    /// Statuses and content types are validated before the first piece; validations of one's own, at the end. A request of which pieces
-    /// were read is not tried again.
+    /// Best with ``SessionManager/streamRequest(_:method:parameters:encoding:headers:interceptor:)``, which receives the body only once it
+    /// has a reader. Statuses and content types are validated before the first piece, custom validators run at the end. A request is not
+    /// retried after a piece was read.
     public func bodyStream() -> BodyStream {
         let buffer = receiver.makeBuffer(resume: driver.resumeTransfer)
         driver.attached(.reader)

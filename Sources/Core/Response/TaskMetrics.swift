@@ -2,22 +2,22 @@
 import CurlewHTTP
 import CurlewTransport
 
-/// What was measured of a request: one entry for each exchange it took, redirects and retries included.
+/// The metrics of a request: one entry for each exchange, including redirects, authenticated retries and the exchanges of failed attempts.
 public struct TaskMetrics: Sendable, Hashable {
-    /// The exchanges in the order in which they happened, failed ones too.
+    /// The metrics of the exchanges, in order, including failed ones.
     public let transactionMetrics: [TransferMetrics]
     /// The number of redirects followed in the last attempt.
     public let redirectCount: Int
 
-    /// Makes metrics of exchanges.
+    /// Creates metrics from those of exchanges.
     public init(transactionMetrics: [TransferMetrics] = [], redirectCount: Int = 0) {
         self.transactionMetrics = transactionMetrics
         self.redirectCount = redirectCount
     }
 
-    /// The exchange that gave the response, or failed.
+    /// The metrics of the last exchange, which brought the response or failed; `nil` if none was started.
     public var last: TransferMetrics? { transactionMetrics.last }
 
-    /// Whether the response was taken from the session's cache, without the host or confirmed by it.
+    /// Whether the response is a cached one, either fresh or validated with the server.
     public var isFromCache: Bool { last?.isFromCache ?? false }
 }
