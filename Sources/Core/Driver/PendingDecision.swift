@@ -3,19 +3,19 @@ import CurlewTransport
 
 /// A decision about a response that is taken on the session's queue while the transfer waits at its head.
 ///
-/// A response of which nothing is left to come completes before its decision; then its completion waits. A value, so that every order of
-/// events can be tested.
+/// A response without further bytes completes before its decision; then the completion waits. A value, so that every order of events can be
+/// tested.
 struct PendingDecision {
     private enum Stage {
         case none
         case open
         /// The transfer has completed, and its completion waits for the decision.
         case completed(TransferCompletion)
-        /// The decision was taken and is being applied; a completion that comes in the meantime waits.
+        /// The decision was taken and is being applied; the completion of the transfer waits for that.
         case applying(TransferCompletion?)
     }
 
-    /// What follows from a decision.
+    /// What to do when a decision was applied.
     enum Consequence {
         /// The transfer is resumed.
         case resume
@@ -27,14 +27,14 @@ struct PendingDecision {
     /// Counts decisions, so that a late one is recognized.
     private var number = 0
 
-    /// A decision is asked for; returns the number that identifies it.
+    /// Begins a decision; returns the number that identifies it.
     mutating func begin() -> Int {
         number += 1
         stage = .open
         return number
     }
 
-    /// A response is accepted, which takes the session's queue.
+    /// Begins applying an acceptance, on the session's queue.
     mutating func beginApplying() {
         number += 1
         stage = .applying(nil)

@@ -2,12 +2,12 @@
 import CurlewEncoding
 import Dispatch
 
-/// A request's closure handlers: operations of a suspended queue of width one, which `finish()` releases.
+/// A request's closure handlers: operations in a serial queue that is suspended until the request has finished.
 ///
-/// The queue is created with the first handler, or when a user asks for it. A request that is awaited has none.
+/// The queue is created with the first handler, or when a user reads it. A request that is only awaited has none.
 struct PendingHandlers {
-    /// Runs the operations of all requests; each request's own queue lets one run at a time. A queue of its own for each would cost a
-    /// request two more objects of libdispatch.
+    /// Runs the operations of all requests, of which each request's own queue lets one run at a time. An underlying queue for each would
+    /// add two objects of libdispatch to a request.
     private static let sharedQueue = DispatchQueue(label: "curlew.handlers", qos: .utility, attributes: .concurrent)
 
     private var operations: OperationQueue?
@@ -22,12 +22,12 @@ struct PendingHandlers {
         operations?.isSuspended = false
     }
 
-    /// Suspends the queue until the next ``release()``. It has no handlers yet.
+    /// Suspends the queue until the next ``release()``. Called while it has no handlers.
     func hold() {
         operations?.isSuspended = true
     }
 
-    /// The queue, created if there is none.
+    /// Returns the queue, created if there is none.
     mutating func operations(isSuspended: Bool) -> OperationQueue {
         if let operations { return operations }
         let operations = OperationQueue()
@@ -39,7 +39,7 @@ struct PendingHandlers {
     }
 }
 
-/// Runs one handler. A `BlockOperation` has a list of closures, which costs more than the rest of an operation.
+/// Runs one handler. Not a `BlockOperation`, whose list of closures has more overhead than the rest of an operation.
 private final class HandlerOperation: Operation, @unchecked Sendable {  // the closure is set once, before the operation is queued
     private let handler: @Sendable () -> Void
 

@@ -3,10 +3,10 @@ import CurlewEncoding
 import CurlewHTTP
 import CurlewTransport
 
-// How a driver has the body of an accepted response received.
+// How the body of an accepted response is received.
 
 extension RequestDriver {
-    /// Has the body of the response received.
+    /// Accepts the response: its body is received, or refused by its receiver.
     func accept(_ head: ResponseHead, of task: SessionTask, isOnQueue: Bool) -> ReceiveAction {
         do {
             switch try body.receive(head, Exchange(isHead: task.isHead, listeners: listeners(of: task))) {
@@ -26,7 +26,7 @@ extension RequestDriver {
                 change(&request)
                 state.withLock { state in
                     state.decision = .followUp(FollowUp(request: request, kind: .restart))
-                    // Not read: the body may be all of a file.
+                    // Not received to reuse the connection: the body may be a whole file.
                     state.discarded = Self.largestBodyToDiscard + 1
                 }
                 return .cancel
@@ -37,7 +37,7 @@ extension RequestDriver {
         }
     }
 
-    /// Receives the body once that is prepared on the session's queue.
+    /// Prepares the receiver on the session's queue, and then receives the body.
     private func prepare(_ task: SessionTask, _ prepare: @escaping @Sendable () throws -> Void) {
         state.withLock { $0.pendingDecision.beginApplying() }
         session.queue.async { [self] in
@@ -81,7 +81,7 @@ extension RequestDriver {
     }
 
     /// Fails the request before a byte of its body is received: at once if a task awaits it, else after a moment, as a `stream` closure
-    /// chained to it may still ask for the body in pieces.
+    /// may still be chained to it.
     private func refuse(_ head: ResponseHead, of task: SessionTask, because error: any Error) throws -> ReceiveAction {
         let mustWait = wait(for: [.awaiter, .reader], atMost: Self.handlerWait) { attachment in
             if attachment.contains(.reader) { return self.receiveHeld(head, of: task) }
@@ -92,7 +92,7 @@ extension RequestDriver {
         return .pause
     }
 
-    /// The body, whose head has waited for it, has a reader or a handler.
+    /// Receives the body that has waited for a reader or a handler.
     private func receiveHeld(_ head: ResponseHead, of task: SessionTask) {
         if validate(head, hasBody: false) == .cancel { task.cancel() } else { task.resumeReceiving() }
     }
@@ -103,8 +103,8 @@ extension RequestDriver {
     /// Resumes the current transfer, for a reader's buffer.
     var resumeTransfer: @Sendable () -> Void { { [weak self] in self?.task?.resumeReceiving() } }
 
-    /// Whether the head of a streamed response is acceptable, as far as that can be said without users' code: pieces of a body that is
-    /// refused are not handed on. Its content type counts as soon as there is a body.
+    /// Runs the validators that need no users' code on the head of a streamed response, so that no piece of a refused body is handed on.
+    /// The content type is validated at the first piece, as a response without a body needs none.
     private func validate(_ head: ResponseHead, hasBody: Bool) -> ReceiveAction {
         let (task, validators) = state.withLock { ($0.task, $0.validators) }
         // A cancelled request fails as cancelled, not with a validation error.
@@ -118,7 +118,7 @@ extension RequestDriver {
         fail(error)
         guard let (isKept, timeout) = (body as? DataReceiver)?.keepRefusedBody() else { return .cancel }
         if let task, let timeout {
-            // What has come by then is enough.
+            // The bytes received by then are enough.
             session.timers.start(after: timeout) { [weak self, weak task] in
                 if let task, self?.task === task { task.endTransfer() }
             }

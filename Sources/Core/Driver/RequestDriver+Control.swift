@@ -3,7 +3,7 @@ import CurlewEncoding
 import CurlewHTTP
 import CurlewTransport
 
-// What a request's user, and its session, do while it runs.
+// What the user of a request and its session do while it runs.
 
 extension RequestDriver {
     /// The current attempt's task.
@@ -11,7 +11,7 @@ extension RequestDriver {
 
     // MARK: Starting and stopping
 
-    /// The user has the request started; returns its task, if there is one.
+    /// Notes that the user has resumed the request; returns its task, if there is one.
     func resumedByUser() -> SessionTask? {
         state.withLock { state in
             state.isResumed = true
@@ -21,7 +21,7 @@ extension RequestDriver {
         }
     }
 
-    /// The user has the request suspended; returns its task, if there is one.
+    /// Notes that the user has suspended the request; returns its task, if there is one.
     func suspendedByUser() -> SessionTask? {
         state.withLock { state in
             state.isSuspended = true
@@ -42,7 +42,7 @@ extension RequestDriver {
             resume(task)
             if session.isMonitored { session.tellMonitors { $0.requestDidResume(request) } }
         } else if session.isInvalidated, task.claimUnstarted() {
-            // The session's end has passed, and would not end a task that is never started.
+            // The session was invalidated before this task existed, so that nothing else would complete it.
             task.completeUnstarted(with: CurlewError.sessionInvalidated)
         }
     }
@@ -117,12 +117,12 @@ extension RequestDriver {
 
     // MARK: Waiting
 
-    /// Something was attached to the request that may be waited for.
+    /// Resumes a wait for something that was attached to the request.
     func attached(_ attachment: AttachmentWait.Attachments) {
         state.withLock { $0.attachment }?.attached(attachment)
     }
 
-    /// Waits until one of these is attached, or the time is over; returns `false` if one is already.
+    /// Waits until one of these is attached, or the limit has passed; returns `false` if one is attached already.
     ///
     /// - Parameter number: identifies the decision for which to wait; a wait for one that is not needed any more never ends.
     func wait(
@@ -147,14 +147,14 @@ extension RequestDriver {
 
     /// Waits for something between two attempts, or before the first.
     ///
-    /// - Returns: the continuation; `nil` if the request was cancelled, or its session invalidated: it ends here.
+    /// - Returns: the continuation; `nil` if the request was cancelled or its session invalidated, which ends it here.
     func waitForAttempt<Answer: Sendable>(
         of request: Request, _ next: @escaping @Sendable (Answer) -> Void
     ) -> StepContinuation<Answer>? {
         let step = WaitingStep(in: state, next)
         let (number, isWanted) = state.withLock { state -> (Int, Bool) in
             guard state.lifecycle.waitForAttempt() else { return (0, false) }
-            // A request that waits for its first task has none that names it.
+            // A request that waits for its first task has no number yet.
             if state.number == 0 { state.number = session.makeTaskNumber() }
             state.waiting = step
             return (state.number, true)
@@ -237,7 +237,7 @@ extension RequestDriver: RawConnection.Link {
 // MARK: - CacheDecider
 
 extension RequestDriver: CacheDecider {
-    /// Asks users on the session's queue, if they have something to say; only about data and upload requests.
+    /// Calls the delegate's closure on the session's queue, if there is one; for data and upload requests only.
     func decide(aboutCaching proposed: CachedURLResponse, decided: @escaping @Sendable (CachedURLResponse?) -> Void) {
         guard let closure = sessionDelegate.closures.withLock({ $0.dataTaskWillCacheResponse }), body is DataReceiver, let task else {
             return decided(proposed)

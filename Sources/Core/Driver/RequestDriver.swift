@@ -4,21 +4,25 @@ import CurlewHTTP
 import CurlewTransport
 import Dispatch
 
-/// The story of a request, from its first attempt to its handlers; it reads from top to bottom.
+/// Drives a request from its first attempt to its handlers; it reads from top to bottom.
 ///
-/// Every event, from the user, the transport or a timer, changes the state under the lock, and what follows is performed after unlocking, on
-/// the event's thread: steps are called in place until one has to wait. A wait is a ``StepContinuation``, or the move to the session's queue,
-/// where users' code runs and files are opened and moved.
+/// The transport reports to the driver and not to the session's delegate, because looking the request up for each piece of a body cost a
+/// download more than libcurl does.
+///
+/// Every event, from the user, the transport or a timer, changes the state under the lock, and the resulting action is performed after
+/// unlocking, on the event's thread: steps are called in place until one has to wait. A wait is a ``StepContinuation``, or the move to the
+/// session's queue, where users' code runs and files are opened and moved.
 final class RequestDriver: Sendable {
-    /// How long a request whose transfer has completed waits for a handler, and a body that is too long for a reader.
+    /// How long a request whose transfer has completed waits for a handler, and one whose body is too long for memory for a reader.
     static let handlerWait = Duration.milliseconds(100)
-    /// A body that is dropped is read up to this size, in bytes, to keep the connection; a longer one costs more than a new connection does.
+    /// The size up to which a dropped body is received, in bytes, so that the connection can be reused; receiving a longer one takes longer
+    /// than a new connection.
     static let largestBodyToDiscard = 256 * 1024
 
-    /// Which attempt is made.
+    /// The kinds of attempts.
     enum AttemptKind {
         case first
-        /// The first, after the adapter had to wait.
+        /// The first, after its adapter had to wait.
         case deferredFirst
         case retry
     }
@@ -37,9 +41,9 @@ final class RequestDriver: Sendable {
         self.sentBody = sentBody
     }
 
-    // MARK: - An attempt is made
+    // MARK: - An attempt begins
 
-    /// Makes the request's first task, and starts it unless that is left to the user. On the caller's thread.
+    /// Creates the request's first task, and starts it unless the user does that. On the caller's thread.
     func start(_ request: Request, by manager: SessionManager) {
         state.withLock { $0.request = request }
         attempt(.first, of: request, by: manager)
@@ -72,7 +76,7 @@ final class RequestDriver: Sendable {
         }
     }
 
-    /// The first attempt completes with the error, about which the retriers are asked as about any other; a retry ends with it.
+    /// Completes the first attempt with the error, about which the retriers decide as about any other; ends a retry with it.
     private func notMade(_ kind: AttemptKind, _ request: Request, because error: any Error) {
         guard !state.withLock({ $0.lifecycle.isCancelled }) else { return end(request, with: CurlewError.cancelled) }
         guard kind != .retry else { return end(request, with: error) }
@@ -110,7 +114,7 @@ final class RequestDriver: Sendable {
     func transfer(_ id: Int, didReceive head: ResponseHead) -> ReceiveAction {
         let task = state.withLock { state -> SessionTask? in
             guard state.number == id else { return nil }
-            // In any case: a redirect that is refused is a response, too.
+            // Set before the decision: a redirect that is refused is a response, too.
             state.head = head
             return state.task
         }
@@ -124,7 +128,7 @@ final class RequestDriver: Sendable {
         }
     }
 
-    /// Has the rest of the rules decide on the session's queue.
+    /// Evaluates the remaining rules on the session's queue.
     private func ask(_ rules: ArraySlice<any ResponseRule>, about head: ResponseHead, of task: SessionTask) {
         let number = state.withLock { $0.pendingDecision.begin() }
         session.queue.async { [self] in
@@ -149,7 +153,7 @@ final class RequestDriver: Sendable {
         switch (consequence, action) {
         case (.complete(let outcome), _): if let request { proceed(request, after: outcome) }
         case (.resume, .proceed): task.resumeReceiving()
-        // What has asked for the pause will end it.
+        // The step that caused the pause resumes the transfer.
         case (.resume, .pause): break
         case (.resume, .cancel): task.endTransfer()
         }
@@ -183,7 +187,7 @@ final class RequestDriver: Sendable {
         let (request, isReady, waiting) = state.withLock { state -> (Request?, Bool, AnyObject?) in
             guard state.number == id, let request = state.request else { return (nil, false, nil) }
             let isReady = state.pendingDecision.transferCompleted(outcome)
-            // Nothing that waits for the transfer has an effect any more.
+            // A step that waits for something during the transfer is late now.
             return (request, isReady, isReady ? state.stopWaiting() : nil)
         }
         guard let request else { return }
@@ -303,7 +307,7 @@ final class RequestDriver: Sendable {
 
     // MARK: - It is retried
 
-    /// Asks the retriers about a failed request, if there are any and they may be asked.
+    /// Has the retriers decide about a failed request, if there are any and it may be retried.
     private func considerRetry(of request: Request, after error: any Error) {
         guard let retrier = request.retrier(before: sessionDelegate.retrier), let manager = sessionDelegate.manager,
             mayRetry(request, after: error)
@@ -317,7 +321,7 @@ final class RequestDriver: Sendable {
         }
     }
 
-    /// Whether a request may be tried again: never after its user has cancelled it.
+    /// Whether a request may be retried: never after it was cancelled.
     private func mayRetry(_ request: Request, after error: any Error) -> Bool {
         if case CurlewError.cancelled = error { return false }
         guard !state.withLock({ $0.lifecycle.isCancelled }), !session.isInvalidated else { return false }
@@ -340,7 +344,8 @@ final class RequestDriver: Sendable {
         guard let manager = sessionDelegate.manager, !session.isInvalidated else {
             return end(request, with: CurlewError.sessionInvalidated)
         }
-        guard !request.isRepeatable, sessionDelegate.mayRenewBody(of: request), let body = request.streamBody, let task = request.task else {
+        guard !request.isRepeatable, sessionDelegate.mayRenewBody(of: request), let body = request.streamBody, let task = request.task
+        else {
             return attempt(.retry, of: request, by: manager)
         }
         let renewed: StepContinuation<NewBodyStream>? = waitForAttempt(of: request) { [weak manager] stream in
@@ -354,7 +359,7 @@ final class RequestDriver: Sendable {
 
     // MARK: - It ends
 
-    /// Ends a request that will not be tried again, with another error than the one about which the retriers were asked.
+    /// Ends a request that will not be retried, with another error than the one about which the retriers have decided.
     func end(_ request: Request, with error: any Error) {
         let timer = state.withLock { state in
             defer { state.retryTimer = nil }
@@ -381,11 +386,12 @@ final class RequestDriver: Sendable {
         }
     }
 
-    /// Releases the handlers and resumes the awaiting tasks: the only place where that happens, and the last thing that happens to a request.
+    /// Releases the handlers and resumes the awaiting tasks: the only place where that happens, and the last thing that happens to a
+    /// request.
     private func release(_ request: Request) {
         sentBody?.removeFile()
         let (number, isReopened) = state.withLock { ($0.number, $0.lifecycle.isReopened) }
-        // Before the handlers run, which may let go of everything.
+        // Before the handlers run, which may release everything.
         if number != 0 { sessionDelegate.remove(number) }
         switch state.withLock({ $0.finish() }) {
         case .finishedBefore: return

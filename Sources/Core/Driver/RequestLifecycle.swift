@@ -40,7 +40,7 @@ struct RequestLifecycle {
     private(set) var hasHandler = false
     /// Whether the user has cancelled the request, which is then not retried.
     private(set) var isCancelled = false
-    /// Whether the handlers have been released before, for want of any, and a late validation has reopened the request.
+    /// Whether the request has finished without a handler, and was reopened by a late validation.
     private(set) var isReopened = false
     /// Whether the attempt has been concluded before the request was reopened: its end is not reported again.
     private(set) var isAttemptReported = false
@@ -54,7 +54,7 @@ struct RequestLifecycle {
 
     /// A handler is attached.
     ///
-    /// - Parameter isUnvalidated: whether validators were added after the request had finished for want of a handler: they still count.
+    /// - Parameter isUnvalidated: whether validators were added after the request had finished without a handler: they still count.
     mutating func handlerAttached(isUnvalidated: Bool) -> Action {
         let isFirst = !hasHandler
         hasHandler = true

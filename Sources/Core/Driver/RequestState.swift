@@ -10,7 +10,10 @@ struct RequestState {
     var lifecycle = RequestLifecycle()
     /// The current attempt's task.
     var task: SessionTask?
-    /// The number under which the session's delegate knows the request; 0 for none.
+    /// The number of the current attempt's task, by which the transport and the session's delegate know the request; 0 for none. A request
+    /// that waits for its first task has one, too.
+    ///
+    /// An event with another number is a late one of an earlier attempt, and is ignored (``SessionTask/taskIdentifier``).
     var number = 0
     var retryCount: UInt = 0
     /// Whether the user has resumed the request, which may not have a task yet.
@@ -30,9 +33,9 @@ struct RequestState {
     // MARK: The current transfer
 
     var head: ResponseHead?
-    /// The decision about the response, while it is pending.
+    /// The decision about the response that is pending on the session's queue.
     var pendingDecision = PendingDecision()
-    /// What was decided.
+    /// The decision about the response.
     var decision = ResponseDecision.accept
     /// The number of bytes of a body that is dropped; `nil` for one that is received.
     var discarded: Int?
@@ -44,12 +47,12 @@ struct RequestState {
     var error: (any Error)?
     var context: ResponseContext?
     var transactions: [TransferMetrics] = []
-    /// Whether the transfer brought a complete response.
+    /// Whether the transfer has received a complete response.
     var hasSucceeded = false
     var startTime: CFAbsoluteTime?
     var initialResponseTime: CFAbsoluteTime?
     var endTime: CFAbsoluteTime?
-    /// `nil` as long as credentials play no part.
+    /// `nil` while the request has neither a credential nor a challenge.
     var authentication: RequestAuthentication?
 
     // MARK: Validators and handlers
@@ -58,10 +61,10 @@ struct RequestState {
     private var nextValidator = 0
     fileprivate var handlers = PendingHandlers()
     private var waiter: Waiter?
-    /// All but the first, which is mostly alone.
+    /// All waiters but the first: most requests have only that one.
     private var otherWaiters: [Waiter] = []
 
-    /// A task or a closure that awaits the end of the request; called once, on the thread that brings it.
+    /// A task or a closure that waits until the request has finished; called once, on the thread that finishes it.
     enum Waiter: Sendable {
         case task(SuspendedTask)
         case closure(@Sendable () -> Void)
@@ -77,7 +80,7 @@ struct RequestState {
     /// Whether a task awaits the request.
     var isAwaited: Bool { waiter != nil }
 
-    /// Adds a validator, unless the end of the request can't change any more.
+    /// Adds a validator, unless the result of the request can't change any more.
     mutating func add(_ validator: Validator) {
         guard lifecycle.stage != .finished || !lifecycle.hasHandler else { return }
         validators.append(validator)
@@ -134,14 +137,14 @@ struct RequestState {
         if action == .conclude {
             self.request = request
             waiting = nil
-            // The handlers were released before there was any; this one waits for the validators that were added since.
+            // The handlers were released before one was added; this one waits for the validators that were added since.
             handlers.hold()
         }
         add(&self)
         return (action, attachment)
     }
 
-    /// What is attached already, but for readers, of which the body's receiver knows.
+    /// What is attached already, except readers, which the body's receiver has.
     var attachments: AttachmentWait.Attachments {
         var attachments: AttachmentWait.Attachments = lifecycle.hasHandler ? .handler : .nothing
         if isAwaited { attachments.insert(.awaiter) }
@@ -149,7 +152,7 @@ struct RequestState {
         return attachments
     }
 
-    /// Nothing is waited for any more: a continuation that was handed out is late. Returns the step, to be released outside the lock.
+    /// Ends the wait: a continuation that was handed out has no effect any more. Returns the step, to be released after unlocking.
     mutating func stopWaiting() -> AnyObject? {
         guard let waiting else { return nil }
         self.waiting = nil

@@ -3,30 +3,30 @@ import CurlewEncoding
 import CurlewHTTP
 import CurlewTransport
 
-/// The handle on one attempt of a request: what `URLSessionTask` is to Foundation.
+/// One attempt of a request, the equivalent of Foundation's `URLSessionTask`.
 ///
-/// A retry makes a new task; a redirect does not.
+/// A follow-up, such as a redirect, keeps the task; a retry creates a new one. Thread-safe.
 public final class SessionTask: Sendable {
-    /// What a task is doing.
+    /// The state of a task.
     public enum State: Int, Sendable {
-        /// On its way, or waiting for its turn.
+        /// In flight, or queued for a connection.
         case running
-        /// Not started yet, or stopped for a while.
+        /// Not started yet, or suspended.
         case suspended
-        /// Cancelled, and about to complete.
+        /// Cancelled, and not completed yet.
         case canceling
-        /// Over, with or without success.
+        /// Completed, successfully or with an error.
         case completed
     }
 
     enum Work: Sendable {
         case transfer(TransferRequest)
-        // Large, and goes from hand to hand.
+        // Indirect, because it is large and passed on often.
         indirect case stream(StreamTransferRequest)
     }
 
-    /// What is left of the last transfer when the task is over.
-    private struct Remains {
+    /// What a completed task retains of its last exchange.
+    private struct Outcome {
         var head: ResponseHead?
         var received: Int64
         var sent: Int64
@@ -35,21 +35,24 @@ public final class SessionTask: Sendable {
     private struct Progress {
         var state = State.suspended
         var isStarted = false
-        /// Whether the transport knows the stream.
+        /// Whether the stream was handed to the transport, which takes its bytes from then on.
         var isOpened = false
-        /// Whether the transport was ever told of the task.
+        /// Whether the task was handed to the transport.
         var isHandedOver = false
-        /// What is under way if it is no longer the original.
+        /// The current follow-up; `nil` while the task runs the original.
         var current: Work?
-        var hops = 0
-        /// Released when the task completes: until then the two retain each other.
+        var redirectCount = 0
+        /// Released when the task completes; until then task and driver retain each other, so that a running request needs no other owner.
         var driver: RequestDriver?
-        var remains: Remains?
-        /// What was sent on a stream before it was started.
+        var outcome: Outcome?
+        /// The bytes sent on a stream before it was started.
         var unsent: [(bytes: Data, endOfStream: Bool)] = []
     }
 
-    /// The number by which the session knows the task; unique in the session.
+    /// The number that identifies the task in its session.
+    ///
+    /// The transport knows the transfer by this number and not by an object, so that no reference cycle runs through libcurl, and a late
+    /// event of an earlier attempt finds no request. A follow-up keeps the number, a retry has a new one.
     public let taskIdentifier: Int
     private let original: Work
     private let transport: any Transport
@@ -62,52 +65,52 @@ public final class SessionTask: Sendable {
         progress = Lock(Progress(driver: driver))
     }
 
-    /// What the task is doing.
+    /// The current state.
     public var state: State { progress.withLock { $0.state } }
 
-    /// The request with which the task began; `nil` for a raw stream.
+    /// The adapted request with which the task began; `nil` for a raw stream.
     public var originalRequest: URLRequest? { original.urlRequest }
 
-    /// The request that is being answered: after a redirect, the last one. `nil` for a raw stream.
+    /// The request of the current exchange: after a redirect, the one that followed. `nil` for a raw stream.
     public var currentRequest: URLRequest? { current.urlRequest }
 
     /// The number of redirects followed.
-    public var redirectCount: Int { progress.withLock { $0.hops } }
+    public var redirectCount: Int { progress.withLock { $0.redirectCount } }
 
-    /// The response's status and header fields; `nil` until they are there.
+    /// The response's status and header fields; `nil` until they are received.
     public var response: HTTPURLResponse? {
         head.flatMap { ResponseContext(transfer: currentTransfer, head: $0).response }
     }
 
-    /// How many bytes of the response's body have come: while the task runs after decoding, afterwards before it.
+    /// The number of received bytes of the response's body: decoded while the task runs, as sent on the wire once it has completed.
     public var countOfBytesReceived: Int64 {
-        let (remains, driver) = progress.withLock { ($0.remains, $0.driver) }
-        return remains?.received ?? driver?.body.receivedCount ?? 0
+        let (outcome, driver) = progress.withLock { ($0.outcome, $0.driver) }
+        return outcome?.received ?? driver?.body.receivedCount ?? 0
     }
 
-    /// How many bytes the response's body will have, as its head announces; −1 (`NSURLSessionTransferSizeUnknown`) when that is not known. 0
-    /// for `HEAD`, whatever is announced (RFC 9110, section 9.3.2).
+    /// The length of the response's body in bytes, as its head announces it; −1 (`NSURLSessionTransferSizeUnknown`) if it is unknown. 0 for
+    /// `HEAD`, whose response has no body even if it announces a length (RFC 9110, section 9.3.2).
     public var countOfBytesExpectedToReceive: Int64 {
         let length = head?.expectedBodyLength ?? -1
         return length > 0 && isHead ? 0 : length
     }
 
-    /// How many bytes of the request's body were handed to the network.
+    /// The number of bytes of the request's body that were handed to the network.
     public var countOfBytesSent: Int64 {
-        let (remains, driver) = progress.withLock { ($0.remains, $0.driver) }
-        return remains?.sent ?? driver?.sentBody?.count ?? 0
+        let (outcome, driver) = progress.withLock { ($0.outcome, $0.driver) }
+        return outcome?.sent ?? driver?.sentBody?.count ?? 0
     }
 
-    /// How many bytes the request's body has; −1 (`NSURLSessionTransferSizeUnknown`) when that is not known.
+    /// The length of the request's body in bytes; −1 (`NSURLSessionTransferSizeUnknown`) if it is unknown.
     public var countOfBytesExpectedToSend: Int64 {
         guard let body = currentTransfer?.body else { return 0 }
         return body.length ?? -1
     }
 
     private var head: ResponseHead? {
-        let (remains, driver) = progress.withLock { ($0.remains, $0.driver) }
-        // Outside of the lock, which comes after the driver's.
-        return remains.map(\.head) ?? driver?.state.withLock { $0.head }
+        let (outcome, driver) = progress.withLock { ($0.outcome, $0.driver) }
+        // After unlocking, because elsewhere the driver's lock is taken before this one.
+        return outcome.map(\.head) ?? driver?.state.withLock { $0.head }
     }
 
     var originalTransfer: TransferRequest? {
@@ -135,7 +138,7 @@ public final class SessionTask: Sendable {
 
     // MARK: Control
 
-    /// Starts the task, or lets it go on. Any thread; does nothing for a running or finished task.
+    /// Starts or resumes the task. Does nothing for a running, cancelled or completed one. Any thread.
     public func resume() {
         let (driver, isFirst) = progress.withLock { progress -> (RequestDriver?, Bool) in
             guard progress.state == .suspended else { return (nil, false) }
@@ -147,7 +150,7 @@ public final class SessionTask: Sendable {
         if isFirst { start(original, for: driver) } else { tellSuspension(false) }
     }
 
-    /// Stops the task for a while: neither sends nor receives. Any thread; does nothing unless the task runs.
+    /// Suspends the task, which then neither sends nor receives. Does nothing unless it is running. Any thread.
     public func suspend() {
         let mustTell = progress.withLock { progress in
             guard progress.state == .running else { return false }
@@ -157,7 +160,7 @@ public final class SessionTask: Sendable {
         if mustTell { tellSuspension(true) }
     }
 
-    /// Ends the task; its request completes with ``CurlewError/cancelled``. Any thread; does nothing for a finished task.
+    /// Cancels the task; its request fails with ``CurlewError/cancelled``. Does nothing for a completed task. Any thread.
     public func cancel() {
         let (isFresh, isStarted) = progress.withLock { progress -> (Bool, Bool) in
             guard progress.state == .running || progress.state == .suspended else { return (false, false) }
@@ -167,7 +170,7 @@ public final class SessionTask: Sendable {
         guard isFresh else { return }
         guard isStarted else { return completeUnstarted(with: CurlewError.cancelled) }
         transport.cancel(taskIdentifier)
-        // The transfer may have completed, and its completion wait for a decision.
+        // The transfer may have completed, with the completion waiting for a decision: it need not wait any longer.
         progress.withLock { $0.driver }?.abandonDecision()
     }
 
@@ -179,7 +182,7 @@ public final class SessionTask: Sendable {
             transport.start(driver.outgoing(request), id: taskIdentifier, observer: driver)
         case .stream(let request): openStream(request, for: driver)
         }
-        // The transport has ignored what another thread told it before it knew the transfer.
+        // What another thread told the transport before it knew the transfer was ignored, so it is repeated.
         switch state {
         case .canceling: transport.cancel(taskIdentifier)
         case .suspended: tellSuspension(true)
@@ -187,7 +190,7 @@ public final class SessionTask: Sendable {
         }
     }
 
-    /// Completes a task that the transport does not know.
+    /// Completes a task that was not handed to the transport.
     func completeUnstarted(with error: any Error) {
         let driver = progress.withLock { $0.driver }
         driver?.transfer(taskIdentifier, didComplete: TransferCompletion(error: error, metrics: TransferMetrics()))
@@ -196,7 +199,7 @@ public final class SessionTask: Sendable {
     private func openStream(_ request: StreamTransferRequest, for driver: RequestDriver) {
         progress.withLock { $0.isHandedOver = true }
         transport.openStream(driver.session.outgoing(request), id: taskIdentifier, observer: driver)
-        // Inside the lock, so that what is written in the meantime comes after it.
+        // Inside the lock, so that bytes written concurrently follow these.
         progress.withLock { progress in
             for piece in progress.unsent { transport.send(piece.bytes, endOfStream: piece.endOfStream, on: taskIdentifier) }
             progress.unsent = []
@@ -204,7 +207,7 @@ public final class SessionTask: Sendable {
         }
     }
 
-    /// Tells the transport, again if another thread changed its mind meanwhile: the last word counts.
+    /// Tells the transport, again if the state was changed concurrently, so that its last call has the current state.
     private func tellSuspension(_ suspended: Bool) {
         transport.setSuspended(suspended, of: taskIdentifier)
         let now = state
@@ -213,7 +216,7 @@ public final class SessionTask: Sendable {
 
     // MARK: For the driver
 
-    /// Takes a task that the transport does not know yet, to end it; `false` when it is started or over.
+    /// Cancels a task that was not handed to the transport, to be completed by the caller; `false` if it was started or cancelled.
     func claimUnstarted() -> Bool {
         progress.withLock { progress in
             guard progress.state == .suspended, !progress.isStarted else { return false }
@@ -222,7 +225,8 @@ public final class SessionTask: Sendable {
         }
     }
 
-    /// The session is over, and ends the task; `true` when the transport does not know it, and so does not.
+    /// Cancels the task because its session is invalidated; returns `true` if the caller has to complete it, as the transport does not know
+    /// it.
     func invalidate() -> Bool {
         progress.withLock { progress in
             guard progress.state == .running || progress.state == .suspended else { return false }
@@ -231,12 +235,12 @@ public final class SessionTask: Sendable {
         }
     }
 
-    /// Lets the transport go on after a pause that the delegate asked for.
+    /// Resumes the transfer after it was paused by its observer.
     func resumeReceiving() {
         transport.resumeReceiving(taskIdentifier)
     }
 
-    /// Sends bytes on a stream; those for one that was not started yet are kept until it is.
+    /// Sends bytes on a stream, or buffers them until it is started.
     func send(_ bytes: Data, endOfStream: Bool) {
         progress.withLock { progress in
             if progress.isOpened {
@@ -247,37 +251,37 @@ public final class SessionTask: Sendable {
         }
     }
 
-    /// Ends the transfer under way, whatever comes after it.
+    /// Cancels the current transfer, not the task: a follow-up may be sent after it.
     func endTransfer() {
         transport.cancel(taskIdentifier)
     }
 
-    /// Takes a follow-up, to be started then; returns `false` when the task was cancelled in the meantime.
+    /// Sets the follow-up to be started next; returns `false` if the task was cancelled in the meantime.
     func take(_ followUp: FollowUp) -> Bool {
         progress.withLock { progress in
             guard progress.state == .running || progress.state == .suspended else { return false }
             progress.current = .transfer(followUp.request)
-            if followUp.kind == .redirect { progress.hops += 1 }
+            if followUp.kind == .redirect { progress.redirectCount += 1 }
             return true
         }
     }
 
-    /// Starts the follow-up that was taken.
+    /// Starts the follow-up: on the session's queue if preparing it may block, otherwise on the caller's thread.
     func start(_ followUp: FollowUp) {
         guard let driver = progress.withLock({ $0.driver }) else { return }
         guard driver.session.mustPrepareOffTransport else { return start(.transfer(followUp.request), for: driver) }
         driver.session.queue.async { self.start(.transfer(followUp.request), for: driver) }
     }
 
-    /// The task has completed; `false` when the transport never knew it.
+    /// Completes the task; returns `false` if it was never handed to the transport.
     func completed(_ head: ResponseHead?, _ metrics: TransferMetrics) -> Bool {
         let (driver, isHandedOver) = progress.withLock { progress in
             progress.state = .completed
-            progress.remains = Remains(head: head, received: metrics.responseBodyBytes, sent: metrics.requestBodyBytes)
+            progress.outcome = Outcome(head: head, received: metrics.responseBodyBytes, sent: metrics.requestBodyBytes)
             defer { progress.driver = nil }
             return (progress.driver, progress.isHandedOver)
         }
-        // Outlives the lock: its release may release much else.
+        // Retained beyond the lock, as its release may release objects that take the lock.
         return withExtendedLifetime(driver) { isHandedOver }
     }
 }

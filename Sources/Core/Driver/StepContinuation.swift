@@ -3,9 +3,9 @@ import CurlewHTTP
 
 /// Continues a step of a request that waits: for an adapter, a retrier, a delay, a handler, or a user's decision.
 ///
-/// Thread-safe. The first call counts. It has no effect once the request has given the wait up: cancelled, failed, or in another attempt.
-/// What is handed to users is this value and nothing else: it retains neither the request nor its delegate, so that a closure that is never
-/// called leaks nothing.
+/// Thread-safe. Only the first call counts, and none if the request has ended the wait: it was cancelled, has failed, or is in another
+/// attempt. Users get this value and nothing else: it retains neither the request nor its delegate, so that a closure that is never called
+/// leaks nothing.
 struct StepContinuation<Answer: Sendable>: Sendable {
     private final class Reference: @unchecked Sendable {  // set once, and then only read: reading a weak reference is atomic
         weak var step: WaitingStep<Answer>?
@@ -33,7 +33,7 @@ extension StepContinuation where Answer == Void {
     }
 }
 
-/// A step that waits, and what it continues with. Retained by its request only, for as long as that waits.
+/// A waiting step, and the closure that continues it. Retained only by its request, and only while that waits.
 final class WaitingStep<Answer: Sendable>: Sendable {
     private let state: Lock<RequestState>
     private let body: @Sendable (Answer) -> Void
@@ -46,7 +46,7 @@ final class WaitingStep<Answer: Sendable>: Sendable {
     var isPending: Bool { state.withLock { $0.waiting === self } }
 
     func resume(_ answer: Answer) {
-        // The request waits for one step at a time; which it is tells a late call from one in time.
+        // The request has one waiting step at a time: a call for another one is late.
         let isPending = state.withLock { state in
             guard state.waiting === self else { return false }
             state.waiting = nil

@@ -19,20 +19,20 @@ public final class TaskDelegate: Sendable {
     /// Operations added here run in their order among the handlers. Created with the first handler, or when it is first read.
     public var queue: OperationQueue { driver.state.withLock { $0.handlerQueue() } }
 
-    /// The body; `nil` where it is not kept in memory. For a download, its ``DownloadRequest/resumeData``.
+    /// The body; `nil` if it is not stored in memory. For a download, its ``DownloadRequest/resumeData``.
     public var data: Data? { driver.body.data }
 
-    /// Why the request failed; `nil` as long as it has not.
+    /// Why the request failed; `nil` while it has not.
     public var error: (any Error)? { ownError.map { driver.session.delivered($0) } }
 
-    /// The same before it is translated for the session's users.
+    /// The error before it is translated (``Session/deliverErrors(as:)``).
     package var ownError: (any Error)? { driver.state.withLock { $0.error } }
 
     var metrics: TaskMetrics {
         driver.state.withLock { TaskMetrics(transactionMetrics: $0.transactions, redirectCount: $0.task?.redirectCount ?? 0) }
     }
 
-    /// The times of the request, its serialization being over now.
+    /// Returns the times of the request, whose serialization has completed now.
     func timeline() -> Timeline {
         let (start, initial, end) = driver.state.withLock { ($0.startTime, $0.initialResponseTime, $0.endTime) }
         let now = CFAbsoluteTime.now
