@@ -93,9 +93,9 @@ struct BodyListeners: Sendable {
 
 /// What a receiver does about a head.
 ///
-/// The transfer pauses at the head of a download until its file is open, and at that of a streamed body until it has a reader: so
-/// validators that are added in the meantime count, no piece of a refused body is handed on, and no file is opened on the event loop's
-/// thread.
+/// The transfer pauses at the head of a download until its file is open, and at that of a streamed body until it has a reader or the
+/// request a handler: so validators that are added in the meantime count, no piece of a refused body is handed on, and no file is opened on
+/// the event loop's thread.
 enum HeadAction {
     /// The body is received.
     case proceed

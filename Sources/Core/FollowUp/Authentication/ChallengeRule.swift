@@ -18,9 +18,9 @@ struct CredentialRule: ResponseRule {
 /// Answers the challenges of a 401 (RFC 9110, section 15.5.2): as the delegate's closures decide, otherwise with the request's credential,
 /// the URL's, or a stored one.
 ///
-/// No credential is sent before the server has sent a challenge, so that it goes to the origin that wants it, in the strongest scheme that
-/// both support; only a URL's user name and password are sent at once as Basic, by libcurl. A 401 waits for the first handler or a
-/// credential, at most a second: so a credential chained to the request counts, however fast the server was.
+/// No credential is sent before the server has sent a challenge, so that it is sent only to an origin that requires it, in the strongest
+/// scheme that both support; only a URL's user name and password are sent at once as Basic, by libcurl. A 401 waits for the first handler
+/// or a credential, at most a second: so a credential chained to the request counts, however fast the server was.
 struct ChallengeRule: ResponseRule {
     func verdict(on head: ResponseHead, of task: SessionTask, in driver: RequestDriver) -> RuleResult {
         head.statusCode == 401 ? .ask : .pass
