@@ -29,7 +29,7 @@ final class DownloadResumption: Sendable {
         /// Whether a failed attempt leaves anything for a later one.
         var isWanted = true
         /// Whether this object owns the part file, which is then discarded unless the resume data is read.
-        var isOurs = false
+        var isOwned = false
         var part: ResumablePart?
     }
 
@@ -47,7 +47,7 @@ final class DownloadResumption: Sendable {
 
     deinit {
         // An attempt that was abandoned before it began has left the file open.
-        state.withLock { $0.isOurs ? $0.file : nil }?.discard()
+        state.withLock { $0.isOwned ? $0.file : nil }?.discard()
     }
 
     // MARK: For users
@@ -79,7 +79,7 @@ final class DownloadResumption: Sendable {
             let part = state.part?.reclaim()
             state.part = nil
             // The ownership of the file does not change.
-            state.isOurs = part?.file != nil
+            state.isOwned = part?.file != nil
             if let part { state.record = part.record }
             return part?.file
         }
@@ -109,7 +109,7 @@ final class DownloadResumption: Sendable {
         guard let url = known.map({ URL(fileURLWithPath: $0.partFile) }) ?? stableURL, let file = PartFile(continuing: url) else {
             return nil
         }
-        // A file with a stable name is described by the record on disk: another download may have replaced it since ours was made.
+        // A file with a stable name is described by the record on disk: another download may have replaced it since this record was made.
         let stored = known?.isStable == false ? nil : Self.storedRecord(url)
         guard let record = known ?? stored, record.url == request.url else { return nil }
         guard !record.isStable || (stored?.url == record.url && stored?.validator == record.validator) else { return nil }
@@ -170,7 +170,7 @@ final class DownloadResumption: Sendable {
             state.record = record
             state.record?.partFile = file.url.path
             state.record?.isStable = file.url == stableURL
-            state.isOurs = file.url != stableURL
+            state.isOwned = file.url != stableURL
         }
         return file
     }
@@ -214,7 +214,7 @@ final class DownloadResumption: Sendable {
         let isKept = state.withLock { state in
             guard state.isWanted, length > 0, state.record?.partFile == file.url.path else { return false }
             state.record?.offset = length
-            state.part = state.record.map { ResumablePart($0, file, isOurs: state.isOurs) }
+            state.part = state.record.map { ResumablePart($0, file, isOwned: state.isOwned) }
             return true
         }
         if !isKept { discard(file) }
@@ -253,14 +253,14 @@ final class DownloadResumption: Sendable {
             // Neither a complete body nor a refused one can be resumed.
             if state.file == nil, state.part == nil { state.record = nil }
             // A file that the user owns by its resume data is not removed because another response was accepted.
-            let isUnused = isAccepted && (state.isOurs || state.record?.isStable == true)
+            let isUnused = isAccepted && (state.isOwned || state.record?.isStable == true)
             return (state.file, state.isWanted && state.offset != nil && !isUnused)
         }
         guard let file else { return }
         guard isUseful else { return discard(file) }
         try? file.close()
         state.withLock { state in
-            state.part = isAccepted ? nil : state.record.map { ResumablePart($0, file, isOurs: state.isOurs) }
+            state.part = isAccepted ? nil : state.record.map { ResumablePart($0, file, isOwned: state.isOwned) }
         }
         file.unlock()
     }
@@ -288,10 +288,10 @@ final class ResumablePart: Sendable {
 
     /// Keeps a closed file with its record.
     ///
-    /// - Parameter isOurs: whether this object owns the file, and removes it in the end.
-    init(_ record: ResumeRecord, _ file: PartFile, isOurs: Bool) {
-        if isOurs { file.takeName() }
-        state = Lock(State(record: record, file: isOurs ? file : nil))
+    /// - Parameter isOwned: whether this object owns the file, and removes it in the end.
+    init(_ record: ResumeRecord, _ file: PartFile, isOwned: Bool) {
+        if isOwned { file.takeName() }
+        state = Lock(State(record: record, file: isOwned ? file : nil))
         file.unlock()
     }
 

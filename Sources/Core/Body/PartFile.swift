@@ -99,10 +99,10 @@ package final class PartFile: @unchecked Sendable {  // what the flush uses is b
         let flags = O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | (isMade ? O_CREAT : 0)
         let descriptor = open(url.path, flags, 0o666)
         guard descriptor >= 0 else { return nil }
-        // A download that held the lock may have renamed the file in the meantime: then ours is on a file that has lost this
+        // A download that held the lock may have renamed the file in the meantime: then this lock is on a file that has lost this
         // name.
-        let isOurs = flock(descriptor, LOCK_EX | LOCK_NB) == 0 && Self.isPlainFile(descriptor, at: url.path)
-        offset = isOurs ? Int64(lseek(descriptor, 0, SEEK_END)) : -1
+        let isLocked = flock(descriptor, LOCK_EX | LOCK_NB) == 0 && Self.isPlainFile(descriptor, at: url.path)
+        offset = isLocked ? Int64(lseek(descriptor, 0, SEEK_END)) : -1
         guard offset >= 0 else {
             _ = systemClose(descriptor)
             return nil

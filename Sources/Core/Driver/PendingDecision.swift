@@ -16,7 +16,7 @@ struct PendingDecision {
     }
 
     /// What to do when a decision was applied.
-    enum Consequence {
+    enum Action {
         /// The transfer is resumed.
         case resume
         /// The transfer had completed.
@@ -74,7 +74,7 @@ struct PendingDecision {
     }
 
     /// The decision was applied.
-    mutating func applied() -> Consequence {
+    mutating func applied() -> Action {
         defer { stage = .none }
         if case .applying(let outcome?) = stage { return .complete(outcome) }
         return .resume

@@ -149,8 +149,8 @@ final class RequestDriver: Sendable {
 
     /// The transfer, which waited for a decision on the session's queue, is resumed, or has completed in the meantime.
     func applied(_ action: ReceiveAction, _ task: SessionTask) {
-        let (consequence, request) = state.withLock { ($0.pendingDecision.applied(), $0.request) }
-        switch (consequence, action) {
+        let (next, request) = state.withLock { ($0.pendingDecision.applied(), $0.request) }
+        switch (next, action) {
         case (.complete(let outcome), _): if let request { proceed(request, after: outcome) }
         case (.resume, .proceed): task.resumeReceiving()
         // The step that caused the pause resumes the transfer.

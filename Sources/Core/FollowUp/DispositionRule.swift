@@ -5,7 +5,7 @@ import CurlewTransport
 
 /// Has the delegate's closure decide about a data request's response: receive it, cancel the request, or turn it into a download.
 struct DispositionRule: ResponseRule {
-    func verdict(on head: ResponseHead, of task: SessionTask, in driver: RequestDriver) -> RuleResult {
+    func decision(on head: ResponseHead, of task: SessionTask, in driver: RequestDriver) -> RuleResult {
         let isAsked = driver.sessionDelegate.closures.withLock { $0.dataTaskDidReceiveResponse != nil }
         return isAsked && driver.body is DataReceiver ? .ask : .pass
     }

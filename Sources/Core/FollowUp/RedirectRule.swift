@@ -8,7 +8,7 @@ import CurlewTransport
 /// Redirects are followed here and not by libcurl, because libcurl knows neither the rules for header fields (``RedirectPolicy``) nor how a
 /// body is rewound or renewed, and closures could not decide.
 struct RedirectRule: ResponseRule {
-    func verdict(on head: ResponseHead, of task: SessionTask, in driver: RequestDriver) -> RuleResult {
+    func decision(on head: ResponseHead, of task: SessionTask, in driver: RequestDriver) -> RuleResult {
         guard head.isRedirect else { return .pass }
         guard !driver.sessionDelegate.asksAboutRedirects else { return .ask }
         guard let transfer = task.currentTransfer else { return .pass }

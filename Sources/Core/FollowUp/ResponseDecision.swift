@@ -35,7 +35,7 @@ protocol ResponseRule: Sendable {
     /// Decides about a response on the event loop's thread, unless that takes users' code or may block.
     ///
     /// Called for every response, so it must be cheap where the rule does not apply.
-    func verdict(on head: ResponseHead, of task: SessionTask, in driver: RequestDriver) -> RuleResult
+    func decision(on head: ResponseHead, of task: SessionTask, in driver: RequestDriver) -> RuleResult
 
     /// Decides on the session's queue, while the transfer waits; calls `done` there, at most once: with `nil` to leave the response to the
     /// next rule.
@@ -61,7 +61,7 @@ enum ResponseRules {
     /// - Returns: the decision, or the rules that remain to be evaluated on the session's queue, beginning with one that requires it.
     static func decide(about head: ResponseHead, of task: SessionTask, in driver: RequestDriver) -> Outcome {
         for (index, rule) in all.enumerated() {
-            switch rule.verdict(on: head, of: task, in: driver) {
+            switch rule.decision(on: head, of: task, in: driver) {
             case .pass: continue
             case .decide(let decision): return .decided(decision)
             case .ask: return .pending(all[index...])

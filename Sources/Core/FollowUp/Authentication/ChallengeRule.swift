@@ -5,7 +5,7 @@ import CurlewTransport
 
 /// Notes whether a response has accepted the credentials of its request. Decides nothing.
 struct CredentialRule: ResponseRule {
-    func verdict(on head: ResponseHead, of task: SessionTask, in driver: RequestDriver) -> RuleResult {
+    func decision(on head: ResponseHead, of task: SessionTask, in driver: RequestDriver) -> RuleResult {
         driver.state.withLock { $0.authentication?.answer != nil } ? .ask : .pass
     }
 
@@ -22,7 +22,7 @@ struct CredentialRule: ResponseRule {
 /// scheme that both support; only a URL's user name and password are sent at once as Basic, by libcurl. A 401 waits for the first handler
 /// or a credential, at most a second: so a credential chained to the request counts, however fast the server was.
 struct ChallengeRule: ResponseRule {
-    func verdict(on head: ResponseHead, of task: SessionTask, in driver: RequestDriver) -> RuleResult {
+    func decision(on head: ResponseHead, of task: SessionTask, in driver: RequestDriver) -> RuleResult {
         head.statusCode == 401 ? .ask : .pass
     }
 

@@ -25,7 +25,7 @@ extension Session {
 
 /// Stores the cookies of every response, redirects included (RFC 6265, section 5.3). Decides nothing.
 struct CookieRule: ResponseRule {
-    func verdict(on head: ResponseHead, of task: SessionTask, in driver: RequestDriver) -> RuleResult {
+    func decision(on head: ResponseHead, of task: SessionTask, in driver: RequestDriver) -> RuleResult {
         driver.session.cookies != nil && head.contains("set-cookie") ? .ask : .pass
     }
 
