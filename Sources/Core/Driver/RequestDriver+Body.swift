@@ -27,7 +27,7 @@ extension RequestDriver {
                 state.withLock { state in
                     state.decision = .followUp(FollowUp(request: request, kind: .restart))
                     // Not received to reuse the connection: the body may be a whole file.
-                    state.discarded = Self.largestBodyToDiscard + 1
+                    state.discarded = RequestState.largestBodyToDiscard + 1
                 }
                 return .cancel
             }
@@ -57,7 +57,7 @@ extension RequestDriver {
             return (state.number == id, state.discarded)
         }
         guard isCurrent else { return .cancel }
-        if let discarded { return discarded > Self.largestBodyToDiscard ? .cancel : .proceed }
+        if let discarded { return discarded > RequestState.largestBodyToDiscard ? .cancel : .proceed }
         do {
             if body.waitsForReader, body.receivedCount == 0, let head = state.withLock({ $0.head }),
                 validate(head, hasBody: true) == .cancel

@@ -89,6 +89,14 @@ extension RequestDriver {
         }
     }
 
+    /// Reports the completion of an attempt to the session's monitors.
+    func reportCompletion(of request: Request) {
+        let (error, task, isReported) = state.withLock { ($0.error, $0.task, $0.lifecycle.isAttemptReported) }
+        guard !isReported, let task else { return }
+        let delivered = error.map { session.delivered($0) }
+        session.tellMonitors { $0.request(request, didComplete: task, with: delivered) }
+    }
+
     /// Notes why the request fails; the first reason counts.
     func fail(_ error: any Error) {
         let error = (error as? BodyFailure).map { $0.transferFailure(url: task?.currentTransfer?.url ?? "") } ?? error
@@ -152,18 +160,23 @@ extension RequestDriver {
         of request: Request, _ next: @escaping @Sendable (Answer) -> Void
     ) -> StepContinuation<Answer>? {
         let step = WaitingStep(in: state, next)
-        let (number, isWanted) = state.withLock { state -> (Int, Bool) in
-            guard state.lifecycle.waitForAttempt() else { return (0, false) }
+        let number = state.withLock { state in
             // A request that waits for its first task has no number yet.
             if state.number == 0 { state.number = session.makeTaskNumber() }
+            return state.number
+        }
+        // Before the wait can be ended, which removes it again.
+        sessionDelegate.enter(request, as: number)
+        let isWanted = state.withLock { state in
+            guard state.lifecycle.waitForAttempt() else { return false }
+            state.request = request
             state.waiting = step
-            return (state.number, true)
+            return true
         }
         guard isWanted else {
             end(request, with: CurlewError.cancelled)
             return nil
         }
-        sessionDelegate.enter(request, as: number)
         // Checked after registering, so that a concurrent invalidation is seen here or in `sessionEnded()`.
         if session.isInvalidated {
             sessionEnded()

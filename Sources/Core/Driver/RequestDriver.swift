@@ -15,9 +15,6 @@ import Dispatch
 final class RequestDriver: Sendable {
     /// How long a request whose transfer has completed waits for a handler, and one whose body is too long for memory for a reader.
     static let handlerWait = Duration.milliseconds(100)
-    /// The size up to which a dropped body is received, in bytes, so that the connection can be reused; receiving a longer one takes longer
-    /// than a new connection.
-    static let largestBodyToDiscard = 256 * 1024
 
     /// The kinds of attempts.
     enum AttemptKind {
@@ -45,7 +42,6 @@ final class RequestDriver: Sendable {
 
     /// Creates the request's first task, and starts it unless the user does that. On the caller's thread.
     func start(_ request: Request, by manager: SessionManager) {
-        state.withLock { $0.request = request }
         attempt(.first, of: request, by: manager)
     }
 
@@ -95,7 +91,7 @@ final class RequestDriver: Sendable {
         }
         // Before the task can complete, which removes it again.
         sessionDelegate.enter(request, as: task.taskIdentifier)
-        let (last, hasBegun) = state.withLock { ($0.number, $0.begin(task, isRetry: kind == .retry)) }
+        let (last, hasBegun) = state.withLock { ($0.number, $0.begin(task, of: request, isRetry: kind == .retry)) }
         guard hasBegun else {
             sessionDelegate.remove(task.taskIdentifier)
             return end(request, with: CurlewError.cancelled)
@@ -210,7 +206,10 @@ final class RequestDriver: Sendable {
 
     /// Sends the follow-up in the same task, if there is one, or else completes the attempt.
     private func proceed(_ request: Request, after outcome: TransferCompletion) {
-        guard let followUp = state.withLock({ takeFollowUp(&$0, after: outcome) }) else { return complete(request, outcome) }
+        // Looked at before it is taken, because to return an empty one costs as much as a full one.
+        guard state.withLock({ $0.isFollowed }), let followUp = state.withLock({ $0.takeFollowUp(after: outcome) }) else {
+            return complete(request, outcome)
+        }
         guard let task = request.task, task.take(followUp) else {
             fail(cancellation)
             return complete(request, outcome)
@@ -226,17 +225,6 @@ final class RequestDriver: Sendable {
             session.tellMonitors { $0.request(request, willContinueWith: next) }
         }
         task.start(followUp)
-    }
-
-    private func takeFollowUp(_ state: inout RequestState, after outcome: TransferCompletion) -> FollowUp? {
-        guard case .followUp(var followUp) = state.decision else { return nil }
-        let isCutOff = state.discarded.map { $0 > Self.largestBodyToDiscard } ?? false
-        state.decision = .accept
-        state.discarded = nil
-        // A failure ends the task, except the one by which a long body was cut off.
-        guard outcome.error == nil || isCutOff else { return nil }
-        followUp.request = followUp.request.continuing(after: outcome.metrics.total)
-        return followUp
     }
 
     /// The attempt has completed: the request is concluded, as soon as it has a handler.
@@ -291,12 +279,8 @@ final class RequestDriver: Sendable {
         if commits {
             do { try body.commit(completedAttempt(of: request)) } catch { fail(error) }
         }
-        let (error, task, isReported) = state.withLock { ($0.error, $0.task, $0.lifecycle.isAttemptReported) }
-        if session.isMonitored, !isReported, let task {
-            let delivered = error.map { session.delivered($0) }
-            session.tellMonitors { $0.request(request, didComplete: task, with: delivered) }
-        }
-        if let error { considerRetry(of: request, after: error) } else { finish(request) }
+        if session.isMonitored { reportCompletion(of: request) }
+        if let error = state.withLock({ $0.error }) { considerRetry(of: request, after: error) } else { finish(request) }
     }
 
     /// Runs a validator unless the request has failed: the first failure counts.

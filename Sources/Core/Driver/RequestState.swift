@@ -5,6 +5,10 @@ import CurlewTransport
 
 /// The state of a request, behind its driver's lock.
 struct RequestState {
+    /// The size up to which a dropped body is received, in bytes, so that the connection can be reused; receiving a longer one takes longer
+    /// than a new connection.
+    static let largestBodyToDiscard = 256 * 1024
+
     /// The request itself, retained from its start until it has finished.
     var request: Request?
     var lifecycle = RequestLifecycle()
@@ -37,6 +41,8 @@ struct RequestState {
     var pendingDecision = PendingDecision()
     /// The decision about the response.
     var decision = ResponseDecision.accept
+    /// Whether a follow-up takes the place of the response.
+    var isFollowed: Bool { if case .followUp = decision { true } else { false } }
     /// The number of bytes of a body that is dropped; `nil` for one that is received.
     var discarded: Int?
     /// The number of bytes of the request's body that were last reported as sent.
@@ -106,8 +112,9 @@ struct RequestState {
     // MARK: Events
 
     /// The task of an attempt takes the place of the last one; returns `false` if the request was cancelled while it was made.
-    mutating func begin(_ task: SessionTask, isRetry: Bool) -> Bool {
+    mutating func begin(_ task: SessionTask, of request: Request, isRetry: Bool) -> Bool {
         guard lifecycle.attemptBegan() else { return false }
+        self.request = request
         self.task = task
         number = task.taskIdentifier
         guard isRetry else { return true }
@@ -125,6 +132,18 @@ struct RequestState {
         initialResponseTime = nil
         endTime = nil
         return true
+    }
+
+    /// Takes the follow-up that was decided on, unless the transfer that led to it has failed.
+    mutating func takeFollowUp(after outcome: TransferCompletion) -> FollowUp? {
+        guard case .followUp(var followUp) = decision else { return nil }
+        let isCutOff = discarded.map { $0 > Self.largestBodyToDiscard } ?? false
+        decision = .accept
+        discarded = nil
+        // A failure ends the task, except the one by which a long body was cut off.
+        guard outcome.error == nil || isCutOff else { return nil }
+        followUp.request = followUp.request.continuing(after: outcome.metrics.total)
+        return followUp
     }
 
     /// Attaches a handler or an awaiting task, which `add` adds.

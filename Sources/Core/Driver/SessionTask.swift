@@ -126,7 +126,10 @@ public final class SessionTask: Sendable {
     /// Whether the current request's method is HEAD.
     var isHead: Bool {
         progress.withLock { progress in
-            if case .transfer(let request) = progress.current ?? original { request.method == .head } else { false }
+            // Without a copy of the request, which is large.
+            if case .transfer(let request)? = progress.current { return request.method == .head }
+            if case .transfer(let request) = original { return request.method == .head }
+            return false
         }
     }
 

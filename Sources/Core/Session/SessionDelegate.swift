@@ -33,14 +33,9 @@ open class SessionDelegate: @unchecked Sendable {  // everything mutable is behi
         requests.withLock { $0[number] = request }
     }
 
-    /// Releases a request.
+    /// Releases a request, which the caller retains.
     func remove(_ number: Int) {
-        let request = requests.withLock { requests in
-            defer { requests[number] = nil }
-            return requests[number]
-        }
-        // Outlives the lock: its release may release much else.
-        withExtendedLifetime(request) {}
+        requests.withLock { $0[number] = nil }
     }
 
     var retrier: (any RequestRetrier)? {
