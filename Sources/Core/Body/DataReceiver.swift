@@ -6,9 +6,9 @@ import Dispatch
 
 /// Receives the body of a data or upload request: into memory, for a reader of its pieces, or to a file for the session's delegate.
 ///
-/// The destination may change while the body is received, as a reader may be attached late.
+/// The sink may change while the body is received, as a reader may be attached late.
 final class DataReceiver: BodyReceiver {
-    private enum Destination {
+    private enum Sink {
         case memory(Data)
         case reader(BodyBuffer)
         /// The session's delegate has turned the request into a download.
@@ -16,7 +16,7 @@ final class DataReceiver: BodyReceiver {
     }
 
     private struct State {
-        var destination = Destination.memory(Data())
+        var sink = Sink.memory(Data())
         var count: Int64 = 0
         /// The announced number of bytes; −1 if it is unknown.
         var total: Int64 = -1
@@ -29,7 +29,7 @@ final class DataReceiver: BodyReceiver {
         /// The beginning of the refused body.
         var refused: RefusedBody?
 
-        var isInMemory: Bool { if case .memory = destination { true } else { false } }
+        var isInMemory: Bool { if case .memory = sink { true } else { false } }
     }
 
     /// Whether the body is received only once it has a reader or the request a handler.
@@ -47,7 +47,7 @@ final class DataReceiver: BodyReceiver {
 
     var data: Data? {
         state.withLock { state in
-            if case .memory(let data) = state.destination { return data }
+            if case .memory(let data) = state.sink { return data }
             return state.isTaken ? Data() : nil
         }
     }
@@ -64,11 +64,11 @@ final class DataReceiver: BodyReceiver {
     }
 
     private var buffer: BodyBuffer? {
-        state.withLock { if case .reader(let buffer) = $0.destination { buffer } else { nil } }
+        state.withLock { if case .reader(let buffer) = $0.sink { buffer } else { nil } }
     }
 
     private var file: PartFile? {
-        state.withLock { if case .file(let file) = $0.destination { file } else { nil } }
+        state.withLock { if case .file(let file) = $0.sink { file } else { nil } }
     }
 
     // MARK: While the transfer runs
@@ -108,7 +108,7 @@ final class DataReceiver: BodyReceiver {
     }
 
     private func append(_ bytes: UnsafeRawBufferPointer, _ state: inout State) throws -> ReceiveAction {
-        switch state.destination {
+        switch state.sink {
         case .reader(let buffer): return buffer.append(bytes) ? .proceed : .pause
         case .file(let file): try file.write(bytes)
         case .memory(var data):
@@ -117,9 +117,9 @@ final class DataReceiver: BodyReceiver {
                 throw BodyFailure(kind: .tooLarge, message: message, bytesReceived: state.count)
             }
             // Taken out of the enumeration while it grows: a second reference would copy it.
-            state.destination = .memory(Data())
+            state.sink = .memory(Data())
             data.append(bytes, of: state.total)
-            state.destination = .memory(data)
+            state.sink = .memory(data)
         }
         return .proceed
     }
@@ -165,9 +165,9 @@ final class DataReceiver: BodyReceiver {
     func makeBuffer(resume: @escaping @Sendable () -> Void) -> BodyBuffer {
         let buffer = BodyBuffer(resume: resume)
         state.withLock { state in
-            if case .file = state.destination { return }
-            if case .memory(let data) = state.destination, !data.isEmpty { _ = data.withUnsafeBytes { buffer.append($0) } }
-            state.destination = .reader(buffer)
+            if case .file = state.sink { return }
+            if case .memory(let data) = state.sink, !data.isEmpty { _ = data.withUnsafeBytes { buffer.append($0) } }
+            state.sink = .reader(buffer)
         }
         return buffer
     }
@@ -175,7 +175,7 @@ final class DataReceiver: BodyReceiver {
     /// Writes the body to a file in a directory instead of to memory. Before the first piece; on the session's queue.
     func becomeDownload(in directory: URL) throws {
         let file = try PartFile(in: directory)
-        state.withLock { $0.destination = .file(file) }
+        state.withLock { $0.sink = .file(file) }
     }
 
     // MARK: When the attempt is concluded
@@ -183,7 +183,7 @@ final class DataReceiver: BodyReceiver {
     /// `true` for a reader's closure, which is called with all pieces before the request finishes.
     var concludesOnQueue: Bool {
         state.withLock { state in
-            switch state.destination {
+            switch state.sink {
             case .memory: false
             case .reader(let buffer): buffer.hasDrain
             case .file: true
@@ -208,15 +208,15 @@ final class DataReceiver: BodyReceiver {
 
     func reset() {
         state.withLock { state in
-            let destination = state.destination
+            let sink = state.sink
             state.progress?.reset()
             state = State(progress: state.progress, refusal: state.refusal)
-            switch destination {
+            switch sink {
             case .memory: break
             case .file(let file): file.discard()
             case .reader(let buffer):
                 buffer.restart()
-                state.destination = destination
+                state.sink = sink
             }
         }
     }

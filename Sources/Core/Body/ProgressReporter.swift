@@ -12,7 +12,7 @@ final class ProgressReporter: Sendable {
         var completed: Int64 = 0
         var total: Int64 = -1
         var progress: ProgressBox?
-        var handler: Request.ProgressHandler?
+        var handler: (@Sendable (Progress) -> Void)?
         var queue: DispatchQueue?
         var isCallPending = false
     }
@@ -80,7 +80,7 @@ final class ProgressReporter: Sendable {
         if hadBegun, isObserved { report() }
     }
 
-    func setHandler(_ handler: @escaping Request.ProgressHandler, queue: DispatchQueue) {
+    func setHandler(_ handler: @escaping @Sendable (Progress) -> Void, queue: DispatchQueue) {
         let call = state.withLock { state -> (@Sendable () -> Void)? in
             state.handler = handler
             state.queue = queue

@@ -33,6 +33,23 @@ public protocol Authenticator: AnyObject, Sendable {
     func isRequest(_ urlRequest: URLRequest, authenticatedWith credential: Credential) -> Bool
 }
 
+/// An authenticator that applies credentials to header fields only, so that its ``AuthenticationInterceptor`` needs no `URLRequest`.
+public protocol HeaderAuthenticator: Authenticator {
+    /// Applies the credential to the header fields of a request, usually as `Authorization`.
+    func apply(_ credential: Credential, to headers: inout HTTPHeaders)
+}
+
+extension HeaderAuthenticator {
+    /// Applies the credential to the header fields of a `URLRequest`.
+    public func apply(_ credential: Credential, to urlRequest: inout URLRequest) {
+        var headers = HTTPHeaders(urlRequest.allHTTPHeaderFields ?? [:])
+        apply(credential, to: &headers)
+        for (name, value) in headers.dictionary where urlRequest.value(forHTTPHeaderField: name) != value {
+            urlRequest.setValue(value, forHTTPHeaderField: name)
+        }
+    }
+}
+
 /// Why an ``AuthenticationInterceptor`` can't authenticate a request.
 public enum AuthenticationError: Error, Sendable, Hashable {
     /// The interceptor has no credential.

@@ -86,31 +86,7 @@ extension Retrier {
     public var headerAdapter: (any HeaderAdapter)? { NoAdapter() }
 }
 
-extension RetryPolicy {
-    /// An adapter that changes nothing.
-    public var headerAdapter: (any HeaderAdapter)? { NoAdapter() }
-}
-
 extension Interceptor {
     /// All adapters as one; `nil` if one of them needs the whole request.
     public var headerAdapter: (any HeaderAdapter)? { HeaderAdapters(adapters) }
-}
-
-// MARK: - Credentials
-
-/// An authenticator that applies credentials to header fields only, so that its ``AuthenticationInterceptor`` needs no `URLRequest`.
-public protocol HeaderAuthenticator: Authenticator {
-    /// Applies the credential to the header fields of a request, usually as `Authorization`.
-    func apply(_ credential: Credential, to headers: inout HTTPHeaders)
-}
-
-extension HeaderAuthenticator {
-    /// Applies the credential to the header fields of a `URLRequest`.
-    public func apply(_ credential: Credential, to urlRequest: inout URLRequest) {
-        var headers = HTTPHeaders(urlRequest.allHTTPHeaderFields ?? [:])
-        apply(credential, to: &headers)
-        for (name, value) in headers.dictionary where urlRequest.value(forHTTPHeaderField: name) != value {
-            urlRequest.setValue(value, forHTTPHeaderField: name)
-        }
-    }
 }

@@ -3,6 +3,20 @@ import CurlewEncoding
 import CurlewHTTP
 import CurlewTransport
 
+/// The parts of a request, from which a `URLRequest` is made when needed, as that costs more than the rest of a small request.
+struct RequestParts: URLRequestConvertible {
+    let url: any URLConvertible
+    let method: HTTPMethod
+    var parameters: Parameters?
+    var encoding: any ParameterEncoding = URLEncoding.default
+    let headers: HTTPHeaders?
+
+    func asURLRequest() throws -> URLRequest {
+        let request = try URLRequest(url: url, method: method, headers: headers)
+        return parameters == nil ? request : try encoding.encode(request, with: parameters)
+    }
+}
+
 /// The original of a request, from which the task of each attempt is made.
 protocol TaskConvertible: Sendable {
     /// The request as the user made it; `nil` for a raw stream.

@@ -120,3 +120,8 @@ open class ConnectionLostRetryPolicy: RetryPolicy, @unchecked Sendable {  // as 
             retryableHTTPMethods: retryableHTTPMethods, retryableHTTPStatusCodes: [], retryableFailureKinds: [.connectionLost])
     }
 }
+
+extension RetryPolicy {
+    /// An adapter that changes nothing.
+    public var headerAdapter: (any HeaderAdapter)? { NoAdapter() }
+}

@@ -2,20 +2,6 @@
 import CurlewEncoding
 import CurlewHTTP
 
-/// The parts of a request, from which a `URLRequest` is made when needed, as that costs more than the rest of a small request.
-struct RequestParts: URLRequestConvertible {
-    let url: any URLConvertible
-    let method: HTTPMethod
-    var parameters: Parameters?
-    var encoding: any ParameterEncoding = URLEncoding.default
-    let headers: HTTPHeaders?
-
-    func asURLRequest() throws -> URLRequest {
-        let request = try URLRequest(url: url, method: method, headers: headers)
-        return parameters == nil ? request : try encoding.encode(request, with: parameters)
-    }
-}
-
 extension SessionManager {
     /// Creates a data request for a URL, with parameters encoded into it.
     ///

@@ -24,8 +24,8 @@ import Testing
         "the end of a task waits for a handler, and ends nothing twice",
         arguments: [
             (Stage.running, false, Action.waitForHandler, Stage.completed), (.running, true, .conclude, .concluding),
-            (.completed, false, .none, .completed), (.concluding, true, .none, .concluding), (.betweenAttempts, true, .none, .betweenAttempts),
-            (.finished, true, .none, .finished),
+            (.completed, false, .none, .completed), (.concluding, true, .none, .concluding),
+            (.betweenAttempts, true, .none, .betweenAttempts), (.finished, true, .none, .finished),
         ])
     func taskEnds(_ stage: Stage, _ hasHandler: Bool, _ action: Action, _ next: Stage) {
         var lifecycle = Self.lifecycle(in: stage, hasHandler: hasHandler)
