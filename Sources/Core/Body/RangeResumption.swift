@@ -7,9 +7,9 @@ import CurlewTransport
 ///
 /// For code that stores the bytes itself; ``SessionManager/download(_:method:parameters:encoding:headers:interceptor:to:)`` does all of
 /// this. A value can be stored as JSON, and used in another process. It has no credentials.
-public struct RangeResumption: Sendable, Hashable, Codable {
+package struct RangeResumption: Sendable, Hashable, Codable {
     /// What a response means for the stored bytes.
-    public enum Answer: Sendable, Hashable {
+    package enum Answer: Sendable, Hashable {
         /// The body is the rest: append it to the stored bytes, up to this length.
         case append(total: Int64)
         /// The stored bytes are complete; the response's body is no part of them.
@@ -25,16 +25,16 @@ public struct RangeResumption: Sendable, Hashable, Codable {
     private let record: ResumeRecord
 
     /// The response's strong `ETag` or, without one, its `Last-Modified`, unchanged (RFC 9110, section 8.8).
-    public var validator: String { record.validator }
+    package var validator: String { record.validator }
 
     /// The length of the whole in bytes; `nil` if the response did not announce it.
-    public var total: Int64? { record.total }
+    package var total: Int64? { record.total }
 
     /// Records the version of a response; `nil` if it can't be resumed.
     ///
     /// It can if it answers a GET without `Range`, its status is 200, its body is not coded, it has a validator that can be sent in
     /// `If-Range`, and it does not have `Accept-Ranges: none`.
-    public init?(_ request: URLRequest, _ head: ResponseHead) {
+    package init?(_ request: URLRequest, _ head: ResponseHead) {
         guard request.httpMethod ?? "GET" == HTTPMethod.get.rawValue, request.value(forHTTPHeaderField: "Range") == nil,
             let url = request.url,
             let record = ResumeRecord(ResumableRequest(url, [:]), head)
@@ -44,12 +44,12 @@ public struct RangeResumption: Sendable, Hashable, Codable {
 
     /// Returns the header fields that request the bytes from `offset` on if the version is still the same, and the whole otherwise; without
     /// a content coding.
-    public func headers(offset: Int64) -> HTTPHeaders {
+    package func headers(offset: Int64) -> HTTPHeaders {
         ["Range": "bytes=\(offset)-", "If-Range": validator, "Accept-Encoding": "identity"]
     }
 
     /// Judges the head of the response to a request with ``headers(offset:)``.
-    public func answer(_ head: ResponseHead, offset: Int64) -> Answer {
+    package func answer(_ head: ResponseHead, offset: Int64) -> Answer {
         switch ResumeDecision(record, offset: offset, head) {
         case .append(let total): .append(total: total)
         case .complete: .complete
@@ -62,7 +62,7 @@ public struct RangeResumption: Sendable, Hashable, Codable {
     /// Decodes a value.
     ///
     /// - Throws: ``CurlewError/resumeDataInvalid(reason:)`` if the data was changed into something that this library does not write.
-    public init(from decoder: any Decoder) throws {
+    package init(from decoder: any Decoder) throws {
         let record = try decoder.singleValueContainer().decode(ResumeRecord.self)
         guard record.version == ResumeRecord.currentVersion else {
             throw CurlewError.resumeDataInvalid(reason: .unsupportedVersion(record.version))
@@ -73,7 +73,7 @@ public struct RangeResumption: Sendable, Hashable, Codable {
     }
 
     /// Encodes the value, for another process.
-    public func encode(to encoder: any Encoder) throws {
+    package func encode(to encoder: any Encoder) throws {
         var container = encoder.singleValueContainer()
         try container.encode(record)
     }

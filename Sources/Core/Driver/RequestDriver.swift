@@ -72,7 +72,7 @@ final class RequestDriver: Sendable {
         }
     }
 
-    /// Completes the first attempt with the error, about which the retriers decide as about any other; ends a retry with it.
+    /// Fails the first attempt with the error, which the retriers see like any other. A retry ends the request with it.
     private func notMade(_ kind: AttemptKind, _ request: Request, because error: any Error) {
         guard !state.withLock({ $0.lifecycle.isCancelled }) else { return end(request, with: CurlewError.cancelled) }
         guard kind != .retry else { return end(request, with: error) }
@@ -206,7 +206,7 @@ final class RequestDriver: Sendable {
 
     /// Sends the follow-up in the same task, if there is one, or else completes the attempt.
     private func proceed(_ request: Request, after outcome: TransferCompletion) {
-        // Looked at before it is taken, because to return an empty one costs as much as a full one.
+        // Checked first, because returning an empty follow-up costs as much as returning one: it holds a request.
         guard state.withLock({ $0.isFollowed }), let followUp = state.withLock({ $0.takeFollowUp(after: outcome) }) else {
             return complete(request, outcome)
         }
@@ -291,7 +291,7 @@ final class RequestDriver: Sendable {
 
     // MARK: - It is retried
 
-    /// Has the retriers decide about a failed request, if there are any and it may be retried.
+    /// Asks the retriers about a failed request, if there are any and it may be retried.
     private func considerRetry(of request: Request, after error: any Error) {
         guard let retrier = request.retrier(before: sessionDelegate.retrier), let manager = sessionDelegate.manager,
             mayRetry(request, after: error)
@@ -343,7 +343,7 @@ final class RequestDriver: Sendable {
 
     // MARK: - It ends
 
-    /// Ends a request that will not be retried, with another error than the one about which the retriers have decided.
+    /// Ends a request that will not be retried with an error that replaces the one of its last attempt.
     func end(_ request: Request, with error: any Error) {
         let timer = state.withLock { state in
             defer { state.retryTimer = nil }
