@@ -45,6 +45,6 @@ extension SessionManager {
         making request: @escaping @Sendable () async throws -> URLRequest
     ) -> WebSocket {
         WebSocket(
-            SocketDriver(request, subprotocols: subprotocols, configuration: configuration, adapter: adapter, manager: self))
+            SocketReconnector(request, subprotocols: subprotocols, configuration: configuration, adapter: adapter, manager: self))
     }
 }

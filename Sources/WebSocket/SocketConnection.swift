@@ -158,7 +158,7 @@ struct SocketConnection: Sendable {
             while true {
                 try await configuration.clock.sleep(for: interval)
                 guard state.update({ $0.closing == nil }) else { return nil }
-                let number = try state.update { try $0.ping(SocketDriver.makePingPayload()) }
+                let number = try state.update { try $0.ping(SocketReconnector.makePingPayload()) }
                 try await withTimeout(configuration.pongTimeout, configuration.clock, throwing: WebSocketError.timedOut(.pong)) {
                     // While receiving is suspended, a pong can't be seen.
                     try await state.wait { $0.isReceivingSuspended ? .success(()) : $0.pongOutcome(forPing: number) }.get()

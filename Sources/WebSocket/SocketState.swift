@@ -91,6 +91,8 @@ struct SocketState: Sendable {
     // MARK: Connections
 
     mutating func connect(attempt: Int) {
+        // A reader may have seen that already: it is the state from the start.
+        if case .connecting(attempt) = status { return }
         set(.connecting(attempt: attempt))
     }
 

@@ -15,10 +15,10 @@ import CurlewHTTP
 /// for try await message in socket.messages { … }
 /// ```
 public final class WebSocket: Sendable {
-    let driver: SocketDriver
+    let driver: SocketReconnector
     private let task: Task<Void, Never>
 
-    init(_ driver: SocketDriver) {
+    init(_ driver: SocketReconnector) {
         self.driver = driver
         task = Task { await driver.run() }
     }
@@ -89,7 +89,7 @@ public final class WebSocket: Sendable {
     /// - Throws: ``WebSocketError/pingTooLarge(byteCount:)``; the error that ended or lost the connection before the pong.
     @discardableResult
     public func ping(_ payload: Data? = nil) async throws -> Duration {
-        let payload = payload ?? SocketDriver.makePingPayload()
+        let payload = payload ?? SocketReconnector.makePingPayload()
         guard payload.count <= FrameHeader.largestControlPayload else { throw WebSocketError.pingTooLarge(byteCount: payload.count) }
         let start = ContinuousClock.now
         let number = try driver.state.update { try $0.ping(payload) }

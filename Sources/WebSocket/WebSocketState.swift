@@ -24,11 +24,11 @@ public struct WebSocketStates: AsyncSequence, Sendable {
     /// A state.
     public typealias Element = WebSocketState
 
-    let driver: SocketDriver
+    let driver: SocketReconnector
 
     /// Reads the states.
     public struct Iterator: AsyncIteratorProtocol {
-        let driver: SocketDriver
+        let driver: SocketReconnector
         var lastNumber = 0
         var isFinished = false
 

@@ -30,6 +30,15 @@ import Testing
         #expect(!state.hasClosingTimedOut)
     }
 
+    @Test("connecting is a state of its own for each attempt but the first, which begins with it") func attempts() {
+        var state = SocketState(WebSocketConfiguration())
+        let first = state.statusNumber
+        state.connect(attempt: 1)
+        #expect(state.statusNumber == first)
+        state.connect(attempt: 2)
+        #expect(state.statusNumber == first + 1)
+    }
+
     // MARK: Sending
 
     @Test("messages are sent in order, after pings and pongs") func order() throws {

@@ -49,6 +49,16 @@ enum ResumeDecision: Equatable, Sendable {
     }
 }
 
+extension ResumeRecord {
+    fileprivate var hasEntityTag: Bool { validator.hasPrefix("\"") }
+
+    /// Whether a response has another validator, and so may be of another version.
+    fileprivate func isContradicted(by head: ResponseHead) -> Bool {
+        let field = head.value(for: hasEntityTag ? "ETag" : "Last-Modified")
+        return field.map { $0 != validator } ?? false
+    }
+}
+
 /// A `Content-Range` in bytes (RFC 9110, section 14.4).
 enum ContentRange: Equatable {
     case part(first: Int64, last: Int64, total: Int64?)

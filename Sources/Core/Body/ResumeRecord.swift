@@ -84,14 +84,6 @@ extension ResumeRecord {
         guard bytes.count >= 2, bytes.first == UInt8(ascii: "\""), bytes.last == UInt8(ascii: "\"") else { return false }
         return bytes.dropFirst().dropLast().allSatisfy { $0 > 0x20 && $0 < 0x7F && $0 != UInt8(ascii: "\"") }
     }
-
-    private var hasEntityTag: Bool { validator.hasPrefix("\"") }
-
-    /// Whether a response has another validator, and so may be of another version.
-    func isContradicted(by head: ResponseHead) -> Bool {
-        let field = head.value(for: hasEntityTag ? "ETag" : "Last-Modified")
-        return field.map { $0 != validator } ?? false
-    }
 }
 
 // MARK: - Serialization

@@ -43,10 +43,10 @@ extension RequestDriver {
         session.queue.async { [self] in
             do {
                 try prepare()
-                applied(.proceed, task)
+                continueTransfer(of: task, with: .proceed)
             } catch {
                 fail(error)
-                applied(.cancel, task)
+                continueTransfer(of: task, with: .cancel)
             }
         }
     }

@@ -69,6 +69,18 @@ extension RequestDriver {
         }
     }
 
+    /// The decision for which a completion waits is not needed any more: the task is being cancelled.
+    func abandonDecision() {
+        let (request, outcome, waiting) = state.withLock { state -> (Request?, TransferCompletion?, AnyObject?) in
+            guard let outcome = state.pendingDecision.abandon() else { return (nil, nil, nil) }
+            return (state.request, outcome, state.stopWaiting())
+        }
+        guard let request, let outcome else { return }
+        withExtendedLifetime(waiting) {
+            proceed(request, after: TransferCompletion(error: cancellation, metrics: outcome.metrics))
+        }
+    }
+
     /// The session is invalidated: ends a request that waits between two attempts, which the transport does not know.
     func sessionEnded() {
         let (request, waiting) = state.withLock { state -> (Request?, AnyObject?) in
@@ -132,7 +144,7 @@ extension RequestDriver {
 
     /// Waits until one of these is attached, or the limit has passed; returns `false` if one is attached already.
     ///
-    /// - Parameter number: identifies the decision for which to wait; a wait for one that is not needed any more never ends.
+    /// - Parameter number: identifies the decision for which to wait; without that decision the closure is never called.
     func wait(
         for awaited: AttachmentWait.Attachments, atMost limit: Duration? = nil, while number: Int? = nil,
         _ next: @escaping @Sendable (AttachmentWait.Attachments) -> Void
@@ -147,7 +159,7 @@ extension RequestDriver {
             return true
         }
         guard mustWait else { return false }
-        // A reader is not attached under this lock.
+        // Checked after registering, because readers are attached under another lock.
         if awaited.contains(.reader), isRead { continuation(.reader) }
         if let limit { session.timers.start(after: limit) { continuation(.nothing) } }
         return true
@@ -165,7 +177,7 @@ extension RequestDriver {
             if state.number == 0 { state.number = session.makeTaskNumber() }
             return state.number
         }
-        // Before the wait can be ended, which removes it again.
+        // Entered before the wait can end: a cancellation removes the request.
         sessionDelegate.enter(request, as: number)
         let isWanted = state.withLock { state in
             guard state.lifecycle.waitForAttempt() else { return false }

@@ -6,14 +6,14 @@ import Dispatch
 
 /// Drives a request from its first attempt to its handlers; it reads from top to bottom.
 ///
-/// The transport reports to the driver and not to the session's delegate, because looking the request up for each piece of a body cost a
-/// download more than libcurl does.
+/// The transport reports to the driver and not to the session's delegate, because looking up the request for each piece of a download
+/// costs more than libcurl does.
 ///
 /// Every event, from the user, the transport or a timer, changes the state under the lock, and the resulting action is performed after
 /// unlocking, on the event's thread: steps are called in place until one has to wait. A wait is a ``StepContinuation``, or the move to the
 /// session's queue, where users' code runs and files are opened and moved.
 final class RequestDriver: Sendable {
-    /// How long a request whose transfer has completed waits for a handler, and one whose body is too long for memory for a reader.
+    /// The wait for a handler after a transfer has completed, and for a reader of a body that is too long for memory.
     static let handlerWait = Duration.milliseconds(100)
 
     /// The kinds of attempts.
@@ -55,6 +55,27 @@ final class RequestDriver: Sendable {
         }
     }
 
+    private func begin(_ kind: AttemptKind, _ task: SessionTask, of request: Request, by manager: SessionManager) {
+        if kind == .retry {
+            body.reset()
+            sentBody?.reset()
+        }
+        // Entered before the task can complete: its completion removes the request.
+        sessionDelegate.enter(request, as: task.taskIdentifier)
+        let (last, hasBegun) = state.withLock { ($0.number, $0.begin(task, of: request, isRetry: kind == .retry)) }
+        guard hasBegun else {
+            sessionDelegate.remove(task.taskIdentifier)
+            return end(request, with: CurlewError.cancelled)
+        }
+        if last != 0 { sessionDelegate.remove(last) }
+        if session.isMonitored { session.tellMonitors { $0.request(request, didCreate: task) } }
+        switch kind {
+        case .first where manager.startRequestsImmediately: request.resume()
+        case .first, .deferredFirst: startDeferred(task, of: request, by: manager)
+        case .retry: resume(task)
+        }
+    }
+
     /// Waits until the request can be adapted.
     private func prepare(_ pending: PendingAdaptation, for kind: AttemptKind, of request: Request, by manager: SessionManager) {
         let next = kind == .retry ? AttemptKind.retry : .deferredFirst
@@ -84,28 +105,10 @@ final class RequestDriver: Sendable {
         complete(request, TransferCompletion(error: error, metrics: TransferMetrics()))
     }
 
-    private func begin(_ kind: AttemptKind, _ task: SessionTask, of request: Request, by manager: SessionManager) {
-        if kind == .retry {
-            body.reset()
-            sentBody?.reset()
-        }
-        // Before the task can complete, which removes it again.
-        sessionDelegate.enter(request, as: task.taskIdentifier)
-        let (last, hasBegun) = state.withLock { ($0.number, $0.begin(task, of: request, isRetry: kind == .retry)) }
-        guard hasBegun else {
-            sessionDelegate.remove(task.taskIdentifier)
-            return end(request, with: CurlewError.cancelled)
-        }
-        if last != 0 { sessionDelegate.remove(last) }
-        if session.isMonitored { session.tellMonitors { $0.request(request, didCreate: task) } }
-        switch kind {
-        case .first where manager.startRequestsImmediately: request.resume()
-        case .first, .deferredFirst: startDeferred(task, of: request, by: manager)
-        case .retry: resume(task)
-        }
-    }
+    // MARK: - Its transfer runs
 
-    // MARK: - Its transfer runs; on the transport's thread
+    // On the transport's thread, but for decisions, which may take the session's queue. How the body of an accepted response is received,
+    // and its pieces, is in RequestDriver+Body; what users and the session do, and the waits, in RequestDriver+Control.
 
     func transfer(_ id: Int, didReceive head: ResponseHead) -> ReceiveAction {
         let task = state.withLock { state -> SessionTask? in
@@ -140,19 +143,8 @@ final class RequestDriver: Sendable {
         guard state.withLock({ $0.pendingDecision.decided(number) }) else { return }
         // A request cancelled while the decision was pending fails as cancelled, not with the decision's error.
         let isCancelled = task.state == .canceling
-        applied(apply(isCancelled ? .fail(cancellation) : decision, to: head, of: task, isOnQueue: true), task)
-    }
-
-    /// The transfer, which waited for a decision on the session's queue, is resumed, or has completed in the meantime.
-    func applied(_ action: ReceiveAction, _ task: SessionTask) {
-        let (next, request) = state.withLock { ($0.pendingDecision.applied(), $0.request) }
-        switch (next, action) {
-        case (.complete(let outcome), _): if let request { proceed(request, after: outcome) }
-        case (.resume, .proceed): task.resumeReceiving()
-        // The step that caused the pause resumes the transfer.
-        case (.resume, .pause): break
-        case (.resume, .cancel): task.endTransfer()
-        }
+        let action = apply(isCancelled ? .fail(cancellation) : decision, to: head, of: task, isOnQueue: true)
+        continueTransfer(of: task, with: action)
     }
 
     private func apply(_ decision: ResponseDecision, to head: ResponseHead, of task: SessionTask, isOnQueue: Bool) -> ReceiveAction {
@@ -177,6 +169,18 @@ final class RequestDriver: Sendable {
         }
     }
 
+    /// The transfer, which waited for a decision on the session's queue, is resumed, or has completed in the meantime.
+    func continueTransfer(of task: SessionTask, with action: ReceiveAction) {
+        let (next, request) = state.withLock { ($0.pendingDecision.applied(), $0.request) }
+        switch (next, action) {
+        case (.complete(let outcome), _): if let request { proceed(request, after: outcome) }
+        case (.resume, .proceed): task.resumeReceiving()
+        // The step that caused the pause resumes the transfer.
+        case (.resume, .pause): break
+        case (.resume, .cancel): task.endTransfer()
+        }
+    }
+
     // MARK: - It completes
 
     func transfer(_ id: Int, didComplete outcome: TransferCompletion) {
@@ -192,20 +196,8 @@ final class RequestDriver: Sendable {
         if session.isInvalidated || request.task?.state == .canceling { abandonDecision() }
     }
 
-    /// The decision for which a completion waits is not needed any more: the task is being cancelled.
-    func abandonDecision() {
-        let (request, outcome, waiting) = state.withLock { state -> (Request?, TransferCompletion?, AnyObject?) in
-            guard let outcome = state.pendingDecision.abandon() else { return (nil, nil, nil) }
-            return (state.request, outcome, state.stopWaiting())
-        }
-        guard let request, let outcome else { return }
-        withExtendedLifetime(waiting) {
-            proceed(request, after: TransferCompletion(error: cancellation, metrics: outcome.metrics))
-        }
-    }
-
     /// Sends the follow-up in the same task, if there is one, or else completes the attempt.
-    private func proceed(_ request: Request, after outcome: TransferCompletion) {
+    func proceed(_ request: Request, after outcome: TransferCompletion) {
         // Checked first, because returning an empty follow-up costs as much as returning one: it holds a request.
         guard state.withLock({ $0.isFollowed }), let followUp = state.withLock({ $0.takeFollowUp(after: outcome) }) else {
             return complete(request, outcome)
@@ -246,11 +238,12 @@ final class RequestDriver: Sendable {
         if action == .conclude { conclude(request) }
     }
 
-    private func waitForHandler(_ request: Request, _ state: inout RequestState) {
-        let step = WaitingStep<Void>(in: self.state) {
+    /// Waits inside the lock, so that a handler attached from now on ends the wait.
+    private func waitForHandler(_ request: Request, _ current: inout RequestState) {
+        let step = WaitingStep<Void>(in: state) {
             if self.state.withLock({ $0.lifecycle.waitTimedOut() }) == .conclude { self.conclude(request) }
         }
-        state.waiting = step
+        current.waiting = step
         let continuation = StepContinuation(step)
         session.timers.start(after: Self.handlerWait) { continuation() }
     }
@@ -266,6 +259,11 @@ final class RequestDriver: Sendable {
         }
     }
 
+    /// Validates the response, commits the body, and finishes or retries the request.
+    ///
+    /// - Parameters:
+    ///   - isOnQueue: whether this is the session's queue, on which users' validators run.
+    ///   - commits: whether the body was settled.
     private func validate(_ request: Request, isOnQueue: Bool, commits: Bool) {
         while let validator = state.withLock({ $0.takeValidator() }) {
             guard isOnQueue || !validator.isCustom else {
@@ -370,8 +368,8 @@ final class RequestDriver: Sendable {
         }
     }
 
-    /// Releases the handlers and resumes the awaiting tasks: the only place where that happens, and the last thing that happens to a
-    /// request.
+    /// Releases the handlers (``RequestState/finish()``) and resumes the awaiting tasks: the only place where that happens, and the last thing
+    /// that happens to a request.
     private func release(_ request: Request) {
         sentBody?.removeFile()
         let (number, isReopened) = state.withLock { ($0.number, $0.lifecycle.isReopened) }
@@ -380,6 +378,7 @@ final class RequestDriver: Sendable {
         switch state.withLock({ $0.finish() }) {
         case .finishedBefore: return
         case .unvalidated:
+            // A validator was added in the meantime.
             sessionDelegate.enter(request, as: number)
             return conclude(request)
         case .finished(let waiter, let others):

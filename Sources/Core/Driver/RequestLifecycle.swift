@@ -20,7 +20,7 @@ struct RequestLifecycle {
 
     enum Action: Equatable {
         case none
-        /// Commit, validate, ask the retrier, finish.
+        /// Settle the body, validate, commit, ask the retrier, finish.
         case conclude
         /// Conclude in a moment unless a handler is attached.
         case waitForHandler
@@ -89,7 +89,7 @@ struct RequestLifecycle {
         return true
     }
 
-    /// The request could not be adapted for its first attempt, after a wait: as if its task had failed.
+    /// The request could not be adapted for its first attempt after a wait. What follows is the same as for a task that failed.
     mutating func firstAttemptFailed() {
         if stage == .betweenAttempts { stage = .running }
     }

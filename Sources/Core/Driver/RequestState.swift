@@ -5,8 +5,8 @@ import CurlewTransport
 
 /// The state of a request, behind its driver's lock.
 struct RequestState {
-    /// The size up to which a dropped body is received, in bytes, so that the connection can be reused; receiving a longer one takes longer
-    /// than a new connection.
+    /// The largest body, in bytes, that is received only to be dropped, so that its connection can be reused. Receiving a longer one takes
+    /// longer than connecting again.
     static let largestBodyToDiscard = 256 * 1024
 
     /// The request itself, retained from its start until it has finished.
@@ -65,7 +65,7 @@ struct RequestState {
 
     private(set) var validators: [Validator] = []
     private var nextValidator = 0
-    fileprivate var handlers = PendingHandlers()
+    fileprivate var handlers = HandlerQueue()
     private var waiter: Waiter?
     /// All waiters but the first: most requests have only that one.
     private var otherWaiters: [Waiter] = []
@@ -199,7 +199,7 @@ struct RequestState {
         case unvalidated
     }
 
-    /// Releases the handlers, and the request, which the caller retains; the caller calls the waiters.
+    /// Releases the handlers, and the reference to the request, which the caller still retains. The caller has to call the waiters.
     mutating func finish() -> Finish {
         if error == nil, lifecycle.hasHandler, nextValidator < validators.count, lifecycle.stage != .finished { return .unvalidated }
         guard lifecycle.finish() else { return .finishedBefore }

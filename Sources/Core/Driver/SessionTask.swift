@@ -185,7 +185,7 @@ public final class SessionTask: Sendable {
             transport.start(driver.outgoing(request), id: taskIdentifier, observer: driver)
         case .stream(let request): openStream(request, for: driver)
         }
-        // What another thread told the transport before it knew the transfer was ignored, so it is repeated.
+        // The transport ignores calls for a transfer that it does not know yet: one made by another thread in the meantime is repeated.
         switch state {
         case .canceling: transport.cancel(taskIdentifier)
         case .suspended: tellSuspension(true)

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+import CurlewEncoding
 import CurlewHTTP
 import CurlewTransport
 
@@ -120,11 +121,135 @@ extension ResponseHead {
     }
 }
 
+// MARK: - The rule
+
+/// Follows redirects as the session's ``RedirectPolicy`` and the delegate's closures decide (RFC 9110, section 15.4).
+///
+/// Redirects are followed here and not by libcurl, because libcurl knows neither the rules for header fields (``RedirectPolicy``) nor how a
+/// body is rewound or renewed, and has no way to ask a closure.
+struct RedirectRule: ResponseRule {
+    func decision(on head: ResponseHead, of task: SessionTask, in driver: RequestDriver) -> RuleResult {
+        guard head.isRedirect else { return .pass }
+        guard !driver.sessionDelegate.asksAboutRedirects else { return .ask }
+        guard let transfer = task.currentTransfer else { return .pass }
+        do throws(CurlewError) {
+            let next = try driver.session.configuration.redirects.next(after: transfer, head, redirectCount: task.redirectCount)
+            return next.map { .decide(.followUp(FollowUp(request: $0, kind: .redirect))) } ?? .pass
+        } catch {
+            return .decide(.fail(error))
+        }
+    }
+
+    func decide(_ response: PendingResponse, _ done: @escaping @Sendable (ResponseDecision?) -> Void) {
+        do throws(CurlewError) {
+            let next = try response.session.configuration.redirects.next(
+                after: response.transfer, response.head, redirectCount: response.task.redirectCount, rewindsBody: false)
+            guard let next else { return done(nil) }
+            ask(response, about: next, done)
+        } catch {
+            done(.fail(error))
+        }
+    }
+
+    private func ask(_ response: PendingResponse, about next: TransferRequest, _ done: @escaping @Sendable (ResponseDecision?) -> Void) {
+        guard let closure = response.closures.taskWillPerformHTTPRedirection, let foundationResponse = response.response,
+            let proposed = next.urlRequest
+        else { return follow(next, from: response, done) }
+        let chosen = response.wait { follow($0, insteadOf: proposed, next, from: response, done) }
+        closure(response.session, response.task, foundationResponse, proposed) { chosen($0) }
+    }
+
+    private func follow(
+        _ chosen: URLRequest?, insteadOf proposed: URLRequest, _ next: TransferRequest, from response: PendingResponse,
+        _ done: @escaping @Sendable (ResponseDecision?) -> Void
+    ) {
+        // Without a request the redirect is the response.
+        guard let chosen else { return done(nil) }
+        do {
+            let next = chosen.isUnchanged(from: proposed) ? next : try next.changed(to: chosen, from: proposed, in: response.session)
+            follow(next, from: response, done)
+        } catch {
+            done(.fail(error))
+        }
+    }
+
+    /// Follows the redirect, if its body, if any, can be sent again.
+    private func follow(
+        _ next: TransferRequest, from response: PendingResponse, _ done: @escaping @Sendable (ResponseDecision?) -> Void
+    ) {
+        response.renewBody(of: next) { isRenewed in
+            guard isRenewed else { return done(.fail(CurlewError.redirectFailed(reason: .bodyNotRepeatable))) }
+            done(.followUp(FollowUp(request: next, kind: .redirect)))
+        }
+    }
+}
+
+extension SessionDelegate {
+    /// Whether closures decide about redirects, or about bodies that these send again.
+    fileprivate var asksAboutRedirects: Bool {
+        closures.withLock { $0.taskWillPerformHTTPRedirection != nil || $0.taskNeedNewBodyStream != nil }
+    }
+}
+
 extension TransferRequest {
-    /// Returns the follow-up with the rest of the total timeout, which limits all exchanges of a task together.
-    func continuing(after elapsed: Duration) -> TransferRequest {
-        var next = self
-        next.options.totalTimeout = options.totalTimeout.map { max($0 - elapsed, .zero) }
-        return next
+    /// Returns the transfer with the changes of a redirect closure. Its body is kept if ``keepsBody(of:)`` is `true`.
+    fileprivate func changed(to chosen: URLRequest, from proposed: URLRequest, in session: Session) throws -> TransferRequest {
+        var chosen = chosen
+        let keepsBody = chosen.keepsBody(of: proposed)
+        // Bytes that are left from the proposed request; a stream or bytes of the closure's own stay. Foundation on Linux traps when a
+        // copied request without a URL is changed; such a request fails below.
+        if !keepsBody, body != nil, chosen.url != nil, chosen.hasBody(of: proposed) { chosen.httpBody = nil }
+        var result = try TransferRequest(
+            chosen, given: GivenHeaders(headers, in: proposed), body: keepsBody ? body : nil, in: session)
+        if !keepsBody, body != nil { result.removeContentHeaders(leftFrom: proposed, in: chosen) }
+        removeSessionHeaders(from: &result, missingIn: chosen, in: session)
+        let interface = result.options.interface
+        result.options = options
+        result.options.interface = interface ?? options.interface
+        result.mayPause = mayPause
+        result.expectsLargeBody = expectsLargeBody
+        return result
+    }
+
+    /// Removes fields of the session that were added to the closure's request although the redirect is sent without them: those that the
+    /// policy has removed, and credentials if the closure chose another origin.
+    private func removeSessionHeaders(from result: inout TransferRequest, missingIn chosen: URLRequest, in session: Session) {
+        let isOtherOrigin = Origin(url) != Origin(result.url)
+        let policy = session.configuration.redirects
+        for header in session.configuration.headers where chosen.value(forHTTPHeaderField: header.name) == nil {
+            let isCredential = policy.credentialHeaders.contains { header.isNamed($0) }
+            if headers[header.name] == nil || isOtherOrigin && isCredential { result.headers.remove(name: header.name) }
+        }
+    }
+
+    /// Removes the fields that describe a body that is no longer sent: all of them if there is no body now, the length if there is another.
+    private mutating func removeContentHeaders(leftFrom proposed: URLRequest, in chosen: URLRequest) {
+        for name in body == nil ? RedirectPolicy.contentHeaders : ["Content-Length"]
+        where chosen.value(forHTTPHeaderField: name) == proposed.value(forHTTPHeaderField: name) {
+            headers.remove(name: name)
+        }
+    }
+}
+
+extension URLRequest {
+    /// Whether a redirect closure's request is followed with the body of the proposed one.
+    ///
+    /// Bytes are a part of the request that the closure returned, and are kept except for methods without a body. A file or a stream is
+    /// not: the closure can't have seen it, so it is kept only with the proposed method and origin.
+    fileprivate func keepsBody(of proposed: URLRequest) -> Bool {
+        guard hasBody(of: proposed) else { return false }
+        let keepsMethod = httpMethod == proposed.httpMethod
+        if proposed.httpBody != nil { return keepsMethod || !["GET", "HEAD", "TRACE"].contains((httpMethod ?? "GET").uppercased()) }
+        return keepsMethod && url.flatMap { Origin($0) } == proposed.url.flatMap { Origin($0) }
+    }
+
+    /// Whether a closure returned the request as it was proposed. Foundation on Linux compares neither bodies nor header fields.
+    fileprivate func isUnchanged(from proposed: URLRequest) -> Bool {
+        self == proposed && allHTTPHeaderFields == proposed.allHTTPHeaderFields && hasBody(of: proposed)
+    }
+
+    /// Whether the body is the proposed one: the same bytes, or none that the closure can see.
+    fileprivate func hasBody(of proposed: URLRequest) -> Bool {
+        httpBodyStream == nil && httpBody == proposed.httpBody
     }
 }

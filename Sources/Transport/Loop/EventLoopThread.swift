@@ -186,7 +186,7 @@ final class EventLoopThread {
         if let stream = streams[id] { complete(stream, error: CurlewError.cancelled) }
     }
 
-    // MARK: A transfer's way
+    // MARK: Transfers
 
     /// Launches the transfers that have got a slot.
     private func launchReady() {

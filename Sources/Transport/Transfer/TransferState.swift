@@ -46,14 +46,6 @@ struct TransferState {
         case complete
     }
 
-    /// The limits on a response's head; see the options of the same names.
-    struct HeadLimits {
-        var size = 0
-        var fieldSize = 0
-        var fieldCount = 0
-        var interimResponses = 0
-    }
-
     private static let usualHeadSize = 512
 
     private let method: HTTPMethod
@@ -177,7 +169,9 @@ struct TransferState {
         let beginsHead = head == .open && line.startsWithStatusLine
         // Neither the status line nor the line that ends the head counts.
         fieldCount = beginsHead ? -1 : fieldCount + 1
-        guard headSize <= limits.size, line.count <= limits.fieldSize, fieldCount <= limits.fieldCount else { return headTooLarge(line) }
+        guard limits.allow(size: headSize, fieldSize: line.count, fieldCount: fieldCount) else {
+            return fail(.tooLarge, limits.excess(size: headSize, fieldSize: line.count))
+        }
         guard head == .open else { return .proceed }  // a trailer
         phase = .receivingHead
         if beginsHead {
@@ -191,18 +185,6 @@ struct TransferState {
             return .proceed
         }
         return headEnded()
-    }
-
-    private mutating func headTooLarge(_ line: UnsafeRawBufferPointer) -> LineAction {
-        let excess =
-            if headSize > limits.size {
-                "The response's head exceeds the limit of \(limits.size) bytes"
-            } else if line.count > limits.fieldSize {
-                "A field of the response's head exceeds the limit of \(limits.fieldSize) bytes"
-            } else {
-                "The response's head exceeds the limit of \(limits.fieldCount) fields"
-            }
-        return fail(.tooLarge, excess)
     }
 
     private mutating func headEnded() -> LineAction {

@@ -3,18 +3,6 @@ import CurlewEncoding
 import CurlewHTTP
 import CurlewTransport
 
-/// Notes whether a response has accepted the credentials of its request. Decides nothing.
-struct CredentialRule: ResponseRule {
-    func decision(on head: ResponseHead, of task: SessionTask, in driver: RequestDriver) -> RuleResult {
-        driver.state.withLock { $0.authentication?.answer != nil } ? .ask : .pass
-    }
-
-    func decide(_ response: PendingResponse, _ done: @escaping @Sendable (ResponseDecision?) -> Void) {
-        response.driver.noteAuthentication(response.head, from: response.transfer.url)
-        done(nil)
-    }
-}
-
 /// Answers the challenges of a 401 (RFC 9110, section 15.5.2): as the delegate's closures decide, otherwise with the request's credential,
 /// the URL's, or a stored one.
 ///
@@ -166,20 +154,5 @@ private struct PendingChallenge: Sendable {
             self.authentication.answer = authentication
             done(.followUp(FollowUp(request: transfer, kind: .authenticated)))
         }
-    }
-}
-
-// MARK: - Storage
-
-extension Session {
-    /// The stored credential for a challenge.
-    fileprivate func storedCredential(for challenge: AnswerableChallenge, of origin: Origin) -> URLCredential? {
-        configuration.credentialStorage?.credential(forAnyOf: origin.spaces(of: challenge))
-    }
-
-    /// Stores an accepted credential, for requests that have none. Not on the event loop's thread, as it posts Foundation's notification.
-    func store(_ authentication: TaskAuthentication) {
-        guard let storage = configuration.credentialStorage, authentication.credential.persistence != .none else { return }
-        storage.setDefaultCredential(authentication.credential, forAnyLike: authentication.origin.space(of: authentication.challenge))
     }
 }

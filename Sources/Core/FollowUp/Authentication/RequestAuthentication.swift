@@ -58,10 +58,22 @@ extension RequestDriver {
         if let accepted = authentication.accepted(head, from: url) { session.store(accepted) }
     }
 
-    /// The last step before each exchange is sent: the first of an attempt, a redirect, an authenticated retry, a restart. Adds what must
-    /// not be part of the request that redirects are made of: credentials for a challenge, cookies, and the host's trust policy. Kept
-    /// there, they would be sent to the next origin.
+    /// The last step before each exchange is sent: the first of an attempt, a redirect, an authenticated retry, a restart. Adds
+    /// credentials for a challenge, cookies, and the host's trust policy, none of which is kept in the task's request: a redirect would
+    /// take them to the next origin.
     func outgoing(_ request: TransferRequest) -> TransferRequest {
         session.outgoing(state.withLock { $0.authentication }?.authorize(request) ?? request)
+    }
+}
+
+/// Notes whether a response has accepted the credentials of its request. Decides nothing.
+struct CredentialRule: ResponseRule {
+    func decision(on head: ResponseHead, of task: SessionTask, in driver: RequestDriver) -> RuleResult {
+        driver.state.withLock { $0.authentication?.answer != nil } ? .ask : .pass
+    }
+
+    func decide(_ response: PendingResponse, _ done: @escaping @Sendable (ResponseDecision?) -> Void) {
+        response.driver.noteAuthentication(response.head, from: response.transfer.url)
+        done(nil)
     }
 }

@@ -32,3 +32,18 @@ extension URLProtectionSpace {
 extension Sequence<URLCredential> {
     fileprivate var firstByUser: URLCredential? { self.min { ($0.user ?? "") < ($1.user ?? "") } }
 }
+
+// MARK: - Session
+
+extension Session {
+    /// The stored credential for a challenge.
+    func storedCredential(for challenge: AnswerableChallenge, of origin: Origin) -> URLCredential? {
+        configuration.credentialStorage?.credential(forAnyOf: origin.spaces(of: challenge))
+    }
+
+    /// Stores an accepted credential, for requests that have none. Not on the event loop's thread, as it posts Foundation's notification.
+    func store(_ authentication: TaskAuthentication) {
+        guard let storage = configuration.credentialStorage, authentication.credential.persistence != .none else { return }
+        storage.setDefaultCredential(authentication.credential, forAnyLike: authentication.origin.space(of: authentication.challenge))
+    }
+}

@@ -123,7 +123,7 @@ enum CookieDate {
         return numbers.count == 3 ? numbers : nil
     }
 
-    /// The leading number of a token; `nil` unless it has as many digits.
+    /// The leading number of a token; `nil` unless the number of digits is in the range.
     private static func number(_ token: String, digits: ClosedRange<Int>) -> Int? {
         let number = token.utf8.prefix { (0x30...0x39).contains($0) }
         return digits.contains(number.count) ? Int(Substring(number)) : nil

@@ -7,7 +7,7 @@ import CurlewHTTP
 ///
 /// It holds no reference to its ``WebSocket``, so that releasing that closes the connection. Both share only the ``SocketState``, in a
 /// ``Watched``, which resumes the tasks that wait for a change.
-final class SocketDriver: Sendable {
+final class SocketReconnector: Sendable {
     let state: Watched<SocketState>
     private let configuration: WebSocketConfiguration
     /// Makes the request of a connection.

@@ -5,8 +5,8 @@ import Dispatch
 /// A request's closure handlers: operations in a serial queue that is suspended until the request has finished.
 ///
 /// The queue is created with the first handler, or when a user reads it. A request that is only awaited has none.
-struct PendingHandlers {
-    /// Runs the operations of all requests, of which each request's own queue lets one run at a time. An underlying queue for each would
+struct HandlerQueue {
+    /// Runs the operations of all requests; the queue of each request runs one at a time. An underlying queue for each would
     /// add two objects of libdispatch to a request.
     private static let sharedQueue = DispatchQueue(label: "curlew.handlers", qos: .utility, attributes: .concurrent)
 

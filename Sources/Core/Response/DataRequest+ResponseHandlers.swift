@@ -35,7 +35,7 @@ extension DataRequest {
         return try serializeBody(head, delegate.data)
     }
 
-    /// The same for a serializer that needs Foundation's objects. Inlined it would bring its result, and the look-up, with it.
+    /// The same for a serializer that needs Foundation's objects. Not inlined, because the caller would look up the type of the result as well.
     @inline(never)
     private func makeValueOfContext<Value>(_ serializer: DataResponseSerializer<Value>) throws -> Value {
         let context = context
