@@ -120,7 +120,7 @@ import Testing
         let driver = request.driver
         switch event {
         case .head: #expect(driver.transfer(first.id, didReceive: ResponseHead(statusCode: 404, headers: [:])) == .cancel)
-        case .bytes: _ = Data("late".utf8).withUnsafeBytes { #expect(driver.transfer(first.id, didReceive: $0) == .cancel) }
+        case .bytes: Data("late".utf8).withUnsafeBytes { #expect(driver.transfer(first.id, didReceive: $0) == .cancel) }
         case .completion:
             driver.transfer(first.id, didComplete: TransferCompletion(error: CurlewError.cancelled, metrics: TransferMetrics()))
         case .sent: driver.transfer(first.id, didSend: 3)
