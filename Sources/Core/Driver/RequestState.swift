@@ -250,3 +250,12 @@ extension CFAbsoluteTime {
     /// The time now, in seconds since the first instant of 2001, UTC.
     static var now: CFAbsoluteTime { Date().timeIntervalSinceReferenceDate }
 }
+
+extension TransferRequest {
+    /// Returns the follow-up with the rest of the total timeout, which limits all exchanges of a task together.
+    func continuing(after elapsed: Duration) -> TransferRequest {
+        var next = self
+        next.options.totalTimeout = options.totalTimeout.map { max($0 - elapsed, .zero) }
+        return next
+    }
+}

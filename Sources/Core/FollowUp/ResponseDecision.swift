@@ -30,15 +30,6 @@ struct FollowUp: Sendable {
     let kind: Kind
 }
 
-extension TransferRequest {
-    /// Returns the follow-up with the rest of the total timeout, which limits all exchanges of a task together.
-    func continuing(after elapsed: Duration) -> TransferRequest {
-        var next = self
-        next.options.totalTimeout = options.totalTimeout.map { max($0 - elapsed, .zero) }
-        return next
-    }
-}
-
 /// Decides about responses of one kind: redirects, challenges, cookies.
 protocol ResponseRule: Sendable {
     /// Decides about a response on the event loop's thread, unless that takes users' code or may block.
