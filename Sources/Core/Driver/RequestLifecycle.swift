@@ -104,6 +104,11 @@ struct RequestLifecycle {
         return stage == .betweenAttempts && isWaiting ? .endWait : .none
     }
 
+    /// The response has to be validated again for a validator that was added late: its end has been reported.
+    mutating func concludeAgain() {
+        isAttemptReported = true
+    }
+
     /// The handlers are released; `false` if they were before.
     mutating func finish() -> Bool {
         guard stage != .finished else { return false }

@@ -201,7 +201,10 @@ struct RequestState {
 
     /// Releases the handlers, and the reference to the request, which the caller still retains. The caller has to call the waiters.
     mutating func finish() -> Finish {
-        if error == nil, lifecycle.hasHandler, nextValidator < validators.count, lifecycle.stage != .finished { return .unvalidated }
+        if error == nil, lifecycle.hasHandler, nextValidator < validators.count, lifecycle.stage != .finished {
+            lifecycle.concludeAgain()
+            return .unvalidated
+        }
         guard lifecycle.finish() else { return .finishedBefore }
         if endTime == nil { endTime = CFAbsoluteTime.now }
         waiting = nil

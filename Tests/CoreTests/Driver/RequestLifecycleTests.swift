@@ -123,6 +123,15 @@ import Testing
         #expect(!lifecycle.isAttemptReported && lifecycle.isReopened)
     }
 
+    @Test("an attempt that is concluded again is reported once")
+    func concludesAgain() {
+        var lifecycle = Self.lifecycle(in: .concluding, hasHandler: true)
+        #expect(!lifecycle.isAttemptReported)
+        lifecycle.concludeAgain()
+        #expect(lifecycle.isAttemptReported)
+        #expect(lifecycle.stage == .concluding)
+    }
+
     @Test("a request finishes once", arguments: [Stage.running, .completed, .concluding, .betweenAttempts, .finished])
     func finishes(_ stage: Stage) {
         var lifecycle = Self.lifecycle(in: stage)
