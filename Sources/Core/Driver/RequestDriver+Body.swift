@@ -53,8 +53,10 @@ extension RequestDriver {
 
     func transfer(_ id: Int, didReceive bytes: UnsafeRawBufferPointer) -> ReceiveAction {
         let (isCurrent, discarded) = state.withLock { state -> (Bool, Int?) in
+            // A late piece of an earlier attempt is not counted as one of this attempt's.
+            guard state.number == id else { return (false, nil) }
             if let discarded = state.discarded { state.discarded = discarded + bytes.count }
-            return (state.number == id, state.discarded)
+            return (true, state.discarded)
         }
         guard isCurrent else { return .cancel }
         if let discarded { return discarded > RequestState.largestBodyToDiscard ? .cancel : .proceed }

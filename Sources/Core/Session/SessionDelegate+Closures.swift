@@ -53,7 +53,7 @@ extension SessionDelegate {
     ///
     /// A challenge about trust has the method `NSURLAuthenticationMethodServerTrust`, and the certificates are its `serverTrust`. Each
     /// chain that a host presents is asked about once; an accepted one is trusted until the session ends. `useCredential` with
-    /// `URLCredential(trust:)` accepts it, whatever the host's policy; `cancelAuthenticationChallenge` and `rejectProtectionSpace`
+    /// `URLCredential(trust:)` accepts it, regardless of the host's policy; `cancelAuthenticationChallenge` and `rejectProtectionSpace`
     /// reject it, and the request fails with ``TransferFailure/Kind/serverCertificate``; everything else, such as a user name with a
     /// password, leaves it to the policy and the TLS options. Nothing is sent to the server before that. A stapled response that these
     /// require, and pinned hashes of keys (``TLSOptions/publicKeyHashes``), are checked before the closure is called. Set it before the
