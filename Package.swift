@@ -23,6 +23,8 @@ let package = Package(
         .library(name: "CurlewEvents", targets: ["CurlewEvents"] + layers),
         .library(name: "CurlewCaching", targets: ["CurlewCaching", "CurlewHTTP"]),
         .library(name: "CurlewJSON", targets: ["CurlewJSON", "CurlewHTTP"]),
+        .library(name: "CurlewLifecycle", targets: ["CurlewLifecycle"] + layers),
+        .library(name: "CurlewHTTPTypes", targets: ["CurlewHTTPTypes"] + layers),
         .executable(name: "curlew", targets: ["CurlewTool"]),
     ],
     traits: [
@@ -30,11 +32,15 @@ let package = Package(
         .trait(name: "Zstd", description: "Decodes bodies in zstd, with the system's libzstd."),
         .trait(name: "Logging", description: "CurlewServices logs to swift-log, in debug builds."),
         .trait(name: "OpenCombine", description: "CurlewServices has publishers of OpenCombine, where there is no Combine."),
+        .trait(name: "Lifecycle", description: "CurlewLifecycle is a service of swift-service-lifecycle."),
+        .trait(name: "HTTPTypes", description: "CurlewHTTPTypes sends requests of swift-http-types."),
     ],
     dependencies: [
         // Only fetched with their traits.
         .package(url: "https://github.com/apple/swift-log", from: "1.6.0"),
         .package(url: "https://github.com/OpenCombine/OpenCombine", from: "0.14.0"),
+        .package(url: "https://github.com/swift-server/swift-service-lifecycle", from: "2.6.0"),
+        .package(url: "https://github.com/apple/swift-http-types", from: "1.3.0"),
     ],
     targets: [
         // The C side: the system's libcurl, and the one place that includes its headers.
@@ -78,6 +84,18 @@ let package = Package(
             path: "Sources/Services"),
         .target(name: "CurlewWebSocket", dependencies: core, path: "Sources/WebSocket"),
         .target(name: "CurlewEvents", dependencies: core, path: "Sources/Events"),
+        .target(
+            name: "CurlewLifecycle",
+            dependencies: core + [
+                .product(name: "ServiceLifecycle", package: "swift-service-lifecycle", condition: .when(traits: ["Lifecycle"]))
+            ],
+            path: "Sources/Lifecycle"),
+        .target(
+            name: "CurlewHTTPTypes",
+            dependencies: core + [
+                .product(name: "HTTPTypes", package: "swift-http-types", condition: .when(traits: ["HTTPTypes"]))
+            ],
+            path: "Sources/HTTPTypes"),
         .executableTarget(name: "CurlewTool", dependencies: library, path: "Sources/Tool"),
 
         // Tests, one target a layer.
@@ -135,6 +153,19 @@ let package = Package(
                 "CurlewServices", "CurlewWebSocket", "CurlewSessionTestSupport", "CurlewTestSupport",
                 .product(name: "Logging", package: "swift-log", condition: .when(traits: ["Logging"])),
                 .product(name: "OpenCombine", package: "OpenCombine", condition: .when(traits: ["OpenCombine"])),
+            ]),
+        .testTarget(
+            name: "LifecycleTests",
+            dependencies: core + [
+                "CurlewLifecycle", "CurlewSessionTestSupport", "CurlewTestSupport",
+                .product(name: "ServiceLifecycle", package: "swift-service-lifecycle", condition: .when(traits: ["Lifecycle"])),
+                .product(name: "ServiceLifecycleTestKit", package: "swift-service-lifecycle", condition: .when(traits: ["Lifecycle"])),
+            ]),
+        .testTarget(
+            name: "HTTPTypesTests",
+            dependencies: core + [
+                "CurlewHTTPTypes", "CurlewSessionTestSupport", "CurlewTestSupport",
+                .product(name: "HTTPTypes", package: "swift-http-types", condition: .when(traits: ["HTTPTypes"])),
             ]),
         .testTarget(name: "ToolTests", dependencies: library + ["CurlewTool", "CurlewTestSupport"]),
     ],

@@ -10,13 +10,13 @@ open class DataRequest: Request, @unchecked Sendable {  // as its superclass
 
     init(
         original: Result<RequestTask, any Error>, session: Session, sessionDelegate: SessionDelegate, receiver: DataReceiver,
-        sentBody: SentBody? = nil, interceptor: (any RequestInterceptor)? = nil
+        sentBody: SentBody? = nil, settings: RequestSettings? = nil
     ) {
         self.receiver = receiver
         super.init(
             original: original,
             driver: RequestDriver(session: session, sessionDelegate: sessionDelegate, body: receiver, sentBody: sentBody),
-            interceptor: interceptor)
+            settings: settings)
     }
 
     override var hasBody: Bool { receiver.receivedCount > 0 }

@@ -44,12 +44,12 @@ open class DownloadRequest: Request, @unchecked Sendable {  // as its superclass
 
     init(
         original: Result<RequestTask, any Error>, session: Session, sessionDelegate: SessionDelegate, receiver: FileReceiver,
-        interceptor: (any RequestInterceptor)? = nil
+        settings: RequestSettings? = nil
     ) {
         self.receiver = receiver
         super.init(
             original: original, driver: RequestDriver(session: session, sessionDelegate: sessionDelegate, body: receiver),
-            interceptor: interceptor)
+            settings: settings)
     }
 
     /// The data that resumes a cancelled or failed download; `nil` while it runs, and if it can't be resumed.

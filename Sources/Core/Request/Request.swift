@@ -40,14 +40,14 @@ open class Request: @unchecked Sendable {  // the state is the driver's, behind 
     let driver: RequestDriver
     /// The kind and original, as in ``requestTask``, but without a task; the error if the request could not be made.
     let original: Result<RequestTask, any Error>
-    /// Adapts and retries this request, before the session's adapter and retrier.
-    let interceptor: (any RequestInterceptor)?
+    /// The request's own interceptor and options; `nil` if it has neither.
+    let settings: RequestSettings?
 
-    init(original: Result<RequestTask, any Error>, driver: RequestDriver, interceptor: (any RequestInterceptor)? = nil) {
+    init(original: Result<RequestTask, any Error>, driver: RequestDriver, settings: RequestSettings? = nil) {
         self.original = original
         self.driver = driver
         delegate = TaskDelegate(driver)
-        self.interceptor = interceptor
+        self.settings = settings
     }
 
     // MARK: Properties
@@ -77,6 +77,12 @@ open class Request: @unchecked Sendable {  // the state is the driver's, behind 
     /// The response's status line and header fields as received, with their order and repetitions, which ``response`` loses; `nil` until
     /// they are received.
     public var responseHead: ResponseHead? { driver.state.withLock { $0.head } }
+
+    /// The options with which the request was created, or the defaults.
+    public var options: RequestOptions { settings?.options ?? RequestOptions() }
+
+    /// The request's ``RequestOptions/name``; `nil` if it has none.
+    public var name: String? { settings?.options.name }
 
     /// The number of retries that were started; redirects and authenticated retries are not counted.
     public var retryCount: UInt { driver.state.withLock { $0.retryCount } }

@@ -10,9 +10,11 @@ import CurlewTransport
 open class StreamRequest: Request, @unchecked Sendable {  // as its superclass
     let connection: RawConnection
 
-    init(original: Result<RequestTask, any Error>, session: Session, sessionDelegate: SessionDelegate) {
+    init(original: Result<RequestTask, any Error>, session: Session, sessionDelegate: SessionDelegate, settings: RequestSettings?) {
         connection = RawConnection()
-        super.init(original: original, driver: RequestDriver(session: session, sessionDelegate: sessionDelegate, body: connection))
+        super.init(
+            original: original, driver: RequestDriver(session: session, sessionDelegate: sessionDelegate, body: connection),
+            settings: settings)
         connection.connect(to: driver)
     }
 

@@ -10,12 +10,12 @@ open class UploadRequest: DataRequest, @unchecked Sendable {  // as its supercla
 
     init(
         original: Result<RequestTask, any Error>, session: Session, sessionDelegate: SessionDelegate, receiver: DataReceiver,
-        sentBody: SentBody, interceptor: (any RequestInterceptor)? = nil
+        sentBody: SentBody, settings: RequestSettings? = nil
     ) {
         self.sentBody = sentBody
         super.init(
             original: original, session: session, sessionDelegate: sessionDelegate, receiver: receiver, sentBody: sentBody,
-            interceptor: interceptor)
+            settings: settings)
     }
 
     /// The progress of sending the body, in bytes handed to the network; the total is −1 for a stream until it was sent.

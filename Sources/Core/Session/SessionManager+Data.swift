@@ -14,56 +14,70 @@ extension SessionManager {
     ///   - encoding: how parameters are encoded; by default into the query for GET, HEAD and DELETE, into a form body for other methods.
     ///   - headers: header fields, which replace the session's of the same name.
     ///   - interceptor: adapts this request and decides about its retries, before the session's; `nil`, the default, for none.
+    ///   - options: the settings of this request, such as its deadline; `nil`, the default, for the session's.
     @discardableResult
     public func request(
         _ url: any URLConvertible, method: HTTPMethod = .get, parameters: Parameters? = nil,
-        encoding: any ParameterEncoding = URLEncoding.default, headers: HTTPHeaders? = nil, interceptor: (any RequestInterceptor)? = nil
+        encoding: any ParameterEncoding = URLEncoding.default, headers: HTTPHeaders? = nil, interceptor: (any RequestInterceptor)? = nil,
+        options: RequestOptions? = nil
     ) -> DataRequest {
         guard parameters == nil, !isSubclassed else {
             return request(
                 RequestParts(url: url, method: method, parameters: parameters, encoding: encoding, headers: headers),
-                interceptor: interceptor)
+                interceptor: interceptor, options: options)
         }
-        return makeDataRequest(isStreamed: false, interceptor) { try Requestable(url, method, headers) }
+        return makeDataRequest(isStreamed: false, RequestSettings(interceptor, options)) { try Requestable(url, method, headers) }
     }
 
-    /// Creates a data request from a `URLRequest`, with its own interceptor.
+    /// Creates a data request from a `URLRequest`, with its own interceptor and options.
     @discardableResult
-    public func request(_ urlRequest: any URLRequestConvertible, interceptor: (any RequestInterceptor)?) -> DataRequest {
-        guard interceptor != nil else { return request(urlRequest) }
-        return makeDataRequest(isStreamed: false, interceptor) { try Requestable(urlRequest) }
+    public func request(_ urlRequest: any URLRequestConvertible, interceptor: (any RequestInterceptor)?, options: RequestOptions? = nil)
+        -> DataRequest
+    {
+        guard let settings = RequestSettings(interceptor, options) else { return request(urlRequest) }
+        return makeDataRequest(isStreamed: false, settings) { try Requestable(urlRequest) }
+    }
+
+    /// Creates a data request from a `URLRequest`, with its own options.
+    @discardableResult
+    public func request(_ urlRequest: any URLRequestConvertible, options: RequestOptions?) -> DataRequest {
+        request(urlRequest, interceptor: nil, options: options)
     }
 
     /// Creates a request whose body is read with ``DataRequest/bodyStream()``: it is received only as fast as it is read.
     ///
-    /// Parameters as in ``request(_:method:parameters:encoding:headers:interceptor:)``. The request shares no HTTP/2 connection, because a
+    /// Parameters as in ``request(_:method:parameters:encoding:headers:interceptor:options:)``. The request shares no HTTP/2 connection, because a
     /// paused stream blocks the others of its connection.
     @discardableResult
     public func streamRequest(
         _ url: any URLConvertible, method: HTTPMethod = .get, parameters: Parameters? = nil,
-        encoding: any ParameterEncoding = URLEncoding.default, headers: HTTPHeaders? = nil, interceptor: (any RequestInterceptor)? = nil
+        encoding: any ParameterEncoding = URLEncoding.default, headers: HTTPHeaders? = nil, interceptor: (any RequestInterceptor)? = nil,
+        options: RequestOptions? = nil
     ) -> DataRequest {
         streamRequest(
-            RequestParts(url: url, method: method, parameters: parameters, encoding: encoding, headers: headers), interceptor: interceptor)
+            RequestParts(url: url, method: method, parameters: parameters, encoding: encoding, headers: headers), interceptor: interceptor,
+            options: options)
     }
 
     /// Creates a request from a `URLRequest` whose body is read with ``DataRequest/bodyStream()``.
     @discardableResult
-    public func streamRequest(_ urlRequest: any URLRequestConvertible, interceptor: (any RequestInterceptor)? = nil) -> DataRequest {
-        makeDataRequest(isStreamed: true, interceptor) { try Requestable(urlRequest, isStreamed: true) }
+    public func streamRequest(
+        _ urlRequest: any URLRequestConvertible, interceptor: (any RequestInterceptor)? = nil, options: RequestOptions? = nil
+    ) -> DataRequest {
+        makeDataRequest(isStreamed: true, RequestSettings(interceptor, options)) { try Requestable(urlRequest, isStreamed: true) }
     }
 
     func makeDataRequest(
-        isStreamed: Bool, _ interceptor: (any RequestInterceptor)?, _ requestable: () throws -> Requestable
+        isStreamed: Bool, _ settings: RequestSettings?, _ requestable: () throws -> Requestable
     ) -> DataRequest {
         perform(
             DataRequest(
                 original: original(Request.RequestTask.data, requestable),
-                session: session, sessionDelegate: delegate, receiver: makeReceiver(isStreamed: isStreamed), interceptor: interceptor))
+                session: session, sessionDelegate: delegate, receiver: makeReceiver(isStreamed: isStreamed, settings), settings: settings))
     }
 
     /// Receives the body of a data or upload request.
-    func makeReceiver(isStreamed: Bool = false) -> DataReceiver {
-        DataReceiver(limit: session.configuration.maximumBodySize, waitsForReader: isStreamed)
+    func makeReceiver(isStreamed: Bool = false, _ settings: RequestSettings?) -> DataReceiver {
+        DataReceiver(limit: settings?.options.maximumBodySize ?? session.configuration.maximumBodySize, waitsForReader: isStreamed)
     }
 }

@@ -14,28 +14,39 @@ extension SessionManager {
     ///   - encoding: how parameters are encoded; by default into the query for GET, HEAD and DELETE, into a form body for other methods.
     ///   - headers: header fields, which replace the session's of the same name.
     ///   - interceptor: adapts this request and decides about its retries, before the session's; `nil`, the default, for none.
+    ///   - requestOptions: the settings of this request, such as its deadline; `nil`, the default, for the session's.
     ///   - destination: returns the file's destination once the body is complete; with `nil`, the default, the file remains in the
     ///     session's temporary directory, from which the program removes it.
     @preconcurrency @discardableResult
     public func download(
         _ url: any URLConvertible, method: HTTPMethod = .get, parameters: Parameters? = nil,
         encoding: any ParameterEncoding = URLEncoding.default, headers: HTTPHeaders? = nil, interceptor: (any RequestInterceptor)? = nil,
+        requestOptions: RequestOptions? = nil,
         to destination: DownloadRequest.DownloadFileDestination? = nil
     ) -> DownloadRequest {
         download(
             RequestParts(url: url, method: method, parameters: parameters, encoding: encoding, headers: headers), interceptor: interceptor,
-            to: destination)
+            requestOptions: requestOptions, to: destination)
     }
 
-    /// Creates a download of a `URLRequest` with its own interceptor; the destination as in
-    /// ``download(_:method:parameters:encoding:headers:interceptor:to:)-(_,_,_,_,_,_,DownloadRequest.DownloadFileDestination?)``.
+    /// Creates a download of a `URLRequest` with its own interceptor and options; the destination as in
+    /// ``download(_:method:parameters:encoding:headers:interceptor:requestOptions:to:)-(_,_,_,_,_,_,_,DownloadRequest.DownloadFileDestination?)``.
     @preconcurrency @discardableResult
     public func download(
-        _ urlRequest: any URLRequestConvertible, interceptor: (any RequestInterceptor)?,
+        _ urlRequest: any URLRequestConvertible, interceptor: (any RequestInterceptor)?, requestOptions: RequestOptions? = nil,
         to destination: DownloadRequest.DownloadFileDestination? = nil
     ) -> DownloadRequest {
-        guard interceptor != nil else { return download(urlRequest, to: destination) }
-        return makeDownload(urlRequest, interceptor, destination.map { .asked($0) } ?? .none)
+        guard let settings = RequestSettings(interceptor, requestOptions) else { return download(urlRequest, to: destination) }
+        return makeDownload(urlRequest, settings, destination.map { .asked($0) } ?? .none)
+    }
+
+    /// Creates a download of a `URLRequest` with its own options; the destination as for other downloads.
+    @preconcurrency @discardableResult
+    public func download(
+        _ urlRequest: any URLRequestConvertible, requestOptions: RequestOptions?,
+        to destination: DownloadRequest.DownloadFileDestination? = nil
+    ) -> DownloadRequest {
+        download(urlRequest, interceptor: nil, requestOptions: requestOptions, to: destination)
     }
 
     /// Creates a download of a URL to a file.
@@ -50,26 +61,29 @@ extension SessionManager {
     ///   - encoding: how parameters are encoded; by default into the query for GET, HEAD and DELETE, into a form body for other methods.
     ///   - headers: header fields, which replace the session's of the same name.
     ///   - interceptor: adapts this request and decides about its retries, before the session's; `nil`, the default, for none.
+    ///   - requestOptions: the settings of this request, such as its deadline; `nil`, the default, for the session's.
     ///   - fileURL: the file's destination.
     ///   - options: whether to create directories, to replace a file, and to resume an earlier download; none by default.
     @discardableResult
     public func download(
         _ url: any URLConvertible, method: HTTPMethod = .get, parameters: Parameters? = nil,
         encoding: any ParameterEncoding = URLEncoding.default, headers: HTTPHeaders? = nil, interceptor: (any RequestInterceptor)? = nil,
+        requestOptions: RequestOptions? = nil,
         to fileURL: URL, options: DownloadRequest.DownloadOptions = []
     ) -> DownloadRequest {
         download(
             RequestParts(url: url, method: method, parameters: parameters, encoding: encoding, headers: headers), interceptor: interceptor,
-            to: fileURL, options: options)
+            requestOptions: requestOptions, to: fileURL, options: options)
     }
 
     /// Creates a download of a `URLRequest` to a file.
     @discardableResult
     public func download(
-        _ urlRequest: any URLRequestConvertible, interceptor: (any RequestInterceptor)? = nil, to fileURL: URL,
+        _ urlRequest: any URLRequestConvertible, interceptor: (any RequestInterceptor)? = nil,
+        requestOptions: RequestOptions? = nil, to fileURL: URL,
         options: DownloadRequest.DownloadOptions = []
     ) -> DownloadRequest {
-        makeDownload(urlRequest, interceptor, .known(fileURL, options))
+        makeDownload(urlRequest, RequestSettings(interceptor, requestOptions), .known(fileURL, options))
     }
 
     /// Resumes a cancelled or failed download from its ``DownloadRequest/resumeData``.
@@ -84,32 +98,36 @@ extension SessionManager {
     ///   - destination: returns the file's destination once the body is complete; with `nil`, the default, the file keeps its place.
     @discardableResult
     public func download(
-        resumingWith resumeData: Data, to destination: DownloadRequest.DownloadFileDestination? = nil
+        resumingWith resumeData: Data, interceptor: (any RequestInterceptor)? = nil, requestOptions: RequestOptions? = nil,
+        to destination: DownloadRequest.DownloadFileDestination? = nil
     ) -> DownloadRequest {
-        resumeDownload(resumeData, destination.map { .asked($0) } ?? .none)
+        resumeDownload(resumeData, RequestSettings(interceptor, requestOptions), destination.map { .asked($0) } ?? .none)
     }
 
-    /// Resumes a cancelled or failed download to a file; see ``download(resumingWith:to:)``.
+    /// Resumes a cancelled or failed download to a file; see ``download(resumingWith:interceptor:requestOptions:to:)-(_,_,_,DownloadRequest.DownloadFileDestination?)``.
     @discardableResult
     public func download(
-        resumingWith resumeData: Data, to fileURL: URL, options: DownloadRequest.DownloadOptions = []
+        resumingWith resumeData: Data, interceptor: (any RequestInterceptor)? = nil, requestOptions: RequestOptions? = nil,
+        to fileURL: URL, options: DownloadRequest.DownloadOptions = []
     ) -> DownloadRequest {
-        resumeDownload(resumeData, .known(fileURL, options))
+        resumeDownload(resumeData, RequestSettings(interceptor, requestOptions), .known(fileURL, options))
     }
 
     func makeDownload(
-        _ urlRequest: any URLRequestConvertible, _ interceptor: (any RequestInterceptor)?, _ destination: FileReceiver.Destination
+        _ urlRequest: any URLRequestConvertible, _ settings: RequestSettings?, _ destination: FileReceiver.Destination
     ) -> DownloadRequest {
-        perform(destination, DownloadResumption(destination: destination.resumed), interceptor) { try Requestable(urlRequest) }
+        perform(destination, DownloadResumption(destination: destination.resumed), settings) { try Requestable(urlRequest) }
     }
 
-    private func resumeDownload(_ data: Data, _ destination: FileReceiver.Destination) -> DownloadRequest {
+    private func resumeDownload(
+        _ data: Data, _ settings: RequestSettings?, _ destination: FileReceiver.Destination
+    ) -> DownloadRequest {
         let record = Result { () throws(CurlewError) in try ResumeRecord(data) }
-        return perform(destination, DownloadResumption(record: try? record.get()), nil) { try Requestable(try record.get().parts) }
+        return perform(destination, DownloadResumption(record: try? record.get()), settings) { try Requestable(try record.get().parts) }
     }
 
     private func perform(
-        _ destination: FileReceiver.Destination, _ resumption: DownloadResumption, _ interceptor: (any RequestInterceptor)?,
+        _ destination: FileReceiver.Destination, _ resumption: DownloadResumption, _ settings: RequestSettings?,
         _ make: () throws -> Requestable
     ) -> DownloadRequest {
         perform(
@@ -118,7 +136,7 @@ extension SessionManager {
                 session: session, sessionDelegate: delegate,
                 receiver: FileReceiver(
                     to: destination, temporaryDirectory: session.configuration.temporaryDirectory, resumption: resumption),
-                interceptor: interceptor))
+                settings: settings))
     }
 }
 

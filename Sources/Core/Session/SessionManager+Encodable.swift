@@ -16,50 +16,63 @@ extension SessionManager {
     ///   - parameters: encoded into query or body; `nil` for none.
     ///   - encoder: how parameters are encoded; by default into the query for GET, HEAD and DELETE, into a form body for other methods.
     ///   - headers: header fields, which replace the session's of the same name.
+    ///   - interceptor: adapts this request and decides about its retries, before the session's; `nil`, the default, for none.
+    ///   - options: the settings of this request, such as its deadline; `nil`, the default, for the session's.
     @_disfavoredOverload @discardableResult
     public func request<Parameters: Encodable & Sendable>(
         _ url: any URLConvertible, method: HTTPMethod = .get, parameters: Parameters?,
-        encoder: any ParameterEncoder = URLEncodedFormParameterEncoder.default, headers: HTTPHeaders? = nil
+        encoder: any ParameterEncoder = URLEncodedFormParameterEncoder.default, headers: HTTPHeaders? = nil,
+        interceptor: (any RequestInterceptor)? = nil, options: RequestOptions? = nil
     ) -> DataRequest {
-        request(RequestParts(url: url, method: method, parameters: parameters, encoder: encoder, headers: headers))
+        request(
+            RequestParts(url: url, method: method, parameters: parameters, encoder: encoder, headers: headers), interceptor: interceptor,
+            options: options)
     }
 
     /// Creates a request with an `Encodable` value encoded into it, whose body is read with ``DataRequest/bodyStream()``.
     ///
-    /// Parameters as in ``request(_:method:parameters:encoder:headers:)``.
+    /// Parameters as in ``request(_:method:parameters:encoder:headers:interceptor:options:)``.
     @_disfavoredOverload @discardableResult
     public func streamRequest<Parameters: Encodable & Sendable>(
         _ url: any URLConvertible, method: HTTPMethod = .get, parameters: Parameters?,
-        encoder: any ParameterEncoder = URLEncodedFormParameterEncoder.default, headers: HTTPHeaders? = nil
+        encoder: any ParameterEncoder = URLEncodedFormParameterEncoder.default, headers: HTTPHeaders? = nil,
+        interceptor: (any RequestInterceptor)? = nil, options: RequestOptions? = nil
     ) -> DataRequest {
-        streamRequest(RequestParts(url: url, method: method, parameters: parameters, encoder: encoder, headers: headers))
+        streamRequest(
+            RequestParts(url: url, method: method, parameters: parameters, encoder: encoder, headers: headers), interceptor: interceptor,
+            options: options)
     }
 
     /// Creates a download of a URL, with an `Encodable` value encoded into the request.
     ///
-    /// Parameters as in ``request(_:method:parameters:encoder:headers:)``. `destination` returns the file's destination once the body is
-    /// complete; with `nil`, the default, the file remains in the session's temporary directory.
+    /// Parameters as in ``request(_:method:parameters:encoder:headers:interceptor:options:)``. `destination` returns the file's destination
+    /// once the body is complete; with `nil`, the default, the file remains in the session's temporary directory.
     @_disfavoredOverload @discardableResult
     public func download<Parameters: Encodable & Sendable>(
         _ url: any URLConvertible, method: HTTPMethod = .get, parameters: Parameters?,
         encoder: any ParameterEncoder = URLEncodedFormParameterEncoder.default, headers: HTTPHeaders? = nil,
+        interceptor: (any RequestInterceptor)? = nil, requestOptions: RequestOptions? = nil,
         to destination: DownloadRequest.DownloadFileDestination? = nil
     ) -> DownloadRequest {
-        download(RequestParts(url: url, method: method, parameters: parameters, encoder: encoder, headers: headers), to: destination)
+        download(
+            RequestParts(url: url, method: method, parameters: parameters, encoder: encoder, headers: headers), interceptor: interceptor,
+            requestOptions: requestOptions, to: destination)
     }
 
     /// Creates a download of a URL to a file, with an `Encodable` value encoded into the request.
     ///
-    /// Parameters as in ``request(_:method:parameters:encoder:headers:)``; file and options as for other downloads to a file.
+    /// Parameters as in ``request(_:method:parameters:encoder:headers:interceptor:options:)``; file and options as for other
+    /// downloads to a file.
     @_disfavoredOverload @discardableResult
     public func download<Parameters: Encodable & Sendable>(
         _ url: any URLConvertible, method: HTTPMethod = .get, parameters: Parameters?,
         encoder: any ParameterEncoder = URLEncodedFormParameterEncoder.default, headers: HTTPHeaders? = nil,
-        to fileURL: URL, options: DownloadRequest.DownloadOptions = []
+        interceptor: (any RequestInterceptor)? = nil, requestOptions: RequestOptions? = nil, to fileURL: URL,
+        options: DownloadRequest.DownloadOptions = []
     ) -> DownloadRequest {
         download(
-            RequestParts(url: url, method: method, parameters: parameters, encoder: encoder, headers: headers), to: fileURL,
-            options: options)
+            RequestParts(url: url, method: method, parameters: parameters, encoder: encoder, headers: headers), interceptor: interceptor,
+            requestOptions: requestOptions, to: fileURL, options: options)
     }
 }
 

@@ -30,6 +30,8 @@ extension SessionManager {
     ///   - url: the URL.
     ///   - method: POST by default.
     ///   - headers: header fields; `Content-Type` is replaced by the form's.
+    ///   - interceptor: adapts this request and decides about its retries, before the session's; `nil`, the default, for none.
+    ///   - options: the settings of this request, such as its deadline; `nil`, the default, for the session's.
     ///   - queue: the queue on which `encodingCompletion` is called; the configuration's `callbackQueue` by default.
     ///   - encodingCompletion: called with the request, which has been started, or with an error:
     ///     ``CurlewError/multipartEncodingFailed(reason:)`` for the form, ``CurlewError/sessionInvalidated`` if the session has ended.
@@ -37,20 +39,23 @@ extension SessionManager {
     public func upload(
         multipartFormData: @escaping @Sendable (MultipartFormData) -> Void,
         usingThreshold encodingMemoryThreshold: UInt64 = SessionManager.multipartFormDataEncodingMemoryThreshold,
-        to url: any URLConvertible, method: HTTPMethod = .post, headers: HTTPHeaders? = nil, queue: DispatchQueue? = nil,
+        to url: any URLConvertible, method: HTTPMethod = .post, headers: HTTPHeaders? = nil,
+        interceptor: (any RequestInterceptor)? = nil, options: RequestOptions? = nil, queue: DispatchQueue? = nil,
         encodingCompletion: (@Sendable (MultipartFormDataEncodingResult) -> Void)?
     ) {
-        uploadForm(multipartFormData, encodingMemoryThreshold, to: url, method, headers, queue, encodingCompletion)
+        uploadForm(
+            multipartFormData, encodingMemoryThreshold, to: url, method, headers, RequestSettings(interceptor, options), queue,
+            encodingCompletion)
     }
 
     /// The same under a name that `CurlewAlamofire`, which overloads `upload`, does not use.
     package func uploadForm(
         _ multipartFormData: @escaping @Sendable (MultipartFormData) -> Void, _ encodingMemoryThreshold: UInt64, to url: any URLConvertible,
-        _ method: HTTPMethod, _ headers: HTTPHeaders?, _ queue: DispatchQueue?,
+        _ method: HTTPMethod, _ headers: HTTPHeaders?, _ settings: RequestSettings?, _ queue: DispatchQueue?,
         _ encodingCompletion: (@Sendable (MultipartFormDataEncodingResult) -> Void)?
     ) {
         let url = Result { try url.asURL() }
-        encode(multipartFormData, encodingMemoryThreshold, queue, encodingCompletion) { contentType in
+        encode(multipartFormData, encodingMemoryThreshold, settings, queue, encodingCompletion) { contentType in
             var headers = headers ?? [:]
             headers.update(.contentType(contentType))
             return RequestParts(url: try url.get(), method: method, headers: headers)
@@ -59,25 +64,26 @@ extension SessionManager {
 
     /// Encodes a form and creates an upload of it as the body of a `URLRequest`, whose `Content-Type` is replaced by the form's.
     ///
-    /// As ``upload(multipartFormData:usingThreshold:to:method:headers:queue:encodingCompletion:)``.
+    /// As ``upload(multipartFormData:usingThreshold:to:method:headers:interceptor:options:queue:encodingCompletion:)``.
     @preconcurrency
     public func upload(
         multipartFormData: @escaping @Sendable (MultipartFormData) -> Void,
         usingThreshold encodingMemoryThreshold: UInt64 = SessionManager.multipartFormDataEncodingMemoryThreshold,
-        with urlRequest: any URLRequestConvertible, queue: DispatchQueue? = nil,
-        encodingCompletion: (@Sendable (MultipartFormDataEncodingResult) -> Void)?
+        with urlRequest: any URLRequestConvertible, interceptor: (any RequestInterceptor)? = nil, options: RequestOptions? = nil,
+        queue: DispatchQueue? = nil, encodingCompletion: (@Sendable (MultipartFormDataEncodingResult) -> Void)?
     ) {
-        uploadForm(multipartFormData, encodingMemoryThreshold, with: urlRequest, queue, encodingCompletion)
+        uploadForm(
+            multipartFormData, encodingMemoryThreshold, with: urlRequest, RequestSettings(interceptor, options), queue, encodingCompletion)
     }
 
     /// The same under a name that `CurlewAlamofire`, which overloads `upload`, does not use.
     package func uploadForm(
         _ multipartFormData: @escaping @Sendable (MultipartFormData) -> Void, _ encodingMemoryThreshold: UInt64,
-        with urlRequest: any URLRequestConvertible, _ queue: DispatchQueue?,
+        with urlRequest: any URLRequestConvertible, _ settings: RequestSettings?, _ queue: DispatchQueue?,
         _ encodingCompletion: (@Sendable (MultipartFormDataEncodingResult) -> Void)?
     ) {
         let urlRequest = Result { try urlRequest.asURLRequest() }
-        encode(multipartFormData, encodingMemoryThreshold, queue, encodingCompletion) { contentType in
+        encode(multipartFormData, encodingMemoryThreshold, settings, queue, encodingCompletion) { contentType in
             var request = try urlRequest.get()
             // Foundation on Linux traps when a copied request without a URL is changed.
             guard request.url != nil else { throw CurlewError.urlRequestValidationFailed(reason: .missingURL) }
@@ -88,7 +94,8 @@ extension SessionManager {
 
     /// Fills, encodes and uploads a form on a global queue. Does not retain the manager, whose release cancels the upload.
     private func encode(
-        _ fill: @escaping @Sendable (MultipartFormData) -> Void, _ threshold: UInt64, _ queue: DispatchQueue?,
+        _ fill: @escaping @Sendable (MultipartFormData) -> Void, _ threshold: UInt64, _ settings: RequestSettings?,
+        _ queue: DispatchQueue?,
         _ completion: (@Sendable (MultipartFormDataEncodingResult) -> Void)?,
         _ makeRequest: @escaping @Sendable (_ contentType: String) throws -> any URLRequestConvertible
     ) {
@@ -103,7 +110,8 @@ extension SessionManager {
                 let request = try makeRequest(form.contentType)
                 guard let self, !session.isInvalidated else { throw CurlewError.sessionInvalidated }
                 result = .success(
-                    request: self.makeUpload(body.content, request), streamingFromDisk: body.fileURL != nil, streamFileURL: body.fileURL)
+                    request: self.makeUpload(body.content, request, settings), streamingFromDisk: body.fileURL != nil,
+                    streamFileURL: body.fileURL)
             } catch {
                 result = .failure(session.delivered(error))
             }

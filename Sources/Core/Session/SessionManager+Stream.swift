@@ -5,23 +5,24 @@ import CurlewHTTP
 extension SessionManager {
     /// Opens a raw TCP connection to a host, by name or address.
     ///
-    /// The configuration's connect timeout and proxy apply; an established connection has no timeouts.
+    /// The connect timeout and the proxy of the options or the configuration apply; an established connection has no timeouts, but ends with
+    /// a deadline of its options.
     @discardableResult
-    public func stream(withHostName hostName: String, port: Int) -> StreamRequest {
-        makeStream(Streamable(host: hostName, port: port, isSecure: false))
+    public func stream(withHostName hostName: String, port: Int, options: RequestOptions? = nil) -> StreamRequest {
+        makeStream(Streamable(host: hostName, port: port, isSecure: false), options)
     }
 
     /// Opens a TLS connection to a host, with the configuration's TLS options, and without ALPN.
     @discardableResult
-    public func stream(withSecureHostName hostName: String, port: Int) -> StreamRequest {
-        makeStream(Streamable(host: hostName, port: port, isSecure: true))
+    public func stream(withSecureHostName hostName: String, port: Int, options: RequestOptions? = nil) -> StreamRequest {
+        makeStream(Streamable(host: hostName, port: port, isSecure: true), options)
     }
 
-    private func makeStream(_ streamable: Streamable) -> StreamRequest {
+    private func makeStream(_ streamable: Streamable, _ options: RequestOptions?) -> StreamRequest {
         perform(
             StreamRequest(
                 original: original(Request.RequestTask.stream) { try streamable.validated() },
-                session: session, sessionDelegate: delegate))
+                session: session, sessionDelegate: delegate, settings: RequestSettings(nil, options)))
     }
 }
 

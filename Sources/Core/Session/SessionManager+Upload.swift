@@ -7,18 +7,25 @@ extension SessionManager {
     @discardableResult
     public func upload(
         _ data: Data, to url: any URLConvertible, method: HTTPMethod = .post, headers: HTTPHeaders? = nil,
-        interceptor: (any RequestInterceptor)? = nil
+        interceptor: (any RequestInterceptor)? = nil, options: RequestOptions? = nil
     ) -> UploadRequest {
-        upload(data, with: RequestParts(url: url, method: method, headers: headers), interceptor: interceptor)
+        upload(data, with: RequestParts(url: url, method: method, headers: headers), interceptor: interceptor, options: options)
     }
 
-    /// Creates an upload of bytes as the body of a `URLRequest`, with its own interceptor.
+    /// Creates an upload of bytes as the body of a `URLRequest`, with its own interceptor and options.
     @discardableResult
     public func upload(
-        _ data: Data, with urlRequest: any URLRequestConvertible, interceptor: (any RequestInterceptor)?
+        _ data: Data, with urlRequest: any URLRequestConvertible, interceptor: (any RequestInterceptor)?,
+        options: RequestOptions? = nil
     ) -> UploadRequest {
-        guard interceptor != nil else { return upload(data, with: urlRequest) }
-        return makeUpload(.data(data), urlRequest, interceptor)
+        guard let settings = RequestSettings(interceptor, options) else { return upload(data, with: urlRequest) }
+        return makeUpload(.data(data), urlRequest, settings)
+    }
+
+    /// Creates an upload of bytes as the body of a `URLRequest`, with its own options.
+    @discardableResult
+    public func upload(_ data: Data, with urlRequest: any URLRequestConvertible, options: RequestOptions?) -> UploadRequest {
+        upload(data, with: urlRequest, interceptor: nil, options: options)
     }
 
     /// Creates an upload of a file to a URL; POST by default.
@@ -28,18 +35,25 @@ extension SessionManager {
     @discardableResult
     public func upload(
         _ fileURL: URL, to url: any URLConvertible, method: HTTPMethod = .post, headers: HTTPHeaders? = nil,
-        interceptor: (any RequestInterceptor)? = nil
+        interceptor: (any RequestInterceptor)? = nil, options: RequestOptions? = nil
     ) -> UploadRequest {
-        upload(fileURL, with: RequestParts(url: url, method: method, headers: headers), interceptor: interceptor)
+        upload(fileURL, with: RequestParts(url: url, method: method, headers: headers), interceptor: interceptor, options: options)
     }
 
-    /// Creates an upload of a file as the body of a `URLRequest`, with its own interceptor.
+    /// Creates an upload of a file as the body of a `URLRequest`, with its own interceptor and options.
     @discardableResult
     public func upload(
-        _ fileURL: URL, with urlRequest: any URLRequestConvertible, interceptor: (any RequestInterceptor)?
+        _ fileURL: URL, with urlRequest: any URLRequestConvertible, interceptor: (any RequestInterceptor)?,
+        options: RequestOptions? = nil
     ) -> UploadRequest {
-        guard interceptor != nil else { return upload(fileURL, with: urlRequest) }
-        return makeUpload(.file(fileURL), urlRequest, interceptor)
+        guard let settings = RequestSettings(interceptor, options) else { return upload(fileURL, with: urlRequest) }
+        return makeUpload(.file(fileURL), urlRequest, settings)
+    }
+
+    /// Creates an upload of a file as the body of a `URLRequest`, with its own options.
+    @discardableResult
+    public func upload(_ fileURL: URL, with urlRequest: any URLRequestConvertible, options: RequestOptions?) -> UploadRequest {
+        upload(fileURL, with: urlRequest, interceptor: nil, options: options)
     }
 
     /// Creates an upload of a stream to a URL; POST by default.
@@ -49,28 +63,36 @@ extension SessionManager {
     @discardableResult
     public func upload(
         _ stream: InputStream, to url: any URLConvertible, method: HTTPMethod = .post, headers: HTTPHeaders? = nil,
-        interceptor: (any RequestInterceptor)? = nil
+        interceptor: (any RequestInterceptor)? = nil, options: RequestOptions? = nil
     ) -> UploadRequest {
-        upload(stream, with: RequestParts(url: url, method: method, headers: headers), interceptor: interceptor)
+        upload(stream, with: RequestParts(url: url, method: method, headers: headers), interceptor: interceptor, options: options)
     }
 
-    /// Creates an upload of a stream as the body of a `URLRequest`, with its own interceptor.
+    /// Creates an upload of a stream as the body of a `URLRequest`, with its own interceptor and options.
     @discardableResult
     public func upload(
-        _ stream: InputStream, with urlRequest: any URLRequestConvertible, interceptor: (any RequestInterceptor)?
+        _ stream: InputStream, with urlRequest: any URLRequestConvertible, interceptor: (any RequestInterceptor)?,
+        options: RequestOptions? = nil
     ) -> UploadRequest {
-        guard interceptor != nil else { return upload(stream, with: urlRequest) }
-        return makeUpload(.stream(StreamBody(stream)), urlRequest, interceptor)
+        guard let settings = RequestSettings(interceptor, options) else { return upload(stream, with: urlRequest) }
+        return makeUpload(.stream(StreamBody(stream)), urlRequest, settings)
+    }
+
+    /// Creates an upload of a stream as the body of a `URLRequest`, with its own options.
+    @discardableResult
+    public func upload(_ stream: InputStream, with urlRequest: any URLRequestConvertible, options: RequestOptions?) -> UploadRequest {
+        upload(stream, with: urlRequest, interceptor: nil, options: options)
     }
 
     func makeUpload(
-        _ content: Uploadable.Content, _ urlRequest: any URLRequestConvertible, _ interceptor: (any RequestInterceptor)? = nil
+        _ content: Uploadable.Content, _ urlRequest: any URLRequestConvertible, _ settings: RequestSettings? = nil
     ) -> UploadRequest {
         let temporaryFile: TemporaryFile? = if case .temporaryFile(let file) = content { file } else { nil }
         return perform(
             UploadRequest(
                 original: original(Request.RequestTask.upload) { Uploadable(request: try Requestable(urlRequest), content: content) },
-                session: session, sessionDelegate: delegate, receiver: makeReceiver(), sentBody: SentBody(temporaryFile: temporaryFile),
-                interceptor: interceptor))
+                session: session, sessionDelegate: delegate, receiver: makeReceiver(settings),
+                sentBody: SentBody(temporaryFile: temporaryFile),
+                settings: settings))
     }
 }

@@ -13,7 +13,7 @@ open class SessionManager: @unchecked Sendable {  // the settings are behind a l
         var adapter: (any RequestAdapter)?
     }
 
-    /// The manager of the free functions ``request(_:method:parameters:encoding:headers:interceptor:)`` and so on; its requests have
+    /// The manager of the free functions ``request(_:method:parameters:encoding:headers:interceptor:options:)`` and so on; its requests have
     /// ``defaultHTTPHeaders``.
     public static let `default`: SessionManager = {
         var configuration = SessionConfiguration()
@@ -171,7 +171,7 @@ open class SessionManager: @unchecked Sendable {  // the settings are behind a l
 
     /// Adapts the original request and creates the task of an attempt.
     func makeTask(for request: Request) throws -> SessionTask {
-        let adapter = request.interceptor == nil ? adapter : request.adapter(before: adapter)
+        let adapter = request.settings?.interceptor == nil ? adapter : request.adapter(before: adapter)
         let work = try request.original.get().original.work(in: session, adapter: adapter)
         return session.makeTask(work, driver: request.driver)
     }

@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+import CurlewEncoding
+import CurlewHTTP
+import CurlewTransport
+
+/// The settings of a single request, which take precedence over its session's. What is `nil` is the session's.
+///
+/// ```swift
+/// let options = RequestOptions(deadline: .seconds(2), name: "GET /users/{id}")
+/// let user = try await manager.request(url, options: options).serializingDecodable(User.self).value
+/// ```
+///
+/// A value that can be stored and given to any number of requests of all kinds. For a raw connection (``StreamRequest``) the deadline, the
+/// connect timeout, the proxy, the addresses, the name and the user info count. To lift a timeout of the session, set a very long one.
+public struct RequestOptions: Sendable {
+    /// The longest time from the call that creates the request until it finishes: all attempts, redirects, delays before retries, and the
+    /// waits for adapters, connections and decisions included. `nil` by default, for no limit.
+    ///
+    /// A request whose deadline has passed fails with ``TransferFailure/Kind/deadline``, during which attempt and phase its message says,
+    /// and is not retried. Of this deadline and those of ``withDeadline(_:isolation:_:)-(Duration,_,_)`` the earliest counts. A deadline of
+    /// 0 or less has passed already: the request is not sent.
+    public var deadline: Duration?
+
+    /// The name of a header field in which the seconds that remain until the deadline are sent, with three decimal places: anew with each
+    /// attempt and follow-up, and only to the request's own origin. `nil`, the default, sends none; nor does a request without a deadline.
+    public var deadlineHeader: String?
+
+    /// The longest time for resolving, connecting and setting up TLS, for each attempt; see ``TransferOptions/connectTimeout``.
+    public var connectTimeout: Duration?
+
+    /// The longest wait for the first byte of a response, for each exchange; see ``TransferOptions/firstByteTimeout``.
+    public var firstByteTimeout: Duration?
+
+    /// The longest pause between two bytes; see ``TransferOptions/idleTimeout``. It takes precedence over `URLRequest.timeoutInterval`.
+    public var idleTimeout: Duration?
+
+    /// The longest time for the transfers of an attempt; see ``TransferOptions/totalTimeout``. A retry starts from zero.
+    public var totalTimeout: Duration?
+
+    /// Which redirects are followed, and with which header fields; see ``SessionConfiguration/redirects``.
+    public var redirects: RedirectPolicy? {
+        didSet { if let redirects { Redaction(headers: redirects.sensitiveHeaders).register() } }
+    }
+
+    /// The proxy; see ``TransferOptions/proxy``.
+    public var proxy: ProxyPolicy?
+
+    /// The addresses that may be connected to; see ``TransferOptions/addresses``.
+    public var addresses: AddressPolicy?
+
+    /// The largest body that is buffered in memory, in bytes; see ``SessionConfiguration/maximumBodySize``.
+    public var maximumBodySize: Int?
+
+    /// How the session's cache is used. It takes precedence over `URLRequest.cachePolicy`.
+    public var cachePolicy: CachePolicy?
+
+    /// The HTTP versions; see ``TransferOptions/httpVersion``.
+    public var httpVersion: HTTPVersionPolicy?
+
+    /// The urgency, from 0, the most urgent, to 7: sent as the field `Priority` (RFC 9218, section 4.1), and the order in which requests get
+    /// connections for which they wait. Other numbers are clamped. `nil`, the default, sends none, and counts as 3.
+    public var priority: Int?
+
+    /// Adapts this request and decides about its retries, after the interceptor that is a parameter of the call, and before the session's.
+    public var interceptor: (any RequestInterceptor)?
+
+    /// A name of low cardinality, such as `GET /users/{id}`, for logs, metrics and traces; ``Request/name`` returns it. Not sent.
+    public var name: String?
+
+    /// Values for adapters, retriers and monitors, which read them from ``Request/options``. Empty by default; not sent.
+    public var userInfo: [String: any Sendable] = [:]
+
+    /// Creates options; those that are not given are the session's.
+    public init(
+        deadline: Duration? = nil, idleTimeout: Duration? = nil, totalTimeout: Duration? = nil,
+        interceptor: (any RequestInterceptor)? = nil,
+        name: String? = nil
+    ) {
+        self.deadline = deadline
+        self.idleTimeout = idleTimeout
+        self.totalTimeout = totalTimeout
+        self.interceptor = interceptor
+        self.name = name
+    }
+}
+
+/// What a request has of its own: an interceptor, options, or both.
+package final class RequestSettings: Sendable {
+    let options: RequestOptions
+    /// The interceptor of the call that created the request, before that of its options.
+    let interceptor: (any RequestInterceptor)?
+
+    /// `nil` if there is neither.
+    package init?(_ interceptor: (any RequestInterceptor)?, _ options: RequestOptions?) {
+        guard interceptor != nil || options != nil else { return nil }
+        self.options = options ?? RequestOptions()
+        guard let interceptor, let second = options?.interceptor else {
+            self.interceptor = interceptor ?? options?.interceptor
+            return
+        }
+        self.interceptor = Interceptor(interceptors: [interceptor, second])
+    }
+}

@@ -1,0 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
+#if HTTPTypes
+@_exported import CurlewCore
+#endif
