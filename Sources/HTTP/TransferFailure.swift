@@ -38,6 +38,8 @@ public struct TransferFailure: Error, Sendable, Hashable {
         public static let totalTimeout = Kind(rawValue: "totalTimeout")
         /// No free connection to the host within the queue timeout.
         public static let queueTimeout = Kind(rawValue: "queueTimeout")
+        /// The request did not finish by its deadline.
+        public static let deadline = Kind(rawValue: "deadline")
         /// The connection, or the request's HTTP/2 stream, ended before the response was complete.
         public static let connectionLost = Kind(rawValue: "connectionLost")
         /// The peer violated HTTP.
@@ -62,8 +64,10 @@ public struct TransferFailure: Error, Sendable, Hashable {
 
     /// The phase of a transfer.
     public enum Phase: Int, Sendable, Hashable, Comparable {
+        /// Waiting for adapters, before anything is transferred.
+        case preparing = -1
         /// Waiting for a free connection to the host.
-        case queued
+        case queued = 0
         /// Resolving the host's name.
         case resolving
         /// Connecting, to the host or through a proxy.
@@ -78,6 +82,8 @@ public struct TransferFailure: Error, Sendable, Hashable {
         case receivingHead
         /// Receiving the response's body.
         case receivingBody
+        /// Waiting for validations or retriers, or for the delay before a retry: the last transfer has completed.
+        case concluding
 
         /// Whether `lhs` is an earlier phase than `rhs`.
         public static func < (lhs: Phase, rhs: Phase) -> Bool { lhs.rawValue < rhs.rawValue }
@@ -114,9 +120,9 @@ public struct TransferFailure: Error, Sendable, Hashable {
         self.bytesReceived = bytesReceived
     }
 
-    /// Whether the kind is one of the timeouts.
+    /// Whether the kind is one of the timeouts, or the deadline.
     public var isTimeout: Bool {
-        [.connectTimeout, .firstByteTimeout, .idleTimeout, .totalTimeout, .queueTimeout].contains(kind)
+        [.connectTimeout, .firstByteTimeout, .idleTimeout, .totalTimeout, .queueTimeout, .deadline].contains(kind)
     }
 }
 

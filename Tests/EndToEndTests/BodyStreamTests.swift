@@ -82,7 +82,7 @@ import Testing
         }
         await read.wait(for: 1)
         task.cancel()
-        await #expect(throws: CurlewError.self) { try await task.value }
+        await #expect(throws: CancellationError.self) { try await task.value }
         #expect(await server.waitForConnectionsToClose())
     }
 

@@ -52,7 +52,7 @@ import Testing
         let task = Task { await manager.request(url).serializingData().response }
         #expect(await server.waitForRequests(1))
         task.cancel()
-        #expect(await task.value.error?.isCancelled == true)
+        #expect(await task.value.error is CancellationError)
         #expect(await server.waitForConnectionsToClose())
     }
 
@@ -66,7 +66,7 @@ import Testing
             withUnsafeCurrentTask { $0?.cancel() }
             return await request.serializingData().response
         }
-        #expect(await task.value.error?.isCancelled == true)
+        #expect(await task.value.error is CancellationError)
         #expect(server.connectionCount == 0)
     }
 

@@ -127,8 +127,8 @@ final class BodyBuffer: Sendable {
 
     /// Returns all buffered bytes, and waits for the next piece if there are none; `nil` at the end. One reader at a time.
     ///
-    /// - Throws: the error with which the body failed; ``CurlewError/cancelled`` if the waiting task is cancelled, or another task is
-    ///   waiting already.
+    /// - Throws: the error with which the body failed; `CancellationError` if the waiting task is cancelled; ``CurlewError/cancelled`` if
+    ///   another task is waiting already.
     func next() async throws -> Data? {
         let wait = UniqueWait()
         return try await withTaskCancellationHandler {
@@ -136,7 +136,8 @@ final class BodyBuffer: Sendable {
                 let result = state.withLock { state -> Result<Data?, any Error>? in
                     guard state.bytes.isEmpty || state.isHeld else { return .success(takeAll(&state)) }
                     if let end = state.end { return end.map { nil } }
-                    guard case .absent = state.reader, !Task.isCancelled else { return .failure(CurlewError.cancelled) }
+                    guard !Task.isCancelled else { return .failure(CancellationError()) }
+                    guard case .absent = state.reader else { return .failure(CurlewError.cancelled) }
                     state.reader = .waiting(continuation, wait)
                     return nil
                 }
@@ -149,7 +150,7 @@ final class BodyBuffer: Sendable {
                 state.reader = .absent
                 return continuation
             }
-            waiting?.resume(throwing: CurlewError.cancelled)
+            waiting?.resume(throwing: CancellationError())
         }
     }
 

@@ -9,6 +9,9 @@ import Dispatch
 /// A request has one receiver for all its attempts. Within an attempt the methods are called in the order of their declaration. An error
 /// that one throws fails the request, unless it has failed before.
 protocol BodyReceiver: AnyObject, Sendable {
+    /// Whether the request retains its manager while it may be awaited; `true` by default.
+    var retainsManager: Bool { get }
+
     // MARK: The received bytes. Any thread.
 
     /// The value of ``TaskDelegate/data``.
@@ -59,6 +62,7 @@ protocol BodyReceiver: AnyObject, Sendable {
 }
 
 extension BodyReceiver {
+    var retainsManager: Bool { true }
     var waitsForReader: Bool { false }
     func complete(_ outcome: TransferCompletion) throws {}
     var isDiscardable: Bool { false }

@@ -61,10 +61,10 @@ final class RawConnection: BodyReceiver {
             try await withCheckedThrowingContinuation { continuation in
                 wait.withLock { $0 = continuation }
                 write(data) { result in wait.take()?.resume(with: result) }
-                if Task.isCancelled { wait.take()?.resume(throwing: CurlewError.cancelled) }
+                if Task.isCancelled { wait.take()?.resume(throwing: CancellationError()) }
             }
         } onCancel: {
-            wait.take()?.resume(throwing: CurlewError.cancelled)
+            wait.take()?.resume(throwing: CancellationError())
         }
     }
 
@@ -100,6 +100,9 @@ final class RawConnection: BodyReceiver {
     // MARK: - BodyReceiver
 
     /// `nil`: the bytes are read, not handed to handlers.
+    /// A raw connection may never complete.
+    var retainsManager: Bool { false }
+
     var data: Data? { nil }
 
     var receivedCount: Int64 { 0 }

@@ -23,10 +23,14 @@ extension RequestDriver {
 
     /// Notes that the user has suspended the request; returns its task, if there is one.
     func suspendedByUser() -> SessionTask? {
-        state.withLock { state in
+        let (task, manager) = state.withLock { state in
             state.isSuspended = true
-            return state.task
+            // A suspended request may never finish: only one that is awaited keeps its session.
+            let manager = state.isAwaited ? nil : state.manager
+            if manager != nil { state.manager = nil }
+            return (state.task, manager)
         }
+        return withExtendedLifetime(manager) { task }
     }
 
     /// The first task starts.
@@ -40,7 +44,7 @@ extension RequestDriver {
         if (manager.startRequestsImmediately || isResumed) && !isSuspended {
             noteStart()
             resume(task)
-            if session.isMonitored { session.tellMonitors { $0.requestDidResume(request) } }
+            if session.isMonitored { session.tellMonitors(of: request) { $0.requestDidResume(request) } }
         } else if session.isInvalidated, task.claimUnstarted() {
             // The session was invalidated before this task existed, so that nothing else would complete it.
             task.completeUnstarted(with: CurlewError.sessionInvalidated)
@@ -58,16 +62,60 @@ extension RequestDriver {
 
     /// Cancels the task or, between two attempts, the request.
     func cancel(_ request: Request) {
-        let (cancellation, task, waiting) = state.withLock { state -> (RequestLifecycle.Cancellation, SessionTask?, AnyObject?) in
-            let cancellation = state.lifecycle.cancel(isWaiting: state.waiting != nil)
-            return (cancellation, state.task, cancellation == .endWait ? state.stopWaiting() : nil)
+        perform(state.withLock { $0.cancel() }, of: request)
+    }
+
+    /// Cancels the request because its deadline has passed. On the session's queue.
+    private func deadlinePassed() {
+        let (request, cancellation) = state.withLock { state -> (Request?, RequestState.Cancellation?) in
+            guard state.deadline != nil, state.lifecycle.stage != .finished, !state.lifecycle.isCancelled else { return (nil, nil) }
+            let failure = DeadlineFailure(attempt: state.retryCount + 1, phase: state.phaseOutsideTransfer)
+            state.deadline?.failure = failure
+            return (state.request, state.cancel())
         }
-        switch cancellation {
+        if let request, let cancellation { perform(cancellation, of: request) }
+    }
+
+    private func perform(_ cancellation: RequestState.Cancellation, of request: Request) {
+        switch cancellation.action {
         case .none: break
-        case .cancelTask: task?.cancel()
-        case .endWait: withExtendedLifetime(waiting) { end(request, with: CurlewError.cancelled) }
+        case .cancelTask: cancellation.task?.cancel()
+        case .endWait: withExtendedLifetime(cancellation.waiting) { end(request, with: CurlewError.cancelled) }
+        case .endValidation: cancellation.validation?(CurlewError.cancelled)
         }
     }
+
+    // MARK: The deadline
+
+    /// Starts the request's deadline: its own, or that of the calling task, whichever is earlier. On the thread of the call that creates the
+    /// request. Returns `false` if it has passed.
+    func beginDeadline() -> Bool {
+        var deadline = Deadline.current
+        if let own = settings?.options.deadline.map({ Deadline.after($0) }) { deadline = min(own, deadline ?? own) }
+        guard let deadline else { return true }
+        let remaining = deadline.remaining
+        let timer = session.timers.start(after: remaining) { [self] in deadlinePassed() }
+        return state.withLock { state in
+            state.deadline = RequestDeadline(deadline: deadline, timer: timer)
+            guard remaining <= .zero else { return true }
+            state.deadline?.failure = DeadlineFailure(attempt: 1, phase: .preparing)
+            _ = state.cancel()
+            return false
+        }
+    }
+
+    /// Ends the request's deadline, as it does not bound what follows: the messages of a WebSocket, after its handshake.
+    func endDeadline() {
+        let deadline = state.withLock { state in
+            let deadline = state.deadline
+            if deadline?.failure == nil { state.deadline = nil }
+            return deadline
+        }
+        if let deadline { session.timers.cancel(deadline.timer) }
+    }
+
+    /// The redirect policy: the request's own, or else the session's.
+    var redirects: RedirectPolicy { settings?.options.redirects ?? session.configuration.redirects }
 
     /// The decision for which a completion waits is not needed any more: the task is being cancelled.
     func abandonDecision() {
@@ -96,7 +144,7 @@ extension RequestDriver {
     /// Tells the session's monitors of a response.
     func tellMonitors(of head: ResponseHead, _ task: SessionTask) {
         guard let request = state.withLock({ $0.request }), let transfer = task.currentTransfer else { return }
-        session.tellMonitors { monitor in
+        session.tellMonitors(of: request) { monitor in
             if let response = ResponseContext(transfer: transfer, head: head).response { monitor.request(request, didReceive: response) }
         }
     }
@@ -106,20 +154,28 @@ extension RequestDriver {
         let (error, task, isReported) = state.withLock { ($0.error, $0.task, $0.lifecycle.isAttemptReported) }
         guard !isReported, let task else { return }
         let delivered = error.map { session.delivered($0) }
-        session.tellMonitors { $0.request(request, didComplete: task, with: delivered) }
+        session.tellMonitors(of: request) { $0.request(request, didComplete: task, with: delivered) }
     }
 
     /// Notes why the request fails; the first reason counts.
     func fail(_ error: any Error) {
         let error = (error as? BodyFailure).map { $0.transferFailure(url: task?.currentTransfer?.url ?? "") } ?? error
-        state.withLock { $0.fail(error) }
+        state.withLock { $0.fail($0.explained(error, $0.request)) }
     }
 
     // MARK: Handlers
 
     /// Adds a handler after the others.
     func addHandler(_ handler: @escaping @Sendable () -> Void, to request: Request) {
-        let (action, attachment) = state.withLock { state in state.attach(to: request) { $0.add(handler) } }
+        let (action, attachment, manager) = state.withLock { state in
+            // A request with handlers does not keep its session, unless it is awaited as well.
+            let manager = state.isAwaited ? nil : state.manager
+            if manager != nil { state.manager = nil }
+            let (action, attachment) = state.attach(to: request) { $0.add(handler) }
+            return (action, attachment, manager)
+        }
+        // Released after unlocking: that may end the session, and the request with it.
+        withExtendedLifetime(manager) {}
         attachment?.attached(.handler)
         if action == .conclude { conclude(request) }
     }
@@ -128,6 +184,10 @@ extension RequestDriver {
     func addWaiter(_ waiter: RequestState.Waiter, to request: Request) {
         let (hasFinished, action, attachment) = state.withLock { state -> (Bool, RequestLifecycle.Action, AttachmentWait?) in
             let (action, attachment) = state.attach(to: request) { if $0.lifecycle.stage != .finished { $0.add(waiter) } }
+            // It was released with the first handler. A request that was not started may never finish, and so does not keep it.
+            if state.manager == nil, state.startTime != nil, state.lifecycle.stage != .finished, body.retainsManager {
+                state.manager = sessionDelegate.manager
+            }
             return (state.lifecycle.stage == .finished, action, attachment)
         }
         if hasFinished { waiter.call() }
@@ -197,6 +257,19 @@ extension RequestDriver {
         return StepContinuation(step)
     }
 
+    /// Waits for an asynchronous validation, which the cancellation of the request ends.
+    func waitForValidation(_ next: @escaping @Sendable ((any Error)?) -> Void) -> StepContinuation<(any Error)?> {
+        let step = WaitingStep(in: state, next)
+        let continuation = StepContinuation(step)
+        let isCancelled = state.withLock { state in
+            state.waiting = step
+            state.validation = continuation
+            return state.lifecycle.isCancelled
+        }
+        if isCancelled { continuation(CurlewError.cancelled) }
+        return continuation
+    }
+
     /// Waits for a user's answer about a response, as long as the decision with this number is pending.
     func wait<Answer: Sendable>(while number: Int, _ next: @escaping @Sendable (Answer) -> Void) -> StepContinuation<Answer> {
         let step = WaitingStep(in: state, next)
@@ -218,7 +291,7 @@ extension RequestDriver: TransferObserver {
             defer { state.sent = count }
             return count >= state.sent ? count - state.sent : count
         }
-        session.queue.async { [session] in tell(session, task, piece, count, body?.length ?? -1) }
+        session.queue.async { [self] in inContext { tell(session, task, piece, count, body?.length ?? -1) } }
     }
 }
 
@@ -267,6 +340,6 @@ extension RequestDriver: CacheDecider {
         guard let closure = sessionDelegate.closures.withLock({ $0.dataTaskWillCacheResponse }), body is DataReceiver, let task else {
             return decided(proposed)
         }
-        session.queue.async { [session] in closure(session, task, proposed, decided) }
+        session.queue.async { [self] in inContext { closure(session, task, proposed, decided) } }
     }
 }

@@ -29,25 +29,39 @@ final class RequestDriver: Sendable {
     let body: any BodyReceiver
     /// The body of an upload; `nil` for other requests.
     let sentBody: SentBody?
+    /// The request's own interceptor and options; `nil` if it has neither.
+    let settings: RequestSettings?
+    /// What the session's context carriers have captured; `nil` for nothing.
+    let context: CapturedContext?
     let state = Lock(RequestState())
 
-    init(session: Session, sessionDelegate: SessionDelegate, body: any BodyReceiver, sentBody: SentBody? = nil) {
+    /// On the thread of the call that creates the request.
+    init(
+        session: Session, sessionDelegate: SessionDelegate, body: any BodyReceiver, sentBody: SentBody? = nil, settings: RequestSettings?
+    ) {
         self.session = session
         self.sessionDelegate = sessionDelegate
         self.body = body
         self.sentBody = sentBody
+        self.settings = settings
+        context = session.carriesContext ? CapturedContext(session.configuration.contextCarriers) : nil
     }
 
     // MARK: - An attempt begins
 
     /// Creates the request's first task, and starts it unless the user does that. On the caller's thread.
     func start(_ request: Request, by manager: SessionManager) {
+        if body.retainsManager, manager.startRequestsImmediately { state.withLock { $0.manager = manager } }
+        if manager.needsTask(request) { beginSteps() }
+        guard beginDeadline() else { return notMade(.first, request, because: CurlewError.cancelled) }
         attempt(.first, of: request, by: manager)
     }
 
-    private func attempt(_ kind: AttemptKind, of request: Request, by manager: SessionManager) {
+    func attempt(_ kind: AttemptKind, of request: Request, by manager: SessionManager) {
+        let adapter = manager.effectiveAdapter(of: request)
+        if let adapter = adapter?.asyncAdapter { return awaitAdapter(adapter, for: kind, of: request, by: manager) }
         do {
-            begin(kind, try manager.makeTask(for: request), of: request, by: manager)
+            begin(kind, try inContext { () throws in try manager.makeTask(for: request, adaptedBy: adapter) }, of: request, by: manager)
         } catch let pending as PendingAdaptation {
             prepare(pending, for: kind, of: request, by: manager)
         } catch {
@@ -55,7 +69,7 @@ final class RequestDriver: Sendable {
         }
     }
 
-    private func begin(_ kind: AttemptKind, _ task: SessionTask, of request: Request, by manager: SessionManager) {
+    func begin(_ kind: AttemptKind, _ task: SessionTask, of request: Request, by manager: SessionManager) {
         if kind == .retry {
             body.reset()
             sentBody?.reset()
@@ -68,7 +82,7 @@ final class RequestDriver: Sendable {
             return end(request, with: CurlewError.cancelled)
         }
         if last != 0 { sessionDelegate.remove(last) }
-        if session.isMonitored { session.tellMonitors { $0.request(request, didCreate: task) } }
+        if session.isMonitored { session.tellMonitors(of: request) { $0.request(request, didCreate: task) } }
         switch kind {
         case .first where manager.startRequestsImmediately: request.resume()
         case .first, .deferredFirst: startDeferred(task, of: request, by: manager)
@@ -76,25 +90,8 @@ final class RequestDriver: Sendable {
         }
     }
 
-    /// Waits until the request can be adapted.
-    private func prepare(_ pending: PendingAdaptation, for kind: AttemptKind, of request: Request, by manager: SessionManager) {
-        let next = kind == .retry ? AttemptKind.retry : .deferredFirst
-        let prepared: StepContinuation<Result<Void, any Error>>? = waitForAttempt(of: request) { [weak manager] result in
-            guard let manager else { return self.end(request, with: CurlewError.sessionInvalidated) }
-            switch result {
-            case .success: self.attempt(next, of: request, by: manager)
-            case .failure(let error): self.notMade(next, request, because: error)
-            }
-        }
-        guard let prepared else { return }
-        session.queue.async { [queue = session.queue] in
-            guard prepared.isPending else { return }
-            pending.prepare(manager) { result in queue.async { prepared(result) } }
-        }
-    }
-
     /// Fails the first attempt with the error, which the retriers see like any other. A retry ends the request with it.
-    private func notMade(_ kind: AttemptKind, _ request: Request, because error: any Error) {
+    func notMade(_ kind: AttemptKind, _ request: Request, because error: any Error) {
         guard !state.withLock({ $0.lifecycle.isCancelled }) else { return end(request, with: CurlewError.cancelled) }
         guard kind != .retry else { return end(request, with: error) }
         state.withLock { state in
@@ -214,13 +211,14 @@ final class RequestDriver: Sendable {
         }
         sentBody?.followUp(with: followUp.request.body)
         if session.isMonitored, let next = followUp.request.urlRequest {
-            session.tellMonitors { $0.request(request, willContinueWith: next) }
+            session.tellMonitors(of: request) { $0.request(request, willContinueWith: next) }
         }
         task.start(followUp)
     }
 
     /// The attempt has completed: the request is concluded, as soon as it has a handler.
     private func complete(_ request: Request, _ outcome: TransferCompletion) {
+        let outcome = outcome.error == nil ? outcome : outcome.explained(by: state.withLock { $0.deadline?.failure }, request)
         do { try body.complete(outcome) } catch { fail(error) }
         if let sentBody { sentBody.complete(outcome, of: request.task?.currentTransfer?.body) }
         let action = state.withLock { state -> RequestLifecycle.Action in
@@ -264,8 +262,12 @@ final class RequestDriver: Sendable {
     /// - Parameters:
     ///   - isOnQueue: whether this is the session's queue, on which users' validators run.
     ///   - commits: whether the body was settled.
-    private func validate(_ request: Request, isOnQueue: Bool, commits: Bool) {
+    func validate(_ request: Request, isOnQueue: Bool, commits: Bool) {
         while let validator = state.withLock({ $0.takeValidator() }) {
+            if case .awaited(let validation) = validator {
+                guard !state.withLock({ $0.error != nil }) else { continue }
+                return awaitValidation(validation, of: request, commits: commits)
+            }
             guard isOnQueue || !validator.isCustom else {
                 return session.queue.async { [self] in
                     run(validator, on: request)
@@ -283,7 +285,7 @@ final class RequestDriver: Sendable {
 
     /// Runs a validator unless the request has failed: the first failure counts.
     private func run(_ validator: Validator, on request: Request) {
-        guard state.withLock({ $0.error == nil }), let error = validator.validate(request) else { return }
+        guard state.withLock({ $0.error == nil }), let error = inContext({ validator.validate(request) }) else { return }
         fail(error)
     }
 
@@ -299,7 +301,7 @@ final class RequestDriver: Sendable {
         let delivered = session.delivered(error)
         session.queue.async {
             guard answer.isPending else { return }
-            retrier.should(manager, retry: request, with: delivered) { answer(($0, $1)) }
+            self.inContext { retrier.should(manager, retry: request, with: delivered) { answer(($0, $1)) } }
         }
     }
 
@@ -313,7 +315,7 @@ final class RequestDriver: Sendable {
     private func retrierAnswered(_ shouldRetry: Bool, after delay: TimeInterval, _ request: Request) {
         guard shouldRetry else { return finish(request) }
         if session.isMonitored, let error = state.withLock({ $0.error }).map({ session.delivered($0) }) {
-            session.tellMonitors { $0.request(request, willRetryAfter: delay, because: error) }
+            session.tellMonitors(of: request) { $0.request(request, willRetryAfter: delay, because: error) }
         }
         guard let due: StepContinuation<Void> = waitForAttempt(of: request, { self.retry(request) }) else { return }
         guard delay > 0 else { return session.queue.async { due() } }
@@ -336,7 +338,7 @@ final class RequestDriver: Sendable {
             }
             self.attempt(.retry, of: request, by: manager)
         }
-        if let renewed { sessionDelegate.askForStream(for: task, in: session, renewed) }
+        if let renewed { inContext { sessionDelegate.askForStream(for: task, in: session, renewed) } }
     }
 
     // MARK: - It ends
@@ -345,7 +347,7 @@ final class RequestDriver: Sendable {
     func end(_ request: Request, with error: any Error) {
         let timer = state.withLock { state in
             defer { state.retryTimer = nil }
-            state.error = error
+            state.error = state.explained(error, request)
             return state.retryTimer
         }
         if let timer { session.timers.cancel(timer) }
@@ -363,7 +365,7 @@ final class RequestDriver: Sendable {
             !state.withLock({ $0.lifecycle.isAttemptReported })
         else { return release(request) }
         session.queue.async { [self] in
-            tell(session, task, error.map { session.delivered($0) })
+            inContext { tell(session, task, error.map { session.delivered($0) }) }
             release(request)
         }
     }
@@ -372,7 +374,8 @@ final class RequestDriver: Sendable {
     /// that happens to a request.
     private func release(_ request: Request) {
         sentBody?.removeFile()
-        let (number, isReopened) = state.withLock { ($0.number, $0.lifecycle.isReopened) }
+        let (number, isReopened, deadline) = state.withLock { ($0.number, $0.lifecycle.isReopened, $0.deadline) }
+        if let deadline { session.timers.cancel(deadline.timer) }
         // Before the handlers run, which may release everything.
         if number != 0 { sessionDelegate.remove(number) }
         switch state.withLock({ $0.finish() }) {
@@ -381,10 +384,12 @@ final class RequestDriver: Sendable {
             // A validator was added in the meantime.
             sessionDelegate.enter(request, as: number)
             return conclude(request)
-        case .finished(let waiter, let others):
-            waiter?.call()
-            for waiter in others { waiter.call() }
+        case .finished(let ended):
+            ended.steps?.end()
+            ended.waiter?.call()
+            for waiter in ended.otherWaiters { waiter.call() }
+            if let manager = ended.manager { session.release(manager) }
         }
-        if session.isMonitored, !isReopened { session.tellMonitors { $0.requestDidFinish(request) } }
+        if session.isMonitored, !isReopened { session.tellMonitors(of: request) { $0.requestDidFinish(request) } }
     }
 }

@@ -34,6 +34,8 @@ struct RequestLifecycle {
         case cancelTask
         /// No task is running: the wait has to be ended, and the request with it.
         case endWait
+        /// An asynchronous validation is running, if any: its wait has to be ended.
+        case endValidation
     }
 
     private(set) var stage = Stage.running
@@ -101,6 +103,7 @@ struct RequestLifecycle {
         guard stage != .finished else { return .none }
         isCancelled = true
         if stage == .running { return .cancelTask }
+        if stage == .concluding { return .endValidation }
         return stage == .betweenAttempts && isWaiting ? .endWait : .none
     }
 

@@ -11,6 +11,12 @@ struct RequestState {
 
     /// The request itself, retained from its start until it has finished.
     var request: Request?
+    /// The manager, retained while the request may still be awaited, or is: until the first closure handler is attached, or it has finished.
+    var manager: SessionManager?
+    /// The task of the request's asynchronous code; `nil` for none.
+    var steps: AsyncSteps?
+    /// `nil` for a request without a deadline.
+    var deadline: RequestDeadline?
     var lifecycle = RequestLifecycle()
     /// The current attempt's task.
     var task: SessionTask?
@@ -31,6 +37,8 @@ struct RequestState {
     var waiting: AnyObject?
     /// The wait for a handler or a reader, if that is what ``waiting`` is.
     var attachment: AttachmentWait?
+    /// The wait for an asynchronous validation.
+    var validation: StepContinuation<(any Error)?>?
     /// The delay before a retry.
     var retryTimer: Timers.Timer?
 
@@ -109,6 +117,40 @@ struct RequestState {
         if initialResponseTime == nil { initialResponseTime = metrics.firstByteDate?.timeIntervalSinceReferenceDate }
     }
 
+    // MARK: Cancellation
+
+    /// What has to be done to cancel the request, after unlocking.
+    struct Cancellation {
+        let action: RequestLifecycle.Cancellation
+        let task: SessionTask?
+        /// The wait that was ended, to be released.
+        let waiting: AnyObject?
+        /// Ends the wait for an asynchronous validation.
+        let validation: StepContinuation<(any Error)?>?
+    }
+
+    /// Cancels the request.
+    mutating func cancel() -> Cancellation {
+        let action = lifecycle.cancel(isWaiting: waiting != nil)
+        return Cancellation(
+            action: action, task: task, waiting: action == .endWait ? stopWaiting() : nil, validation: validation)
+    }
+
+    /// What the request waits for between and around transfers; `nil` during one.
+    var phaseOutsideTransfer: TransferFailure.Phase? {
+        switch lifecycle.stage {
+        case .running: task == nil ? .preparing : nil
+        case .betweenAttempts: task == nil ? .preparing : .concluding
+        case .completed, .concluding, .finished: .concluding
+        }
+    }
+
+    /// Returns why the request fails, if it is cancelled because its deadline has passed; otherwise the error itself.
+    func explained(_ error: any Error, _ request: Request?) -> any Error {
+        guard let failure = deadline?.failure, case CurlewError.cancelled = error else { return error }
+        return failure.transferFailure(url: task?.originalTransfer?.url ?? request?.originalURL ?? "", nil)
+    }
+
     // MARK: Events
 
     /// The task of an attempt takes the place of the last one; returns `false` if the request was cancelled while it was made.
@@ -176,6 +218,7 @@ struct RequestState {
         guard let waiting else { return nil }
         self.waiting = nil
         attachment = nil
+        validation = nil
         return waiting
     }
 
@@ -192,8 +235,16 @@ struct RequestState {
         handlers.operations(isSuspended: lifecycle.stage != .finished)
     }
 
+    /// What a request that has finished no longer needs: to be resumed, ended and released after unlocking.
+    struct Ended {
+        let waiter: Waiter?
+        let otherWaiters: [Waiter]
+        let steps: AsyncSteps?
+        let manager: SessionManager?
+    }
+
     enum Finish {
-        case finished(waiter: Waiter?, others: [Waiter])
+        case finished(Ended)
         case finishedBefore
         /// A validator was added since the last one was run, and a handler after it: the response has to be validated first.
         case unvalidated
@@ -213,6 +264,9 @@ struct RequestState {
         defer {
             waiter = nil
             if !otherWaiters.isEmpty { otherWaiters = [] }
+            steps = nil
+            manager = nil
+            deadline = nil
         }
         handlers.release()
         // No validator runs any more, and what one captures may retain the request.
@@ -220,7 +274,7 @@ struct RequestState {
             validators = []
             nextValidator = 0
         }
-        return .finished(waiter: waiter, others: otherWaiters)
+        return .finished(Ended(waiter: waiter, otherWaiters: otherWaiters, steps: steps, manager: manager))
     }
 }
 

@@ -18,7 +18,7 @@ extension PendingResponse {
         // The stream is an adapter's or a redirect closure's: for that the closure would return the upload's bytes.
         guard let body = body as? StreamBody, body === request.streamBody else { return done(false) }
         let stream = wait { (stream: NewBodyStream) in done(body.restart(with: stream.value)) }
-        driver.sessionDelegate.askForStream(for: task, in: session, stream)
+        driver.inContext { driver.sessionDelegate.askForStream(for: task, in: session, stream) }
     }
 }
 

@@ -15,7 +15,7 @@ struct DispositionRule: ResponseRule {
             let foundationResponse = response.response
         else { return done(nil) }
         let disposition = response.wait { done(decision($0)) }
-        closure(response.session, response.task, foundationResponse) { disposition($0) }
+        response.driver.inContext { closure(response.session, response.task, foundationResponse) { disposition($0) } }
     }
 
     private func decision(_ disposition: URLSession.ResponseDisposition) -> ResponseDecision? {

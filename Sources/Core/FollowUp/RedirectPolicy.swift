@@ -133,7 +133,7 @@ struct RedirectRule: ResponseRule {
         guard !driver.sessionDelegate.asksAboutRedirects else { return .ask }
         guard let transfer = task.currentTransfer else { return .pass }
         do throws(CurlewError) {
-            let next = try driver.session.configuration.redirects.next(after: transfer, head, redirectCount: task.redirectCount)
+            let next = try driver.redirects.next(after: transfer, head, redirectCount: task.redirectCount)
             return next.map { .decide(.followUp(FollowUp(request: $0, kind: .redirect))) } ?? .pass
         } catch {
             return .decide(.fail(error))
@@ -142,7 +142,7 @@ struct RedirectRule: ResponseRule {
 
     func decide(_ response: PendingResponse, _ done: @escaping @Sendable (ResponseDecision?) -> Void) {
         do throws(CurlewError) {
-            let next = try response.session.configuration.redirects.next(
+            let next = try response.driver.redirects.next(
                 after: response.transfer, response.head, redirectCount: response.task.redirectCount, rewindsBody: false)
             guard let next else { return done(nil) }
             ask(response, about: next, done)
@@ -156,7 +156,7 @@ struct RedirectRule: ResponseRule {
             let proposed = next.urlRequest
         else { return follow(next, from: response, done) }
         let chosen = response.wait { follow($0, insteadOf: proposed, next, from: response, done) }
-        closure(response.session, response.task, foundationResponse, proposed) { chosen($0) }
+        response.driver.inContext { closure(response.session, response.task, foundationResponse, proposed) { chosen($0) } }
     }
 
     private func follow(
@@ -166,7 +166,9 @@ struct RedirectRule: ResponseRule {
         // Without a request the redirect is the response.
         guard let chosen else { return done(nil) }
         do {
-            let next = chosen.isUnchanged(from: proposed) ? next : try next.changed(to: chosen, from: proposed, in: response.session)
+            let next =
+                chosen.isUnchanged(from: proposed)
+                ? next : try next.changed(to: chosen, from: proposed, under: response.driver.redirects, in: response.session)
             follow(next, from: response, done)
         } catch {
             done(.fail(error))
@@ -193,7 +195,9 @@ extension SessionDelegate {
 
 extension TransferRequest {
     /// Returns the transfer with the changes of a redirect closure. Its body is kept if ``keepsBody(of:)`` is `true`.
-    fileprivate func changed(to chosen: URLRequest, from proposed: URLRequest, in session: Session) throws -> TransferRequest {
+    fileprivate func changed(
+        to chosen: URLRequest, from proposed: URLRequest, under policy: RedirectPolicy, in session: Session
+    ) throws -> TransferRequest {
         var chosen = chosen
         let keepsBody = chosen.keepsBody(of: proposed)
         // Bytes that are left from the proposed request; a stream or bytes of the closure's own stay. Foundation on Linux traps when a
@@ -202,7 +206,7 @@ extension TransferRequest {
         var result = try TransferRequest(
             chosen, given: GivenHeaders(headers, in: proposed), body: keepsBody ? body : nil, in: session)
         if !keepsBody, body != nil { result.removeContentHeaders(leftFrom: proposed, in: chosen) }
-        removeSessionHeaders(from: &result, missingIn: chosen, in: session)
+        removeSessionHeaders(from: &result, missingIn: chosen, under: policy, in: session)
         let interface = result.options.interface
         result.options = options
         result.options.interface = interface ?? options.interface
@@ -213,9 +217,10 @@ extension TransferRequest {
 
     /// Removes fields of the session that were added to the closure's request although the redirect is sent without them: those that the
     /// policy has removed, and credentials if the closure chose another origin.
-    private func removeSessionHeaders(from result: inout TransferRequest, missingIn chosen: URLRequest, in session: Session) {
+    private func removeSessionHeaders(
+        from result: inout TransferRequest, missingIn chosen: URLRequest, under policy: RedirectPolicy, in session: Session
+    ) {
         let isOtherOrigin = Origin(url) != Origin(result.url)
-        let policy = session.configuration.redirects
         for header in session.configuration.headers where chosen.value(forHTTPHeaderField: header.name) == nil {
             let isCredential = policy.credentialHeaders.contains { header.isNamed($0) }
             if headers[header.name] == nil || isOtherOrigin && isCredential { result.headers.remove(name: header.name) }

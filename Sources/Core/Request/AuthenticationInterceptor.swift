@@ -4,7 +4,7 @@ import CurlewHTTP
 
 /// Authenticates requests with a credential, and refreshes an expired one: once, however many requests detect that.
 ///
-/// Set it as a session's ``SessionManager/adapter`` and ``SessionManager/retrier``, or pass it to single requests. Whether a request failed
+/// Set it as a session's ``SessionManager/interceptor``, or pass it to single requests. Whether a request failed
 /// because of its credential is checked only if its response is an error, as by ``DataRequest/validate()``. Requests created during a
 /// refresh wait for the new credential; requests that failed with an older credential are retried with the current one.
 ///
@@ -45,11 +45,13 @@ public final class AuthenticationInterceptor<AuthenticatorType: Authenticator>: 
     private enum Step {
         case proceed
         case wait
-        case refresh(Int, Credential)
+        case refresh(Int, Credential?)
         case fail(AuthenticationError)
     }
 
     fileprivate let authenticator: AuthenticatorType
+    /// Whether the authenticator is an ``AsyncAuthenticator``, whose code runs in the requests' tasks.
+    public let isAsynchronous: Bool
     private let refreshWindow: RefreshWindow?
     private let now: @Sendable () -> TimeInterval
     private let state: Lock<State>
@@ -58,7 +60,8 @@ public final class AuthenticationInterceptor<AuthenticatorType: Authenticator>: 
     ///
     /// - Parameters:
     ///   - authenticator: applies and refreshes credentials.
-    ///   - credential: the initial credential; without one requests fail with ``AuthenticationError/missingCredential``.
+    ///   - credential: the initial credential; without one the authenticator is asked for it when the first request needs it
+    ///     (``Authenticator/credential(for:completion:)``).
     ///   - refreshWindow: limits refreshes, by default to 5 in 30 seconds; `nil` for no limit.
     public convenience init(
         authenticator: AuthenticatorType, credential: Credential? = nil, refreshWindow: RefreshWindow? = RefreshWindow()
@@ -73,6 +76,7 @@ public final class AuthenticationInterceptor<AuthenticatorType: Authenticator>: 
         now: @escaping @Sendable () -> TimeInterval
     ) {
         self.authenticator = authenticator
+        isAsynchronous = authenticator is any AsyncAuthenticator
         self.refreshWindow = refreshWindow
         self.now = now
         state = Lock(State(credential: credential))
@@ -101,9 +105,7 @@ public final class AuthenticationInterceptor<AuthenticatorType: Authenticator>: 
 
     // MARK: RequestAdapter
 
-    /// Applies the credential to the request, which waits for a refresh if the credential requires one.
-    ///
-    /// - Throws: ``AuthenticationError/missingCredential``.
+    /// Applies the credential to the request, which waits for the first credential, or for a refresh if the credential requires one.
     public func adapt(_ urlRequest: URLRequest) throws -> URLRequest {
         var adapted = urlRequest
         authenticator.apply(try usableCredential(), to: &adapted)
@@ -115,9 +117,8 @@ public final class AuthenticationInterceptor<AuthenticatorType: Authenticator>: 
 
     fileprivate func usableCredential() throws -> Credential {
         let (credential, generation, isRefreshing) = state.withLock { ($0.credential, $0.generation, $0.refresh != nil) }
-        guard let credential else { throw AuthenticationError.missingCredential }
-        guard isRefreshing || credential.requiresRefresh else { return credential }
-        throw PendingAdaptation { [self] manager, done in refresh(generation, for: manager, done) }
+        if let credential, !isRefreshing, !credential.requiresRefresh { return credential }
+        throw PendingAdaptation(isAsynchronous: isAsynchronous) { [self] manager, done in refresh(generation, for: manager, done) }
     }
 
     // MARK: RequestRetrier
@@ -130,14 +131,15 @@ public final class AuthenticationInterceptor<AuthenticatorType: Authenticator>: 
             authenticator.didRequest(urlRequest, with: response, failDueToAuthenticationError: error)
         else { return completion(false, 0) }
         let (credential, generation) = state.withLock { ($0.credential, $0.generation) }
-        guard let credential else {
-            request.replaceError(with: AuthenticationError.missingCredential)
-            return completion(false, 0)
-        }
-        guard authenticator.isRequest(urlRequest, authenticatedWith: credential) else { return completion(true, 0) }
-        refresh(generation, for: manager) { [weak request] result in
+        if let credential, !authenticator.isRequest(urlRequest, authenticatedWith: credential) { return completion(true, 0) }
+        let done: Waiter = { [weak request] result in
             if case .failure(let error) = result { request?.replaceError(with: error) }
             completion((try? result.get()) != nil, 0)
+        }
+        guard isAsynchronous else { return refresh(generation, for: manager, done) }
+        // In the request's task, whose task-local values the authenticator's code inherits.
+        request.driver.runAsync { [weak manager] in
+            if let manager { self.refresh(generation, for: manager, done) }
         }
     }
 
@@ -147,7 +149,7 @@ public final class AuthenticationInterceptor<AuthenticatorType: Authenticator>: 
     private func refresh(_ generation: Int, for manager: SessionManager, _ done: @escaping Waiter) {
         let time = now()
         let step = state.withLock { state -> Step in
-            guard state.generation == generation, let credential = state.credential else { return .proceed }
+            guard state.generation == generation else { return .proceed }
             guard state.refresh == nil else {
                 state.waiters.append(done)
                 return .wait
@@ -156,14 +158,16 @@ public final class AuthenticationInterceptor<AuthenticatorType: Authenticator>: 
             state.waiters.append(done)
             state.lastRefresh += 1
             state.refresh = state.lastRefresh
-            return .refresh(state.lastRefresh, credential)
+            return .refresh(state.lastRefresh, state.credential)
         }
         switch step {
         case .proceed: done(.success(()))
         case .wait: break
         case .fail(let error): done(.failure(error))
         // Strong until the authenticator completes: requests wait for that, even if the session's adapter is replaced.
-        case .refresh(let number, let credential):
+        case .refresh(let number, nil):
+            authenticator.credential(for: manager) { self.refreshed($0, number: number) }
+        case .refresh(let number, let credential?):
             authenticator.refresh(credential, for: manager) { self.refreshed($0, number: number) }
         }
     }
@@ -182,6 +186,10 @@ public final class AuthenticationInterceptor<AuthenticatorType: Authenticator>: 
             guard state.refresh == number else { return [] }
             state.refresh = nil
             if case .success(let credential) = result { return Self.replace(credential, in: &state) }
+            // An authenticator that can't obtain a first credential was not asked in vain: that is no refresh.
+            if case .failure(AuthenticationError.missingCredential) = result, !state.refreshTimes.isEmpty {
+                state.refreshTimes.removeLast()
+            }
             defer { state.waiters = [] }
             return state.waiters
         }
@@ -192,9 +200,8 @@ public final class AuthenticationInterceptor<AuthenticatorType: Authenticator>: 
 // MARK: - HeaderAdapter
 
 extension AuthenticationInterceptor: HeaderAdapter where AuthenticatorType: HeaderAuthenticator {
-    /// Applies the credential to the header fields of a request, which waits for a refresh if the credential requires one.
-    ///
-    /// - Throws: ``AuthenticationError/missingCredential``.
+    /// Applies the credential to the header fields of a request, which waits for the first credential, or for a refresh if the credential
+    /// requires one.
     public func adapt(_ headers: inout HTTPHeaders, of method: HTTPMethod, to url: String) throws {
         authenticator.apply(try usableCredential(), to: &headers)
     }

@@ -18,6 +18,13 @@ public protocol Authenticator: AnyObject, Sendable {
     /// Applies the credential to a request, usually as its `Authorization` field.
     func apply(_ credential: Credential, to urlRequest: inout URLRequest)
 
+    /// Obtains a credential where the interceptor has none, such as the first one, and calls `completion` once, on any thread. By default
+    /// it fails with ``AuthenticationError/missingCredential``.
+    ///
+    /// Called on the session's queue, once, however many requests wait, under the same conditions as
+    /// ``refresh(_:for:completion:)``.
+    func credential(for manager: SessionManager, completion: @escaping @Sendable (Result<Credential, any Error>) -> Void)
+
     /// Obtains a replacement for a credential that has expired or was rejected, and calls `completion` once, on any thread.
     ///
     /// Called on the session's queue. All requests that need the credential wait for `completion`. A request made for the refresh must not
@@ -31,6 +38,60 @@ public protocol Authenticator: AnyObject, Sendable {
     /// Returns whether the request has this credential; must be `true` after ``apply(_:to:)``. With `false` the request is retried with the
     /// current credential, without a refresh.
     func isRequest(_ urlRequest: URLRequest, authenticatedWith credential: Credential) -> Bool
+}
+
+extension Authenticator {
+    /// Fails with ``AuthenticationError/missingCredential``.
+    public func credential(for manager: SessionManager, completion: @escaping @Sendable (Result<Credential, any Error>) -> Void) {
+        completion(.failure(AuthenticationError.missingCredential))
+    }
+}
+
+/// An ``Authenticator`` in `async` form, which obtains the first credential as well as its replacements.
+///
+/// ```swift
+/// final class ServiceAuthenticator: HeaderAuthenticator, AsyncAuthenticator {
+///     func credential(replacing expired: Token?, for manager: SessionManager) async throws -> Token {
+///         try await manager.request(tokenURL, method: .post, parameters: ["refresh": expired?.refresh ?? ""])
+///             .validate().serializingDecodable(Token.self).value
+///     }
+///     …
+/// }
+/// ```
+public protocol AsyncAuthenticator: Authenticator {
+    /// Obtains a credential: the first one, or a replacement for one that has expired or was rejected.
+    ///
+    /// Called once, however many requests wait, in a task of its own, which has the task-local values of the request that was the first to
+    /// need it, and is not cancelled with that request. A request made here must not have the same interceptor, or it deadlocks. An error
+    /// fails all waiting requests.
+    ///
+    /// - Parameters:
+    ///   - expired: the credential to replace; `nil` if there is none.
+    ///   - manager: the manager of the request that was the first to need it.
+    func credential(replacing expired: Credential?, for manager: SessionManager) async throws -> Credential
+}
+
+extension AsyncAuthenticator {
+    /// Calls ``credential(replacing:for:)`` without a credential.
+    public func credential(for manager: SessionManager, completion: @escaping @Sendable (Result<Credential, any Error>) -> Void) {
+        obtain(replacing: nil, for: manager, completion)
+    }
+
+    /// Calls ``credential(replacing:for:)`` with the credential.
+    public func refresh(
+        _ credential: Credential, for manager: SessionManager, completion: @escaping @Sendable (Result<Credential, any Error>) -> Void
+    ) {
+        obtain(replacing: credential, for: manager, completion)
+    }
+
+    private func obtain(
+        replacing expired: Credential?, for manager: SessionManager,
+        _ completion: @escaping @Sendable (Result<Credential, any Error>) -> Void
+    ) {
+        Task {
+            do { completion(.success(try await credential(replacing: expired, for: manager))) } catch { completion(.failure(error)) }
+        }
+    }
 }
 
 /// An authenticator that applies credentials to header fields only, so that its ``AuthenticationInterceptor`` needs no `URLRequest`.

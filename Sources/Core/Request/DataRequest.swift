@@ -15,8 +15,8 @@ open class DataRequest: Request, @unchecked Sendable {  // as its superclass
         self.receiver = receiver
         super.init(
             original: original,
-            driver: RequestDriver(session: session, sessionDelegate: sessionDelegate, body: receiver, sentBody: sentBody),
-            settings: settings)
+            driver: RequestDriver(
+                session: session, sessionDelegate: sessionDelegate, body: receiver, sentBody: sentBody, settings: settings))
     }
 
     override var hasBody: Bool { receiver.receivedCount > 0 }

@@ -48,8 +48,8 @@ open class DownloadRequest: Request, @unchecked Sendable {  // as its superclass
     ) {
         self.receiver = receiver
         super.init(
-            original: original, driver: RequestDriver(session: session, sessionDelegate: sessionDelegate, body: receiver),
-            settings: settings)
+            original: original,
+            driver: RequestDriver(session: session, sessionDelegate: sessionDelegate, body: receiver, settings: settings))
     }
 
     /// The data that resumes a cancelled or failed download; `nil` while it runs, and if it can't be resumed.

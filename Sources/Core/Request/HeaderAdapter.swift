@@ -33,11 +33,20 @@ extension HeaderAdapter {
     fileprivate func adaptFields(of urlRequest: URLRequest) throws -> URLRequest {
         // Foundation on Linux traps when a copied request without a URL is changed. Such a request fails later, when it is sent.
         guard let url = urlRequest.url else { return urlRequest }
-        let fields = urlRequest.allHTTPHeaderFields ?? [:]
-        var headers = HTTPHeaders(fields)
+        var headers = HTTPHeaders(urlRequest.allHTTPHeaderFields ?? [:])
         try adapt(&headers, of: HTTPMethod(rawValue: urlRequest.httpMethod ?? "") ?? .get, to: url.absoluteString)
-        var adapted = urlRequest
-        for name in fields.keys where headers[name] == nil { adapted.setValue(nil, forHTTPHeaderField: name) }
+        return try urlRequest.replacingFields(with: headers)
+    }
+
+    /// `self`.
+    public var headerAdapter: (any HeaderAdapter)? { self }
+}
+
+extension URLRequest {
+    /// Returns the request with these header fields instead of its own. It must have a URL.
+    func replacingFields(with headers: HTTPHeaders) throws -> URLRequest {
+        var adapted = self
+        for name in (allHTTPHeaderFields ?? [:]).keys where headers[name] == nil { adapted.setValue(nil, forHTTPHeaderField: name) }
         for header in headers {
             // Foundation on Linux silently drops an invalid field.
             guard header.isValid else { throw CurlewError.urlRequestValidationFailed(reason: .invalidHeader(name: header.name)) }
@@ -46,9 +55,6 @@ extension HeaderAdapter {
         }
         return adapted
     }
-
-    /// `self`.
-    public var headerAdapter: (any HeaderAdapter)? { self }
 }
 
 extension HeaderAdapter where Self: RequestInterceptor {

@@ -40,14 +40,11 @@ open class Request: @unchecked Sendable {  // the state is the driver's, behind 
     let driver: RequestDriver
     /// The kind and original, as in ``requestTask``, but without a task; the error if the request could not be made.
     let original: Result<RequestTask, any Error>
-    /// The request's own interceptor and options; `nil` if it has neither.
-    let settings: RequestSettings?
 
-    init(original: Result<RequestTask, any Error>, driver: RequestDriver, settings: RequestSettings? = nil) {
+    init(original: Result<RequestTask, any Error>, driver: RequestDriver) {
         self.original = original
         self.driver = driver
         delegate = TaskDelegate(driver)
-        self.settings = settings
     }
 
     // MARK: Properties
@@ -56,6 +53,9 @@ open class Request: @unchecked Sendable {  // the state is the driver's, behind 
     public var session: Session { driver.session }
 
     package var sessionDelegate: SessionDelegate { driver.sessionDelegate }
+
+    /// The request's own interceptor and options; `nil` if it has neither.
+    var settings: RequestSettings? { driver.settings }
 
     /// The kind of the request, its original and the current attempt's task; the error if the request could not be made.
     var requestTask: Result<RequestTask, any Error> {
@@ -103,6 +103,9 @@ open class Request: @unchecked Sendable {  // the state is the driver's, behind 
         (try? original.get())?.original.urlRequest
     }
 
+    /// The URL of the original; `nil` if there is none.
+    var originalURL: String? { (try? original.get())?.original.urlRequest?.url?.absoluteString }
+
     /// Whether another attempt would send the same request: a stream that was read, for example, can't be sent again.
     var isRepeatable: Bool { (try? original.get())?.original.isRepeatable ?? false }
 
@@ -117,14 +120,14 @@ open class Request: @unchecked Sendable {  // the state is the driver's, behind 
     /// Starts the request, or resumes it after ``suspend()``. Does nothing for one that could not be made, whose handlers run anyway.
     open func resume() {
         driver.resumedByUser()?.resume()
-        if session.isMonitored { session.tellMonitors { [self] in $0.requestDidResume(self) } }
+        if session.isMonitored { session.tellMonitors(of: self) { [self] in $0.requestDidResume(self) } }
     }
 
     /// Suspends the request until ``resume()``: nothing is sent or received. Before a retry, or while a credential is refreshed, the next
     /// attempt is not started.
     open func suspend() {
         driver.suspendedByUser()?.suspend()
-        if session.isMonitored { session.tellMonitors { [self] in $0.requestDidSuspend(self) } }
+        if session.isMonitored { session.tellMonitors(of: self) { [self] in $0.requestDidSuspend(self) } }
     }
 
     /// Cancels the request; its handlers run with ``CurlewError/cancelled``. Also between two attempts.
@@ -132,7 +135,7 @@ open class Request: @unchecked Sendable {  // the state is the driver's, behind 
     /// A cancelled request is not retried. A request whose response is complete keeps it.
     open func cancel() {
         driver.cancel(self)
-        if session.isMonitored { session.tellMonitors { [self] in $0.requestDidCancel(self) } }
+        if session.isMonitored { session.tellMonitors(of: self) { [self] in $0.requestDidCancel(self) } }
     }
 
     // MARK: Handlers

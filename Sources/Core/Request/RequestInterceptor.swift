@@ -20,6 +20,14 @@ import CurlewHTTP
     ///
     /// Used in place of ``adapt(_:)`` when that saves creating a `URLRequest`.
     var headerAdapter: (any HeaderAdapter)? { get }
+
+    /// The adapter in `async` form, which is used in place of this one; `nil`, the default, if it does not have to wait.
+    var asyncAdapter: (any AsyncRequestAdapter)? { get }
+}
+
+extension RequestAdapter {
+    /// `nil`, as the adapter does not have to wait.
+    public var asyncAdapter: (any AsyncRequestAdapter)? { nil }
 }
 
 /// Reports whether to retry, and after which delay in seconds. To be called once, on any thread; later calls do nothing.
@@ -35,13 +43,24 @@ import CurlewHTTP
     /// Called on the session's queue, once for each failed attempt; ``Request/retryCount`` is the number of retries so far. The request
     /// waits until `completion` is called, it is cancelled, or the session ends.
     func should(_ manager: SessionManager, retry request: Request, with error: any Error, completion: @escaping RequestRetryCompletion)
+
+    /// Whether the retrier runs asynchronous code in the request's task, which is then created with the request; `false` by default, and
+    /// `true` for an ``AsyncRequestRetrier``.
+    var isAsynchronous: Bool { get }
+}
+
+extension RequestRetrier {
+    /// `false`.
+    public var isAsynchronous: Bool { false }
 }
 
 /// Adapts requests and decides about their retries: a ``RequestAdapter`` that is also a ``RequestRetrier``.
 ///
-/// Passed to a single request, or set as a session's ``SessionManager/adapter``, ``SessionManager/retrier`` or both. If both a request and
-/// its session have one, the request's adapts first, so that a session's adapter that signs requests sees their final form, and decides
-/// about retries first. By default requests are not changed, and not retried.
+/// Passed to a single request, or set as a session's ``SessionManager/interceptor``. If both a request and its session have one, the
+/// request's adapts first, so that a session's adapter that signs requests sees their final form, and decides about retries first.
+///
+/// Both requirements have a default: requests are not changed, and not retried. So a method that differs from a requirement, in a label
+/// or by `async`, is never called. Those in `async` form are the requirements of ``AsyncRequestAdapter`` and ``AsyncRequestRetrier``.
 public protocol RequestInterceptor: RequestAdapter, RequestRetrier {}
 
 extension RequestInterceptor {
@@ -56,24 +75,43 @@ extension RequestInterceptor {
     }
 }
 
-/// An adapter made from a closure.
+/// An adapter made from a closure, which may be asynchronous.
 public struct Adapter: RequestInterceptor {
     /// Returns the request to send in place of another; see ``RequestAdapter/adapt(_:)``.
     public typealias AdaptHandler = @Sendable (URLRequest) throws -> URLRequest
+    /// Returns the request to send in place of another; see ``AsyncRequestAdapter/adapt(_:for:)``.
+    public typealias AsyncAdaptHandler = @Sendable (URLRequest) async throws -> URLRequest
 
     private let adaptHandler: AdaptHandler
+    /// `nil` for a closure that does not have to be awaited.
+    public let asyncAdapter: (any AsyncRequestAdapter)?
 
     /// Creates an adapter from a closure, which is called where ``RequestAdapter/adapt(_:)`` is.
     @preconcurrency
     public init(_ adaptHandler: @escaping AdaptHandler) {
         self.adaptHandler = adaptHandler
+        asyncAdapter = nil
+    }
+
+    /// Creates an adapter from an asynchronous closure, which is called where ``AsyncRequestAdapter/adapt(_:for:)`` is.
+    public init(_ adaptHandler: @escaping AsyncAdaptHandler) {
+        self.adaptHandler = { _ in throw AsyncAdapterError.calledSynchronously }
+        asyncAdapter = AsyncClosureAdapter(handler: adaptHandler)
     }
 
     /// Calls the closure.
+    ///
+    /// - Throws: what the closure throws; ``AsyncAdapterError/calledSynchronously`` for an asynchronous one.
     public func adapt(_ urlRequest: URLRequest) throws -> URLRequest { try adaptHandler(urlRequest) }
 }
 
-/// A retrier made from a closure.
+private struct AsyncClosureAdapter: AsyncRequestAdapter {
+    let handler: Adapter.AsyncAdaptHandler
+
+    func adapt(_ urlRequest: URLRequest, for manager: SessionManager) async throws -> URLRequest { try await handler(urlRequest) }
+}
+
+/// A retrier made from a closure, which may be asynchronous.
 public struct Retrier: RequestInterceptor {
     /// Decides whether a request is retried; see ``RequestRetrier/should(_:retry:with:completion:)``.
     public typealias RetryHandler =
@@ -81,12 +119,26 @@ public struct Retrier: RequestInterceptor {
             _ manager: SessionManager, _ request: Request, _ error: any Error, _ completion: @escaping RequestRetryCompletion
         ) -> Void
 
+    /// Decides whether a request is retried; see ``AsyncRequestRetrier/retry(_:for:dueTo:)``.
+    public typealias AsyncRetryHandler =
+        @Sendable (_ manager: SessionManager, _ request: Request, _ error: any Error) async throws -> RetryDecision
+
     private let retryHandler: RetryHandler
+    /// Whether the closure is asynchronous.
+    public let isAsynchronous: Bool
 
     /// Creates a retrier from a closure, which is called on the session's queue and calls its `completion` once, on any thread.
     @preconcurrency
     public init(_ retryHandler: @escaping RetryHandler) {
         self.retryHandler = retryHandler
+        isAsynchronous = false
+    }
+
+    /// Creates a retrier from an asynchronous closure, which runs in the request's task.
+    public init(_ retryHandler: @escaping AsyncRetryHandler) {
+        let retrier = AsyncClosureRetrier(handler: retryHandler)
+        self.retryHandler = { retrier.should($0, retry: $1, with: $2, completion: $3) }
+        isAsynchronous = true
     }
 
     /// Calls the closure.
@@ -97,12 +149,32 @@ public struct Retrier: RequestInterceptor {
     }
 }
 
+private struct AsyncClosureRetrier: AsyncRequestRetrier {
+    let handler: Retrier.AsyncRetryHandler
+
+    func retry(_ request: Request, for manager: SessionManager, dueTo error: any Error) async throws -> RetryDecision {
+        try await handler(manager, request, error)
+    }
+}
+
 /// An interceptor that combines adapters and retriers.
 public struct Interceptor: RequestInterceptor {
     /// The adapters, each of which is called with the result of the previous one; an error of one fails the request.
     public let adapters: [any RequestAdapter]
     /// The retriers, which are called in order until one decides to retry, with its delay.
     public let retriers: [any RequestRetrier]
+    /// Identifies this value and its copies.
+    private let identity = Identity()
+
+    private final class Identity: Sendable {}
+
+    /// Whether both are copies of one value.
+    func isSame(as other: Interceptor) -> Bool { identity === other.identity }
+
+    /// All adapters as one in `async` form; `nil` if none of them has to be awaited.
+    public let asyncAdapter: (any AsyncRequestAdapter)?
+    /// Whether one of the retriers is asynchronous.
+    public let isAsynchronous: Bool
 
     /// Combines adapters and retriers in the given order; `interceptors` come last, as both.
     public init(
@@ -110,6 +182,8 @@ public struct Interceptor: RequestInterceptor {
     ) {
         self.adapters = adapters + interceptors
         self.retriers = retriers + interceptors
+        asyncAdapter = self.adapters.contains { $0.asyncAdapter != nil } ? AsyncAdapters(adapters: self.adapters) : nil
+        isAsynchronous = self.retriers.contains { $0.isAsynchronous }
     }
 
     /// Combines an adapter and a retrier.
@@ -118,6 +192,8 @@ public struct Interceptor: RequestInterceptor {
     }
 
     /// Applies all adapters in order.
+    ///
+    /// - Throws: what an adapter throws; ``AsyncAdapterError/calledSynchronously`` for one that has to be awaited.
     public func adapt(_ urlRequest: URLRequest) throws -> URLRequest {
         try adapters.reduce(urlRequest) { try $1.adapt($0) }
     }
@@ -176,8 +252,58 @@ extension Request {
 ///
 /// No user sees it: the request waits, as it does for a retrier, and is then adapted again.
 struct PendingAdaptation: Error {
+    /// Whether `prepare` runs asynchronous code, and so is called in the request's task.
+    let isAsynchronous: Bool
     /// Brings about what is missing; calls back once, on any thread, with why it can't be had. Called on the session's queue.
     let prepare: @Sendable (SessionManager, _ done: @escaping @Sendable (Result<Void, any Error>) -> Void) -> Void
+
+    /// Waits until the adapter can adapt; ends with the task.
+    func prepared(for manager: SessionManager) async throws {
+        let wait = CancellableWait()
+        if isAsynchronous {
+            prepare(manager) { wait.end($0) }
+        } else {
+            manager.session.queue.async { prepare(manager) { wait.end($0) } }
+        }
+        try await wait.value
+    }
+}
+
+/// A wait for a call that may never come, which the cancellation of the waiting task ends, too.
+private final class CancellableWait: Sendable {
+    private struct State {
+        var result: Result<Void, any Error>?
+        var continuation: UnsafeContinuation<Void, any Error>?
+    }
+
+    private let state = Lock(State())
+
+    var value: Void {
+        get async throws {
+            try await withTaskCancellationHandler {
+                try await withUnsafeThrowingContinuation { continuation in
+                    let result = state.withLock { state in
+                        if state.result == nil { state.continuation = continuation }
+                        return state.result
+                    }
+                    if let result { continuation.resume(with: result) }
+                }
+            } onCancel: {
+                end(.failure(CancellationError()))
+            }
+        }
+    }
+
+    /// Ends the wait; only the first call counts.
+    func end(_ result: Result<Void, any Error>) {
+        let continuation = state.withLock { state -> UnsafeContinuation<Void, any Error>? in
+            guard state.result == nil else { return nil }
+            state.result = result
+            defer { state.continuation = nil }
+            return state.continuation
+        }
+        continuation?.resume(with: result)
+    }
 }
 
 extension Request {

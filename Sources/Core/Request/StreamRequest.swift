@@ -13,8 +13,8 @@ open class StreamRequest: Request, @unchecked Sendable {  // as its superclass
     init(original: Result<RequestTask, any Error>, session: Session, sessionDelegate: SessionDelegate, settings: RequestSettings?) {
         connection = RawConnection()
         super.init(
-            original: original, driver: RequestDriver(session: session, sessionDelegate: sessionDelegate, body: connection),
-            settings: settings)
+            original: original,
+            driver: RequestDriver(session: session, sessionDelegate: sessionDelegate, body: connection, settings: settings))
         connection.connect(to: driver)
     }
 
@@ -29,7 +29,8 @@ open class StreamRequest: Request, @unchecked Sendable {  // as its superclass
     ///
     /// Cancelling the waiting task ends the wait; the bytes are sent nevertheless.
     ///
-    /// - Throws: why the connection failed; ``CurlewError/cancelled`` after ``closeWrite()``, or if the waiting task was cancelled.
+    /// - Throws: why the connection failed; ``CurlewError/cancelled`` after ``closeWrite()``; `CancellationError` if the waiting task was
+    ///   cancelled.
     public func write(_ data: Data) async throws {
         try await connection.write(data)
     }
@@ -41,10 +42,11 @@ open class StreamRequest: Request, @unchecked Sendable {  // as its superclass
 
     /// Waits until the connection has completed.
     ///
-    /// - Throws: why it failed; nothing if both sides have closed it.
+    /// - Throws: why it failed, `CancellationError` if the waiting task was cancelled; nothing if both sides have closed it.
     public func end() async throws {
         await waitForEnd()
-        if let error = delegate.error { throw error }
+        guard let error = delegate.error else { return }
+        throw wasCancelledByTask ? CancellationError() : error
     }
 
     /// Returns the connection as a pair of Foundation's streams. Their reads and writes block, so use them on a thread of their own.

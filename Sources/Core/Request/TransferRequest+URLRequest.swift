@@ -54,7 +54,7 @@ extension TransferRequest {
         if !session.configuration.allowsCellularAccess { try avoidCellular(session.configuration) }
     }
 
-    private mutating func setCachePolicy(_ policy: CachePolicy, _ configuration: SessionConfiguration) throws(CurlewError) {
+    mutating func setCachePolicy(_ policy: CachePolicy, _ configuration: SessionConfiguration) throws(CurlewError) {
         cachePolicy = policy
         // Checked here, because a session without a cache has no CachingTransport.
         if policy == .returnCacheDataDontLoad, configuration.urlCache == nil { throw .notInCache(self) }

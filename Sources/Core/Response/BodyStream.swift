@@ -38,11 +38,15 @@ public struct BodyStream: AsyncSequence, Sendable {
 
         /// Returns the next piece; `nil` at the end of a complete and acceptable response.
         ///
-        /// - Throws: the request's error; ``CurlewError/cancelled`` if the task was cancelled.
+        /// - Throws: the request's error; `CancellationError` if the task was cancelled.
         public mutating func next() async throws -> Data? {
             let reading = reading
             return try await withTaskCancellationHandler {
-                try await reading.buffer.next()
+                do {
+                    return try await reading.buffer.next()
+                } catch CurlewError.cancelled where Task.isCancelled {
+                    throw CancellationError()
+                }
             } onCancel: {
                 reading.request.cancel()
             }

@@ -4,8 +4,8 @@ import CurlewHTTP
 
 /// The response of a data or upload request, for `await`.
 ///
-/// The response is serialized in the awaiting task, without a dispatch queue. Cancelling that task cancels the request. Each access
-/// serializes the response again.
+/// The response is serialized in the awaiting task, without a dispatch queue. Cancelling that task cancels the request; the error is then
+/// `CancellationError`, and ``CurlewError/cancelled`` if ``Request/cancel()`` was called. Each access serializes the response again.
 public struct DataTask<Value: Sendable>: Sendable {
     let request: DataRequest
     let serializer: DataResponseSerializer<Value>
@@ -19,7 +19,8 @@ public struct DataTask<Value: Sendable>: Sendable {
     public var response: DataResponse<Value> {
         get async {
             await request.waitForEnd()
-            return request.makeResponse(serializer)
+            let response = request.makeResponse(serializer)
+            return request.wasCancelledByTask ? response.mapError { _ in CancellationError() } : response
         }
     }
 
@@ -36,7 +37,8 @@ public struct DataTask<Value: Sendable>: Sendable {
 
     /// The value.
     ///
-    /// - Throws: the request's error: a ``CurlewError``, a `CocoaError`, or an error of the user's code.
+    /// - Throws: the request's error: a ``CurlewError``, a `CocoaError` for a file, or what your own code threw; `CancellationError` if the
+    ///   awaiting task was cancelled.
     public var value: Value {
         get async throws {
             await request.waitForEnd()
@@ -44,7 +46,7 @@ public struct DataTask<Value: Sendable>: Sendable {
             do {
                 return try request.makeValue(serializer)
             } catch {
-                throw request.session.delivered(error)
+                throw request.wasCancelledByTask ? CancellationError() : request.session.delivered(error)
             }
         }
     }
@@ -69,7 +71,8 @@ public struct DownloadTask<Value: Sendable>: Sendable {
     public var response: DownloadResponse<Value> {
         get async {
             await request.waitForEnd()
-            return request.makeResponse(serializer)
+            let response = request.makeResponse(serializer)
+            return request.wasCancelledByTask ? response.mapError { _ in CancellationError() } : response
         }
     }
 
@@ -80,7 +83,8 @@ public struct DownloadTask<Value: Sendable>: Sendable {
 
     /// The value.
     ///
-    /// - Throws: the request's error: a ``CurlewError``, a `CocoaError`, or an error of the user's code.
+    /// - Throws: the request's error: a ``CurlewError``, a `CocoaError` for a file, or what your own code threw; `CancellationError` if the
+    ///   awaiting task was cancelled.
     public var value: Value {
         get async throws { try await response.result.get() }
     }
@@ -88,6 +92,14 @@ public struct DownloadTask<Value: Sendable>: Sendable {
     /// Cancels the request.
     public func cancel() {
         request.cancel()
+    }
+}
+
+extension Request {
+    /// Whether the request was cancelled because the current task was, which awaits it.
+    var wasCancelledByTask: Bool {
+        guard Task.isCancelled, case CurlewError.cancelled? = delegate.ownError else { return false }
+        return true
     }
 }
 

@@ -23,6 +23,21 @@ extension Request {
         driver.state.withLock { $0.add(validator) }
     }
 
+    /// Adds an asynchronous validation, and creates the request's task for it unless it has one.
+    fileprivate func addAsyncValidator(
+        _ validation: @escaping @Sendable (Request, ResponseContext) async throws -> ValidationResult?
+    ) {
+        driver.beginSteps()
+        addValidator(
+            .awaited { request, context in
+                do {
+                    return try await validation(request, context)?.error
+                } catch {
+                    return error
+                }
+            })
+    }
+
     fileprivate func addStatusValidator<S: Sequence>(_ statusCodes: S) where S.Element == Int {
         if let range = statusCodes as? Range<Int> {
             addValidator(.statusCodes(range))
@@ -51,6 +66,21 @@ extension DataRequest {
             .custom { request, context in
                 context.response.flatMap { validation(context.request, $0, request.delegate.data).error }
             })
+        return self
+    }
+
+    /// Validates a response by its request, head and body, asynchronously. Runs in the request's task.
+    public typealias AsyncValidation = @Sendable (URLRequest?, HTTPURLResponse, Data?) async throws -> ValidationResult
+
+    /// Adds a custom asynchronous validation, which is not called after a failed transfer or another failed validation.
+    ///
+    /// An error that it throws fails the request. It is cancelled with the request.
+    @discardableResult
+    public func validate(_ validation: @escaping AsyncValidation) -> Self {
+        addAsyncValidator { request, context in
+            guard let response = context.response else { return nil }
+            return try await validation(context.request, response, request.delegate.data)
+        }
         return self
     }
 
@@ -93,6 +123,25 @@ extension DownloadRequest {
         return self
     }
 
+    /// Validates a response by its request, head, temporary file and destination, asynchronously. Runs in the request's task. A destination
+    /// that a closure returns has its file by then; another one gets it once the response is valid.
+    public typealias AsyncValidation =
+        @Sendable (_ request: URLRequest?, _ response: HTTPURLResponse, _ temporaryURL: URL?, _ destinationURL: URL?) async throws ->
+        ValidationResult
+
+    /// Adds a custom asynchronous validation, which is not called after a failed transfer or another failed validation.
+    ///
+    /// An error that it throws fails the request. It is cancelled with the request.
+    @discardableResult
+    public func validate(_ validation: @escaping AsyncValidation) -> Self {
+        addAsyncValidator { request, context in
+            guard let response = context.response else { return nil }
+            let files = (request as? DownloadRequest)?.receiver
+            return try await validation(context.request, response, files?.temporaryURL, files?.destinationURL)
+        }
+        return self
+    }
+
     /// Accepts only these statuses; others fail with ``CurlewError/ResponseValidationFailureReason/unacceptableStatusCode(code:)``.
     @discardableResult
     public func validate<S: Sequence>(statusCode acceptableStatusCodes: S) -> Self where S.Element == Int {
@@ -127,9 +176,16 @@ enum Validator: Sendable {
     case contentTypes([String])
     /// The user's closure, which must run on the session's queue.
     case custom(@Sendable (Request, ResponseContext) -> (any Error)?)
+    /// The user's asynchronous closure, which runs in the request's task.
+    case awaited(Awaited)
+
+    typealias Awaited = @Sendable (Request, ResponseContext) async -> (any Error)?
 
     var isCustom: Bool {
-        if case .custom = self { true } else { false }
+        switch self {
+        case .custom, .awaited: true
+        default: false
+        }
     }
 
     /// Whether a response without a body passes unchecked.
@@ -154,7 +210,7 @@ enum Validator: Sendable {
         case .listedStatusCodes(let codes): codes.contains(head.statusCode) ? nil : .unacceptableStatus(of: head)
         case .contentTypes(let acceptable):
             MediaType.failure(of: head.value(for: "Content-Type"), among: acceptable).map { .responseValidationFailed(reason: $0) }
-        case .custom: nil
+        case .custom, .awaited: nil
         }
     }
 }

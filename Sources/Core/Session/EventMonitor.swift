@@ -51,12 +51,14 @@ extension EventMonitor {
 }
 
 extension Session {
-    /// Notifies the monitors of an event on the session's queue.
-    func tellMonitors(_ event: @escaping @Sendable (any EventMonitor) -> Void) {
+    /// Notifies the monitors of an event of a request, on the session's queue and in the request's context.
+    func tellMonitors(of request: Request, _ event: @escaping @Sendable (any EventMonitor) -> Void) {
         let monitors = layerMonitor.map { configuration.eventMonitors + [$0] } ?? configuration.eventMonitors
         guard !monitors.isEmpty else { return }
-        queue.async {
-            for monitor in monitors { event(monitor) }
+        queue.async { [driver = request.driver] in
+            driver.inContext {
+                for monitor in monitors { event(monitor) }
+            }
         }
     }
 

@@ -22,6 +22,8 @@ public final class Session: Sendable {
     /// Runs users' code before the handlers, serially: validators, adapters that wait, the retrier, the delegate's closures. Also opens and
     /// moves files, which may block.
     let queue: DispatchQueue
+    /// Whether the configuration has context carriers.
+    let carriesContext: Bool
     /// The timers of all requests.
     let timers: Timers
     let transport: any Transport
@@ -51,6 +53,7 @@ public final class Session: Sendable {
         eventLoop = transport as? CurlTransport
         options = PreparedOptions(configuration.options)
         cookies = CookieJar(configuration)
+        carriesContext = !configuration.contextCarriers.isEmpty
         queue = DispatchQueue(label: "curlew.session", target: .global(qos: .utility))
         timers = Timers(queue: queue)
         state.withLock { state in
@@ -69,6 +72,13 @@ public final class Session: Sendable {
     public var delegate: SessionDelegate? { state.withLock { $0.delegate } }
 
     var isInvalidated: Bool { state.withLock { $0.isInvalidated } }
+
+    /// Releases a manager that a request has retained. If that ends it, on the session's queue, as users' subclasses may have a `deinit`.
+    func release(_ manager: consuming SessionManager) {
+        var manager = Optional(manager)
+        guard isKnownUniquelyReferenced(&manager) else { return }
+        queue.async { [manager] in withExtendedLifetime(manager) {} }
+    }
 
     // MARK: Translated errors
 

@@ -119,7 +119,7 @@ extension Duration {
         self = .seconds(seconds)
     }
 
-    fileprivate var seconds: TimeInterval {
+    var seconds: TimeInterval {
         Double(components.seconds) + Double(components.attoseconds) / 1e18
     }
 }

@@ -41,6 +41,9 @@ public struct SessionConfiguration: Sendable {
     /// Observers of the session's requests; none by default.
     public var eventMonitors: [any EventMonitor] = []
 
+    /// Carry contexts of the callers, such as task-local values, to the code that is called for their requests; none by default.
+    public var contextCarriers: [any ContextCarrier] = []
+
     /// Whether ``LayerMonitor`` is notified of the requests' events; `false` by default.
     package var tellsLayerMonitor = false
 

@@ -10,6 +10,7 @@ package typealias ChallengeCompletion = @Sendable (URLSession.AuthChallengeDispo
 package struct SessionClosures: Sendable {
     var sessionDidBecomeInvalidWithError: (@Sendable (Session, (any Error)?) -> Void)?
     package var sessionDidReceiveChallenge: (@Sendable (Session, URLAuthenticationChallenge, @escaping ChallengeCompletion) -> Void)?
+    var serverTrustDecision: (@Sendable (ServerTrust) async throws -> ServerTrustDecision)?
     package var taskWillPerformHTTPRedirection:
         (@Sendable (Session, SessionTask, HTTPURLResponse, URLRequest, @escaping @Sendable (URLRequest?) -> Void) -> Void)?
     package var taskDidReceiveChallenge:

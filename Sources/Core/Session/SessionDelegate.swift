@@ -11,6 +11,7 @@ open class SessionDelegate: @unchecked Sendable {  // everything mutable is behi
     private struct Owner {
         weak var manager: SessionManager?
         var retrier: (any RequestRetrier)?
+        var decidesAsynchronously = false
     }
 
     /// By the number of their task, from their start until they have finished.
@@ -41,6 +42,12 @@ open class SessionDelegate: @unchecked Sendable {  // everything mutable is behi
     var retrier: (any RequestRetrier)? {
         get { owner.withLock { $0.retrier } }
         set { owner.withLock { $0.retrier = newValue } }
+    }
+
+    /// Whether a closure that decides is asynchronous.
+    var decidesAsynchronously: Bool {
+        get { owner.withLock { $0.decidesAsynchronously } }
+        set { owner.withLock { $0.decidesAsynchronously = newValue } }
     }
 
     var manager: SessionManager? {

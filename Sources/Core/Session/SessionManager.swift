@@ -10,7 +10,7 @@ import CurlewTransport
 open class SessionManager: @unchecked Sendable {  // the settings are behind a lock
     private struct Settings {
         var startRequestsImmediately = true
-        var adapter: (any RequestAdapter)?
+        var interception = Interception()
     }
 
     /// The manager of the free functions ``request(_:method:parameters:encoding:headers:interceptor:options:)`` and so on; its requests have
@@ -33,16 +33,35 @@ open class SessionManager: @unchecked Sendable {  // the settings are behind a l
         set { settings.withLock { $0.startRequestsImmediately = newValue } }
     }
 
+    /// Adapts the session's requests and decides about their retries; `nil`, the default, does neither.
+    ///
+    /// ``adapter`` and ``retrier`` are views on it: setting them sets its halves. Changes apply to attempts that begin later.
+    open var interceptor: (any RequestInterceptor)? {
+        get { settings.withLock { $0.interception.interceptor } }
+        set { changeInterception { $0.set(newValue) } }
+    }
+
     /// Adapts each attempt of a request before it is sent; `nil` by default.
+    ///
+    /// An adapter that is also a ``RequestRetrier`` decides about retries as well, after ``retrier`` if that is another one.
     open var adapter: (any RequestAdapter)? {
-        get { settings.withLock { $0.adapter } }
-        set { settings.withLock { $0.adapter = newValue } }
+        get { settings.withLock { $0.interception.adapter } }
+        set { changeInterception { $0.adapter = newValue } }
     }
 
     /// Decides whether failed requests are retried; `nil`, the default, retries none.
+    ///
+    /// A retrier that is also a ``RequestAdapter`` adapts requests as well, after ``adapter`` if that is another one.
     open var retrier: (any RequestRetrier)? {
-        get { delegate.retrier }
-        set { delegate.retrier = newValue }
+        get { settings.withLock { $0.interception.retrier } }
+        set { changeInterception { $0.retrier = newValue } }
+    }
+
+    private func changeInterception(_ change: (inout Interception) -> Void) {
+        settings.withLock { settings in
+            change(&settings.interception)
+            delegate.retrier = settings.interception.effectiveRetrier
+        }
     }
 
     /// Creates a manager with a new session, on libcurl.
@@ -51,24 +70,26 @@ open class SessionManager: @unchecked Sendable {  // the settings are behind a l
     ///   - configuration: the settings of the session; copied.
     ///   - delegate: receives the session's events. Has one manager only.
     ///   - serverTrustPolicyManager: the trust policies of hosts; `nil`, the default, evaluates certificates by the configuration.
+    ///   - interceptor: adapts the requests and decides about their retries; `nil`, the default, for none. See ``interceptor``.
     public convenience init(
         configuration: SessionConfiguration = SessionConfiguration(), delegate: SessionDelegate = SessionDelegate(),
-        serverTrustPolicyManager: ServerTrustPolicyManager? = nil
+        serverTrustPolicyManager: ServerTrustPolicyManager? = nil, interceptor: (any RequestInterceptor)? = nil
     ) {
         self.init(
             configuration: configuration, delegate: delegate, serverTrustPolicyManager: serverTrustPolicyManager,
-            transport: CurlTransport(configuration: configuration.connections))
+            interceptor: interceptor, transport: CurlTransport(configuration: configuration.connections))
     }
 
     /// Creates a manager on another transport, such as one that responds from memory, records or replays.
     public init(
         configuration: SessionConfiguration = SessionConfiguration(), delegate: SessionDelegate = SessionDelegate(),
-        serverTrustPolicyManager: ServerTrustPolicyManager? = nil, transport: any Transport
+        serverTrustPolicyManager: ServerTrustPolicyManager? = nil, interceptor: (any RequestInterceptor)? = nil, transport: any Transport
     ) {
         session = Session(
             configuration: configuration, serverTrustPolicyManager: serverTrustPolicyManager, transport: transport, delegate: delegate)
         self.delegate = delegate
         delegate.manager = self
+        if let interceptor { changeInterception { $0.set(interceptor) } }
     }
 
     /// Creates a manager with the settings of Foundation's configuration; ``SessionConfiguration/init(_:)`` lists those that are used.
@@ -169,10 +190,29 @@ open class SessionManager: @unchecked Sendable {  // the settings are behind a l
         return request
     }
 
-    /// Adapts the original request and creates the task of an attempt.
-    func makeTask(for request: Request) throws -> SessionTask {
-        let adapter = request.settings?.interceptor == nil ? adapter : request.adapter(before: adapter)
-        let work = try request.original.get().original.work(in: session, adapter: adapter)
+    /// The adapter of a request: its own before the session's. A subclass may have overridden ``adapter``.
+    func effectiveAdapter(of request: Request) -> (any RequestAdapter)? {
+        let adapter = isSubclassed ? Interception.effective(adapter, retrier) : settings.withLock { $0.interception.effectiveAdapter }
+        return request.settings?.interceptor == nil ? adapter : request.adapter(before: adapter)
+    }
+
+    /// Whether the request runs asynchronous code, and so needs a task of its own from its creation on.
+    func needsTask(_ request: Request) -> Bool {
+        settings.withLock { $0.interception.isAsynchronous } || request.settings?.interceptor?.isAsynchronous == true
+            || delegate.decidesAsynchronously
+    }
+
+    /// Creates the task of an attempt.
+    func makeTask(for request: Request, adaptedBy adapter: (any RequestAdapter)?) throws -> SessionTask {
+        var work = try request.original.get().original.work(in: session, adapter: adapter)
+        if let options = request.settings?.options { try work.apply(options, in: session) }
+        return session.makeTask(work, driver: request.driver)
+    }
+
+    /// Creates the task of an attempt whose adapter has to be awaited.
+    func makeTask(for request: Request, awaiting adapter: any AsyncRequestAdapter) async throws -> SessionTask {
+        var work = try await request.original.get().original.work(in: session, awaiting: adapter, for: self)
+        if let options = request.settings?.options { try work.apply(options, in: session) }
         return session.makeTask(work, driver: request.driver)
     }
 

@@ -53,7 +53,7 @@ extension URLCredential {
 extension SessionDelegate {
     /// Whether a closure handles session-level challenges, server trust among them.
     var handlesSessionChallenges: Bool {
-        closures.withLock { $0.sessionDidReceiveChallenge != nil }
+        closures.withLock { $0.sessionDidReceiveChallenge != nil || $0.serverTrustDecision != nil }
     }
 }
 
@@ -78,7 +78,8 @@ extension Session {
 
     /// Calls the delegate's closure with a server trust challenge, and `completion` once with the result. Runs on the session's queue.
     private func evaluate(_ trust: ServerTrust, under policy: ServerTrustPolicy?, _ completion: @escaping @Sendable (Bool) -> Void) {
-        let closure = delegate?.closures.withLock { $0.sessionDidReceiveChallenge }
+        let (closure, decide) = delegate?.closures.withLock { ($0.sessionDidReceiveChallenge, $0.serverTrustDecision) } ?? (nil, nil)
+        if let decide { return evaluate(trust, under: policy, decide, completion) }
         let challenge = URLAuthenticationChallenge(
             protectionSpace: ServerTrustSpace(trust), proposedCredential: nil, previousFailureCount: 0, failureResponse: nil, error: nil,
             sender: ChallengeSender())
@@ -99,6 +100,23 @@ extension Session {
             }
         }
         if let closure { closure(self, challenge, apply) } else { apply(.performDefaultHandling, nil) }
+    }
+
+    /// Awaits the delegate's decision.
+    private func evaluate(
+        _ trust: ServerTrust, under policy: ServerTrustPolicy?,
+        _ decide: @escaping @Sendable (ServerTrust) async throws -> ServerTrustDecision,
+        _ completion: @escaping @Sendable (Bool) -> Void
+    ) {
+        Task { [weak self] in
+            switch try? await decide(trust) {
+            case .accept: completion(true)
+            case .reject, nil: completion(false)
+            case .performDefaultHandling:
+                guard let self else { return completion(false) }
+                queue.async { completion(self.accepts(trust, under: policy)) }
+            }
+        }
     }
 
     /// The default handling: whether the host's policy, or the TLS options without one, accept a server. May read files.

@@ -69,7 +69,7 @@ import Testing
         let reading = Task { try await buffer.next() }
         await Task.yield()
         reading.cancel()
-        #expect(await { if case .failure(let error) = await reading.result { isCancelled(error) } else { false } }())
+        await #expect(throws: CancellationError.self) { try await reading.value }
         _ = Self.append("ab", to: buffer)
         #expect(try await buffer.next() == Data("ab".utf8))
     }

@@ -97,7 +97,7 @@ import Testing
             Issue.record("nothing was thrown")
             return
         }
-        #expect(isCancelled(error))
+        #expect(error is CancellationError)
         #expect(isCancelled(await request.serializingData().response.error))
     }
 

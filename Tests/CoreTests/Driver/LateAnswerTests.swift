@@ -222,7 +222,7 @@ import Testing
         manager.retrier = Self.retrier
         manager.startRequestsImmediately = false
         let receiver = CancellingReceiver()
-        let driver = RequestDriver(session: manager.session, sessionDelegate: manager.delegate, body: receiver)
+        let driver = RequestDriver(session: manager.session, sessionDelegate: manager.delegate, body: receiver, settings: nil)
         let request = manager.perform(Request(original: .success(.data(try Requestable("http://mock/", .get, nil), nil)), driver: driver))
         receiver.request.withLock { $0 = request }
         driver.state.withLock { $0.add(.statusCodes(200..<300)) }

@@ -60,14 +60,16 @@ import Testing
     @Test(
         "cancelling reaches the task, or ends the request where none runs",
         arguments: [
-            (Stage.running, RequestLifecycle.Cancellation.cancelTask, true), (.completed, .none, true), (.concluding, .none, true),
+            (Stage.running, RequestLifecycle.Cancellation.cancelTask, true), (.completed, .none, true),
+            (.concluding, .endValidation, true),
             (.betweenAttempts, .endWait, true), (.finished, .none, false),
         ])
     func cancels(_ stage: Stage, _ cancellation: RequestLifecycle.Cancellation, _ isCancelled: Bool) {
         var lifecycle = Self.lifecycle(in: stage)
         #expect(lifecycle.cancel(isWaiting: true) == cancellation)
         #expect(lifecycle.isCancelled == isCancelled)
-        #expect(lifecycle.cancel(isWaiting: false) == (stage == .running ? .cancelTask : .none))
+        let again: RequestLifecycle.Cancellation = stage == .running ? .cancelTask : stage == .concluding ? .endValidation : .none
+        #expect(lifecycle.cancel(isWaiting: false) == again)
     }
 
     @Test("a cancelled request is not retried")

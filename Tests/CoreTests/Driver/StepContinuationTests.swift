@@ -66,7 +66,7 @@ import Testing
 
         func adapt(_ urlRequest: URLRequest) throws -> URLRequest {
             guard !adapts else { return urlRequest }
-            throw PendingAdaptation { [self] _, done in
+            throw PendingAdaptation(isAsynchronous: false) { [self] _, done in
                 kept.withLock { $0.append(done) }
                 asked.put(())
             }

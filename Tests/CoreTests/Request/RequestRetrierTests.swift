@@ -232,7 +232,7 @@ import Testing
                 calls += 1
                 return calls
             }) {
-            case 1: throw PendingAdaptation { _, done in done(.success(())) }
+            case 1: throw PendingAdaptation(isAsynchronous: false) { _, done in done(.success(())) }
             case 2: throw UserError()
             default: return request
             }

@@ -75,11 +75,11 @@ private struct PendingChallenge: Sendable {
     private func ask(about challenge: AnswerableChallenge, _ rest: ArraySlice<AnswerableChallenge>) -> Bool {
         let closures = response.closures
         if challenge.concernsConnection, let closure = closures.sessionDidReceiveChallenge {
-            closure(session, foundationChallenge(challenge), completion(challenge, rest))
+            response.driver.inContext { closure(session, foundationChallenge(challenge), completion(challenge, rest)) }
             return true
         }
         guard let closure = closures.taskDidReceiveChallenge else { return false }
-        closure(session, task, foundationChallenge(challenge), completion(challenge, rest))
+        response.driver.inContext { closure(session, task, foundationChallenge(challenge), completion(challenge, rest)) }
         return true
     }
 

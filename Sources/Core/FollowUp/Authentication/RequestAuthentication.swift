@@ -62,7 +62,20 @@ extension RequestDriver {
     /// credentials for a challenge, cookies, and the host's trust policy, none of which is kept in the task's request: a redirect would
     /// take them to the next origin.
     func outgoing(_ request: TransferRequest) -> TransferRequest {
-        session.outgoing(state.withLock { $0.authentication }?.authorize(request) ?? request)
+        let (authentication, deadline) = state.withLock { ($0.authentication, $0.deadline) }
+        var outgoing = session.outgoing(authentication?.authorize(request) ?? request)
+        if let deadline { add(deadline, to: &outgoing) }
+        return outgoing
+    }
+
+    /// Adds the header field with the time that remains, to the origin of the request.
+    private func add(_ deadline: RequestDeadline, to outgoing: inout TransferRequest) {
+        guard let name = settings?.options.deadlineHeader,
+            let original = task?.originalTransfer, original.url == outgoing.url || Origin(original.url) == Origin(outgoing.url)
+        else { return }
+        let milliseconds = deadline.deadline.remaining.nanoseconds / 1_000_000
+        let fraction = String(milliseconds % 1000 + 1000).dropFirst()
+        outgoing.headers.update(name: name, value: "\(milliseconds / 1000).\(fraction)")
     }
 }
 

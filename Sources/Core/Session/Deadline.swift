@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+import CurlewHTTP
+import CurlewTransport
+
+/// A point in time by which requests have to finish, on a monotonic clock that does not advance while the machine sleeps.
+///
+/// ``withDeadline(_:isolation:_:)-(Duration,_,_)`` bounds all requests that are created inside, ``RequestOptions/deadline`` a single one.
+public struct Deadline: Sendable, Hashable, Comparable {
+    /// The deadline of the task that reads it; `nil` if there is none. Child tasks and unstructured tasks inherit it.
+    @TaskLocal public static var current: Deadline?
+
+    let time: Nanoseconds
+
+    /// The point in time after a duration from now; for a duration of 0 or less, now. More than a hundred years count as that.
+    public static func after(_ duration: Duration) -> Deadline {
+        Deadline(time: MonotonicTime.now() + duration.nanoseconds)
+    }
+
+    /// The time that remains; 0 once it has passed.
+    public var remaining: Duration {
+        let now = MonotonicTime.now()
+        return .nanoseconds(Int64(clamping: time > now ? time - now : 0))
+    }
+
+    /// Whether it has passed.
+    public var hasPassed: Bool { time <= MonotonicTime.now() }
+
+    /// Whether `lhs` is earlier than `rhs`.
+    public static func < (lhs: Deadline, rhs: Deadline) -> Bool { lhs.time < rhs.time }
+}
+
+/// Calls `operation` with a deadline for all requests that it creates, in child tasks too: the time from now until then, or until the end of
+/// an enclosing deadline, whichever is earlier.
+///
+/// ```swift
+/// let page = try await withDeadline(.seconds(2)) {
+///     async let user = manager.request(userURL).serializingDecodable(User.self).value
+///     async let orders = manager.request(ordersURL).serializingDecodable([Order].self).value
+///     return try await Page(user: user, orders: orders)
+/// }
+/// ```
+///
+/// A request that has not finished by then fails with ``TransferFailure/Kind/deadline``. Other work of `operation` is not cancelled. A
+/// WebSocket counts only until its handshake is complete.
+///
+/// - Parameters:
+///   - duration: the time from now; 0 or less has passed already.
+///   - isolation: the caller's actor.
+///   - operation: creates the requests, and usually awaits them.
+/// - Throws: what `operation` throws.
+public func withDeadline<Value>(
+    _ duration: Duration, isolation: isolated (any Actor)? = #isolation, _ operation: () async throws -> Value
+) async rethrows -> Value {
+    try await withDeadline(.after(duration), isolation: isolation, operation)
+}
+
+/// Calls `operation` with a deadline for all requests that it creates: the given one, such as another service's, or that of the enclosing
+/// task, whichever is earlier. As ``withDeadline(_:isolation:_:)-(Duration,_,_)``.
+public func withDeadline<Value>(
+    _ deadline: Deadline, isolation: isolated (any Actor)? = #isolation, _ operation: () async throws -> Value
+) async rethrows -> Value {
+    try await Deadline.$current.withValue(min(deadline, Deadline.current ?? deadline), operation: operation, isolation: isolation)
+}
+
+/// The deadline of a request.
+struct RequestDeadline {
+    let deadline: Deadline
+    let timer: Timers.Timer
+    /// Why the request fails; `nil` while the deadline has not passed.
+    var failure: DeadlineFailure?
+}
+
+/// What was going on when a request's deadline passed.
+struct DeadlineFailure: Error {
+    /// The number of the attempt, from 1.
+    let attempt: UInt
+    /// What the request was waiting for; `nil` during a transfer, whose metrics have the phase.
+    let phase: TransferFailure.Phase?
+
+    func transferFailure(url: String, _ metrics: TransferMetrics?) -> CurlewError {
+        let phase = phase ?? metrics?.lastPhase ?? .queued
+        return .transferFailed(
+            TransferFailure(
+                kind: .deadline, url: url, phase: phase, message: "The request's deadline has passed during attempt \(attempt)",
+                requestWasSent: phase >= .sending, bytesReceived: metrics?.responseBodyBytes ?? 0))
+    }
+}
+
+extension TransferCompletion {
+    /// Returns the completion of a request that was cancelled because its deadline has passed, with that as its error.
+    func explained(by failure: DeadlineFailure?, _ request: Request) -> TransferCompletion {
+        guard let failure, case CurlewError.cancelled? = error else { return self }
+        let url = request.task?.currentTransfer?.url ?? request.originalURL ?? ""
+        return TransferCompletion(error: failure.transferFailure(url: url, metrics), metrics: metrics)
+    }
+}
+
+extension TransferMetrics {
+    /// The phase that the transfer had reached.
+    fileprivate var lastPhase: TransferFailure.Phase {
+        if responseBodyBytes > 0 { return .receivingBody }
+        if responseStart != nil { return .receivingHead }
+        if requestStart != nil { return .waiting }
+        if connectEnd != nil { return .securing }
+        if nameLookupEnd != nil { return .connecting }
+        return queueDuration == nil ? .queued : .resolving
+    }
+}
