@@ -6,8 +6,7 @@ import Dispatch
 
 /// The settings of a session: the header fields of its requests, their transfer options, its connections, storages and queues.
 ///
-/// The members of ``TransferOptions`` and ``TransportConfiguration`` are accessible directly: `configuration.idleTimeout = .seconds(5)`.
-@dynamicMemberLookup
+/// The members of ``TransferOptions`` and ``TransportConfiguration`` are its own as well: `configuration.idleTimeout = .seconds(5)`.
 public struct SessionConfiguration: Sendable {
     /// The options of each transfer: timeouts, HTTP version, TLS, proxy, decoding.
     public var options = TransferOptions()
@@ -111,18 +110,6 @@ public struct SessionConfiguration: Sendable {
 
     /// Creates a configuration with the defaults.
     public init() {}
-
-    /// Accesses a member of ``options``.
-    public subscript<Value>(dynamicMember member: WritableKeyPath<TransferOptions, Value>) -> Value {
-        get { options[keyPath: member] }
-        set { options[keyPath: member] = newValue }
-    }
-
-    /// Accesses a member of ``connections``.
-    public subscript<Value>(dynamicMember member: WritableKeyPath<TransportConfiguration, Value>) -> Value {
-        get { connections[keyPath: member] }
-        set { connections[keyPath: member] = newValue }
-    }
 }
 
 // MARK: - Objects with secrets

@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+import CurlewTransport
+import Testing
+
+@testable import CurlewCore
+
+/// A property of the configuration that shows a member of its options or connections.
+private struct Member: Sendable {
+    let name: String
+    /// Whether a value set on either side is read on the other one.
+    let isShown: @Sendable () -> Bool
+
+    static func option<Value: Equatable & Sendable>(
+        _ name: String, _ property: @escaping @Sendable @autoclosure () -> WritableKeyPath<SessionConfiguration, Value>,
+        _ option: @escaping @Sendable @autoclosure () -> WritableKeyPath<TransferOptions, Value>, _ value: Value
+    ) -> Member {
+        let options: @Sendable () -> WritableKeyPath<SessionConfiguration, TransferOptions> = { \.options }
+        return member(name, property, { options().appending(path: option()) }, value)
+    }
+
+    static func connection<Value: Equatable & Sendable>(
+        _ name: String, _ property: @escaping @Sendable @autoclosure () -> WritableKeyPath<SessionConfiguration, Value>,
+        _ member: @escaping @Sendable @autoclosure () -> WritableKeyPath<TransportConfiguration, Value>, _ value: Value
+    ) -> Member {
+        let connections: @Sendable () -> WritableKeyPath<SessionConfiguration, TransportConfiguration> = { \.connections }
+        return self.member(name, property, { connections().appending(path: member()) }, value)
+    }
+
+    private static func member<Value: Equatable & Sendable>(
+        _ name: String, _ property: @escaping @Sendable () -> WritableKeyPath<SessionConfiguration, Value>,
+        _ shown: @escaping @Sendable () -> WritableKeyPath<SessionConfiguration, Value>, _ value: Value
+    ) -> Member {
+        Member(name: name) {
+            var (here, there) = (SessionConfiguration(), SessionConfiguration())
+            let byDefault = here[keyPath: shown()]
+            guard byDefault != value, here[keyPath: property()] == byDefault else { return false }
+            here[keyPath: property()] = value
+            there[keyPath: shown()] = value
+            return here[keyPath: shown()] == value && there[keyPath: property()] == value && here.options == there.options
+                && here.connections == there.connections
+        }
+    }
+}
+
+private var strictTLS: TLSOptions {
+    var tls = TLSOptions()
+    tls.minimumVersion = .v1_3
+    return tls
+}
+
+private let options: [Member] = [
+    .option("connectTimeout", \.connectTimeout, \.connectTimeout, .seconds(1)),
+    .option("firstByteTimeout", \.firstByteTimeout, \.firstByteTimeout, .seconds(1)),
+    .option("idleTimeout", \.idleTimeout, \.idleTimeout, .seconds(1)),
+    .option("totalTimeout", \.totalTimeout, \.totalTimeout, .seconds(1)),
+    .option("queueTimeout", \.queueTimeout, \.queueTimeout, .seconds(1)),
+    .option("httpVersion", \.httpVersion, \.httpVersion, .http1),
+    .option("tls", \.tls, \.tls, strictTLS),
+    .option("proxy", \.proxy, \.proxy, .none),
+    .option("interface", \.interface, \.interface, "eth7"),
+    .option("addresses", \.addresses, \.addresses, .publicOnly),
+    .option("decodesContent", \.decodesContent, \.decodesContent, false),
+    .option("maximumExpansion", \.maximumExpansion, \.maximumExpansion, 2),
+    .option("maximumHeadSize", \.maximumHeadSize, \.maximumHeadSize, 2),
+    .option("maximumHeaderSize", \.maximumHeaderSize, \.maximumHeaderSize, 2),
+    .option("maximumHeaderCount", \.maximumHeaderCount, \.maximumHeaderCount, 2),
+    .option("maximumInterimResponses", \.maximumInterimResponses, \.maximumInterimResponses, 2),
+]
+
+private let connections: [Member] = [
+    .connection("maximumConnectionsPerHost", \.maximumConnectionsPerHost, \.maximumConnectionsPerHost, 2),
+    .connection("maximumIdleConnections", \.maximumIdleConnections, \.maximumIdleConnections, 2),
+    .connection("multiplexes", \.multiplexes, \.multiplexes, true),
+]
+
+/// The members of the options and of the connections are properties of the configuration, one by one.
+@Suite struct OptionMembersTests {
+    @Test func `every option of transfers is a property of the configuration`() {
+        #expect(options.map(\.name) == labels(of: TransferOptions()))
+    }
+
+    @Test func `every option of connections is a property of the configuration`() {
+        #expect(connections.map(\.name) == labels(of: TransportConfiguration()))
+    }
+
+    @Test(arguments: options + connections) private func `a value set on either side is read on the other`(_ member: Member) {
+        #expect(member.isShown(), "\(member.name)")
+    }
+
+    @Test func `members of members are set in place`() {
+        var configuration = SessionConfiguration()
+        configuration.tls.minimumVersion = .v1_3
+        configuration.tls.requiresStapledResponse = true
+        #expect(configuration.options.tls.minimumVersion == .v1_3)
+        #expect(configuration.options.tls.requiresStapledResponse)
+    }
+
+    private func labels(of value: some Any) -> [String] { Mirror(reflecting: value).children.compactMap(\.label) }
+}
