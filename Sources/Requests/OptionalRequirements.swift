@@ -46,25 +46,22 @@ extension ChainRequestDelegate {
 }
 
 extension RequestAccessory {
-    /// Does nothing.
-    public func requestWillStart(_ request: any RunnableRequest) {
-        request.logDefault("requestWillStart(_:)", of: Self.self)
-    }
+    /// Calls the method that takes `Any`, if there is one.
+    public func requestWillStart(_ request: any RunnableRequest) { requestWillStart(request as Any) }
+    /// Calls the method that takes `Any`, if there is one.
+    public func requestWillStop(_ request: any RunnableRequest) { requestWillStop(request as Any) }
+    /// Calls the method that takes `Any`, if there is one.
+    public func requestDidStop(_ request: any RunnableRequest) { requestDidStop(request as Any) }
 
     /// Does nothing.
-    public func requestWillStop(_ request: any RunnableRequest) {
-        request.logDefault("requestWillStop(_:)", of: Self.self)
-    }
-
+    public func requestWillStart(_ request: Any) { logDefault("requestWillStart(_:)", for: request) }
     /// Does nothing.
-    public func requestDidStop(_ request: any RunnableRequest) {
-        request.logDefault("requestDidStop(_:)", of: Self.self)
-    }
-}
+    public func requestWillStop(_ request: Any) { logDefault("requestWillStop(_:)", for: request) }
+    /// Does nothing.
+    public func requestDidStop(_ request: Any) { logDefault("requestDidStop(_:)", for: request) }
 
-extension RunnableRequest {
-    fileprivate func logDefault(_ requirement: String, of type: Any.Type) {
-        (self as? any WaitableRequest)?.agent.configuration.logDefault(requirement, of: type)
+    private func logDefault(_ requirement: String, for request: Any) {
+        (request as? any WaitableRequest)?.agent.configuration.logDefault(requirement, of: Self.self)
     }
 }
 
@@ -80,8 +77,11 @@ extension UrlFilter {
         request.agent.configuration.logDefault("filterUrlRequest(_:with:)", of: Self.self)
     }
 
+    /// Calls the method with FWFramework's signature, if there is one.
+    public func filterResponse(with request: BaseRequest) throws { try filterResponse(request) }
+
     /// Accepts everything.
-    public func filterResponse(with request: BaseRequest) throws {
+    public func filterResponse(_ request: BaseRequest) throws {
         request.agent.configuration.logDefault("filterResponse(with:)", of: Self.self)
     }
 }

@@ -17,15 +17,23 @@ public protocol RunnableRequest: AnyObject, Sendable {
 
 /// Observes the start and end of requests, batches and chains without affecting them: for an activity indicator, a log or a counter.
 ///
-/// One accessory may be added to several of them. All methods have defaults that do nothing; for methods that nearly match a requirement's
-/// signature see ``RequestDelegate``.
+/// One accessory may be added to several of them. All methods have defaults: implement those for ``RunnableRequest``, or those for `Any`,
+/// as in YTKNetwork, which are called if the others are not implemented. A method that only nearly matches a requirement's signature is a
+/// different method and is never called; see ``RequestDelegate``.
 public protocol RequestAccessory: AnyObject, Sendable {
     /// Called before the start, on the thread that called `start`. Optional.
     func requestWillStart(_ request: any RunnableRequest)
     /// Called after completion, before the callbacks, on the callback queue; after a stop, on the thread that called `stop`. Optional.
     func requestWillStop(_ request: any RunnableRequest)
-    /// Called after the callbacks, on the same queue or thread as ``requestWillStop(_:)``. Optional.
+    /// Called after the callbacks, on the same queue or thread as `requestWillStop(_:)`. Optional.
     func requestDidStop(_ request: any RunnableRequest)
+
+    /// The same with YTKNetwork's signature. Optional; not called if the one for ``RunnableRequest`` is implemented.
+    func requestWillStart(_ request: Any)
+    /// The same with YTKNetwork's signature. Optional; not called if the one for ``RunnableRequest`` is implemented.
+    func requestWillStop(_ request: Any)
+    /// The same with YTKNetwork's signature. Optional; not called if the one for ``RunnableRequest`` is implemented.
+    func requestDidStop(_ request: Any)
 }
 
 extension RunnableRequest {

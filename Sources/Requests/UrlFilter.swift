@@ -4,7 +4,8 @@ import CurlewHTTP
 
 /// Takes part in all requests of a configuration: rewrites their URLs, changes what is sent, and validates what is received.
 ///
-/// All methods have defaults that change nothing; for methods that nearly match a requirement's signature see ``RequestDelegate``.
+/// All methods have defaults that change nothing. A method that only nearly matches a requirement's signature is a different method and is
+/// never called; see ``RequestDelegate``.
 public protocol UrlFilter: Sendable {
     /// Returns a replacement for ``BaseRequest/requestUrl()``, before it is resolved against the base URL. Optional.
     ///
@@ -18,6 +19,8 @@ public protocol UrlFilter: Sendable {
     ///
     /// - Throws: the error the request fails with.
     func filterResponse(with request: BaseRequest) throws
+    /// ``filterResponse(with:)`` with the signature of FWFramework's Objective-C protocol. Optional; not called if the other is implemented.
+    func filterResponse(_ request: BaseRequest) throws
 }
 
 /// Adds the same arguments to every URL, such as a version or a device.

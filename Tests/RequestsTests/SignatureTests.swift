@@ -20,13 +20,13 @@ private final class NearDelegate: RequestDelegate, BatchRequestDelegate, ChainRe
 private final class NearAccessory: RequestAccessory {
     func requestWillStart(_ request: BaseRequest) {}
     func requestWillStop(request: any RunnableRequest) {}
-    func requestDidStop(_ request: Any) {}
+    func requestDidStop(_ request: BaseRequest) {}
 }
 
 private struct NearFilter: UrlFilter {
     func filterUrl(_ originUrl: String, withRequest request: BaseRequest) -> String { "never" }
     func filterUrlRequest(_ urlRequest: URLRequest, with request: BaseRequest) throws { throw UserError() }
-    func filterResponse(_ request: BaseRequest) throws { throw UserError() }
+    func filterResponse(of request: BaseRequest) throws { throw UserError() }
 }
 
 /// Methods that are never called because of their signature are reported.

@@ -5,8 +5,11 @@ import CurlewTransport
 
 /// Observes the events of a session's requests, for logging, metrics and tracing.
 ///
-/// The methods are called on the session's queue, one at a time, in the order of events; each has an empty default implementation. A slow
-/// method delays the session's other requests. The session retains its monitors.
+/// The methods are called on the session's queue, one at a time, in the order of events. A slow method delays the session's other requests.
+/// The session retains its monitors.
+///
+/// Each method has an empty default implementation. One with another label or type, such as Alamofire 5's `request(_:didCreateTask:)`, is a
+/// different method and is never called.
 public protocol EventMonitor: Sendable {
     /// A task was created for an attempt: the first, or a retry.
     func request(_ request: Request, didCreate task: SessionTask)

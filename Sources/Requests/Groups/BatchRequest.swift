@@ -2,8 +2,10 @@
 import CurlewCore
 import CurlewHTTP
 
-/// Receives the outcome of a batch, on the callback queue, before its completion blocks. Both methods have defaults, as those of
-/// ``RequestDelegate``.
+/// Receives the outcome of a batch, on the callback queue, before its completion blocks.
+///
+/// Both methods have defaults that do nothing. A method that only nearly matches a requirement's signature is a different method and is
+/// never called; see ``RequestDelegate``.
 public protocol BatchRequestDelegate: AnyObject, Sendable {
     /// Called when the batch has succeeded. Optional.
     func batchRequestFinished(_ batchRequest: BatchRequest)

@@ -2,8 +2,10 @@
 import CurlewCore
 import CurlewHTTP
 
-/// Receives the outcome of a chain, on the callback queue, before its completion blocks. All methods have defaults, as those of
-/// ``RequestDelegate``.
+/// Receives the outcome of a chain, on the callback queue, before its completion blocks.
+///
+/// All methods have defaults that do nothing. A method that only nearly matches a requirement's signature is a different method and is
+/// never called; see ``RequestDelegate``.
 public protocol ChainRequestDelegate: AnyObject, Sendable {
     /// Called when the chain has succeeded. Optional.
     func chainRequestFinished(_ chainRequest: ChainRequest)

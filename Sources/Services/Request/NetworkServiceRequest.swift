@@ -3,7 +3,8 @@ import CurlewHTTP
 
 /// What requests and streams of a service have in common: URL, header fields, priority and timeout.
 ///
-/// All members have a default. They are read again for each attempt.
+/// All members have a default: one of another name or type than a requirement's is a different member and is never used. They are read again
+/// for each attempt.
 public protocol NetworkServiceRequest: Sendable {
     /// Whether to use TLS: sets the URL's scheme to `https` or `http`, for streams `wss` or `ws`. `nil`, the default, uses the service's
     /// setting.

@@ -4,8 +4,8 @@ import CurlewHTTP
 
 /// An API: its URL, and what all its requests have in common.
 ///
-/// Only ``apiURL`` has no default. All members are read again for each attempt of a request, except ``sessionManager`` and
-/// ``retrierFactory``, which are read once per request.
+/// Only ``apiURL`` has no default: a member of another name or type than a requirement's is a different one and is never used. All members
+/// are read again for each attempt of a request, except ``sessionManager`` and ``retrierFactory``, which are read once per request.
 public protocol HTTPService: Sendable {
     /// The error that requests of this service fail with; ``ServiceError`` unless the service maps it.
     associatedtype RequestError: Error = ServiceError

@@ -2,8 +2,11 @@
 
 /// Observes the requests of a service, and can supply their results.
 ///
-/// Called in the task that runs the request: in order for one request, concurrently for several. All members have a default that does
-/// nothing. Pages of a paginator arrive as ``PageRequest``.
+/// Called in the task that runs the request: in order for one request, concurrently for several. Pages of a paginator arrive as
+/// ``PageRequest``.
+///
+/// All methods have a default that does nothing. A method that only nearly matches a requirement's signature, by a label or a type, is a
+/// different method and is never called. Methods that are not `async` match.
 public protocol ServiceHook: Sendable {
     /// Called before a request is sent for the first time; not called for retries.
     ///
@@ -19,6 +22,9 @@ public protocol ServiceHook: Sendable {
 
     /// Called when a request or a stream has finally failed, including by cancellation. `urlRequest` is `nil` if it could not be built.
     func onFailure<Request: NetworkServiceRequest>(_ request: Request, _ urlRequest: URLRequest?, error: ServiceError) async
+
+    /// ``onFailure(_:_:error:)`` with Squid's signature; not called if the other is implemented.
+    func onFailure(_ error: ServiceError) async
 }
 
 extension ServiceHook {
@@ -26,8 +32,12 @@ extension ServiceHook {
     public func onSchedule<Request: ServiceRequest>(_ request: Request, _ urlRequest: URLRequest) async -> Request.Result? { nil }
     /// Does nothing.
     public func onSuccess<Request: ServiceRequest>(_ request: Request, _ urlRequest: URLRequest, result: Request.Result) async {}
+    /// Calls ``onFailure(_:)``.
+    public func onFailure<Request: NetworkServiceRequest>(_ request: Request, _ urlRequest: URLRequest?, error: ServiceError) async {
+        await onFailure(error)
+    }
     /// Does nothing.
-    public func onFailure<Request: NetworkServiceRequest>(_ request: Request, _ urlRequest: URLRequest?, error: ServiceError) async {}
+    public func onFailure(_ error: ServiceError) async {}
 }
 
 /// A hook that does nothing.
