@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import CurlewEncoding
 import CurlewHTTP
+import CurlewTransport
 import Dispatch
 
 /// Buffers a body between the transport, whose thread must not block, and a reader that takes pieces at its own pace.
@@ -22,6 +23,13 @@ final class BodyBuffer: Sendable {
         case dropping
     }
 
+    private enum HeadReader {
+        case absent
+        case waiting(CheckedContinuation<ResponseHead?, any Error>)
+        /// The head was handed out: another attempt would contradict it.
+        case served
+    }
+
     /// What to do with a piece after unlocking.
     private enum Delivery {
         case none
@@ -39,6 +47,10 @@ final class BodyBuffer: Sendable {
         /// Whether readers have to wait until the retrier has decided: a retry discards the buffered bytes.
         var isHeld = false
         var end: Result<Void, any Error>?
+        /// The accepted response's head; `nil` until it is received.
+        var head: ResponseHead?
+        /// The task that awaits the head, or that has received it.
+        var headReader = HeadReader.absent
 
         mutating func receive(_ piece: UnsafeRawBufferPointer) -> Delivery {
             switch reader {
@@ -79,10 +91,11 @@ final class BodyBuffer: Sendable {
 
     /// Withholds the buffered bytes until it is known whether another attempt begins.
     ///
-    /// - Returns: `false` if a reader has received a piece, which can't be revoked. A closure's can: it is called again.
+    /// - Returns: `false` if a reader has received a piece or the head, which can't be revoked. A closure's pieces can: it is called again.
     func holdForRetry() -> Bool {
         state.withLock { state in
             if case .draining = state.reader { return true }
+            if case .served = state.headReader { return false }
             state.isHeld = !state.hasDelivered
             return state.isHeld
         }
@@ -96,7 +109,19 @@ final class BodyBuffer: Sendable {
             state.bytes = Data()
             state.isPaused = false
             state.isHeld = false
+            state.head = nil
         }
+    }
+
+    /// Receives the head of the accepted response, before its body.
+    func receive(_ head: ResponseHead) {
+        let waiting = state.withLock { state -> CheckedContinuation<ResponseHead?, any Error>? in
+            state.head = head
+            guard case .waiting(let continuation) = state.headReader else { return nil }
+            state.headReader = .served
+            return continuation
+        }
+        waiting?.resume(returning: head)
     }
 
     /// Appends a piece; returns `false` if the transfer has to pause.
@@ -121,9 +146,34 @@ final class BodyBuffer: Sendable {
             return (continuation, state.bytes.isEmpty ? end.map { nil } : .success(takeAll(&state)))
         }
         if let (continuation, result) = waiting { continuation.resume(with: result) }
+        let headReader = state.withLock { state in
+            defer { state.headReader = .served }
+            return state.headReader
+        }
+        if case .waiting(let continuation) = headReader { continuation.resume(with: end.map { nil }) }
     }
 
     // MARK: Reading
+
+    /// Waits for the head of the accepted response; `nil` if the request succeeded without one, as its body went elsewhere.
+    ///
+    /// From then on the request is not retried. To be called once.
+    ///
+    /// - Throws: the error with which the request failed.
+    func head() async throws -> ResponseHead? {
+        try await withCheckedThrowingContinuation { continuation in
+            let result = state.withLock { state -> Result<ResponseHead?, any Error>? in
+                if state.head == nil, state.end == nil {
+                    state.headReader = .waiting(continuation)
+                    return nil
+                }
+                state.headReader = .served
+                if case .failure(let error) = state.end { return .failure(error) }
+                return .success(state.head)
+            }
+            if let result { continuation.resume(with: result) }
+        }
+    }
 
     /// Returns all buffered bytes, and waits for the next piece if there are none; `nil` at the end. One reader at a time.
     ///

@@ -28,6 +28,8 @@ final class DataReceiver: BodyReceiver {
         var refusal = RefusedBody.Policy.none
         /// The beginning of the refused body.
         var refused: RefusedBody?
+        /// The head of a body that is read as it is received, for a reader that is attached later.
+        var head: ResponseHead?
 
         var isInMemory: Bool { if case .memory = sink { true } else { false } }
     }
@@ -86,7 +88,15 @@ final class DataReceiver: BodyReceiver {
             return (state.progress, state.isInMemory)
         }
         progress?.setTotal(length ?? -1)
-        if waitsForReader { return .waitForReader }
+        if waitsForReader {
+            let buffer = state.withLock { state -> BodyBuffer? in
+                state.head = head
+                if case .reader(let buffer) = state.sink { return buffer }
+                return nil
+            }
+            buffer?.receive(head)
+            return .waitForReader
+        }
         guard isInMemory, !exchange.isHead, head.statusCode != 204, head.statusCode != 304, let length = head.announcedLength(over: limit)
         else {
             return .proceed
@@ -167,6 +177,7 @@ final class DataReceiver: BodyReceiver {
         state.withLock { state in
             if case .file = state.sink { return }
             if case .memory(let data) = state.sink, !data.isEmpty { _ = data.withUnsafeBytes { buffer.append($0) } }
+            if let head = state.head { buffer.receive(head) }
             state.sink = .reader(buffer)
         }
         return buffer

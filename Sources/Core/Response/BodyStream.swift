@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import CurlewEncoding
 import CurlewHTTP
+import CurlewTransport
 
 /// A response's body as a sequence of pieces, while it is received.
 ///
@@ -56,6 +57,23 @@ public struct BodyStream: AsyncSequence, Sendable {
     /// Returns an iterator; all of them read from the same stream.
     public func makeAsyncIterator() -> Iterator {
         Iterator(reading: reading)
+    }
+
+    /// Waits for the head of the final response, which may be long before the first piece. For a streamed request, once.
+    ///
+    /// Validators of the head have not run yet. From then on the request is not retried. Cancelling the waiting task cancels the request.
+    ///
+    /// - Throws: the request's error; ``CurlewError/cancelled`` if the task was cancelled.
+    package func head() async throws -> ResponseHead {
+        let reading = reading
+        let head = try await withTaskCancellationHandler {
+            try await reading.buffer.head()
+        } onCancel: {
+            reading.request.cancel()
+        }
+        // The session's delegate has taken the body, and with it the head.
+        guard let head = head ?? reading.request.responseHead else { throw CurlewError.cancelled }
+        return head
     }
 }
 
