@@ -13,7 +13,8 @@ public struct HTTPMethod: RawRepresentable, Hashable, Sendable {
         self.rawValue = rawValue
     }
 
-    private init(known: String) {
+    /// Creates a method from a string that is known to be a token.
+    package init(known: String) {
         rawValue = known
     }
 
