@@ -24,11 +24,11 @@ extension AFError {
     /// The corresponding error; `nil` for errors that become a `URLError`.
     public init?(_ error: CurlewError) {
         switch error {
-        case .invalidURL(let url): self = .invalidURL(url: url)
-        case .parameterEncodingFailed(let reason): self = .parameterEncodingFailed(reason: .init(reason))
-        case .multipartEncodingFailed(let reason): self = .multipartEncodingFailed(reason: .init(reason))
-        case .responseValidationFailed(let reason): self = .responseValidationFailed(reason: reason)
-        case .responseSerializationFailed(let reason): self = .responseSerializationFailed(reason: .init(reason))
+        case .invalidURL(let url, _): self = .invalidURL(url: url)
+        case .parameterEncodingFailed(let reason, _): self = .parameterEncodingFailed(reason: .init(reason))
+        case .multipartEncodingFailed(let reason, _): self = .multipartEncodingFailed(reason: .init(reason))
+        case .responseValidationFailed(let reason, _): self = .responseValidationFailed(reason: reason)
+        case .responseSerializationFailed(let reason, _): self = .responseSerializationFailed(reason: .init(reason))
         default: return nil
         }
     }

@@ -24,8 +24,8 @@ public struct JSONEncoding: ParameterEncoding {
     ///
     /// Sets the content type `application/json` unless the request has one.
     ///
-    /// - Throws: ``CurlewError/parameterEncodingFailed(reason:)`` if JSON can't represent the parameters,
-    ///   ``CurlewError/urlRequestValidationFailed(reason:)`` for a request without a URL; errors thrown by `urlRequest`.
+    /// - Throws: ``CurlewError/parameterEncodingFailed(reason:in:)`` if JSON can't represent the parameters,
+    ///   ``CurlewError/urlRequestValidationFailed(reason:in:)`` for a request without a URL; errors thrown by `urlRequest`.
     public func encode(_ urlRequest: any URLRequestConvertible, with parameters: Parameters?) throws -> URLRequest {
         try encode(urlRequest, withJSONObject: parameters)
     }
@@ -35,8 +35,8 @@ public struct JSONEncoding: ParameterEncoding {
     /// `nil` leaves the request unchanged. A top level that is neither a dictionary nor an array requires the option `fragmentsAllowed`.
     /// Sets the content type `application/json` unless the request has one.
     ///
-    /// - Throws: ``CurlewError/parameterEncodingFailed(reason:)`` if JSON can't represent the object,
-    ///   ``CurlewError/urlRequestValidationFailed(reason:)`` for a request without a URL; errors thrown by `urlRequest`.
+    /// - Throws: ``CurlewError/parameterEncodingFailed(reason:in:)`` if JSON can't represent the object,
+    ///   ``CurlewError/urlRequestValidationFailed(reason:in:)`` for a request without a URL; errors thrown by `urlRequest`.
     public func encode(_ urlRequest: any URLRequestConvertible, withJSONObject jsonObject: Any? = nil) throws -> URLRequest {
         try encoded(urlRequest, jsonObject)
     }

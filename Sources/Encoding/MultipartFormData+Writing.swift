@@ -6,7 +6,7 @@ extension MultipartFormData {
     ///
     /// Reads files and streams to their ends, and blocks meanwhile; a stream can be read only once.
     ///
-    /// - Throws: ``CurlewError/multipartEncodingFailed(reason:)`` with the reason why the first invalid part could not be appended, or
+    /// - Throws: ``CurlewError/multipartEncodingFailed(reason:in:)`` with the reason why the first invalid part could not be appended, or
     ///   with a read error.
     public func encode() throws -> Data {
         try encoded()
@@ -25,8 +25,8 @@ extension MultipartFormData {
     ///
     /// Reads files and streams to their ends, and blocks meanwhile; a stream can be read only once. On failure, the file is removed.
     ///
-    /// - Throws: ``CurlewError/multipartEncodingFailed(reason:)`` with the reason why the first invalid part could not be appended or why
-    ///   `fileURL` can't be written, or with a read or write error.
+    /// - Throws: ``CurlewError/multipartEncodingFailed(reason:in:)`` with the reason why the first invalid part could not be appended or
+    ///   why `fileURL` can't be written, or with a read or write error.
     public func writeEncodedData(to fileURL: URL) throws {
         try writeEncodedData(to: fileURL, permissions: 0o666)
     }

@@ -118,7 +118,7 @@ open class MultipartFormData {
             let length = try Self.lengthOfFile(at: fileURL)
             append(.file(fileURL), length: length, headers: headers(name: name, fileName: fileName, mimeType: mimeType))
         } catch {
-            if case .multipartEncodingFailed(let reason) = error { fail(reason) }
+            if case .multipartEncodingFailed(let reason, _) = error { fail(reason) }
         }
     }
 

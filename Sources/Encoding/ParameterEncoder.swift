@@ -5,7 +5,7 @@ import CurlewHTTP
 public protocol ParameterEncoder: Sendable {
     /// Returns the request with the encoded value.
     ///
-    /// `nil` leaves the request unchanged. Curlew's encoders throw ``CurlewError/parameterEncodingFailed(reason:)``. The request fails
+    /// `nil` leaves the request unchanged. Curlew's encoders throw ``CurlewError/parameterEncodingFailed(reason:in:)``. The request fails
     /// with any error that an encoder throws.
     func encode<Parameters: Encodable>(_ parameters: Parameters?, into request: URLRequest) throws -> URLRequest
 }
@@ -54,8 +54,8 @@ public struct JSONParameterEncoder: ParameterEncoder {
 
     /// Returns the request with the value as JSON in its body, and the content type `application/json` unless the request has one.
     ///
-    /// - Throws: ``CurlewError/parameterEncodingFailed(reason:)`` if the encoder throws,
-    ///   ``CurlewError/urlRequestValidationFailed(reason:)`` for a request without a URL.
+    /// - Throws: ``CurlewError/parameterEncodingFailed(reason:in:)`` if the encoder throws,
+    ///   ``CurlewError/urlRequestValidationFailed(reason:in:)`` for a request without a URL.
     public func encode<Parameters: Encodable>(_ parameters: Parameters?, into request: URLRequest) throws -> URLRequest {
         guard let parameters else { return request }
         var request = request
@@ -95,8 +95,8 @@ public struct URLEncodedFormParameterEncoder: ParameterEncoder {
     /// The body is replaced, even by an empty one, and gets the content type `application/x-www-form-urlencoded; charset=utf-8` unless the
     /// request has one.
     ///
-    /// - Throws: ``CurlewError/parameterEncodingFailed(reason:)`` for a value that a form can't represent, and for a query without a URL;
-    ///   ``CurlewError/urlRequestValidationFailed(reason:)`` for a body without a URL.
+    /// - Throws: ``CurlewError/parameterEncodingFailed(reason:in:)`` for a value that a form can't represent, and for a query without a
+    ///   URL; ``CurlewError/urlRequestValidationFailed(reason:in:)`` for a body without a URL.
     public func encode<Parameters: Encodable>(_ parameters: Parameters?, into request: URLRequest) throws -> URLRequest {
         guard let parameters else { return request }
         var request = request

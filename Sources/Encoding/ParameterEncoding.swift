@@ -9,7 +9,7 @@ public typealias Parameters = [String: Any]
 @preconcurrency public protocol ParameterEncoding: Sendable {
     /// Returns the request with the encoded parameters.
     ///
-    /// `nil` parameters leave the request unchanged. Curlew's encodings throw ``CurlewError/parameterEncodingFailed(reason:)``. The
+    /// `nil` parameters leave the request unchanged. Curlew's encodings throw ``CurlewError/parameterEncodingFailed(reason:in:)``. The
     /// request fails with any error that an encoding throws.
     func encode(_ urlRequest: any URLRequestConvertible, with parameters: Parameters?) throws -> URLRequest
 }

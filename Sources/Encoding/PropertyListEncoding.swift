@@ -30,8 +30,8 @@ public struct PropertyListEncoding: ParameterEncoding {
     ///
     /// Sets the content type `application/x-plist` unless the request has one.
     ///
-    /// - Throws: ``CurlewError/parameterEncodingFailed(reason:)`` if a property list can't represent the parameters,
-    ///   ``CurlewError/urlRequestValidationFailed(reason:)`` for a request without a URL; errors thrown by `urlRequest`.
+    /// - Throws: ``CurlewError/parameterEncodingFailed(reason:in:)`` if a property list can't represent the parameters,
+    ///   ``CurlewError/urlRequestValidationFailed(reason:in:)`` for a request without a URL; errors thrown by `urlRequest`.
     public func encode(_ urlRequest: any URLRequestConvertible, with parameters: Parameters?) throws -> URLRequest {
         var request = try urlRequest.asURLRequest()
         guard let parameters else { return request }

@@ -83,8 +83,8 @@ public struct URLEncoding: ParameterEncoding {
     /// The body is replaced, even by an empty one, and gets the content type `application/x-www-form-urlencoded; charset=utf-8` unless the
     /// request has one.
     ///
-    /// - Throws: ``CurlewError/parameterEncodingFailed(reason:)`` for a query without a URL,
-    ///   ``CurlewError/urlRequestValidationFailed(reason:)`` for a body without a URL; errors thrown by `urlRequest`.
+    /// - Throws: ``CurlewError/parameterEncodingFailed(reason:in:)`` for a query without a URL,
+    ///   ``CurlewError/urlRequestValidationFailed(reason:in:)`` for a body without a URL; errors thrown by `urlRequest`.
     public func encode(_ urlRequest: any URLRequestConvertible, with parameters: Parameters?) throws -> URLRequest {
         var request = try urlRequest.asURLRequest()
         guard let parameters else { return request }
@@ -182,9 +182,9 @@ extension URLRequest {
     /// In the query they are appended to an existing one; no pairs leave the URL unchanged. In the body they replace an existing one, even
     /// if there are none, and set the content type `application/x-www-form-urlencoded; charset=utf-8` unless the request has one.
     ///
-    /// - Throws: ``CurlewError/parameterEncodingFailed(reason:)`` for a query without a URL,
-    ///   ``CurlewError/urlRequestValidationFailed(reason:)`` for a body without a URL, ``CurlewError/invalidURL(url:)`` for pairs that are
-    ///   invalid in a URL.
+    /// - Throws: ``CurlewError/parameterEncodingFailed(reason:in:)`` for a query without a URL,
+    ///   ``CurlewError/urlRequestValidationFailed(reason:in:)`` for a body without a URL, ``CurlewError/invalidURL(url:in:)`` for pairs
+    ///   that are invalid in a URL.
     package mutating func setPairs(_ pairs: String, _ destination: URLEncoding.Destination) throws(CurlewError) {
         if destination.isQuery(method: httpMethod ?? HTTPMethod.get.rawValue) {
             guard let url else { throw .parameterEncodingFailed(reason: .missingURL) }

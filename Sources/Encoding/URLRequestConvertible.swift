@@ -27,8 +27,8 @@ extension URLRequest {
     /// 9110, section 5.3), or `"; "` for `Cookie` (RFC 6265, section 5.4). Foundation writes GET, HEAD, POST, PUT and DELETE in uppercase,
     /// regardless of the method's spelling; all other methods are unchanged.
     ///
-    /// - Throws: ``CurlewError/invalidURL(url:)``, or another error thrown by `url`; ``CurlewError/urlRequestValidationFailed(reason:)``
-    ///   for a header with an invalid name or value.
+    /// - Throws: ``CurlewError/invalidURL(url:in:)``, or another error thrown by `url`;
+    ///   ``CurlewError/urlRequestValidationFailed(reason:in:)`` for a header with an invalid name or value.
     public init(url: any URLConvertible, method: HTTPMethod, headers: HTTPHeaders? = nil) throws {
         try self.init(convertible: url, method: method, headers: headers)
     }

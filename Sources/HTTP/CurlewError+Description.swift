@@ -5,27 +5,38 @@
 // MARK: - LocalizedError
 
 extension CurlewError: LocalizedError {
-    /// The failed stage, the affected value and the reason, in a sentence.
+    /// The failed request, as far as it is known, and the reason.
     public var errorDescription: String? { description }
 }
 
 // MARK: - CustomStringConvertible
 
 extension CurlewError: CustomStringConvertible {
-    /// The failed stage, the affected value and the reason, in a sentence.
-    public var description: String { Redaction.escaped(sentence) }
+    /// The failed request, as far as it is known, and the reason: `GET https://example.org/ (attempt 2): status 404 is not acceptable`.
+    ///
+    /// Without a request, the reason as a sentence.
+    public var description: String {
+        if case .transferFailed(let failure) = self { return failure.description }
+        return Redaction.escaped(request?.failing(because: sentence, hasStatus: !namesStatus) ?? sentence)
+    }
+
+    /// Whether the sentence has the response's status.
+    private var namesStatus: Bool {
+        if case .responseValidationFailed(.unacceptableStatusCode, _) = self { true } else { false }
+    }
 
     private var sentence: String {
         switch self {
-        case .invalidURL(let url): "URL is not valid: \(url.redactedDescription)"
-        case .urlRequestValidationFailed(let reason): reason.description
-        case .parameterEncodingFailed(let reason): reason.description
-        case .multipartEncodingFailed(let reason): reason.description
+        case .invalidURL(let url, let request):
+            request?.url == url.redactedDescription ? "URL is not valid" : "URL is not valid: \(url.redactedDescription)"
+        case .urlRequestValidationFailed(let reason, _): reason.description
+        case .parameterEncodingFailed(let reason, _): reason.description
+        case .multipartEncodingFailed(let reason, _): reason.description
         case .transferFailed(let failure): failure.description
-        case .redirectFailed(let reason): reason.description
-        case .responseValidationFailed(let reason): reason.description
-        case .responseSerializationFailed(let reason): reason.description
-        case .resumeDataInvalid(let reason): reason.description
+        case .redirectFailed(let reason, _): reason.description
+        case .responseValidationFailed(let reason, _): reason.description
+        case .responseSerializationFailed(let reason, _): reason.description
+        case .resumeDataInvalid(let reason, _): reason.description
         case .cancelled: "The request was cancelled."
         case .sessionInvalidated: "The session was invalidated."
         }
@@ -132,7 +143,7 @@ extension CurlewError.ResponseValidationFailureReason: CustomStringConvertible {
             "The response has no content type; acceptable are \(acceptable.joined(separator: ", "))."
         case .unacceptableContentType(let acceptable, let actual):
             "The response's content type is \(actual); acceptable are \(acceptable.joined(separator: ", "))."
-        case .unacceptableStatusCode(let code): "The response's status is not acceptable: \(code)."
+        case .unacceptableStatusCode(let code): "Status \(code) is not acceptable."
         }
     }
 }
@@ -157,7 +168,7 @@ extension CurlewError.ResponseSerializationFailureReason: CustomStringConvertibl
 
 extension URLConvertible {
     /// The value's description, redacted.
-    fileprivate var redactedDescription: String {
+    package var redactedDescription: String {
         guard var components = self as? URLComponents else { return "\(self)".redactedURL }
         // Components that don't form a URL are described by their parts.
         components.user = nil

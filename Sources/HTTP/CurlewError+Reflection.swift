@@ -15,7 +15,7 @@ extension CurlewError: CustomReflectable {
     /// The description, labeled with the case's name.
     public var customMirror: Mirror { .redacted(self, caseName: caseName) }
 
-    /// The name of the case; `nil` for a case without a payload.
+    /// The name of the case; `nil` for a case without a payload, or with a request as its only one that is unknown.
     package var caseName: String? {
         switch self {
         case .invalidURL: "invalidURL"
@@ -27,7 +27,8 @@ extension CurlewError: CustomReflectable {
         case .responseValidationFailed: "responseValidationFailed"
         case .responseSerializationFailed: "responseSerializationFailed"
         case .resumeDataInvalid: "resumeDataInvalid"
-        case .cancelled, .sessionInvalidated: nil
+        case .cancelled: request == nil ? nil : "cancelled"
+        case .sessionInvalidated: request == nil ? nil : "sessionInvalidated"
         }
     }
 }

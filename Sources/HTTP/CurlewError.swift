@@ -4,29 +4,37 @@
 ///
 /// Errors thrown by users' code (an adapter, a validator, a serializer, a parameter encoding) are passed on unchanged, and files that can't
 /// be opened, written or moved fail with Foundation's `CocoaError`; everything else is one of these cases.
+///
+/// An error that a request has failed with names that request: ``request`` has its method, URL, attempt and status, and its description
+/// begins with them. Programs that create errors leave it out.
 public enum CurlewError: Error, Sendable {
     /// A ``URLConvertible`` could not be converted to a URL.
-    case invalidURL(url: any URLConvertible)
+    case invalidURL(url: any URLConvertible, in: FailedRequest? = nil)
     /// A request is invalid: nothing was sent.
-    case urlRequestValidationFailed(reason: URLRequestValidationFailureReason)
+    case urlRequestValidationFailed(reason: URLRequestValidationFailureReason, in: FailedRequest? = nil)
     /// Parameters could not be encoded into the request.
-    case parameterEncodingFailed(reason: ParameterEncodingFailureReason)
+    case parameterEncodingFailed(reason: ParameterEncodingFailureReason, in: FailedRequest? = nil)
     /// A multipart body could not be encoded.
-    case multipartEncodingFailed(reason: MultipartEncodingFailureReason)
+    case multipartEncodingFailed(reason: MultipartEncodingFailureReason, in: FailedRequest? = nil)
     /// The request could not be sent, or its response not be received.
     case transferFailed(TransferFailure)
     /// A redirect was not followed.
-    case redirectFailed(reason: RedirectFailureReason)
+    case redirectFailed(reason: RedirectFailureReason, in: FailedRequest? = nil)
     /// A built-in validation rejected the response.
-    case responseValidationFailed(reason: ResponseValidationFailureReason)
+    case responseValidationFailed(reason: ResponseValidationFailureReason, in: FailedRequest? = nil)
     /// A built-in serializer could not convert the response.
-    case responseSerializationFailed(reason: ResponseSerializationFailureReason)
+    case responseSerializationFailed(reason: ResponseSerializationFailureReason, in: FailedRequest? = nil)
     /// A download can't be resumed from the given data.
-    case resumeDataInvalid(reason: ResumeDataFailureReason)
-    /// The request was cancelled.
-    case cancelled
+    case resumeDataInvalid(reason: ResumeDataFailureReason, in: FailedRequest? = nil)
+    /// The request was cancelled; to be matched as `.cancelled`.
+    case cancelled(in: FailedRequest?)
+    /// The session was invalidated while the request was in flight, or before it was created; to be matched as `.sessionInvalidated`.
+    case sessionInvalidated(in: FailedRequest?)
+
+    /// The request was cancelled: by `cancel()`, its reader or its handler.
+    public static var cancelled: CurlewError { .cancelled(in: nil) }
     /// The session was invalidated while the request was in flight, or before it was created.
-    case sessionInvalidated
+    public static var sessionInvalidated: CurlewError { .sessionInvalidated(in: nil) }
 
     /// The reason why a request is invalid.
     public enum URLRequestValidationFailureReason: Sendable, Hashable {

@@ -104,6 +104,9 @@ public struct TransferFailure: Error, Sendable, Hashable {
     /// The number of body bytes received before the failure.
     public let bytesReceived: Int64
 
+    /// The request that failed, with its attempt; `nil` in a transport, which knows transfers only.
+    public package(set) var request: FailedRequest?
+
     /// Whether a policy for the host, or a closure that decides for it, refused the host: Alamofire 4 cancels such requests.
     package var isRefusedByPolicy = false
 
@@ -129,9 +132,11 @@ public struct TransferFailure: Error, Sendable, Hashable {
 // MARK: - CustomStringConvertible
 
 extension TransferFailure: CustomStringConvertible {
-    /// The failure in a line: kind, message, phase, URL and libcurl's code.
+    /// The failure in a line: the request, if it is known, message, kind, phase, URL and libcurl's code.
     public var description: String {
         let curl = code == 0 ? "" : ", libcurl code \(code)"
-        return Redaction.escaped("\(message) (\(kind.rawValue) while \(phase), \(url)\(curl), \(bytesReceived) body bytes received)")
+        let place = request?.url == url ? "" : ", \(url)"
+        let text = "\(message) (\(kind.rawValue) while \(phase)\(place)\(curl), \(bytesReceived) body bytes received)"
+        return Redaction.escaped(request?.failing(because: text) ?? text)
     }
 }

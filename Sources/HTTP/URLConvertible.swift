@@ -4,7 +4,7 @@
 @preconcurrency public protocol URLConvertible: Sendable {
     /// Converts the value to a URL.
     ///
-    /// - Throws: ``CurlewError/invalidURL(url:)`` if it can't be converted.
+    /// - Throws: ``CurlewError/invalidURL(url:in:)`` if it can't be converted.
     func asURL() throws -> URL
 }
 
@@ -13,7 +13,7 @@ extension String: URLConvertible {
     ///
     /// Strict (RFC 3986): a string with characters that a URL can't contain is rejected, not repaired. Percent-encode them first.
     ///
-    /// - Throws: ``CurlewError/invalidURL(url:)``.
+    /// - Throws: ``CurlewError/invalidURL(url:in:)``.
     public func asURL() throws -> URL {
         guard let url = URL(string: self, encodingInvalidCharacters: false) else { throw CurlewError.invalidURL(url: self) }
         return url
@@ -28,7 +28,7 @@ extension URL: URLConvertible {
 extension URLComponents: URLConvertible {
     /// Returns the URL of these components.
     ///
-    /// - Throws: ``CurlewError/invalidURL(url:)`` if they don't form a URL.
+    /// - Throws: ``CurlewError/invalidURL(url:in:)`` if they don't form a URL.
     public func asURL() throws -> URL {
         guard let url else { throw CurlewError.invalidURL(url: self) }
         return url

@@ -175,7 +175,7 @@ open class HTTPRequestSerializer: @unchecked Sendable {  // the settings are beh
     /// Files and streams are read before this returns; a form of more than 10 MB is kept in a temporary file until it has been sent. The
     /// body can be sent again. An empty form leaves the request without a body.
     ///
-    /// - Throws: ``CurlewError/multipartEncodingFailed(reason:)`` for the first part that could not be read.
+    /// - Throws: ``CurlewError/multipartEncodingFailed(reason:in:)`` for the first part that could not be read.
     public func multipartFormRequest(
         method: String = "POST", url: URL, parameters: [String: Any]? = nil,
         constructingBodyWith block: (StreamingMultipartFormData) throws -> Void
@@ -241,7 +241,7 @@ open class JSONRequestSerializer: HTTPRequestSerializer, @unchecked Sendable {  
 
     /// Returns the request with the parameters as its body, with the content type `application/json` unless it has one.
     ///
-    /// - Throws: ``CurlewError/parameterEncodingFailed(reason:)`` for values that JSON can't represent.
+    /// - Throws: ``CurlewError/parameterEncodingFailed(reason:in:)`` for values that JSON can't represent.
     open override func request(bySerializing parameters: Any?, into request: URLRequest) throws -> URLRequest {
         guard !encodesInURI(request) else { return try super.request(bySerializing: parameters, into: request) }
         return try JSONEncoding(options: writingOptions).encode(addingHeaders(to: request), withJSONObject: parameters)
@@ -263,7 +263,7 @@ open class PropertyListRequestSerializer: HTTPRequestSerializer, @unchecked Send
 
     /// Returns the request with the parameters as its body, with the content type `application/x-plist` unless it has one.
     ///
-    /// - Throws: ``CurlewError/parameterEncodingFailed(reason:)`` for values that a property list can't represent,
+    /// - Throws: ``CurlewError/parameterEncodingFailed(reason:in:)`` for values that a property list can't represent,
     ///   ``OperationError/parametersNotSupported`` if the top level is not a dictionary.
     open override func request(bySerializing parameters: Any?, into request: URLRequest) throws -> URLRequest {
         guard !encodesInURI(request) else { return try super.request(bySerializing: parameters, into: request) }

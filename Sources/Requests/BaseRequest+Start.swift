@@ -64,7 +64,7 @@ extension BaseRequest {
 
     /// Starts the request, awaits its end, and decodes its response: the body, or the JSON object that was set in its place.
     ///
-    /// - Throws: as ``response()``; ``CurlewError/responseSerializationFailed(reason:)`` if decoding fails.
+    /// - Throws: as ``response()``; ``CurlewError/responseSerializationFailed(reason:in:)`` if decoding fails.
     public func responseModel<Model: Decodable>(of type: Model.Type = Model.self, decoder: JSONDecoder = JSONDecoder()) async throws
         -> Model
     {

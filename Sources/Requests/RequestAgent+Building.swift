@@ -37,7 +37,7 @@ extension RequestAgent {
 
     /// Returns the URL of a request, filtered and resolved against the base URL.
     ///
-    /// - Throws: ``CurlewError/invalidURL(url:)`` if the result is not a URL with a host.
+    /// - Throws: ``CurlewError/invalidURL(url:in:)`` if the result is not a URL with a host.
     public func buildRequestUrl(_ request: BaseRequest) throws -> URL {
         var path = request.requestUrl()
         if let url = URL(string: path), url.scheme != nil, url.host != nil { return url }

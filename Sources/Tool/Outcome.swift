@@ -39,14 +39,14 @@ struct Outcome: Equatable {
     private init(_ error: CurlewError) {
         switch error {
         case .transferFailed(let failure): self.init(failure)
-        case .redirectFailed(let reason): self.init(status: .redirect, message: Self.describe(reason))
-        case .responseValidationFailed(.unacceptableStatusCode(let code)):
+        case .redirectFailed(let reason, _): self.init(status: .redirect, message: Self.describe(reason))
+        case .responseValidationFailed(.unacceptableStatusCode(let code), _):
             let response = URL(string: "http://localhost").flatMap {
                 HTTPURLResponse(url: $0, statusCode: code, httpVersion: nil, headerFields: nil)
             }
             self.init(response)
         case .invalidURL, .parameterEncodingFailed: self.init(status: .usage, message: "can't create the request: its URL is invalid")
-        case .urlRequestValidationFailed(let reason): self.init(status: .usage, message: Self.describe(reason))
+        case .urlRequestValidationFailed(let reason, _): self.init(status: .usage, message: Self.describe(reason))
         case .multipartEncodingFailed: self.init(status: .file, message: "\(error)")
         case .responseValidationFailed, .responseSerializationFailed: self.init(status: .transfer, message: "\(error)")
         case .resumeDataInvalid, .cancelled, .sessionInvalidated: self.init(status: .other, message: "\(error)")

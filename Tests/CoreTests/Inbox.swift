@@ -104,7 +104,7 @@ func isInvalidated(_ error: (any Error)?) -> Bool {
 }
 
 func statusOf(_ error: (any Error)?) -> Int? {
-    if case CurlewError.responseValidationFailed(.unacceptableStatusCode(let code))? = error { code } else { nil }
+    if case CurlewError.responseValidationFailed(.unacceptableStatusCode(let code), _)? = error { code } else { nil }
 }
 
 func kindOf(_ error: (any Error)?) -> TransferFailure.Kind? {

@@ -170,7 +170,7 @@ enum Snippets {
         do {
             let user = try await manager.request(url).validate().serializingDecodable(User.self).value
             print(user)
-        } catch CurlewError.responseValidationFailed(reason: .unacceptableStatusCode(let code)) {
+        } catch CurlewError.responseValidationFailed(reason: .unacceptableStatusCode(let code), _) {
             print("refused with status \(code)")
         } catch CurlewError.transferFailed(let failure) where failure.isTimeout {
             print("no answer in time, while \(failure.phase)")

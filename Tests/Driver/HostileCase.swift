@@ -202,11 +202,12 @@ struct HostileStep: Decodable {
 extension CurlewError {
     fileprivate var hostileName: String {
         switch self {
-        case .redirectFailed(.tooMany): "redirects"
-        case .redirectFailed(.invalidLocation), .redirectFailed(.insecureDowngrade), .urlRequestValidationFailed(.unsupportedScheme):
+        case .redirectFailed(.tooMany, _): "redirects"
+        case .redirectFailed(.invalidLocation, _), .redirectFailed(.insecureDowngrade, _),
+            .urlRequestValidationFailed(.unsupportedScheme, _):
             "scheme"
-        case .invalidURL, .urlRequestValidationFailed(.missingURL), .urlRequestValidationFailed(.missingHost),
-            .urlRequestValidationFailed(.invalidPort):
+        case .invalidURL, .urlRequestValidationFailed(.missingURL, _), .urlRequestValidationFailed(.missingHost, _),
+            .urlRequestValidationFailed(.invalidPort, _):
             "url"
         default: "other"
         }

@@ -48,11 +48,11 @@ extension URLRequest {
 extension CurlewError {
     /// The error of Foundation, or of the validation before it, for parameters that are not valid in JSON.
     var jsonEncodingError: (any Error)? {
-        if case .parameterEncodingFailed(.jsonEncodingFailed(let error)) = self { error } else { nil }
+        if case .parameterEncodingFailed(.jsonEncodingFailed(let error), _) = self { error } else { nil }
     }
 
     /// The error of Foundation, or of the validation before it, for parameters that are not valid in a property list.
     var propertyListEncodingError: (any Error)? {
-        if case .parameterEncodingFailed(.propertyListEncodingFailed(let error)) = self { error } else { nil }
+        if case .parameterEncodingFailed(.propertyListEncodingFailed(let error), _) = self { error } else { nil }
     }
 }

@@ -41,7 +41,7 @@ import Testing
     private func reason(_ body: () throws -> Void) -> CurlewError.MultipartEncodingFailureReason? {
         do {
             try body()
-        } catch CurlewError.multipartEncodingFailed(let reason) {
+        } catch CurlewError.multipartEncodingFailed(let reason, _) {
             return reason
         } catch {
             Issue.record(error)

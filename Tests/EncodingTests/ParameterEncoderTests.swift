@@ -68,9 +68,9 @@ import Testing
             do {
                 _ = try encoder.encode(Refusing(), into: request)
                 Issue.record("\(value) was encoded")
-            } catch CurlewError.parameterEncodingFailed(.jsonEncodingFailed(let error)) {
+            } catch CurlewError.parameterEncodingFailed(.jsonEncodingFailed(let error), _) {
                 #expect(error is Refusing.Refusal && value == "json")
-            } catch CurlewError.parameterEncodingFailed(.formEncodingFailed(let error)) {
+            } catch CurlewError.parameterEncodingFailed(.formEncodingFailed(let error), _) {
                 #expect(error is Refusing.Refusal && value == "form")
             }
         }

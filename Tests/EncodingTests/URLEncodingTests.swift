@@ -81,7 +81,7 @@ import Testing
         var request = try request()
         request.url = nil
         let error = #expect(throws: CurlewError.self) { try URLEncoding.default.encode(request, with: [:]) }
-        guard case .parameterEncodingFailed(.missingURL) = error else {
+        guard case .parameterEncodingFailed(.missingURL, _) = error else {
             return #expect(Bool(false), "not missingURL but \(String(describing: error))")
         }
     }
@@ -93,7 +93,7 @@ import Testing
         var request = try request()
         request.url = nil
         let error = #expect(throws: CurlewError.self) { try encoding.encode(request, with: ["a": 1]) }
-        guard case .urlRequestValidationFailed(.missingURL) = error else {
+        guard case .urlRequestValidationFailed(.missingURL, _) = error else {
             return #expect(Bool(false), "not missingURL but \(String(describing: error))")
         }
     }

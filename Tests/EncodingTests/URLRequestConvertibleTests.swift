@@ -56,7 +56,7 @@ import Testing
         arguments: [("X A", "1"), ("", "1"), ("X:", "1"), ("X-A", "1\r\nX-B: 2"), ("X-A", "1\n"), ("X-A", "\u{0}"), ("Ä", "1")])
     func refusesInvalidHeaders(_ name: String, _ value: String) {
         let error = #expect(throws: CurlewError.self) { try request(headers: ["X-Good": "1", name: value]) }
-        guard case .urlRequestValidationFailed(.invalidHeader(name)) = error else {
+        guard case .urlRequestValidationFailed(.invalidHeader(name), _) = error else {
             return #expect(Bool(false), "not invalidHeader but \(String(describing: error))")
         }
     }

@@ -76,12 +76,12 @@ import Testing
     @Test("a value that cannot be encoded fails the request before anything is sent") func failure() async throws {
         let response = await manager.request(server.url("/echo"), method: .post, parameters: Double.nan, encoder: .json)
             .serializingData().response
-        guard case CurlewError.parameterEncodingFailed(.jsonEncodingFailed)? = response.error else {
+        guard case CurlewError.parameterEncodingFailed(.jsonEncodingFailed, _)? = response.error else {
             Issue.record("\(String(describing: response.error))")
             return
         }
         let form = await manager.request(server.url("/echo"), parameters: [1, 2], encoder: .urlEncodedForm).serializingData().response
-        guard case CurlewError.parameterEncodingFailed(.formEncodingFailed)? = form.error else {
+        guard case CurlewError.parameterEncodingFailed(.formEncodingFailed, _)? = form.error else {
             Issue.record("\(String(describing: form.error))")
             return
         }

@@ -78,7 +78,7 @@ import Testing
             return manager.upload(text, to: url, headers: ["content-encoding": "identity"])
         }
         let failed = await upload(.error).serializingData().response
-        guard case CurlewError.urlRequestValidationFailed(.bodyAlreadyEncoded("identity"))? = failed.error else {
+        guard case CurlewError.urlRequestValidationFailed(.bodyAlreadyEncoded("identity"), _)? = failed.error else {
             Issue.record("\(String(describing: failed.error))")
             return
         }

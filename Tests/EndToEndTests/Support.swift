@@ -38,11 +38,11 @@ extension Error {
     }
 
     var redirectFailure: CurlewError.RedirectFailureReason? {
-        if case .redirectFailed(let reason) = self as? CurlewError { reason } else { nil }
+        if case .redirectFailed(let reason, _) = self as? CurlewError { reason } else { nil }
     }
 
     var validationFailure: CurlewError.ResponseValidationFailureReason? {
-        if case .responseValidationFailed(let reason) = self as? CurlewError { reason } else { nil }
+        if case .responseValidationFailed(let reason, _) = self as? CurlewError { reason } else { nil }
     }
 
     var unacceptableStatus: Int? {
@@ -50,7 +50,7 @@ extension Error {
     }
 
     var invalidHeader: String? {
-        if case .urlRequestValidationFailed(.invalidHeader(let name)) = self as? CurlewError { name } else { nil }
+        if case .urlRequestValidationFailed(.invalidHeader(let name), _) = self as? CurlewError { name } else { nil }
     }
 
     var isCancelled: Bool {

@@ -131,7 +131,8 @@ import Testing
         let error = await #expect(throws: EventStreamError.self) {
             for try await _ in manager.eventStream(server.url("/"), configuration: configuration) {}
         }
-        guard case .rejected(let rejection)? = error, case .responseValidationFailed(.unacceptableStatusCode(503)) = rejection.error else {
+        guard case .rejected(let rejection)? = error, case .responseValidationFailed(.unacceptableStatusCode(503), _) = rejection.error
+        else {
             return #expect(Bool(false))
         }
         #expect(server.requestCount == 3)

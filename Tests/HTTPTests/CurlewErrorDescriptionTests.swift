@@ -103,7 +103,7 @@ import Testing
                 "The body can't be compressed: its Content-Encoding is already \"br\"."
             ),
             (.redirectFailed(reason: .tooMany(limit: 3)), "More than 3 redirects."),
-            (.responseValidationFailed(reason: .unacceptableStatusCode(code: 404)), "The response's status is not acceptable: 404."),
+            (.responseValidationFailed(reason: .unacceptableStatusCode(code: 404)), "Status 404 is not acceptable."),
             (.responseSerializationFailed(reason: .decodingFailed(error: Cause())), "The response could not be decoded: the cause"),
             (.cancelled, "The request was cancelled."),
             (.resumeDataInvalid(reason: .notResumeData), "The data is not resume data."),

@@ -27,7 +27,9 @@ import Testing
         ])
     func noURLs(_ string: String) {
         let error = #expect(throws: CurlewError.self) { try string.asURL() }
-        guard case .invalidURL(let refused) = error else { return #expect(Bool(false), "not invalidURL but \(String(describing: error))") }
+        guard case .invalidURL(let refused, _) = error else {
+            return #expect(Bool(false), "not invalidURL but \(String(describing: error))")
+        }
         #expect(refused as? String == string)
     }
 
@@ -46,7 +48,9 @@ import Testing
         #expect(try components.asURL().absoluteString == "http://example.org/%C3%A9")
         components.path = "no slash"
         let error = #expect(throws: CurlewError.self) { try components.asURL() }
-        guard case .invalidURL(let refused) = error else { return #expect(Bool(false), "not invalidURL but \(String(describing: error))") }
+        guard case .invalidURL(let refused, _) = error else {
+            return #expect(Bool(false), "not invalidURL but \(String(describing: error))")
+        }
         #expect(refused is URLComponents)
     }
 }

@@ -43,7 +43,7 @@ struct RequestDecodingTests {
 
     @Test func `reports the decoder's error`() async {
         let response = await manager.request(server.url("/broken")).serializingDecodable(User.self, decoder: decoder).response
-        guard case .responseSerializationFailed(reason: .decodingFailed(error: let error)) = response.error as? CurlewError else {
+        guard case .responseSerializationFailed(reason: .decodingFailed(error: let error), _) = response.error as? CurlewError else {
             Issue.record("not a failed decoding: \(String(describing: response.error))")
             return
         }

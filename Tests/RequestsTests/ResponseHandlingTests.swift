@@ -82,7 +82,7 @@ struct ResponseHandlingTests {
     @Test func `invalid JSON fails`() async throws {
         let request = try await received("{")
         #expect(request.isFailed)
-        guard case .responseSerializationFailed(.jsonSerializationFailed)? = request.error as? CurlewError else {
+        guard case .responseSerializationFailed(.jsonSerializationFailed, _)? = request.error as? CurlewError else {
             Issue.record("\(request.error.debugDescription)")
             return
         }

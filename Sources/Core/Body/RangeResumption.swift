@@ -61,7 +61,7 @@ package struct RangeResumption: Sendable, Hashable, Codable {
 
     /// Decodes a value.
     ///
-    /// - Throws: ``CurlewError/resumeDataInvalid(reason:)`` if the data was changed into something that this library does not write.
+    /// - Throws: ``CurlewError/resumeDataInvalid(reason:in:)`` if the data was changed into something that this library does not write.
     package init(from decoder: any Decoder) throws {
         let record = try decoder.singleValueContainer().decode(ResumeRecord.self)
         guard record.version == ResumeRecord.currentVersion else {

@@ -91,7 +91,7 @@ extension ResumeRecord {
 extension ResumeRecord {
     /// Decodes a record.
     ///
-    /// - Throws: ``CurlewError/resumeDataInvalid(reason:)``.
+    /// - Throws: ``CurlewError/resumeDataInvalid(reason:in:)``.
     init(_ data: Data) throws(CurlewError) {
         guard let form = try? JSONDecoder().decode(Form.self, from: data) else { throw .resumeDataInvalid(reason: .notResumeData) }
         guard form.version == Self.currentVersion else { throw .resumeDataInvalid(reason: .unsupportedVersion(form.version)) }

@@ -70,7 +70,7 @@ public struct RequestCompression: RequestAdapter {
 
     /// Returns the request with its body compressed and its `Content-Encoding` set, or unchanged.
     ///
-    /// - Throws: ``CurlewError/urlRequestValidationFailed(reason:)`` for a body that is already encoded, if `duplicateHeaderBehavior` is
+    /// - Throws: ``CurlewError/urlRequestValidationFailed(reason:in:)`` for a body that is already encoded, if `duplicateHeaderBehavior` is
     ///   `error`; `POSIXError.ENOMEM`.
     public func adapt(_ urlRequest: URLRequest) throws -> URLRequest {
         // Foundation on Linux traps when a copied request without a URL is changed. Such a request fails later, when it is sent.

@@ -13,18 +13,20 @@ extension CurlewError {
 
     private var userInfo: [String: Any] {
         var info: [String: Any] = [NSLocalizedDescriptionKey: errorDescription ?? ""]
-        if case .transferFailed(let failure) = self, let url = URL(string: failure.url) {
-            info[NSURLErrorFailingURLErrorKey] = url
-        }
+        if let url = URL(string: failingURL ?? "") { info[NSURLErrorFailingURLErrorKey] = url }
         return info
+    }
+
+    private var failingURL: String? {
+        if case .transferFailed(let failure) = self { failure.url } else { request?.url }
     }
 
     private var urlErrorCode: URLError.Code? {
         switch self {
         case .invalidURL: .badURL
-        case .urlRequestValidationFailed(let reason): reason.urlErrorCode
+        case .urlRequestValidationFailed(let reason, _): reason.urlErrorCode
         case .transferFailed(let failure): failure.kind.urlErrorCode
-        case .redirectFailed(let reason): reason.urlErrorCode
+        case .redirectFailed(let reason, _): reason.urlErrorCode
         case .cancelled, .sessionInvalidated: .cancelled
         case .parameterEncodingFailed, .multipartEncodingFailed, .resumeDataInvalid, .responseValidationFailed,
             .responseSerializationFailed:
@@ -82,6 +84,6 @@ extension CurlewError: CustomNSError {
     /// The code of ``urlError``; −1 (`NSURLErrorUnknown`) if that is `nil`.
     public var errorCode: Int { urlErrorCode?.rawValue ?? NSURLErrorUnknown }
 
-    /// The description and, for a failed transfer, its URL.
+    /// The description and, if it is known, the URL.
     public var errorUserInfo: [String: Any] { userInfo }
 }

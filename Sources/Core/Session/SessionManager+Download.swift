@@ -90,7 +90,7 @@ extension SessionManager {
     ///
     /// The bytes on disk are kept if the server's validator still matches (`If-Range`; RFC 9110, section 13.1.5). Otherwise the download
     /// restarts from the beginning, as it does if the part file is missing or in use by another download. Invalid data fails the request
-    /// with ``CurlewError/resumeDataInvalid(reason:)``. The adapter is called as for any request.
+    /// with ``CurlewError/resumeDataInvalid(reason:in:)``. The adapter is called as for any request.
     ///
     /// - Parameters:
     ///   - resumeData: from a request or response of this library. It has the path of a file that the download writes to, so accept it from

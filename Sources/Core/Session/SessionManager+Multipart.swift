@@ -34,7 +34,7 @@ extension SessionManager {
     ///   - options: the settings of this request, such as its deadline; `nil`, the default, for the session's.
     ///   - queue: the queue on which `encodingCompletion` is called; the configuration's `callbackQueue` by default.
     ///   - encodingCompletion: called with the request, which has been started, or with an error:
-    ///     ``CurlewError/multipartEncodingFailed(reason:)`` for the form, ``CurlewError/sessionInvalidated`` if the session has ended.
+    ///     ``CurlewError/multipartEncodingFailed(reason:in:)`` for the form, ``CurlewError/sessionInvalidated`` if the session has ended.
     @preconcurrency
     public func upload(
         multipartFormData: @escaping @Sendable (MultipartFormData) -> Void,

@@ -55,11 +55,11 @@ extension ServiceError {
         self =
             switch error {
             case .invalidURL: .invalidURL
-            case .urlRequestValidationFailed(let reason): ServiceError(reason)
+            case .urlRequestValidationFailed(let reason, _): ServiceError(reason)
             case .parameterEncodingFailed, .multipartEncodingFailed: .encodingFailed(error)
             case .transferFailed(let failure): ServiceError(failure) ?? .unknown(error)
             case .redirectFailed: .invalidResponse
-            case .responseValidationFailed(.unacceptableStatusCode(let code)): .requestFailed(statusCode: code, response: Data())
+            case .responseValidationFailed(.unacceptableStatusCode(let code), _): .requestFailed(statusCode: code, response: Data())
             case .cancelled: .cancelled
             default: .unknown(error)
             }

@@ -167,7 +167,7 @@ import Testing
         let manager = manager(mock)
         let request = manager.download(resumingWith: Data("garbage".utf8), to: directory.file("file"))
         let error = await request.serializingURL().response.error
-        guard case .resumeDataInvalid(.notResumeData)? = error as? CurlewError else {
+        guard case .resumeDataInvalid(.notResumeData, _)? = error as? CurlewError else {
             return #expect(Bool(false), "\(String(describing: error))")
         }
         request.cancel()

@@ -164,7 +164,7 @@ import Testing
         urlRequest.url = nil
         let results = Inbox<Encoding>()
         manager.upload(multipartFormData: Self.fill, usingThreshold: 0, with: urlRequest) { results.put($0) }
-        guard case .failure(CurlewError.urlRequestValidationFailed(.missingURL)) = await results[0] else {
+        guard case .failure(CurlewError.urlRequestValidationFailed(.missingURL, _)) = await results[0] else {
             Issue.record("it was made")
             return
         }
@@ -175,7 +175,7 @@ import Testing
     func missingDirectory() async {
         let missing = directory.file("missing")
         let manager = SessionManager(mock: .answering()) { $0.temporaryDirectory = missing }
-        guard case .failure(CurlewError.multipartEncodingFailed(.outputStreamCreationFailed)) = await encode(manager) else {
+        guard case .failure(CurlewError.multipartEncodingFailed(.outputStreamCreationFailed, _)) = await encode(manager) else {
             Issue.record("it was written")
             return
         }

@@ -39,7 +39,7 @@ import Testing
             _ = try ResumeRecord(data)
             return nil
         } catch {
-            if case .resumeDataInvalid(let reason) = error { return reason }
+            if case .resumeDataInvalid(let reason, _) = error { return reason }
             return nil
         }
     }

@@ -135,7 +135,7 @@ import Testing
         case .urlFailure: if case CurlewError.invalidURL? = error { true } else { false }
         case .adapterFailure: error as? UserError == UserError(number: 3)
         case .retryAdapterFails: error as? UserError == UserError(number: 2)
-        case .redirectRefused: if case CurlewError.redirectFailed(.invalidLocation)? = error { true } else { false }
+        case .redirectRefused: if case CurlewError.redirectFailed(.invalidLocation, _)? = error { true } else { false }
         case .tooLarge: kindOf(error) == .tooLarge
         case .retrierSilentAtSessionEnd, .adapterFailureAndRetrierSilent, .sessionEndsBeforeStart, .sessionEndsWhileRunning,
             .sessionEndsWhileSuspended, .sessionEndsInRetryDelay, .sessionEndedBefore:

@@ -173,7 +173,7 @@ import Testing
             #expect(response.error == nil && response.response?.statusCode == (answer == .nothing ? 308 : 200))
             return
         }
-        guard case CurlewError.redirectFailed(reason: .bodyNotRepeatable)? = response.error else {
+        guard case CurlewError.redirectFailed(reason: .bodyNotRepeatable, _)? = response.error else {
             Issue.record("\(String(describing: response.error))")
             return
         }
@@ -211,7 +211,7 @@ import Testing
         #expect(renewals.count == 0)
         if status == 401 {
             #expect(response.error == nil && response.response?.statusCode == 401)
-        } else if case CurlewError.redirectFailed(reason: .bodyNotRepeatable)? = response.error {
+        } else if case CurlewError.redirectFailed(reason: .bodyNotRepeatable, _)? = response.error {
             #expect(mock.started.count == 2)
         } else {
             Issue.record("\(String(describing: response.error))")

@@ -109,7 +109,7 @@ import Testing
             ])
     func badLocations(_ location: String) {
         let error = #expect(throws: CurlewError.self) { try Self.next(location: location) }
-        if case .redirectFailed(.invalidLocation(location))? = error { return }
+        if case .redirectFailed(.invalidLocation(location), _)? = error { return }
         Issue.record("\(String(describing: error))")
     }
 
@@ -162,7 +162,7 @@ import Testing
     @Test("https leads to http only when that is allowed")
     func downgrade() throws {
         let error = #expect(throws: CurlewError.self) { try Self.next("https://a.example/", location: "http://a.example/") }
-        guard case .redirectFailed(.insecureDowngrade)? = error else {
+        guard case .redirectFailed(.insecureDowngrade, _)? = error else {
             Issue.record("\(String(describing: error))")
             return
         }
@@ -177,7 +177,7 @@ import Testing
         policy.limit = 2
         #expect(try Self.next(redirectCount: 1, policy: policy) != nil)
         let error = #expect(throws: CurlewError.self) { try Self.next(redirectCount: 2, policy: policy) }
-        guard case .redirectFailed(.tooMany(limit: 2))? = error else {
+        guard case .redirectFailed(.tooMany(limit: 2), _)? = error else {
             Issue.record("\(String(describing: error))")
             return
         }
@@ -190,7 +190,7 @@ import Testing
         let body = StreamBody(InputStream(data: Data("abc".utf8)))
         body.prepare {}
         let error = #expect(throws: CurlewError.self) { try Self.next(method: .post, body: body, status: 307) }
-        guard case .redirectFailed(.bodyNotRepeatable)? = error else {
+        guard case .redirectFailed(.bodyNotRepeatable, _)? = error else {
             Issue.record("\(String(describing: error))")
             return
         }
@@ -220,7 +220,7 @@ import Testing
     func refused() async {
         let manager = SessionManager(mock: .answering(302, ["Location": "/again"])) { $0.redirects.limit = 3 }
         let response = await manager.request("http://mock/").serializingData().response
-        guard case CurlewError.redirectFailed(.tooMany(limit: 3))? = response.error else {
+        guard case CurlewError.redirectFailed(.tooMany(limit: 3), _)? = response.error else {
             Issue.record("\(String(describing: response.error))")
             return
         }

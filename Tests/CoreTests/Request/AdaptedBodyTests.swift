@@ -133,7 +133,7 @@ import Testing
             #expect(mock.started.all.map(\.sentBody) == (change == .bytes ? [sealed, sealed] : [sealed]))
             #expect(renewals.count == 0)
             guard change == .stream else { continue }
-            guard case CurlewError.redirectFailed(reason: .bodyNotRepeatable)? = response.error else {
+            guard case CurlewError.redirectFailed(reason: .bodyNotRepeatable, _)? = response.error else {
                 Issue.record("\(String(describing: response.error))")
                 continue
             }

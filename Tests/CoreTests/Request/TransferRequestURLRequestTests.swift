@@ -23,7 +23,7 @@ import Testing
         do {
             _ = try transfer(change, configure: configure)
             return nil
-        } catch CurlewError.urlRequestValidationFailed(let reason) {
+        } catch CurlewError.urlRequestValidationFailed(let reason, _) {
             return reason
         } catch {
             return nil

@@ -27,8 +27,8 @@ import Testing
 
     private static func isInput<Value>(_ result: Result<Value, any Error>, nilOnly: Bool) -> Bool {
         switch result {
-        case .failure(CurlewError.responseSerializationFailed(.inputDataNil)): nilOnly
-        case .failure(CurlewError.responseSerializationFailed(.inputDataNilOrZeroLength)): !nilOnly
+        case .failure(CurlewError.responseSerializationFailed(.inputDataNil, _)): nilOnly
+        case .failure(CurlewError.responseSerializationFailed(.inputDataNilOrZeroLength, _)): !nilOnly
         default: false
         }
     }
@@ -85,7 +85,7 @@ import Testing
     func noText() {
         let data = Data([0xFF, 0xFE, 0xFD])
         let result = Self.run(.string(encoding: .utf8), data, type: "text/plain; charset=iso-8859-1")
-        guard case .failure(CurlewError.responseSerializationFailed(.stringSerializationFailed(.utf8))) = result else {
+        guard case .failure(CurlewError.responseSerializationFailed(.stringSerializationFailed(.utf8), _)) = result else {
             Issue.record("\(result)")
             return
         }
@@ -104,11 +104,11 @@ import Testing
 
         let broken = Data("{".utf8)
         guard
-            case .failure(CurlewError.responseSerializationFailed(.jsonSerializationFailed)) = Self.run(
+            case .failure(CurlewError.responseSerializationFailed(.jsonSerializationFailed, _)) = Self.run(
                 .json(), broken),
-            case .failure(CurlewError.responseSerializationFailed(.propertyListSerializationFailed)) = Self.run(
+            case .failure(CurlewError.responseSerializationFailed(.propertyListSerializationFailed, _)) = Self.run(
                 .propertyList(), broken),
-            case .failure(CurlewError.responseSerializationFailed(.decodingFailed)) = Self.run(
+            case .failure(CurlewError.responseSerializationFailed(.decodingFailed, _)) = Self.run(
                 .decodable(of: Pair.self), broken)
         else {
             Issue.record("a broken body was read")
@@ -123,9 +123,9 @@ import Testing
         #expect(try DownloadResponseSerializer.string().serializeResponse(nil, Self.response(200), file, nil).get() == "text")
         #expect(try DownloadResponseSerializer.url.serializeResponse(nil, nil, file, nil).get() == file)
         guard
-            case .failure(CurlewError.responseSerializationFailed(.inputFileNil)) = DownloadResponseSerializer.data
+            case .failure(CurlewError.responseSerializationFailed(.inputFileNil, _)) = DownloadResponseSerializer.data
                 .serializeResponse(nil, Self.response(204), nil, nil),
-            case .failure(CurlewError.responseSerializationFailed(.inputFileReadFailed)) = DownloadResponseSerializer.json()
+            case .failure(CurlewError.responseSerializationFailed(.inputFileReadFailed, _)) = DownloadResponseSerializer.json()
                 .serializeResponse(nil, nil, directory.file("none"), nil)
         else {
             Issue.record("a missing file was read")

@@ -161,7 +161,7 @@ import Testing
         let manager = SessionManager(mock: .answering(inTurn: [.response(307, ["Location": "/next"], readsBody: true)]))
         manager.delegate.taskNeedNewBodyStream = { _, _, completion in completion(nil) }
         let response = await manager.upload(InputStream(data: Data("stream".utf8)), to: "http://mock/").serializingString().response
-        guard case CurlewError.redirectFailed(reason: .bodyNotRepeatable)? = response.error else {
+        guard case CurlewError.redirectFailed(reason: .bodyNotRepeatable, _)? = response.error else {
             return #expect(Bool(false), "\(String(describing: response.error))")
         }
     }

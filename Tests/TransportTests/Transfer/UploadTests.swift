@@ -233,7 +233,7 @@ import Testing
     func badHeaders(name: String, value: String) async throws {
         let server = try LoopbackServer.standard()
         let end = await CurlTransport().run(TransferRequest(url: server.url("/echo"), headers: [name: value]))
-        guard case .urlRequestValidationFailed(.invalidHeader(name)) = end.error as? CurlewError else {
+        guard case .urlRequestValidationFailed(.invalidHeader(name), _) = end.error as? CurlewError else {
             Issue.record("\(String(describing: end.error))")
             return
         }

@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+
+/// The request that an error is about: which attempt of it failed, and how the server responded.
+///
+/// Made when the request fails, and part of its ``CurlewError``: ``CurlewError/request``. Errors thrown by users' code have none.
+public struct FailedRequest: Sendable, Hashable {
+    /// The largest number of bytes of a refused response's body in ``body``: 1024.
+    package static let bodyLimit = 1024
+
+    /// The request's number, unique in the process, by which monitors and logs find it (`Request.id`); 0 if it is unknown.
+    public let id: UInt64
+    /// The method of the last exchange; `nil` for a raw stream, or if it is not a token.
+    public let method: HTTPMethod?
+    /// The URL of the last exchange, without user name and password, and with secret query items redacted (``Redaction``). Empty if it is
+    /// unknown.
+    public let url: String
+    /// The number of the attempt, from 1: 2 is the first retry. 0 if the request could not be made, or the number is unknown.
+    public let attempt: Int
+    /// The status of the attempt's response; `nil` if none was received.
+    public let statusCode: Int?
+    /// The first KiB of the body of a response that a built-in validation refused, cut between two characters.
+    ///
+    /// `nil` for other errors, for a body that is empty or no text (its bytes are invalid in its charset, by default UTF-8, or contain
+    /// control characters other than tabs and line breaks), and for one that was not received. Not redacted, as only the server knows what
+    /// it contains; descriptions and reflection do not show it.
+    public let body: String?
+
+    /// Creates a description of a failed request; the URL is redacted.
+    public init(
+        id: UInt64 = 0, method: HTTPMethod? = nil, url: String, attempt: Int = 0, statusCode: Int? = nil, body: String? = nil
+    ) {
+        self.id = id
+        self.method = method
+        self.url = Redaction.current.url(url)
+        self.attempt = attempt
+        self.statusCode = statusCode
+        self.body = body
+    }
+
+    /// Returns the same with a number.
+    package func identified(by id: UInt64) -> FailedRequest {
+        FailedRequest(id: id, method: method, url: url, attempt: attempt, statusCode: statusCode, body: body)
+    }
+}
+
+// MARK: - CustomStringConvertible
+
+extension FailedRequest: CustomStringConvertible, CustomReflectable {
+    /// Method, URL, attempt and status, as far as they are known, in a line: `GET https://example.org/ (attempt 2, status 404)`.
+    public var description: String { text(hasStatus: true) }
+
+    /// All properties but the body.
+    public var customMirror: Mirror {
+        .redacted(
+            self,
+            [
+                "id": id, "method": method as Any, "url": Redaction.escaped(url), "attempt": attempt, "statusCode": statusCode as Any,
+            ])
+    }
+
+    private func text(hasStatus: Bool) -> String {
+        let details = [attempt > 0 ? "attempt \(attempt)" : nil, hasStatus ? statusCode.map { "status \($0)" } : nil].compactMap { $0 }
+        let name = [method?.rawValue, url.isEmpty ? nil : url].compactMap { $0 }.joined(separator: " ")
+        return Redaction.escaped(details.isEmpty ? name : "\(name.isEmpty ? "request" : name) (\(details.joined(separator: ", ")))")
+    }
+
+    /// Returns a sentence as the reason why this request failed: `GET https://example.org/ (attempt 2): status 404 is not acceptable`.
+    ///
+    /// - Parameter hasStatus: whether the status is named; otherwise the sentence does.
+    func failing(because sentence: String, hasStatus: Bool = true) -> String {
+        let name = text(hasStatus: hasStatus)
+        guard !name.isEmpty else { return sentence }
+        // A name such as URL or HTTP keeps its capitals.
+        let isWord = !(sentence.dropFirst().first?.isUppercase ?? false)
+        let reason = isWord ? sentence.prefix(1).lowercased() + sentence.dropFirst() : sentence
+        return "\(name): \(reason.hasSuffix(".") ? String(reason.dropLast()) : reason)"
+    }
+}
