@@ -18,6 +18,8 @@ protocol BodyReceiver: AnyObject, Sendable {
     var data: Data? { get }
     /// The number of received bytes of the body, decoded.
     var receivedCount: Int64 { get }
+    /// Returns up to `count` bytes of the beginning of the body; `nil` if it is not stored, or not readable. May read a file.
+    func beginning(_ count: Int) -> Data?
 
     // MARK: While the transfer runs. On the event loop's thread.
 
@@ -62,7 +64,7 @@ protocol BodyReceiver: AnyObject, Sendable {
 }
 
 extension BodyReceiver {
-    var retainsManager: Bool { true }
+    func beginning(_ count: Int) -> Data? { nil }
     var waitsForReader: Bool { false }
     func complete(_ outcome: TransferCompletion) throws {}
     var isDiscardable: Bool { false }

@@ -54,6 +54,15 @@ final class DataReceiver: BodyReceiver {
         }
     }
 
+    /// The beginning of the body in memory, or of one that was refused at its head.
+    func beginning(_ count: Int) -> Data? {
+        state.withLock { state in
+            if let refused = state.refused { return refused.bytes.prefix(count) }
+            guard case .memory(let data) = state.sink else { return nil }
+            return data.prefix(count)
+        }
+    }
+
     var receivedCount: Int64 { state.withLock { $0.count } }
 
     /// Reports the number of received bytes.

@@ -85,6 +85,12 @@ final class FileReceiver: BodyReceiver, @unchecked Sendable {  // fields without
     /// The resume data of a failed download.
     var data: Data? { resumption.resumeData }
 
+    /// The beginning of the closed file, where it was written or at its destination; `nil` once it was discarded.
+    func beginning(_ count: Int) -> Data? {
+        let (file, destination) = fileState.withLock { ($0.file, $0.isMoved ? $0.destinationURL : nil) }
+        return destination.map { PartFile.beginning(count, at: $0.path) } ?? file?.beginning(count)
+    }
+
     var receivedCount: Int64 { downloadProgress.count }
 
     /// Where the body was written; the file does not exist there any more once it was moved to its destination.

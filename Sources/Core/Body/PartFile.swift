@@ -158,6 +158,27 @@ package final class PartFile: @unchecked Sendable {  // what the flush uses is b
         return result == 0 ? Int64(status.st_size) : 0
     }
 
+    /// Returns up to `count` bytes of the beginning of a closed file; `nil` if it can't be read.
+    func beginning(_ count: Int) -> Data? {
+        guard descriptor < 0 else { return Self.beginning(count, of: descriptor) }
+        return Self.beginning(count, at: url.path)
+    }
+
+    /// Returns up to `count` bytes of the beginning of the file at a path; `nil` if it can't be read.
+    static func beginning(_ count: Int, at path: String) -> Data? {
+        // Does not block on a pipe without a writer.
+        let source = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK)
+        guard source >= 0 else { return nil }
+        defer { _ = systemClose(source) }
+        return beginning(count, of: source)
+    }
+
+    private static func beginning(_ count: Int, of descriptor: Int32) -> Data? {
+        var bytes = Data(count: count)
+        let length = bytes.withUnsafeMutableBytes { pread(descriptor, $0.baseAddress, $0.count, 0) }
+        return length >= 0 ? bytes.prefix(length) : nil
+    }
+
     /// Truncates the file to a length, at most its own, and appends there from now on.
     package func truncate(to length: Int64 = 0) throws {
         guard ftruncate(descriptor, off_t(length)) == 0, lseek(descriptor, off_t(length), SEEK_SET) == length else {

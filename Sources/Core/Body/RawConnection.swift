@@ -33,6 +33,8 @@ final class RawConnection: BodyReceiver {
         func resumeReceiving()
         func send(_ bytes: Data, endOfStream: Bool)
         func cancelTask()
+        /// Returns the error with what is known about the request.
+        func describing(_ error: any Error) -> any Error
     }
 
     /// The received bytes.
@@ -133,7 +135,8 @@ final class RawConnection: BodyReceiver {
     }
 
     func complete(_ outcome: TransferCompletion) throws {
-        let end: Result<Void, any Error> = outcome.error.map { .failure($0) } ?? .success(())
+        let link = link.withLock { $0.value }
+        let end: Result<Void, any Error> = outcome.error.map { .failure(link?.describing($0) ?? $0) } ?? .success(())
         let writers = state.withLock { state in
             state.end = end
             defer { state.writers = [] }

@@ -330,6 +330,10 @@ extension RequestDriver: RawConnection.Link {
     func cancelTask() {
         task?.cancel()
     }
+
+    func describing(_ error: any Error) -> any Error {
+        state.withLock { $0.request }.map { describing(error, of: $0) } ?? error
+    }
 }
 
 // MARK: - CacheDecider

@@ -279,14 +279,16 @@ final class RequestDriver: Sendable {
         if commits {
             do { try body.commit(completedAttempt(of: request)) } catch { fail(error) }
         }
+        let failure = failure(of: request)
         if session.isMonitored { reportCompletion(of: request) }
-        if let error = state.withLock({ $0.error }) { considerRetry(of: request, after: error) } else { finish(request) }
+        if let failure { considerRetry(of: request, after: failure) } else { finish(request) }
     }
 
     /// Runs a validator unless the request has failed: the first failure counts.
     private func run(_ validator: Validator, on request: Request) {
-        guard state.withLock({ $0.error == nil }), let error = inContext({ validator.validate(request) }) else { return }
-        fail(error)
+        guard state.withLock({ $0.error == nil }), let error = validator.validate(request) else { return }
+        // Now, because the file of a refused download is removed next.
+        fail(describing(error, of: request))
     }
 
     // MARK: - It is retried
@@ -345,6 +347,7 @@ final class RequestDriver: Sendable {
 
     /// Ends a request that will not be retried with an error that replaces the one of its last attempt.
     func end(_ request: Request, with error: any Error) {
+        let error = describing(error, of: request)
         let timer = state.withLock { state in
             defer { state.retryTimer = nil }
             state.error = state.explained(error, request)

@@ -26,6 +26,8 @@ struct RequestState {
     /// An event with another number is a late one of an earlier attempt, and is ignored (``SessionTask/taskIdentifier``).
     var number = 0
     var retryCount: UInt = 0
+    /// The request's number in the process; 0 until it is read.
+    var requestID: UInt64 = 0
     /// Whether the user has resumed the request, which may not have a task yet.
     var isResumed = false
     /// Whether the user has suspended the request: that counts for the task of the next attempt, too.

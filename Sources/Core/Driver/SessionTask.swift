@@ -123,6 +123,14 @@ public final class SessionTask: Sendable {
         if case .transfer(let request) = current { request } else { nil }
     }
 
+    /// Method and URL of the current exchange; without a method for a raw stream.
+    var target: (method: HTTPMethod?, url: String) {
+        switch current {
+        case .transfer(let request): (request.method, request.url)
+        case .stream(let request): (nil, request.url)
+        }
+    }
+
     /// Whether the current request's method is HEAD.
     var isHead: Bool {
         progress.withLock { progress in

@@ -15,6 +15,15 @@ struct RequestParts: URLRequestConvertible {
         let request = try URLRequest(url: url, method: method, headers: headers)
         return parameters == nil ? request : try encoding.encode(request, with: parameters)
     }
+
+    /// Returns the request; a ``CurlewError`` has method and URL, which are lost where there is no request.
+    func makeURLRequest() throws -> URLRequest {
+        do {
+            return try asURLRequest()
+        } catch let error as CurlewError {
+            throw error.describing(FailedRequest(method: method, url: url.redactedDescription))
+        }
+    }
 }
 
 /// The original of a request, from which the task of each attempt is made.
@@ -30,7 +39,7 @@ protocol TaskConvertible: Sendable {
 
     /// Adapts the request, and returns the work of a task of the session.
     ///
-    /// - Throws: what the adapter throws; ``CurlewError/urlRequestValidationFailed(reason:)``; `CocoaError` for a file.
+    /// - Throws: what the adapter throws; ``CurlewError/urlRequestValidationFailed(reason:in:)``; `CocoaError` for a file.
     func work(in session: Session, adapter: (any RequestAdapter)?) throws -> SessionTask.Work
 }
 
@@ -94,7 +103,7 @@ struct Requestable: TaskConvertible {
         if let parts, parts.parameters == nil {
             try self.init(parts.url, parts.method, parts.headers, isStreamed: isStreamed)
         } else {
-            let urlRequest = try convertible.asURLRequest()
+            let urlRequest = if let parts { try parts.makeURLRequest() } else { try convertible.asURLRequest() }
             self.init(urlRequest, given: parts?.headers.map { GivenHeaders($0, in: urlRequest) }, isStreamed: isStreamed)
         }
     }
@@ -108,7 +117,11 @@ struct Requestable: TaskConvertible {
     /// Creates the original from the parts of a request without parameters.
     init(_ url: any URLConvertible, _ method: HTTPMethod, _ headers: HTTPHeaders?, isStreamed: Bool = false) throws {
         self.isStreamed = isStreamed
-        original = .parts(try Target(url), method, headers ?? [:])
+        do {
+            original = .parts(try Target(url), method, headers ?? [:])
+        } catch let error as CurlewError {
+            throw error.describing(FailedRequest(method: method, url: url.redactedDescription))
+        }
         streamBody = nil
     }
 

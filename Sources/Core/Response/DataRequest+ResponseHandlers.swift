@@ -44,7 +44,7 @@ extension DataRequest {
 
     private func makeResponse<Value>(_ context: ResponseContext, _ result: Result<Value, any Error>) -> DataResponse<Value> {
         DataResponse(
-            context: context, data: delegate.data, result: session.delivered(result), timeline: delegate.timeline(),
+            context: context, data: delegate.data, result: delivered(result), timeline: delegate.timeline(),
             metrics: delegate.metrics)
     }
 

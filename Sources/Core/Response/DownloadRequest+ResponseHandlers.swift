@@ -13,7 +13,7 @@ extension DownloadRequest {
         let result = serializer.serializeResponse(context.request, context.response, receiver.fileURL, delegate.error)
         return DownloadResponse(
             context: context, temporaryURL: receiver.temporaryURL, destinationURL: receiver.destinationURL,
-            resumption: .kept(receiver.resumption.resumablePart), result: session.delivered(result),
+            resumption: .kept(receiver.resumption.resumablePart), result: delivered(result),
             timeline: delegate.timeline(), metrics: delegate.metrics)
     }
 

@@ -15,7 +15,7 @@ public struct DataTask<Value: Sendable>: Sendable {
         self.serializer = serializer
     }
 
-    /// The serialized response, whether the request succeeded or failed.
+    /// The serialized response, whether the request succeeded or failed: its error is the one that ``value`` throws.
     public var response: DataResponse<Value> {
         get async {
             await request.waitForEnd()
@@ -24,7 +24,7 @@ public struct DataTask<Value: Sendable>: Sendable {
         }
     }
 
-    /// The value, or the error.
+    /// The value, or the error that ``value`` throws.
     public var result: Result<Value, any Error> {
         get async {
             do {
@@ -37,8 +37,14 @@ public struct DataTask<Value: Sendable>: Sendable {
 
     /// The value.
     ///
-    /// - Throws: the request's error: a ``CurlewError``, a `CocoaError` for a file, or what your own code threw; `CancellationError` if the
-    ///   awaiting task was cancelled.
+    /// `throws` has no type, because errors of your own code are passed on unchanged. `error.asCurlewError` is the cast to the library's.
+    ///
+    /// - Throws: one of these:
+    ///   - ``CurlewError`` if the request, a built-in validation or a built-in serializer failed; ``CurlewError/cancelled`` after
+    ///     ``cancel()``. Its ``CurlewError/request`` has method, URL, attempt and status.
+    ///   - `CancellationError` if the awaiting task was cancelled, which cancels the request.
+    ///   - What your own code threw: an adapter, a validation, a serializer, a parameter encoding.
+    ///   - `CocoaError` for a file, such as an upload's, that can't be opened, read or written.
     public var value: Value {
         get async throws {
             await request.waitForEnd()
@@ -46,7 +52,7 @@ public struct DataTask<Value: Sendable>: Sendable {
             do {
                 return try request.makeValue(serializer)
             } catch {
-                throw request.wasCancelledByTask ? CancellationError() : request.session.delivered(error)
+                throw request.delivered(error)
             }
         }
     }
@@ -67,7 +73,7 @@ public struct DownloadTask<Value: Sendable>: Sendable {
         self.serializer = serializer
     }
 
-    /// The serialized response, whether the request succeeded or failed.
+    /// The serialized response, whether the request succeeded or failed: its error is the one that ``value`` throws.
     public var response: DownloadResponse<Value> {
         get async {
             await request.waitForEnd()
@@ -76,15 +82,14 @@ public struct DownloadTask<Value: Sendable>: Sendable {
         }
     }
 
-    /// The value, or the error.
+    /// The value, or the error that ``value`` throws.
     public var result: Result<Value, any Error> {
         get async { await response.result }
     }
 
     /// The value.
     ///
-    /// - Throws: the request's error: a ``CurlewError``, a `CocoaError` for a file, or what your own code threw; `CancellationError` if the
-    ///   awaiting task was cancelled.
+    /// - Throws: as ``DataTask/value``; `CocoaError` also for the downloaded file.
     public var value: Value {
         get async throws { try await response.result.get() }
     }
