@@ -24,6 +24,8 @@ import Testing
             let request = try #require(manager?.request(server.url("/")))
             if stage != .notStarted { #expect(await server.waitForRequests(number)) }
             if stage == .startedAndSuspended { request.suspend() }
+            // Until a handler is attached, a running request may still be awaited, which keeps its session.
+            if stage == .running { request.response { _ in } }
             #expect(request.task?.state == (stage == .running ? .running : .suspended))
             manager = nil
             let state = request.task?.state

@@ -62,7 +62,7 @@ import Testing
     @Test(arguments: [HTTPHeader(name: "a b", value: ""), HTTPHeader(name: "", value: ""), HTTPHeader(name: "A", value: "b\r\nC: d")])
     func `an invalid field is an error and is not dropped`(_ header: HTTPHeader) {
         #expect { try HTTPFields([header]) } throws: {
-            if case CurlewError.urlRequestValidationFailed(.invalidHeader(header.name)) = $0 { true } else { false }
+            if case CurlewError.urlRequestValidationFailed(.invalidHeader(header.name), _) = $0 { true } else { false }
         }
     }
 

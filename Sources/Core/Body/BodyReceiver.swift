@@ -64,6 +64,7 @@ protocol BodyReceiver: AnyObject, Sendable {
 }
 
 extension BodyReceiver {
+    var retainsManager: Bool { true }
     func beginning(_ count: Int) -> Data? { nil }
     var waitsForReader: Bool { false }
     func complete(_ outcome: TransferCompletion) throws {}

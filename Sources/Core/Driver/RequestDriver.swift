@@ -286,7 +286,7 @@ final class RequestDriver: Sendable {
 
     /// Runs a validator unless the request has failed: the first failure counts.
     private func run(_ validator: Validator, on request: Request) {
-        guard state.withLock({ $0.error == nil }), let error = validator.validate(request) else { return }
+        guard state.withLock({ $0.error == nil }), let error = inContext({ validator.validate(request) }) else { return }
         // Now, because the file of a refused download is removed next.
         fail(describing(error, of: request))
     }

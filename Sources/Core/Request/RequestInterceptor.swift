@@ -56,13 +56,12 @@ extension RequestRetrier {
 
 /// Adapts requests and decides about their retries: a ``RequestAdapter`` that is also a ``RequestRetrier``.
 ///
-/// Passed to a single request, or set as a session's ``SessionManager/adapter``, ``SessionManager/retrier`` or both. If both a request and
-/// its session have one, the request's adapts first, so that a session's adapter that signs requests sees their final form, and decides
-/// about retries first.
+/// Passed to a single request, or set as a session's ``SessionManager/interceptor``. If both a request and its session have one, the
+/// request's adapts first, so that a session's adapter that signs requests sees their final form, and decides about retries first.
 ///
-/// Every requirement has a default: requests are not changed, and not retried. A method with another label or type, such as Alamofire 5's
-/// `adapt(_:for:completion:)`, is a different method and is never called. A type that only adapts or only retries conforms to
-/// ``RequestAdapter`` or ``RequestRetrier``, so that the compiler reports a method that does not match.
+/// Every requirement has a default: requests are not changed, and not retried. A method that differs from a requirement in a label, its
+/// type or by `async`, such as Alamofire 5's `adapt(_:for:completion:)`, is a different method and is never called. Those in `async` form
+/// are the requirements of ``AsyncRequestAdapter`` and ``AsyncRequestRetrier``, which have no defaults.
 public protocol RequestInterceptor: RequestAdapter, RequestRetrier {}
 
 extension RequestInterceptor {

@@ -52,7 +52,7 @@ public struct DataTask<Value: Sendable>: Sendable {
             do {
                 return try request.makeValue(serializer)
             } catch {
-                throw request.delivered(error)
+                throw request.wasCancelledByTask ? CancellationError() : request.delivered(error)
             }
         }
     }
