@@ -290,7 +290,7 @@ import Testing
         #expect(await gate.arrivals())
         reading.cancel()
         let result = await reading.result
-        #expect(throws: CurlewError.self) { try result.get() }
+        #expect(throws: CancellationError.self) { try result.get() }
         #expect(await server.waitForConnectionsToClose())
     }
 
