@@ -28,7 +28,7 @@ import Testing
         let writing = Task { try await stream.write(Data("x".utf8)) }
         writing.cancel()
         let result = await writing.result
-        #expect(throws: CurlewError.self) { try result.get() }
+        #expect(throws: CancellationError.self) { try result.get() }
         stream.cancel()
     }
 
