@@ -37,7 +37,9 @@ extension RequestDriver {
         guard let error = error as? CurlewError else { return error }
         if let known = error.request { return known.id == 0 ? error.describing(known.identified(by: requestID)) : error }
         let (task, head, retries) = state.withLock { ($0.task, $0.head, $0.retryCount) }
-        guard let target = task?.target ?? request.target else { return error.describing(FailedRequest(id: requestID, url: "")) }
+        guard let target = task?.target ?? (try? request.original.get())?.original.target else {
+            return error.describing(FailedRequest(id: requestID, url: ""))
+        }
         return error.describing(
             FailedRequest(
                 id: requestID, method: target.method, url: target.url, attempt: Int(retries) + 1, statusCode: head?.statusCode,
@@ -59,12 +61,6 @@ extension Request {
     /// Unique in the process, and the same for all attempts. Assigned when it is first read, so that numbers do not follow the order in
     /// which requests were created. Thread-safe.
     public var id: UInt64 { driver.requestID }
-
-    /// Method and URL of the original; `nil` if the request could not be made, or is a raw stream.
-    fileprivate var target: (method: HTTPMethod?, url: String)? {
-        guard let request = (try? original.get())?.original.urlRequest else { return nil }
-        return (HTTPMethod(rawValue: request.httpMethod ?? "GET"), request.url?.absoluteString ?? "")
-    }
 
     /// Returns the error as users see it: with what is known about the request, and translated (``Session/deliverErrors(as:)``).
     func delivered(_ error: any Error) -> any Error {

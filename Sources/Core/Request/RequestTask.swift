@@ -31,6 +31,9 @@ protocol TaskConvertible: Sendable {
     /// The request as the user made it; `nil` for a raw stream.
     var urlRequest: URLRequest? { get }
 
+    /// Method and URL, for errors; `nil` for a raw stream.
+    var target: (method: HTTPMethod?, url: String)? { get }
+
     /// Whether another attempt would send the same request.
     var isRepeatable: Bool { get }
 
@@ -129,6 +132,14 @@ struct Requestable: TaskConvertible {
         try? asURLRequest()
     }
 
+    /// Also of a request whose header fields are invalid.
+    var target: (method: HTTPMethod?, url: String)? {
+        switch original {
+        case .urlRequest(let request, _): (HTTPMethod(rawValue: request.httpMethod ?? "GET"), request.url?.absoluteString ?? "")
+        case .parts(let target, let method, _): (method, target.string)
+        }
+    }
+
     private func asURLRequest() throws -> URLRequest {
         switch original {
         case .urlRequest(let request, _): request
@@ -199,6 +210,8 @@ struct Downloadable: TaskConvertible {
 
     var urlRequest: URLRequest? { request.urlRequest }
 
+    var target: (method: HTTPMethod?, url: String)? { request.target }
+
     var isRepeatable: Bool { request.isRepeatable }
 
     var streamBody: StreamBody? { request.streamBody }
@@ -225,6 +238,8 @@ struct Uploadable: TaskConvertible {
     let content: Content
 
     var urlRequest: URLRequest? { request.urlRequest }
+
+    var target: (method: HTTPMethod?, url: String)? { request.target }
 
     var isRepeatable: Bool {
         if case .temporaryFile(let file) = content { return !file.isRemoved }
@@ -287,6 +302,8 @@ struct Streamable: TaskConvertible {
     let isSecure: Bool
 
     var urlRequest: URLRequest? { nil }
+
+    var target: (method: HTTPMethod?, url: String)? { nil }
 
     /// `false`: what was sent on a raw connection can't be sent again.
     var isRepeatable: Bool { false }
