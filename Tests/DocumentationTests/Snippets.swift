@@ -187,7 +187,7 @@ enum Snippets {
         configuration.firstByteTimeout = .seconds(20)  // none: the idle timeout covers it
         configuration.idleTimeout = .seconds(10)  // 60 s
         configuration.totalTimeout = .seconds(300)  // none
-        configuration.queueTimeout = .seconds(30)  // 60 s, waiting for one of 64 connections to the host
+        configuration.queueTimeout = .seconds(30)  // none, waiting for one of 64 connections to the host
         configuration.redirects.limit = 5  // 20
         configuration.redirects.sensitiveHeaders = ["X-API-Key"]
         // end

@@ -25,7 +25,20 @@ import Testing
         let configuration = SessionConfiguration()
         #expect(configuration.connectTimeout != nil)
         #expect(configuration.idleTimeout != nil)
-        #expect(configuration.queueTimeout != nil)
+    }
+
+    @Test("a queued request waits for as long as it takes by default") func noQueueTimeout() async throws {
+        #expect(SessionConfiguration().queueTimeout == nil)
+        let manager = makeManager {
+            $0.maximumConnectionsPerHost = 1
+            $0.connectTimeout = .milliseconds(100)
+        }
+        let holding = manager.request(server.url("/delay/500"))
+        #expect(await server.waitForRequests(1))
+        let waiting = await manager.request(server.url("/json")).serializingData().response
+        #expect(waiting.error == nil)
+        #expect(server.connectionCount == 1)
+        #expect(await holding.serializingData().response.error == nil)
     }
 
     @Test("a silent server causes the idle timeout, with all else as by default") func silentServer()

@@ -29,8 +29,9 @@ public struct TransferOptions: Sendable, Hashable {
 
     /// The longest wait for a free connection to the host when ``maximumConnectionsPerHost`` are in use.
     ///
-    /// 60 seconds by default; `nil` for no limit.
-    public var queueTimeout: Duration? = .seconds(60)
+    /// `nil` by default: the transfer waits, within its ``totalTimeout`` if it has one. A program that sends more requests than the host
+    /// gets connections is no failure of the host.
+    public var queueTimeout: Duration?
 
     /// The HTTP versions to use; `automatic` by default.
     public var httpVersion: HTTPVersionPolicy = .automatic
