@@ -39,6 +39,7 @@ extension CurlewError: CustomStringConvertible {
         case .resumeDataInvalid(let reason, _): reason.description
         case .cancelled: "The request was cancelled."
         case .sessionInvalidated: "The session was invalidated."
+        case .sessionShutDown: "The session was shut down."
         }
     }
 }

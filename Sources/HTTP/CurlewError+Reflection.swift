@@ -29,6 +29,7 @@ extension CurlewError: CustomReflectable {
         case .resumeDataInvalid: "resumeDataInvalid"
         case .cancelled: request == nil ? nil : "cancelled"
         case .sessionInvalidated: request == nil ? nil : "sessionInvalidated"
+        case .sessionShutDown: request == nil ? nil : "sessionShutDown"
         }
     }
 }

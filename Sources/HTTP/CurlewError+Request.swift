@@ -8,7 +8,7 @@ extension CurlewError {
         case .invalidURL(_, let request), .urlRequestValidationFailed(_, let request), .parameterEncodingFailed(_, let request),
             .multipartEncodingFailed(_, let request), .redirectFailed(_, let request), .responseValidationFailed(_, let request),
             .responseSerializationFailed(_, let request), .resumeDataInvalid(_, let request), .cancelled(let request),
-            .sessionInvalidated(let request):
+            .sessionInvalidated(let request), .sessionShutDown(let request):
             request
         }
     }
@@ -29,6 +29,7 @@ extension CurlewError {
         case .resumeDataInvalid(let reason, _): return .resumeDataInvalid(reason: reason, in: request)
         case .cancelled: return .cancelled(in: request)
         case .sessionInvalidated: return .sessionInvalidated(in: request)
+        case .sessionShutDown: return .sessionShutDown(in: request)
         }
     }
 }

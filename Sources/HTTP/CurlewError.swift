@@ -30,11 +30,16 @@ public enum CurlewError: Error, Sendable {
     case cancelled(in: FailedRequest?)
     /// The session was invalidated while the request was in flight, or before it was created; to be matched as `.sessionInvalidated`.
     case sessionInvalidated(in: FailedRequest?)
+    /// The session was shut down; to be matched as `.sessionShutDown`.
+    case sessionShutDown(in: FailedRequest?)
 
     /// The request was cancelled: by `cancel()`, its reader or its handler.
     public static var cancelled: CurlewError { .cancelled(in: nil) }
     /// The session was invalidated while the request was in flight, or before it was created.
     public static var sessionInvalidated: CurlewError { .sessionInvalidated(in: nil) }
+    /// The session was shut down: the request was created after the call, was not started, or was in flight when the grace period had
+    /// passed.
+    public static var sessionShutDown: CurlewError { .sessionShutDown(in: nil) }
 
     /// The reason why a request is invalid.
     public enum URLRequestValidationFailureReason: Sendable, Hashable {

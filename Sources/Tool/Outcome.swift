@@ -49,7 +49,7 @@ struct Outcome: Equatable {
         case .urlRequestValidationFailed(let reason, _): self.init(status: .usage, message: Self.describe(reason))
         case .multipartEncodingFailed: self.init(status: .file, message: "\(error)")
         case .responseValidationFailed, .responseSerializationFailed: self.init(status: .transfer, message: "\(error)")
-        case .resumeDataInvalid, .cancelled, .sessionInvalidated: self.init(status: .other, message: "\(error)")
+        case .resumeDataInvalid, .cancelled, .sessionInvalidated, .sessionShutDown: self.init(status: .other, message: "\(error)")
         }
     }
 

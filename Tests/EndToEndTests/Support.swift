@@ -60,6 +60,10 @@ extension Error {
     var isSessionInvalidated: Bool {
         if case .sessionInvalidated = self as? CurlewError { true } else { false }
     }
+
+    var isSessionShutDown: Bool {
+        if case .sessionShutDown = self as? CurlewError { true } else { false }
+    }
 }
 
 /// An adapter made from a closure.

@@ -294,6 +294,26 @@ import Testing
         #expect(await server.waitForConnectionsToClose())
     }
 
+    @Test("a shutdown ends the stream after its grace period, also while it waits to reconnect", arguments: [false, true])
+    func shutdown(_ isReconnecting: Bool) async throws {
+        let server = try LoopbackServer { _, connection in
+            try connection.send(raw: "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\nretry: 50\n\ndata: 1\n\n")
+            if !isReconnecting { connection.waitUntilClosed() }
+            connection.close()
+            return nil
+        }
+        defer { server.stop() }
+        let manager = makeManager()
+        let stream = manager.eventStream(server.url("/"))
+        let read = Log<Void>()
+        let reading = Task { for try await _ in stream { read.append(()) } }
+        await read.wait(for: isReconnecting ? 3 : 1)
+        await manager.shutdown(gracePeriod: .milliseconds(200))
+        await #expect { try await reading.value } throws: { error in
+            if case CurlewError.sessionShutDown = error { true } else { false }
+        }
+    }
+
     @Test("an event over the limit ends the stream") func tooLarge() async throws {
         let server = try makeServer([events("data: " + String(repeating: "x", count: 100) + "\n\n")])
         defer { server.stop() }

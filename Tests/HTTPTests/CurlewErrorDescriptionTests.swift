@@ -110,6 +110,7 @@ import Testing
             (.resumeDataInvalid(reason: .unsupportedVersion(7)), "The resume data has an unknown version: 7."),
             (.resumeDataInvalid(reason: .invalidField("url")), "The resume data is damaged: url is not valid."),
             (.sessionInvalidated, "The session was invalidated."),
+            (.sessionShutDown, "The session was shut down."),
         ]
         for (error, text) in rows + Self.multipartRows {
             #expect(error.description == text)

@@ -435,6 +435,30 @@ import Testing
         }
     }
 
+    @Test("a shutdown ends WebSockets after its grace period, and they do not reconnect") func managerShutDown() async throws {
+        let server = try makeServer { $0.waitUntilClosed() }
+        let manager = makeManager()
+        var configuration = WebSocketConfiguration()
+        configuration.reconnection = WebSocketReconnection(limit: nil, firstDelay: .milliseconds(1))
+        let socket = manager.webSocket(server.url(), configuration: configuration)
+        try await socket.open()
+        await manager.shutdown(gracePeriod: .milliseconds(100))
+        guard case CurlewError.sessionShutDown? = await failure(of: { try await socket.waitUntilClosed() }) else {
+            return #expect(Bool(false))
+        }
+        #expect(await server.waitForConnectionsToClose())
+    }
+
+    @Test("a WebSocket that is closed in time ends the shutdown early") func closedBeforeShutDown() async throws {
+        let server = try makeEchoServer()
+        let manager = makeManager()
+        let socket = manager.webSocket(server.url())
+        try await socket.open()
+        async let end: Void = manager.shutdown(gracePeriod: .seconds(3_600))
+        try await socket.close()
+        await end
+    }
+
     // MARK: Fragments and compression
 
     @Test("long messages are fragmented if configured") func fragments() async throws {

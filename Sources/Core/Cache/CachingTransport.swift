@@ -12,7 +12,7 @@ final class CachingTransport: InterceptingTransport {
     let base: any Transport
     let intercepted = InterceptedTransfers()
     private let store: ResponseStore
-    private let queue = DispatchQueue(label: "curlew.cache", target: .global(qos: .utility))
+    let queue = DispatchQueue(label: "curlew.cache", target: .global(qos: .utility))
 
     init(_ base: any Transport, cache: URLCache) {
         self.base = base

@@ -2,6 +2,7 @@
 import CurlewEncoding
 import CurlewHTTP
 import CurlewTransport
+import Dispatch
 
 /// A transport in front of another one that serves some transfers itself.
 protocol InterceptingTransport: Transport {
@@ -9,6 +10,8 @@ protocol InterceptingTransport: Transport {
     var base: any Transport { get }
     /// The transfers in flight that are not forwarded.
     var intercepted: InterceptedTransfers { get }
+    /// The serial queue of those transfers.
+    var queue: DispatchQueue { get }
 }
 
 /// A transfer that an intercepting transport serves. Thread-safe.
@@ -93,5 +96,10 @@ extension InterceptingTransport {
         let transfers = intercepted.shutDown()
         base.shutDown()
         for transfer in transfers { transfer.fail(with: CurlewError.sessionInvalidated) }
+    }
+    /// Waits for the other transport, then for what this one's transfers have left on the queue: the cache's writes, the classes' calls.
+    func waitUntilShutDown() async {
+        await base.waitUntilShutDown()
+        await withCheckedContinuation { continuation in queue.async { continuation.resume() } }
     }
 }

@@ -14,7 +14,7 @@ final class ProtocolTransport: InterceptingTransport {
     let base: any Transport
     let intercepted = InterceptedTransfers()
     private let classes: [URLProtocol.Type]
-    private let queue = DispatchQueue(label: "curlew.protocols", target: .global(qos: .utility))
+    let queue = DispatchQueue(label: "curlew.protocols", target: .global(qos: .utility))
 
     init(_ base: any Transport, classes: [URLProtocol.Type]) {
         self.base = base

@@ -10,7 +10,7 @@ extension RequestDriver {
     func awaitAdapter(_ adapter: any AsyncRequestAdapter, for kind: AttemptKind, of request: Request, by manager: SessionManager) {
         let next = kind == .retry ? AttemptKind.retry : .deferredFirst
         let made: StepContinuation<Result<SessionTask, any Error>>? = waitForAttempt(of: request) { [weak manager] result in
-            guard let manager else { return self.end(request, with: CurlewError.sessionInvalidated) }
+            guard let manager else { return self.end(request, with: self.session.endError) }
             switch result {
             case .success(let task): self.begin(next, task, of: request, by: manager)
             case .failure(let error): self.notMade(next, request, because: error)
@@ -34,7 +34,7 @@ extension RequestDriver {
     func prepare(_ pending: PendingAdaptation, for kind: AttemptKind, of request: Request, by manager: SessionManager) {
         let next = kind == .retry ? AttemptKind.retry : .deferredFirst
         let prepared: StepContinuation<Result<Void, any Error>>? = waitForAttempt(of: request) { [weak manager] result in
-            guard let manager else { return self.end(request, with: CurlewError.sessionInvalidated) }
+            guard let manager else { return self.end(request, with: self.session.endError) }
             switch result {
             case .success: self.attempt(next, of: request, by: manager)
             case .failure(let error): self.notMade(next, request, because: error)

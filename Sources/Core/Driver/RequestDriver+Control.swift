@@ -45,9 +45,9 @@ extension RequestDriver {
             noteStart()
             resume(task)
             if session.isMonitored { session.tellMonitors(of: request) { $0.requestDidResume(request) } }
-        } else if session.isInvalidated, task.claimUnstarted() {
+        } else if !session.isOpen, task.claimUnstarted() {
             // The session was invalidated before this task existed, so that nothing else would complete it.
-            task.completeUnstarted(with: CurlewError.sessionInvalidated)
+            task.completeUnstarted(with: session.endError)
         }
     }
 
@@ -135,11 +135,11 @@ extension RequestDriver {
             guard state.lifecycle.stage == .betweenAttempts, let waiting = state.stopWaiting() else { return (nil, nil) }
             return (state.request, waiting)
         }
-        if let request { withExtendedLifetime(waiting) { end(request, with: CurlewError.sessionInvalidated) } }
+        if let request { withExtendedLifetime(waiting) { end(request, with: session.endError) } }
     }
 
     /// Why a task is being cancelled: by its session, or else by the user.
-    var cancellation: CurlewError { session.isInvalidated ? .sessionInvalidated : .cancelled }
+    var cancellation: CurlewError { session.isInvalidated ? session.endError : .cancelled }
 
     /// Tells the session's monitors of a response.
     func tellMonitors(of head: ResponseHead, _ task: SessionTask) {

@@ -51,6 +51,7 @@ final class RequestDriver: Sendable {
 
     /// Creates the request's first task, and starts it unless the user does that. On the caller's thread.
     func start(_ request: Request, by manager: SessionManager) {
+        if let refusal = session.refusal { return notMade(.first, request, because: refusal) }
         if body.retainsManager, manager.startRequestsImmediately { state.withLock { $0.manager = manager } }
         if manager.needsTask(request) { beginSteps() }
         guard beginDeadline() else { return notMade(.first, request, because: CurlewError.cancelled) }
@@ -181,6 +182,7 @@ final class RequestDriver: Sendable {
     // MARK: - It completes
 
     func transfer(_ id: Int, didComplete outcome: TransferCompletion) {
+        let outcome = outcome.error == nil ? outcome : session.explained(outcome)
         let (request, isReady, waiting) = state.withLock { state -> (Request?, Bool, AnyObject?) in
             guard state.number == id, let request = state.request else { return (nil, false, nil) }
             let isReady = state.pendingDecision.transferCompleted(outcome)
@@ -310,6 +312,7 @@ final class RequestDriver: Sendable {
     /// Whether a request may be retried: never after it was cancelled.
     private func mayRetry(_ request: Request, after error: any Error) -> Bool {
         if case CurlewError.cancelled = error { return false }
+        if case CurlewError.sessionShutDown = error { return false }
         guard !state.withLock({ $0.lifecycle.isCancelled }), !session.isInvalidated else { return false }
         return (request.isRepeatable || sessionDelegate.mayRenewBody(of: request)) && body.holdForRetry()
     }
@@ -328,7 +331,7 @@ final class RequestDriver: Sendable {
 
     private func retry(_ request: Request) {
         guard let manager = sessionDelegate.manager, !session.isInvalidated else {
-            return end(request, with: CurlewError.sessionInvalidated)
+            return end(request, with: session.endError)
         }
         guard !request.isRepeatable, sessionDelegate.mayRenewBody(of: request), let body = request.streamBody, let task = request.task
         else {

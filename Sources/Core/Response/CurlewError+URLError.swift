@@ -27,7 +27,7 @@ extension CurlewError {
         case .urlRequestValidationFailed(let reason, _): reason.urlErrorCode
         case .transferFailed(let failure): failure.kind.urlErrorCode
         case .redirectFailed(let reason, _): reason.urlErrorCode
-        case .cancelled, .sessionInvalidated: .cancelled
+        case .cancelled, .sessionInvalidated, .sessionShutDown: .cancelled
         case .parameterEncodingFailed, .multipartEncodingFailed, .resumeDataInvalid, .responseValidationFailed,
             .responseSerializationFailed:
             nil

@@ -9,9 +9,18 @@ import Dispatch
 /// Requests retain their session and not their manager, so that releasing the ``SessionManager`` ends them: its `deinit` invalidates the
 /// session. The session is deallocated after its manager and its last request. Thread-safe.
 public final class Session: Sendable {
+    private enum Stage {
+        case open
+        /// ``SessionManager/shutdown(gracePeriod:)`` was called: new requests are refused, those in flight run.
+        case draining
+        case invalidated
+        /// Invalidated by ``SessionManager/shutdown(gracePeriod:)``.
+        case shutDown
+    }
+
     private struct State {
         var lastTask = 0
-        var isInvalidated = false
+        var stage = Stage.open
         var errorTransform: (@Sendable (any Error) -> any Error)?
         weak var delegate: SessionDelegate?
         var serverTrustPolicyManager: ServerTrustPolicyManager?
@@ -71,7 +80,37 @@ public final class Session: Sendable {
     /// The delegate, which looks up the session's requests; `nil` after its release, as the session does not retain it.
     public var delegate: SessionDelegate? { state.withLock { $0.delegate } }
 
-    var isInvalidated: Bool { state.withLock { $0.isInvalidated } }
+    var isInvalidated: Bool {
+        switch state.withLock({ $0.stage }) {
+        case .open, .draining: false
+        case .invalidated, .shutDown: true
+        }
+    }
+
+    /// Whether requests may start: not once the session has ended, or is being shut down.
+    var isOpen: Bool { state.withLock { $0.stage } == .open }
+
+    /// Why new requests are refused; `nil` if they are not. An invalidated session's are refused by its transport.
+    var refusal: CurlewError? {
+        switch state.withLock({ $0.stage }) {
+        case .open, .invalidated: nil
+        case .draining, .shutDown: .sessionShutDown
+        }
+    }
+
+    /// Why requests fail that the session's end concerns.
+    var endError: CurlewError {
+        switch state.withLock({ $0.stage }) {
+        case .draining, .shutDown: .sessionShutDown
+        case .open, .invalidated: .sessionInvalidated
+        }
+    }
+
+    /// Returns a completion with its error replaced by ``endError`` if that is how a transport reports its end.
+    func explained(_ completion: TransferCompletion) -> TransferCompletion {
+        guard case CurlewError.sessionInvalidated? = completion.error else { return completion }
+        return TransferCompletion(error: endError, metrics: completion.metrics)
+    }
 
     /// Releases a manager that a request has retained. If that ends it, on the session's queue, as users' subclasses may have a `deinit`.
     func release(_ manager: consuming SessionManager) {
@@ -138,9 +177,24 @@ public final class Session: Sendable {
     /// Ends the session: requests in flight fail with ``CurlewError/sessionInvalidated``, and so do new ones. Only the first call has an
     /// effect.
     public func invalidateAndCancel() {
+        end(.invalidated)
+    }
+
+    /// Refuses new requests from now on, unless the session has ended.
+    func startDraining() {
+        state.withLock { if $0.stage == .open { $0.stage = .draining } }
+    }
+
+    /// Ends the session: requests in flight fail with ``CurlewError/sessionShutDown``.
+    func endShutdown() {
+        end(.shutDown)
+    }
+
+    private func end(_ stage: Stage) {
         let isFirst = state.withLock { state in
-            defer { state.isInvalidated = true }
-            return !state.isInvalidated
+            guard state.stage == .open || state.stage == .draining else { return false }
+            state.stage = stage
+            return true
         }
         transport.shutDown()
         if isFirst { delegate?.ended(self) }

@@ -14,8 +14,14 @@ open class SessionDelegate: @unchecked Sendable {  // everything mutable is behi
         var decidesAsynchronously = false
     }
 
-    /// By the number of their task, from their start until they have finished.
-    private let requests = Lock(NumberMap<Request>())
+    fileprivate struct Requests {
+        /// By the number of their task, from their start until they have finished.
+        var map = NumberMap<Request>()
+        /// Ended when the map is empty.
+        var waits: [DrainWait] = []
+    }
+
+    private let requests = Lock(Requests())
     private let owner = Lock(Owner())
     let closures = Lock(SessionClosures())
 
@@ -25,19 +31,43 @@ open class SessionDelegate: @unchecked Sendable {  // everything mutable is behi
     /// The request that a task belongs to; `nil` for a task that has completed, or is not of this session. Any thread. Only the session
     /// enters and removes requests.
     open internal(set) subscript(task: SessionTask) -> Request? {
-        get { requests.withLock { $0[task.taskIdentifier] } }
-        set { requests.withLock { $0[task.taskIdentifier] = newValue } }
+        get { requests.withLock { $0.map[task.taskIdentifier] } }
+        set { requests.withLock { $0.map[task.taskIdentifier] = newValue } }
     }
 
     /// Retains a request under the number of its task.
     func enter(_ request: Request, as number: Int) {
-        requests.withLock { $0[number] = request }
+        requests.withLock { $0.map[number] = request }
     }
 
     /// Releases a request, which the caller retains.
     func remove(_ number: Int) {
-        requests.withLock { $0[number] = nil }
+        let waits = requests.withLock { requests -> [DrainWait]? in
+            requests.map[number] = nil
+            return requests.takeWaits()
+        }
+        if let waits { for wait in waits { wait.end() } }
     }
+
+    /// Ends a wait as soon as no request is in flight.
+    func end(_ wait: DrainWait) {
+        let waits = requests.withLock { requests -> [DrainWait]? in
+            requests.waits.append(wait)
+            return requests.takeWaits()
+        }
+        if let waits { for wait in waits { wait.end() } }
+    }
+
+    /// Ends the requests that were not started, because the session is being shut down.
+    func endUnstarted() {
+        for request in requestsInFlight {
+            // A retry that is about to start its task belongs to a request in flight.
+            let task = request.driver.state.withLock { $0.isResumed || $0.retryCount > 0 ? nil : $0.task }
+            if let task, task.claimUnstarted() { task.completeUnstarted(with: CurlewError.sessionShutDown) }
+        }
+    }
+
+    private var requestsInFlight: [Request] { requests.withLock { $0.map.values } }
 
     var retrier: (any RequestRetrier)? {
         get { owner.withLock { $0.retrier } }
@@ -58,16 +88,25 @@ open class SessionDelegate: @unchecked Sendable {  // everything mutable is behi
     /// The session has ended: ends the requests that the transport does not know.
     func ended(_ session: Session) {
         if let tell = closures.withLock({ $0.sessionDidBecomeInvalidWithError }) { session.queue.async { tell(session, nil) } }
-        let requests = self.requests.withLock { Array($0.values) }
+        let requests = requestsInFlight
         for request in requests { request.driver.sessionEnded() }
         // The tasks are cancelled at once; their ends, which may be many, are not for the thread that releases a manager.
         let unstarted = requests.compactMap(\.task).filter { $0.invalidate() }
         session.queue.async {
             for task in unstarted { task.completeUnstarted(with: CurlewError.sessionInvalidated) }
-            for request in self.requests.withLock({ Array($0.values) }) {
+            for request in self.requestsInFlight {
                 if let task = request.task, task.claimUnstarted() { task.completeUnstarted(with: CurlewError.sessionInvalidated) }
                 request.driver.abandonDecision()
             }
         }
+    }
+}
+
+extension SessionDelegate.Requests {
+    /// Takes the waits if the map is empty; `nil` if there are none to end.
+    fileprivate mutating func takeWaits() -> [DrainWait]? {
+        guard map.count == 0, !waits.isEmpty else { return nil }
+        defer { waits = [] }
+        return waits
     }
 }

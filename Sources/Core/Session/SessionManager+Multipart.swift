@@ -103,12 +103,12 @@ extension SessionManager {
         DispatchQueue.global(qos: .utility).async { [weak self] in
             let result: MultipartFormDataEncodingResult
             do {
-                if session.isInvalidated { throw CurlewError.sessionInvalidated }
+                if !session.isOpen { throw session.endError }
                 let form = MultipartFormData()
                 fill(form)
                 let body = try EncodedForm(form, threshold: threshold, directory: session.configuration.temporaryDirectory)
                 let request = try makeRequest(form.contentType)
-                guard let self, !session.isInvalidated else { throw CurlewError.sessionInvalidated }
+                guard let self, session.isOpen else { throw session.endError }
                 result = .success(
                     request: self.makeUpload(body.content, request, settings), streamingFromDisk: body.fileURL != nil,
                     streamFileURL: body.fileURL)

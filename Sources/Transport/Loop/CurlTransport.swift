@@ -116,6 +116,11 @@ public final class CurlTransport: Transport {
     public func shutDown() {
         mailbox.close()
     }
+
+    /// Waits for the thread's end; see ``Transport/waitUntilShutDown()``.
+    public func waitUntilShutDown() async {
+        await mailbox.waitUntilEnded()
+    }
 }
 
 extension CurlTransport.Command {

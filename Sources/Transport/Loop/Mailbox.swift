@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import CCurlew
 import CurlewHTTP
+import Dispatch
 
 /// The queue of commands for the thread, and the thread's sleep state.
 final class Mailbox: Sendable {
@@ -17,6 +18,8 @@ final class Mailbox: Sendable {
         var isClosed = false
         var isSleeping = false
         var wakeUp: WakeUp?
+        /// The tasks that wait for the end of the closed mailbox's thread.
+        var waiters: [CheckedContinuation<Void, Never>] = []
     }
 
     private let configuration: TransportConfiguration
@@ -61,13 +64,25 @@ final class Mailbox: Sendable {
 
     /// Refuses further commands, and stops the thread.
     func close() {
-        let wakeUp = state.withLock { state -> WakeUp? in
-            guard !state.isClosed else { return nil }
+        let (wakeUp, waiters) = state.withLock { state -> (WakeUp?, [CheckedContinuation<Void, Never>]) in
+            guard !state.isClosed else { return (nil, []) }
             state.isClosed = true
             if state.hasThread { state.commands.append(.stop) }
-            return state.takeWakeUp()
+            return (state.takeWakeUp(), state.takeWaiters())
         }
         wakeUp?.signal()
+        for waiter in waiters { waiter.resume() }
+    }
+
+    /// Returns when the mailbox is closed and its thread has ended.
+    func waitUntilEnded() async {
+        await withCheckedContinuation { continuation in
+            let waiters = state.withLock { state in
+                state.waiters.append(continuation)
+                return state.takeWaiters()
+            }
+            for waiter in waiters { waiter.resume() }
+        }
     }
 
     /// Parks the thread because the process is exiting; a thread that is stopping ends by itself.
@@ -87,20 +102,36 @@ final class Mailbox: Sendable {
 
     /// The thread could not start: all queued commands fail. The next command tries again.
     func threadFailed(_ reason: String) {
-        let commands = state.withLock { state -> [CurlTransport.Command] in
+        let (commands, waiters) = state.withLock { state -> ([CurlTransport.Command], [CheckedContinuation<Void, Never>]) in
             state.hasThread = false
             defer { state.commands = [] }
-            return state.commands
+            return (state.commands, state.takeWaiters())
         }
         for command in commands {
             command.refuse(
                 .transferFailed(TransferFailure(kind: .configuration, url: command.url, phase: .queued, message: reason)), by: self)
         }
+        for waiter in waiters { waiter.resume() }
     }
 
     /// The thread has ended, and its wake-up descriptor is closed: request bodies may retain this mailbox longer.
     func threadEnded() {
         state.withLock { $0.wakeUp = nil }
+    }
+
+    /// The closed mailbox's thread has released everything and is about to return; it has to be joinable. The tasks that wait for its end
+    /// are resumed when it has returned.
+    func threadReturns() {
+        let thread = Thread.current
+        // On another thread, because none can join itself.
+        DispatchQueue.global().async {
+            thread.join()
+            let waiters = self.state.withLock { state in
+                state.hasThread = false
+                return state.takeWaiters()
+            }
+            for waiter in waiters { waiter.resume() }
+        }
     }
 
     /// Swaps all commands, in order, for an empty array, whose storage is reused; `false` if there are none.
@@ -124,6 +155,13 @@ final class Mailbox: Sendable {
 }
 
 extension Mailbox.State {
+    /// Takes the waiting tasks if there is no thread, nor will be one.
+    fileprivate mutating func takeWaiters() -> [CheckedContinuation<Void, Never>] {
+        guard isClosed, !hasThread else { return [] }
+        defer { waiters = [] }
+        return waiters
+    }
+
     /// The wake-up to signal; `nil` if the thread is awake or another caller is about to signal it.
     fileprivate mutating func takeWakeUp() -> WakeUp? {
         guard isSleeping else { return nil }
@@ -138,28 +176,36 @@ private struct ThreadStart: Sendable {
     let mailbox: Mailbox
     let makePoller: @Sendable () throws -> any Poller
 
-    func run() {
+    /// - Returns: whether the thread is joined.
+    func run() -> Bool {
         // libcurl and OpenSSL may write to sockets closed by the peer. The process's own signal disposition is left unchanged.
         Thread.blockPipeSignal()
         let curl = CurlInfo.current
-        if let rejection = CurlInfo.rejection(ofVersion: curl.versionNumber, named: curl.version) { return mailbox.threadFailed(rejection) }
+        if let rejection = CurlInfo.rejection(ofVersion: curl.versionNumber, named: curl.version) { return fail(rejection) }
         do {
             let poller = try makePoller()
-            guard ccurlew_global_init() == CURLE_OK else { return mailbox.threadFailed("libcurl could not be initialized") }
+            guard ccurlew_global_init() == CURLE_OK else { return fail("libcurl could not be initialized") }
             LiveThreads.started(mailbox)
-            runLoop(with: poller)
+            let hasRun = runLoop(with: poller)
             ccurlew_thread_stop()
             LiveThreads.ended(mailbox)
+            guard hasRun else { return fail("libcurl ran out of memory for a connection pool") }
+            mailbox.threadReturns()
+            return true
         } catch {
-            mailbox.threadFailed("The event loop's poller could not be created: \(error)")
+            return fail("The event loop's poller could not be created: \(error)")
         }
     }
 
-    /// Creates the loop and runs it; the loop is released when this returns.
-    private func runLoop(with poller: any Poller) {
-        guard let thread = EventLoopThread(configuration: configuration, mailbox: mailbox, poller: poller) else {
-            return mailbox.threadFailed("libcurl ran out of memory for a connection pool")
-        }
+    private func fail(_ reason: String) -> Bool {
+        mailbox.threadFailed(reason)
+        return false
+    }
+
+    /// Creates the loop and runs it; the loop is released when this returns. `false` if libcurl is out of memory.
+    private func runLoop(with poller: any Poller) -> Bool {
+        guard let thread = EventLoopThread(configuration: configuration, mailbox: mailbox, poller: poller) else { return false }
         thread.run()
+        return true
     }
 }

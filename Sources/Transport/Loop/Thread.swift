@@ -4,23 +4,32 @@ import CurlewHTTP
 /// An operating system thread; Foundation's `Thread` is not in FoundationEssentials.
 enum Thread {
     private final class Body {
-        let run: @Sendable () -> Void
-        init(_ run: @escaping @Sendable () -> Void) { self.run = run }
+        let run: @Sendable () -> Bool
+        init(_ run: @escaping @Sendable () -> Bool) { self.run = run }
     }
 
-    /// Starts a detached thread; returns the system's error number on failure.
-    static func start(_ body: @escaping @Sendable () -> Void) -> Int32? {
-        var attributes = pthread_attr_t()
-        pthread_attr_init(&attributes)
-        defer { pthread_attr_destroy(&attributes) }
-        pthread_attr_setdetachstate(&attributes, Int32(PTHREAD_CREATE_DETACHED))
+    /// A thread, by which another one waits for its end.
+    struct Handle: @unchecked Sendable {  // the system's handle, which is for any thread
+        fileprivate let thread: pthread_t
+
+        /// Waits until the thread has ended; once.
+        func join() {
+            pthread_join(thread, nil)
+        }
+    }
+
+    /// The calling thread.
+    static var current: Handle { Handle(thread: pthread_self()) }
+
+    /// Starts a thread; returns the system's error number on failure. The body returns whether the thread is joined.
+    static func start(_ body: @escaping @Sendable () -> Bool) -> Int32? {
         let context = Unmanaged.passRetained(Body(body))
         #if canImport(Darwin)
         var thread: pthread_t?
         #else
         var thread = pthread_t()
         #endif
-        let code = pthread_create(&thread, &attributes, threadMain, context.toOpaque())
+        let code = pthread_create(&thread, nil, threadMain, context.toOpaque())
         guard code != 0 else { return nil }
         context.release()
         return code
@@ -35,7 +44,7 @@ enum Thread {
     }
 
     fileprivate static func run(_ context: UnsafeMutableRawPointer) {
-        Unmanaged<Body>.fromOpaque(context).takeRetainedValue().run()
+        if !Unmanaged<Body>.fromOpaque(context).takeRetainedValue().run() { pthread_detach(pthread_self()) }
     }
 }
 

@@ -45,6 +45,17 @@ public protocol Transport: Sendable {
     /// Completes all transfers with ``CurlewError/sessionInvalidated`` and refuses new ones. Returns immediately; thread-safe, and may be
     /// called repeatedly.
     func shutDown()
+
+    /// Returns when the transport has ended after ``shutDown()``: its threads have ended, its connections are closed, and all transfers have
+    /// completed. Thread-safe; may be called before ``shutDown()``, and repeatedly. Not cancelled with its task.
+    ///
+    /// By default it returns at once, for a transport that has ended when ``shutDown()`` returns.
+    func waitUntilShutDown() async
+}
+
+extension Transport {
+    /// Returns at once.
+    public func waitUntilShutDown() async {}
 }
 
 /// Receives the events of a transfer.

@@ -7,7 +7,7 @@ import Testing
 
 @Suite(.timeLimit(.minutes(1))) struct CurlewErrorURLErrorTests {
     private static let rows: [(CurlewError, URLError.Code?)] = [
-        (.cancelled, .cancelled), (.sessionInvalidated, .cancelled), (.invalidURL(url: "a b"), .badURL),
+        (.cancelled, .cancelled), (.sessionInvalidated, .cancelled), (.sessionShutDown, .cancelled), (.invalidURL(url: "a b"), .badURL),
         (.urlRequestValidationFailed(reason: .missingURL), .badURL), (.redirectFailed(reason: .tooMany(limit: 1)), .httpTooManyRedirects),
         (.failure(.nameResolution), .cannotFindHost), (.failure(.connect), .cannotConnectToHost), (.failure(.idleTimeout), .timedOut),
         (.failure(.connectionLost), .networkConnectionLost), (.failure(.serverCertificate), .serverCertificateUntrusted),

@@ -54,4 +54,46 @@ import Testing
         manager.upload(InputStream(data: Data()), to: url)
         #expect(manager.counts.withLock { $0 } == ["request": 3, "download": 2, "data": 1, "file": 1, "stream": 1])
     }
+    // MARK: Shutdown
+
+    @Test("a transport that has ended with its shutdown needs nothing more") func mockShutdown() async {
+        let transport = MockTransport { $0.url.hasSuffix("/whole") ? .response() : [] }
+        let manager = SessionManager(mock: transport)
+        let whole = manager.request("http://mock/whole")
+        let endless = manager.request("http://mock/endless")
+        await manager.shutdown(gracePeriod: .milliseconds(50))
+        #expect(await whole.serializingData().response.error == nil)
+        #expect(isShutDown(await endless.serializingData().response.error))
+    }
+
+    @Test("requests in flight wait for adapters and decisions during the grace period") func waiting() async {
+        let adapted = Inbox<Void>()
+        let decide = Inbox<@Sendable (URLRequest?) -> Void>()
+        let transport = MockTransport { $0.url.hasSuffix("/next") ? .response(200) : .response(302, ["Location": "/next"]) }
+        let manager = SessionManager(mock: transport)
+        manager.delegate.taskWillPerformHTTPRedirection = { _, _, _, request, completion in
+            decide.put { completion($0 ?? request) }
+            adapted.put(())
+        }
+        let request = manager.request("http://mock/")
+        _ = await adapted.first(1)
+        async let end: Void = manager.shutdown(gracePeriod: .seconds(60))
+        for completion in await decide.first(1) { completion(nil) }
+        #expect(await request.serializingData().response.response?.statusCode == 200)
+        await end
+    }
+
+    @Test("a decision that does not arrive ends with the grace period") func undecided() async {
+        let asked = Inbox<Void>()
+        let manager = SessionManager(mock: .answering(302, ["Location": "/next"]))
+        manager.delegate.taskWillPerformHTTPRedirection = { _, _, _, _, _ in asked.put(()) }
+        let request = manager.request("http://mock/")
+        _ = await asked.first(1)
+        await manager.shutdown(gracePeriod: .milliseconds(50))
+        #expect(isShutDown(await request.serializingData().response.error))
+    }
+
+    private func isShutDown(_ error: (any Error)?) -> Bool {
+        if case CurlewError.sessionShutDown? = error { true } else { false }
+    }
 }

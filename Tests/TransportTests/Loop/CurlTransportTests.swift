@@ -164,6 +164,37 @@ import Testing
         transport.send(Data([1]), endOfStream: true, on: 2)
     }
 
+    @Test("the wait for the end of a transport returns when its thread has ended, or at once if there is none")
+    func waitForEnd() async throws {
+        let unused = CurlTransport()
+        unused.shutDown()
+        await unused.waitUntilShutDown()
+        await unused.waitUntilShutDown()
+        let failing = CurlTransport(makePoller: { throw POSIXError(.EMFILE) })
+        #expect(await failing.run(TransferRequest(url: "http://127.0.0.1:1/")).error != nil)
+        failing.shutDown()
+        await failing.waitUntilShutDown()
+        let server = try LoopbackServer.standard(recording: false)
+        for _ in 0..<50 {
+            let transport = CurlTransport()
+            let thread = await Task(executorPreference: transport.taskExecutor) {
+                try? FileManager.default.destinationOfSymbolicLink(atPath: "/proc/thread-self")
+            }.value
+            let path = "/proc/" + (try #require(thread))
+            let observer = RecordingObserver()
+            transport.start(TransferRequest(url: server.url("/silent")), id: 1, observer: observer)
+            // Of several waits some begin before the end, some with it, and some after it.
+            async let waits: Void = withTaskGroup { group in
+                for _ in 0..<3 { group.addTask { await transport.waitUntilShutDown() } }
+            }
+            transport.shutDown()
+            await transport.waitUntilShutDown()
+            #expect(await observer.end().completions == 1)
+            await waits
+            #expect(!FileManager.default.fileExists(atPath: path))
+        }
+    }
+
     @Test("without a descriptor for the event loop transfers fail, and the next one tries again")
     func noDescriptor() async throws {
         let server = try LoopbackServer.standard()
