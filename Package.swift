@@ -120,6 +120,16 @@ let package = Package(
             name: "curlew-probe",
             dependencies: library + ["CurlewCaching", "CurlewOperations", "CurlewRequests", "CurlewWebSocket", "CurlewTestSupport"],
             path: "Tests/Probe"),
+        // What the tests of the lifecycle terminate; in no product.
+        .executableTarget(
+            name: "curlew-worker-probe",
+            dependencies: core + [
+                "CurlewLifecycle", "CurlewTestSupport",
+                .product(name: "Logging", package: "swift-log", condition: .when(traits: ["Lifecycle"])),
+                .product(name: "ServiceLifecycle", package: "swift-service-lifecycle", condition: .when(traits: ["Lifecycle"])),
+                .product(name: "UnixSignals", package: "swift-service-lifecycle", condition: .when(traits: ["Lifecycle"])),
+            ],
+            path: "Tests/WorkerProbe"),
         // Does what a test kit from outside asks for; in no product.
         .executableTarget(name: "curlew-kit", dependencies: library + ["CurlewWebSocket"], path: "Tests/Driver"),
         // What scripts/fuzz fuzzes, and the inputs that it has kept.
@@ -157,7 +167,8 @@ let package = Package(
         .testTarget(
             name: "LifecycleTests",
             dependencies: core + [
-                "CurlewLifecycle", "CurlewSessionTestSupport", "CurlewTestSupport",
+                "CurlewLifecycle", "CurlewSessionTestSupport", "CurlewTestSupport", "curlew-worker-probe",
+                .product(name: "Logging", package: "swift-log", condition: .when(traits: ["Lifecycle"])),
                 .product(name: "ServiceLifecycle", package: "swift-service-lifecycle", condition: .when(traits: ["Lifecycle"])),
                 .product(name: "ServiceLifecycleTestKit", package: "swift-service-lifecycle", condition: .when(traits: ["Lifecycle"])),
             ]),

@@ -31,14 +31,19 @@ public enum Probe {
         try ChildProcess(path(), [command] + arguments, environment: environment)
     }
 
-    /// The path of the program.
-    public static func path() throws -> String {
+    /// Starts the worker of CurlewLifecycle's tests.
+    public static func startWorker(_ arguments: String...) throws -> ChildProcess {
+        try ChildProcess(path(of: "curlew-worker-probe"), arguments)
+    }
+
+    /// The path of a program that is built with the tests.
+    public static func path(of name: String = "curlew-probe") throws -> String {
         let directories = [Bundle.main.bundleURL, URL(fileURLWithPath: CommandLine.arguments[0]).deletingLastPathComponent()]
         let paths = (directories + directories.map { $0.deletingLastPathComponent() }).map {
-            $0.appendingPathComponent("curlew-probe").path
+            $0.appendingPathComponent(name).path
         }
         guard let path = paths.first(where: { FileManager.default.isExecutableFile(atPath: $0) }) else {
-            throw TestError("curlew-probe was not found next to the tests, at \(paths)")
+            throw TestError("\(name) was not found next to the tests, at \(paths)")
         }
         return path
     }
