@@ -119,7 +119,7 @@ final class CachedTransfer: InterceptedTransfer, TransferObserver {
         case (.returnCacheDataElseLoad, let entry?), (.returnCacheDataDontLoad, let entry?): serve(entry)
         case (.returnCacheDataDontLoad, nil): completeNotInCache()
         case (_, nil): CacheDirectives(request.headers).has("only-if-cached") ? completeNotInCache() : load(revalidating: nil)
-        case (.reloadRevalidatingCacheData, let entry?): apply(entry.response.revalidation, entry)
+        case (.reloadRevalidatingCacheData, let entry?) where !request.isConditional: apply(entry.response.revalidation, entry)
         // A request with its own validators expects the 304 that answers them.
         case (_, _?) where request.isConditional: load(revalidating: nil)
         case (_, let entry?): apply(entry.response.use(for: request.headers, at: Date()), entry)

@@ -107,6 +107,17 @@ private final class SlowCache: URLCache, @unchecked Sendable {  // what is added
         #expect(mock.started.count == 2)
     }
 
+    @Test("a 304 that answers the request's own conditions does not confirm the stored response") func ownConditions() async throws {
+        let mock = MockTransport.answering(inTurn: [
+            .response(200, ["Last-Modified": "Wed, 01 Nov 2023 10:00:00 GMT"], "old"), .response(304, ["ETag": "\"mine\""]),
+        ])
+        let manager = manager(mock)
+        #expect(try await load(manager).value == "old")
+        let response = try await load(manager, .reloadRevalidatingCacheData, headers: ["If-None-Match": "\"mine\""])
+        #expect(response.response?.statusCode == 304)
+        #expect(mock.started.all.last?.request.headers["If-Modified-Since"] == nil)
+    }
+
     @Test("a 200 to a revalidation replaces the stored response") func replacement() async throws {
         let mock = MockTransport.answering(inTurn: [
             .response(200, ["ETag": "\"a\""], "old"), .response(200, ["ETag": "\"b\""], "new"), .response(304, ["ETag": "\"b\""]),
