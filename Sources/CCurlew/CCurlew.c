@@ -5,6 +5,7 @@
 #include "CCurlew.h"
 #include <dlfcn.h>
 #include <pthread.h>
+#include <sys/xattr.h>
 
 static pthread_once_t global_once = PTHREAD_ONCE_INIT;
 static CURLcode global_code;
@@ -214,3 +215,19 @@ int ccurlew_is_public_suffix(const char *domain) {
     pthread_once(&suffixes_once, suffixes_start);
     return suffixes ? is_public_suffix(suffixes, domain) : -1;
 }
+
+#ifdef __APPLE__
+ssize_t ccurlew_get_attribute(int descriptor, const char *name, void *value, size_t size) {
+    return fgetxattr(descriptor, name, value, size, 0, 0);
+}
+int ccurlew_set_attribute(int descriptor, const char *name, const void *value, size_t size) {
+    return fsetxattr(descriptor, name, value, size, 0, 0);
+}
+#else
+ssize_t ccurlew_get_attribute(int descriptor, const char *name, void *value, size_t size) {
+    return fgetxattr(descriptor, name, value, size);
+}
+int ccurlew_set_attribute(int descriptor, const char *name, const void *value, size_t size) {
+    return fsetxattr(descriptor, name, value, size, 0);
+}
+#endif

@@ -43,7 +43,8 @@ enum Help {
           --no-decode             don't request or decode compression
           --download FILE         write the body to a file, which appears only when complete
           --continue              resume an earlier download of the URL to the file, and keep a partial download for
-                                  resumption; the server must send an ETag
+                                  resumption; the server must send an ETag. A finished
+                                  download is loaded again only if it has changed
           --force                 replace an existing file
           -v, --verbose           print both heads to standard error, without secrets
 

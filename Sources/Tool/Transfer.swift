@@ -157,6 +157,7 @@ struct Transfer {
         do {
             try head.print(response.response)
             _ = try response.result.get()
+            if request.isFileUnchanged { Output.error.note("\(path): the server has no newer version; nothing was downloaded") }
             return .success
         } catch let error as CocoaError where error.code == .fileWriteFileExists {
             return Outcome(status: .file, message: "\(path): file exists; use --force to replace it")

@@ -153,9 +153,13 @@ import Testing
     @Test("a complete file is only validated with the server") func completeFile() async throws {
         let server = try RangeServer(.unended)
         let data = try await resumeData(server)
-        let response = await manager.download(resumingWith: data, to: target).validate().serializingData().response
-        expectComplete(response)
+        let progress = Log<Int64>()
+        let request = manager.download(resumingWith: data, to: target).validate()
+        request.downloadProgress { progress.append($0.completedUnitCount) }
+        expectComplete(await request.serializingData().response)
         #expect(server.ranges == [nil, "bytes=1000000-"])
+        await progress.wait(for: 1)
+        #expect(progress.elements.first == RangeServer.length)
     }
 
     @Test("an error response in between keeps the partial data") func intermediateError() async throws {

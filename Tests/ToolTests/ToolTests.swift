@@ -260,6 +260,22 @@ private let json = #"{"name":"curlew","numbers":[1,2,3],"nested":{"key":"value"}
         #expect(try FileManager.default.contentsOfDirectory(atPath: directory.url.path) == ["file"])
     }
 
+    @Test("--continue of a finished download downloads nothing, and says so") func finished() async throws {
+        let server = try LoopbackServer.standard()
+        let directory = try TemporaryDirectory()
+        let file = directory.file("file")
+        let words = [server.url("/bytes/1000?etag=v1"), "--download", file.path, "--continue"]
+        #expect(try await ToolRun.run(words[0], words[1], words[2], words[3]).status == 0)
+        let again = try await ToolRun.run(words[0], words[1], words[2], words[3])
+        // Where the file system has no extended attributes, the file is loaded again, and is in the way.
+        if again.status == 0 {
+            #expect(again.error == "\(file.path): the server has no newer version; nothing was downloaded\n")
+        } else {
+            #expect(again.error == "curlew: \(file.path): file exists; use --force to replace it\n")
+        }
+        #expect(try Data(contentsOf: file).count == 1000)
+    }
+
     // MARK: Exit status
 
     @Test(

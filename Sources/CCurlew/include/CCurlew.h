@@ -139,6 +139,10 @@ const struct sockaddr *ccurlew_address(const struct curl_sockaddr *address);
 int ccurlew_inflate_init(z_stream *stream, int window_bits);
 int ccurlew_deflate_init(z_stream *stream, int level, int window_bits);
 
+/* fgetxattr and fsetxattr, of a file's own attributes: the length of the value, and 0; -1 with errno. */
+ssize_t ccurlew_get_attribute(int descriptor, const char *name, void *value, size_t size);
+int ccurlew_set_attribute(int descriptor, const char *name, const void *value, size_t size);
+
 /* Whether a domain, in lower case, is a public suffix according to libpsl: 1 or 0; -1 without libpsl. Thread-safe. */
 int ccurlew_is_public_suffix(const char *domain);
 

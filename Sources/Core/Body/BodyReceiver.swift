@@ -78,6 +78,8 @@ struct Exchange: Sendable {
     let isHead: Bool
     /// `nil` if the session's delegate has no closure for bodies.
     let listeners: BodyListeners?
+    /// The task of the exchange.
+    var task: SessionTask?
 }
 
 /// The closures of a session's delegate that concern the bodies of one task, to be called on the session's queue.

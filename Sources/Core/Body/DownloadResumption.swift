@@ -31,8 +31,14 @@ final class DownloadResumption: Sendable {
         /// Whether this object owns the part file, which is then discarded unless the resume data is read.
         var isOwned = false
         var part: ResumablePart?
+        /// The finished file that the request asks about; `nil` if it requests a body in any case.
+        var finished: FinishedDownload?
+        /// The version of the body that is being received, to mark the finished file with.
+        var version: FinishedDownload.Version?
     }
 
+    /// The destination, if a later download to it resumes this one.
+    private let destination: URL?
     /// The part file's URL, if the next process has to find it.
     private let stableURL: URL?
     private let state: Lock<State>
@@ -41,6 +47,7 @@ final class DownloadResumption: Sendable {
     ///   - record: the record of the part file to resume from.
     ///   - destination: the destination, if the part file has to be found by a later download to it.
     init(record: ResumeRecord? = nil, destination: URL? = nil) {
+        self.destination = destination
         stableURL = destination.map { PartFile.stableURL(for: $0) }
         state = Lock(State(record: record, part: record.map { ResumablePart($0) }))
     }
@@ -76,6 +83,7 @@ final class DownloadResumption: Sendable {
             state.request = isPossible ? request : nil
             state.file = nil
             state.offset = nil
+            state.finished = nil
             let part = state.part?.reclaim()
             state.part = nil
             // The ownership of the file does not change.
@@ -86,7 +94,7 @@ final class DownloadResumption: Sendable {
         guard isPossible, let request else { return }
         // A coded body can't be resumed.
         if stableURL != nil { transfer.headers.update(name: "Accept-Encoding", value: "identity") }
-        guard let (record, file) = open(request, own) else { return }
+        guard let (record, file) = open(request, own) else { return askAboutFinishedFile(&transfer, request) }
         // Read once, so that the requested range and the writes start at the same offset.
         let offset = file.offset
         state.withLock { state in
@@ -97,6 +105,15 @@ final class DownloadResumption: Sendable {
         transfer.headers.update(name: "Range", value: "bytes=\(offset)-")
         transfer.headers.update(name: "If-Range", value: record.validator)
         transfer.headers.update(name: "Accept-Encoding", value: "identity")
+    }
+
+    /// Makes a transfer ask whether the file at the destination is current, if that is a finished download of the same URL.
+    private func askAboutFinishedFile(_ transfer: inout TransferRequest, _ request: ResumableRequest) {
+        guard let destination, FinishedDownload.mayAsk(transfer.headers),
+            let finished = FinishedDownload(of: request, at: destination)
+        else { return }
+        state.withLock { $0.finished = finished }
+        transfer.headers.update(name: finished.condition.name, value: finished.condition.value)
     }
 
     /// Opens the part file and returns it with its record; `nil` if there is nothing to resume from, or another download has locked it.
@@ -127,7 +144,10 @@ final class DownloadResumption: Sendable {
 
     /// Returns what the head of a response means, and the offset at which the part file ends.
     func judge(_ head: ResponseHead) -> (decision: ResumeDecision, offset: Int64) {
-        let (record, offset) = state.withLock { ($0.record, $0.offset) }
+        let (record, offset) = state.withLock { state in
+            state.version = nil
+            return (state.record, state.offset)
+        }
         guard let record, let offset else { return (head.statusCode == 200 ? .startOver : .unrelated, 0) }
         return (ResumeDecision(record, offset: offset, head), offset)
     }
@@ -138,9 +158,20 @@ final class DownloadResumption: Sendable {
     /// The offset of the requested range; `nil` if the whole was requested.
     var offset: Int64? { state.withLock { $0.offset } }
 
+    /// The finished file at the destination that a 304 is about; `nil` if the request has not asked about it.
+    var finished: FinishedDownload? { state.withLock { $0.finished } }
+
+    /// The version of the received body, to mark the finished file with; `nil` if a later download can't ask about it.
+    var version: FinishedDownload.Version? { state.withLock { $0.version } }
+
     /// Makes a transfer request the whole, because the bytes on disk are of no use.
     func requestWhole(_ transfer: inout TransferRequest) {
-        state.withLock { $0.offset = nil }
+        let finished = state.withLock { state in
+            state.offset = nil
+            defer { state.finished = nil }
+            return state.finished
+        }
+        if let finished { transfer.headers.remove(name: finished.condition.name) }
         transfer.headers.remove(name: "Range")
         transfer.headers.remove(name: "If-Range")
     }
@@ -151,6 +182,7 @@ final class DownloadResumption: Sendable {
     func takeFile(total: Int64? = nil) -> PartFile? {
         state.withLock { state in
             if let total { state.record?.total = total }
+            if destination != nil { state.version = state.record.map { FinishedDownload.Version($0) } }
             defer { state.file = nil }
             return state.file
         }
@@ -171,6 +203,7 @@ final class DownloadResumption: Sendable {
             state.record?.partFile = file.url.path
             state.record?.isStable = file.url == stableURL
             state.isOwned = file.url != stableURL
+            if destination != nil { state.version = request.flatMap { FinishedDownload.Version($0, head) } }
         }
         return file
     }

@@ -48,6 +48,8 @@ final class FileReceiver: BodyReceiver, @unchecked Sendable {  // fields without
         var isSettled = false
         /// Whether the file was moved to its destination.
         var isMoved = false
+        /// Whether the file at the destination is that of an earlier download, which is current.
+        var isUnchanged = false
     }
 
     // Any thread.
@@ -98,6 +100,9 @@ final class FileReceiver: BodyReceiver, @unchecked Sendable {  // fields without
     /// The file's destination, also if it could not be moved there.
     var destinationURL: URL? { fileState.withLock { $0.destinationURL } }
 
+    /// Whether the file is that of an earlier download, which the server has confirmed.
+    var isUnchanged: Bool { fileState.withLock { $0.isUnchanged } }
+
     /// The file that the handlers read.
     var fileURL: URL? { fileState.withLock { $0.destinationURL ?? $0.temporaryURL } }
 
@@ -105,6 +110,9 @@ final class FileReceiver: BodyReceiver, @unchecked Sendable {  // fields without
 
     func receive(_ head: ResponseHead, _ exchange: Exchange) throws -> HeadAction {
         listeners = exchange.listeners
+        if head.statusCode == 304, let url = destination.resumed, let finished = resumption.finished {
+            return receive(head, about: finished, at: url, from: exchange.task?.currentTransfer?.url ?? "")
+        }
         let (decision, offset) = resumption.judge(head)
         switch decision {
         case .append(let total):
@@ -112,13 +120,36 @@ final class FileReceiver: BodyReceiver, @unchecked Sendable {  // fields without
         case .complete:
             isDropping = true
             let whole = ResponseHead(statusCode: 206, headers: head.headersWithoutBody)
-            return prepare(.complete, head: resume(at: offset, of: offset, whole) ?? whole)
+            let resumed = resume(at: offset, of: offset, whole) ?? whole
+            // Reported, because no piece of the body follows.
+            downloadProgress.update(completed: offset, total: offset)
+            return prepare(.complete, head: resumed)
         case .startOver, .unrelated:
             total = head.expectedBodyLength ?? -1
             downloadProgress.reset(total: total)
             return prepare(decision == .startOver ? .whole(head) : .aside, head: nil)
         case .requestWhole:
             return .restart { [resumption] in resumption.requestWhole(&$0) }
+        }
+    }
+
+    /// Keeps the finished file at the destination if the response is about it, and the file has not changed since the request was sent.
+    private func receive(_ head: ResponseHead, about finished: FinishedDownload, at url: URL, from source: String) -> HeadAction {
+        guard finished.isConfirmed(by: head, from: source), finished.isIntact(at: url) else {
+            return .restart { [resumption] in resumption.requestWhole(&$0) }
+        }
+        bodyCount = finished.length
+        total = finished.length
+        downloadProgress.update(completed: total, total: total)
+        var headers = head.headersWithoutBody
+        if let type = finished.contentType { headers.append(name: "Content-Type", value: type) }
+        // What the response would have been without the condition, as a cache returns it (RFC 9111, section 4.3.4).
+        return .prepare(head: ResponseHead(statusCode: 200, headers: headers)) { [self] in
+            fileState.withLock { state in
+                state.temporaryURL = url
+                state.destinationURL = url
+                state.isUnchanged = true
+            }
         }
     }
 
@@ -257,7 +288,11 @@ final class FileReceiver: BodyReceiver, @unchecked Sendable {  // fields without
         defer { fileState.withLock { $0.isSettled = true } }
         do {
             try perform(attempt) { file in
-                if case .known(let url, let options) = destination, attempt.error == nil { try move(file, to: url, options) }
+                guard case .known(let url, let options) = destination, attempt.error == nil else { return }
+                if let version = resumption.version, let source = attempt.context.transfer?.url {
+                    file.setMark { FinishedDownload.mark($0, as: version, from: source) }
+                }
+                try move(file, to: url, options)
             }
         } catch {
             resumption.endAttempt(isAccepted: false)

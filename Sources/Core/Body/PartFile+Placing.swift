@@ -23,12 +23,23 @@ extension PartFile {
     /// replace, so it is named first and then renamed.
     private func place(at target: String, replacing: Bool) throws {
         if !isNamed, !replacing {
+            mark?(descriptor)
             let status = linkUnnamed(to: target)
             guard status != 0 else { return }
             guard [EXDEV, EPERM, ENOTSUP, EMLINK, ENOSYS].contains(status) else { throw FileError.writing(target, status) }
         }
         try giveName()
+        markNamed()
         try rename(url.path, to: target, replacing: replacing)
+    }
+
+    /// Sets the attributes of a file with a name, which may be a copy of the one that had none.
+    private func markNamed() {
+        guard let mark else { return }
+        let descriptor = open(url.path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW)
+        guard descriptor >= 0 else { return }
+        mark(descriptor)
+        _ = closeFile(descriptor)
     }
 
     /// Throws unless the destination is free, a file or a symbolic link: replacing a directory would remove what is in it.
@@ -54,6 +65,7 @@ extension PartFile {
             try copy.append(from: source, path: url.path)
             guard fsync(copy.descriptor) == 0 else { throw FileError.writing(copy.url.path, errno) }
             try copy.close()
+            if let mark { copy.setMark(mark) }
             try copy.place(at: destination.path, replacing: replacing)
         } catch {
             copy.discard()

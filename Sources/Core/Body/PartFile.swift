@@ -48,6 +48,8 @@ package final class PartFile: @unchecked Sendable {  // what the flush uses is b
     /// A second descriptor, which holds the lock on a file with a stable name until it was moved; −1 without a lock.
     private var lockDescriptor: Int32 = -1
     private let buffer: UnsafeMutableRawBufferPointer
+    /// Sets attributes of the complete file before it gets its final name.
+    private(set) var mark: ((Int32) -> Void)?
     private let pending = Lock(Pending())
 
     /// Creates a file in a directory: without a name where that is possible, else with a hidden one made of `name`.
@@ -142,6 +144,11 @@ package final class PartFile: @unchecked Sendable {  // what the flush uses is b
     func unlock() {
         if lockDescriptor >= 0 { _ = systemClose(lockDescriptor) }
         lockDescriptor = -1
+    }
+
+    /// Sets a closure that gets a descriptor of the complete file before this one is moved.
+    func setMark(_ mark: @escaping (Int32) -> Void) {
+        self.mark = mark
     }
 
     /// The process's umask, read once: reading it sets it for a moment.

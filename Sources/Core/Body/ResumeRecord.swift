@@ -71,18 +71,25 @@ extension ResumeRecord {
     /// the response is younger than it, so that nothing can have changed within that second (section 8.8.2.2).
     private static func validator(of head: ResponseHead) -> String? {
         if let tag = head.value(for: "ETag") { return isStrongTag(tag) ? tag : nil }
-        guard let changed = head.value(for: "Last-Modified"), let date = head.value(for: "Date"),
-            let changedAt = HTTPDate.date(from: changed), let sentAt = HTTPDate.date(from: date), sentAt > changedAt
-        else { return nil }
-        return changed
+        return head.strongDate
     }
 
     /// Whether a text is a strong entity tag (RFC 9110, section 8.8.3). Only ASCII ones are accepted: others can't be sent back byte for
     /// byte.
-    private static func isStrongTag(_ text: String) -> Bool {
+    static func isStrongTag(_ text: String) -> Bool {
         let bytes = text.utf8
         guard bytes.count >= 2, bytes.first == UInt8(ascii: "\""), bytes.last == UInt8(ascii: "\"") else { return false }
         return bytes.dropFirst().dropLast().allSatisfy { $0 > 0x20 && $0 < 0x7F && $0 != UInt8(ascii: "\"") }
+    }
+}
+
+extension ResponseHead {
+    /// A `Last-Modified` that is older than the response, so that nothing can have changed within that second (RFC 9110, section 8.8.2.2).
+    var strongDate: String? {
+        guard let changed = value(for: "Last-Modified"), let date = value(for: "Date"),
+            let changedAt = HTTPDate.date(from: changed), let sentAt = HTTPDate.date(from: date), sentAt > changedAt
+        else { return nil }
+        return changed
     }
 }
 

@@ -9,7 +9,7 @@ extension RequestDriver {
     /// Accepts the response: its body is received, or refused by its receiver.
     func accept(_ head: ResponseHead, of task: SessionTask, isOnQueue: Bool) -> ReceiveAction {
         do {
-            switch try body.receive(head, Exchange(isHead: task.isHead, listeners: listeners(of: task))) {
+            switch try body.receive(head, Exchange(isHead: task.isHead, listeners: listeners(of: task), task: task)) {
             case .proceed: return .proceed
             case .waitForReader: return waitForReader(of: head, task)
             case .refuse(let error): return try refuse(head, of: task, because: error)

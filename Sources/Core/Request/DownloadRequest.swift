@@ -32,6 +32,13 @@ open class DownloadRequest: Request, @unchecked Sendable {  // as its superclass
         /// ``DownloadRequest/cancel(createResumeData:)`` and `false`. The request asks for no content coding. The response needs a strong
         /// `ETag`, or else a `Last-Modified`; without, or if the server has another version, the download starts over. Of concurrent
         /// downloads to the same file one is resumable, and the others download as without this option.
+        ///
+        /// A file that is already there, from an earlier download of the same URL with this option, is loaded again only if it has changed:
+        /// its `ETag` (strong or weak) or `Last-Modified` is kept in the extended attribute `user.curlew.validator`, together with its length
+        /// and modification time, and sent as `If-None-Match` or `If-Modified-Since`. A 304 succeeds with that file, which stays as it is,
+        /// also without ``removePreviousFile``; the response has status 200, as if from a cache, and ``DownloadRequest/isFileUnchanged`` is
+        /// `true`. The whole file is requested if it was edited or replaced since, if its file system has no extended attributes, if a
+        /// redirect leads elsewhere than it did, or if the request has conditions or a `Range` of its own.
         public static let resumePreviousDownload = DownloadOptions(rawValue: 1 << 2)
     }
 
@@ -75,6 +82,10 @@ open class DownloadRequest: Request, @unchecked Sendable {  // as its superclass
         if !createResumeData, driver.state.withLock({ $0.lifecycle.stage != .finished }) { receiver.resumption.drop() }
         super.cancel()
     }
+
+    /// Whether the file at the destination is that of an earlier download, which the server has confirmed: nothing was received. Only with
+    /// ``DownloadOptions/resumePreviousDownload``; `false` until the response's head is received.
+    public var isFileUnchanged: Bool { receiver.isUnchanged }
 
     override var hasBody: Bool { receiver.bodyCount > 0 }
 
