@@ -45,6 +45,10 @@ CURLcode ccurlew_set_closesocket_callback(CURL *easy, ccurlew_closesocket_callba
     return curl_easy_setopt(easy, CURLOPT_CLOSESOCKETFUNCTION, callback);
 }
 
+CURLcode ccurlew_set_trailer_callback(CURL *easy, ccurlew_trailer_callback callback) {
+    return curl_easy_setopt(easy, CURLOPT_TRAILERFUNCTION, callback);
+}
+
 long ccurlew_get_long(CURL *easy, CURLINFO info) {
     long value = 0;
     return curl_easy_getinfo(easy, info, &value) == CURLE_OK ? value : 0;

@@ -20,6 +20,15 @@ public struct HTTPHeader: Hashable, Sendable {
         return value.utf8.withContiguousStorageIfAvailable { !Self.hasControl($0) } ?? !Self.hasControl(value.utf8)
     }
 
+    /// Whether the field may follow a body: not what frames the message, routes it, or is needed before its content (RFC 9110, section
+    /// 6.5.1).
+    package var mayBeTrailer: Bool { !Self.neverTrailers.contains(name.lowercased()) }
+
+    private static let neverTrailers: Set<String> = [
+        "authorization", "cache-control", "connection", "content-encoding", "content-length", "content-range", "content-type", "cookie",
+        "expect", "host", "max-forwards", "pragma", "proxy-authorization", "range", "te", "trailer", "transfer-encoding", "upgrade",
+    ]
+
     private static func hasControl(_ bytes: some Sequence<UInt8>) -> Bool {
         for byte in bytes where (byte < 0x20 && byte != 0x09) || byte == 0x7F { return true }
         return false

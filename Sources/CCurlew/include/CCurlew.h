@@ -49,6 +49,10 @@ CURLcode ccurlew_set_prereq_callback(CURL *easy, ccurlew_prereq_callback callbac
 CURLcode ccurlew_set_opensocket_callback(CURL *easy, ccurlew_opensocket_callback callback);
 CURLcode ccurlew_set_closesocket_callback(CURL *easy, ccurlew_closesocket_callback callback);
 
+/* Appends the lines of trailers to libcurl's list, which libcurl frees. */
+typedef int (*ccurlew_trailer_callback)(struct curl_slist **list, void *context);
+CURLcode ccurlew_set_trailer_callback(CURL *easy, ccurlew_trailer_callback callback);
+
 /* curl_easy_getinfo, by type of result; 0 or NULL on failure. */
 long ccurlew_get_long(CURL *easy, CURLINFO info);
 curl_off_t ccurlew_get_offset(CURL *easy, CURLINFO info);

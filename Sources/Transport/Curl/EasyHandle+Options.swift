@@ -134,11 +134,16 @@ extension EasyHandle {
         let context = Unmanaged.passUnretained(transfer).toOpaque()
         try set(CURLOPT_UPLOAD, true)
         try set(CURLOPT_CUSTOMREQUEST, transfer.request.method.rawValue)
-        try set(CURLOPT_INFILESIZE_LARGE, offset: transfer.bodyLength ?? -1)
+        let hasTrailers = transfer.request.body?.hasTrailers == true
+        try set(CURLOPT_INFILESIZE_LARGE, offset: hasTrailers ? -1 : transfer.bodyLength ?? -1)
         try set(CURLOPT_READFUNCTION, Transfer.readCallback)
         try set(CURLOPT_READDATA, pointer: context)
         try check(ccurlew_set_seek_callback(raw, Transfer.seekCallback), CURLOPT_SEEKFUNCTION)
         try set(CURLOPT_SEEKDATA, pointer: context)
+        if hasTrailers {
+            try check(ccurlew_set_trailer_callback(raw, Transfer.trailerCallback), CURLOPT_TRAILERFUNCTION)
+            try set(CURLOPT_TRAILERDATA, pointer: context)
+        }
         if transfer.mustNotStopAtErrors { try set(CURLOPT_KEEP_SENDING_ON_ERROR, true) }
     }
 
@@ -170,7 +175,8 @@ extension EasyHandle {
     private func setVersion(for request: TransferRequest) throws(OptionError) {
         let curl = CurlInfo.current
         switch request.prepared.options.httpVersion {
-        case _ where request.authentication != nil, .http1:
+        // libcurl sends trailers over HTTP/1.1 only.
+        case _ where request.authentication != nil || request.body?.hasTrailers == true, .http1:
             try set(CURLOPT_HTTP_VERSION, CURL_HTTP_VERSION_1_1)
         case .http2PriorKnowledge where curl.supportsHTTP2:
             try set(CURLOPT_HTTP_VERSION, CURL_HTTP_VERSION_2_PRIOR_KNOWLEDGE)
@@ -344,6 +350,10 @@ extension TransferRequest {
         }
         if let interface = options.interface, interface.isEmpty || interface.hasZeroByte {
             let message = "The interface's name is empty or contains a NUL"
+            return .transferFailed(TransferFailure(kind: .configuration, url: url, phase: .queued, message: message))
+        }
+        if body?.hasTrailers == true, authentication != nil || options.httpVersion == .http2PriorKnowledge {
+            let message = "libcurl sends trailers only over HTTP/1.1, and only where it does not authenticate the connection"
             return .transferFailed(TransferFailure(kind: .configuration, url: url, phase: .queued, message: message))
         }
         if case .ntlm(let user, let password) = authentication, user.hasZeroByte || password.hasZeroByte {

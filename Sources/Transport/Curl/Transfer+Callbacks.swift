@@ -36,6 +36,20 @@ extension Transfer {
         return Unmanaged<Transfer>.fromOpaque(context)._withUnsafeGuaranteedRef { $0.rewind() ? CURL_SEEKFUNC_OK : CURL_SEEKFUNC_FAIL }
     }
 
+    /// Provides the fields that follow the body, once it has ended.
+    static let trailerCallback: ccurlew_trailer_callback = { list, context in
+        guard let list, let context else { return CURL_TRAILERFUNC_ABORT }
+        return Unmanaged<Transfer>.fromOpaque(context)._withUnsafeGuaranteedRef { transfer in
+            let isComplete = transfer.sendTrailers { line in
+                // libcurl copies the line, and frees the list, also after a failure.
+                guard let longer = curl_slist_append(list.pointee, line) else { return false }
+                list.pointee = longer
+                return true
+            }
+            return isComplete ? CURL_TRAILERFUNC_OK : CURL_TRAILERFUNC_ABORT
+        }
+    }
+
     /// Called when the connection is set up and before the request is sent: the last opportunity to refuse.
     static let prereqCallback: ccurlew_prereq_callback = { context, remoteAddress, localAddress, remotePort, localPort in
         guard let context else { return CURL_PREREQFUNC_ABORT }

@@ -17,6 +17,32 @@ public protocol BodySource: AnyObject, Sendable {
 
     /// Rewinds to the first byte; `false` if that is not possible.
     func rewind() -> Bool
+
+    /// The transfer for which the body was prepared has completed: nothing is read until the next ``prepare(onReadable:)``, so that what
+    /// produces the bytes can be stopped and files be closed. Called on the transport's thread; does nothing by default.
+    func transferDidComplete()
+
+    /// Whether fields follow the last byte (RFC 9110, section 6.5); `false` by default. Such a body is sent chunked and over HTTP/1.1 even
+    /// if its length is known, as there is no place for trailers otherwise.
+    var hasTrailers: Bool { get }
+
+    /// The fields that follow the last byte, read once after ``BodyRead/end``, on the transport's thread; none by default.
+    var trailers: HTTPHeaders { get }
+}
+
+extension BodySource {
+    /// Does nothing.
+    public func transferDidComplete() {}
+    /// `false`.
+    public var hasTrailers: Bool { false }
+    /// None.
+    public var trailers: HTTPHeaders { HTTPHeaders() }
+}
+
+/// The bytes of a body whose number is not the announced one, to be reported as ``TransferFailure/Kind/requestBody``.
+package enum BodyLengthMismatch: Error {
+    case fewer
+    case more
 }
 
 /// The result of reading a body.

@@ -7,8 +7,16 @@ import Dispatch
 /// The file is opened off the transport's thread when the transfer begins, and must keep the length that it had when this body was created:
 /// a truncated file fails the transfer, appended bytes are not sent.
 public final class FileBody: BodySource {
+    /// The file no longer has the length that it had when the body was created.
+    package struct LengthChanged: Error {
+        /// The length in bytes, as far as it is known.
+        package let actual: Int64
+    }
+
     private struct State {
         var descriptor: Int32?
+        /// Whether a transfer reads the body; a file that is opened later than that is closed again.
+        var isInUse = false
         var failure: (any Error)?
         var offset: Int64 = 0
         var onReadable: (@Sendable () -> Void)?
@@ -19,18 +27,30 @@ public final class FileBody: BodySource {
 
     package let path: String
     private let size: Int64
+    /// Whether a file that has grown, or was truncated, fails with ``LengthChanged``.
+    private let isExact: Bool
     private let state = Lock(State())
 
     /// Creates a body from a file.
     ///
     /// - Throws: `CocoaError.fileReadNoSuchFile`, `.fileReadNoPermission` or `.fileReadUnknown` with the path in `NSFilePath`, when the
     ///   file doesn't exist, can't be read, or is not a regular file.
-    public init(path: String) throws {
+    public convenience init(path: String) throws {
+        try self.init(path: path, isExact: false)
+    }
+
+    /// Creates a body from a file that fails with ``LengthChanged`` if the file's length changes.
+    package convenience init(exactly path: String) throws {
+        try self.init(path: path, isExact: true)
+    }
+
+    private init(path: String, isExact: Bool) throws {
         var status = stat()
         guard stat(path, &status) == 0 else { throw FileError.reading(path, errno) }
         guard status.st_mode & S_IFMT == S_IFREG else { throw FileError.reading(path, EINVAL) }
         guard access(path, R_OK) == 0 else { throw FileError.reading(path, errno) }
         self.path = path
+        self.isExact = isExact
         size = Int64(status.st_size)
     }
 
@@ -45,7 +65,7 @@ public final class FileBody: BodySource {
     public func prepare(onReadable: @escaping @Sendable () -> Void) {
         state.withLock {
             closeFile(&$0)
-            $0 = State(onReadable: onReadable)
+            $0 = State(isInUse: true, onReadable: onReadable)
         }
         openFile()
     }
@@ -59,8 +79,7 @@ public final class FileBody: BodySource {
             guard let descriptor = state.descriptor else { return .unavailable }
             var count = pread(descriptor, buffer.baseAddress, wanted, off_t(state.offset))
             while count < 0, errno == EINTR { count = pread(descriptor, buffer.baseAddress, wanted, off_t(state.offset)) }
-            guard count > 0 else {
-                let failure = FileError.reading(path, count < 0 ? errno : ENODATA)
+            if let failure = failure(count: count, descriptor, at: state.offset) {
                 state.failure = failure
                 return .failed(failure)
             }
@@ -69,6 +88,16 @@ public final class FileBody: BodySource {
             if state.offset == size { closeFile(&state) }
             return .bytes(count)
         }
+    }
+
+    /// Why a read fails the body; `nil` if it does not.
+    private func failure(count: Int, _ descriptor: Int32, at offset: Int64) -> (any Error)? {
+        let failure = count > 0 ? nil : FileError.reading(path, count < 0 ? errno : ENODATA)
+        // Checked before the last bytes are sent, so that a body with a wrong end is never complete.
+        guard isExact, count == 0 || offset + Int64(count) == size else { return failure }
+        var status = stat()
+        guard fstat(descriptor, &status) == 0, Int64(status.st_size) != size else { return failure }
+        return LengthChanged(actual: Int64(status.st_size))
     }
 
     /// The number of bytes to read. The first read of a large file is slightly shorter, so that the following ones are page-aligned in the
@@ -87,10 +116,19 @@ public final class FileBody: BodySource {
     public func rewind() -> Bool {
         let (canRewind, isClosed) = state.withLock { state in
             state.offset = 0
-            return (state.failure == nil, state.descriptor == nil)
+            return (state.failure == nil, state.isInUse && state.descriptor == nil)
         }
         if canRewind, isClosed { openFile() }
         return canRewind
+    }
+
+    /// Closes the file.
+    public func transferDidComplete() {
+        state.withLock { state in
+            closeFile(&state)
+            state.isInUse = false
+            state.onReadable = nil
+        }
     }
 
     private func openFile() {
@@ -101,6 +139,7 @@ public final class FileBody: BodySource {
                 closeFile(&state)
                 state.descriptor = descriptor < 0 ? nil : descriptor
                 state.failure = failure
+                if !state.isInUse { closeFile(&state) }
                 return state.onReadable
             }
             onReadable?()

@@ -37,6 +37,11 @@ public struct ResponseHead: Sendable, Hashable {
         expectedBodyLength = isDecoded ? nil : headers["Content-Length"].flatMap { Int64($0) }
     }
 
+    /// Returns the fields of a body's trailers, in the order received (RFC 9110, section 6.5).
+    static func fields(_ lines: [UInt8]) -> HTTPHeaders {
+        ResponseHead(bytes: Array("HTTP/1.1 200\r\n".utf8) + lines, expectedBodyLength: nil)?.headers ?? HTTPHeaders()
+    }
+
     /// Whether the body has content codings, all of which Curlew decodes.
     var hasKnownCodings: Bool { headers["Content-Encoding"].map { ContentDecoder.knows($0) } ?? false }
 

@@ -97,11 +97,14 @@ public struct TransferCompletion: Sendable {
     public let error: (any Error)?
     /// The measurements, also of a failed transfer.
     public let metrics: TransferMetrics
+    /// The fields that followed the response's body, in the order received; empty if there were none (RFC 9110, section 6.5).
+    public let trailers: HTTPHeaders
 
-    /// Creates a completion.
-    public init(error: (any Error)?, metrics: TransferMetrics) {
+    /// Creates a completion; without trailers by default.
+    public init(error: (any Error)?, metrics: TransferMetrics, trailers: HTTPHeaders = HTTPHeaders()) {
         self.error = error
         self.metrics = metrics
+        self.trailers = trailers
     }
 }
 

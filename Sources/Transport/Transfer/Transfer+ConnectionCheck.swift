@@ -55,7 +55,9 @@ extension Transfer {
             return .refuseConnection
         }
         if isSecure, !isStale, !acceptsHost(isReused: isReused) { return .refuseConnection }
-        let action = state.requestStarts(isStale: isStale, isReused: isReused)
+        // libcurl is about to repeat the request: if that is allowed, it is done with another handle.
+        let needsHandle = hasSentTrailers && state.mayRepeat
+        let action = state.requestStarts(isStale: isStale || needsHandle, isReused: isReused)
         guard action == .send else { return action }
         heldHead = nil
         expectation = request.expectsContinue ? .stated : .none

@@ -44,6 +44,11 @@ final class Transfer: MultiMember, DeadlineHolder {
     @exclusivity(unchecked) var earlyResponse = EarlyResponse.none
     /// The deadline by which the rest of an early response has to begin to arrive.
     @exclusivity(unchecked) var responseDeadline: Nanoseconds?
+    /// Whether the handle has sent trailers, and must not be used for another exchange.
+    ///
+    /// libcurl remembers that even after `curl_easy_reset`, and then leaves no room for the size of a chunk before its upload buffer, but
+    /// writes it there all the same (seen with 7.88.1).
+    @exclusivity(unchecked) private(set) var hasSentTrailers = false
     /// Whether libcurl has read the request's body to its end.
     @exclusivity(unchecked) private(set) var hasReadBody = false
 
@@ -111,6 +116,10 @@ final class Transfer: MultiMember, DeadlineHolder {
         decoder = nil
         heldHead = nil
         forgetEarlyResponse()
+        if hasSentTrailers {
+            guard renewHandle() else { throw OptionError(CURLE_OUT_OF_MEMORY, CURLOPT_TRAILERFUNCTION) }
+            hasSentTrailers = false
+        }
         do {
             try handle.configure(for: self)
         } catch {
@@ -169,7 +178,7 @@ final class Transfer: MultiMember, DeadlineHolder {
         guard earlyResponse == .none else { return 0 }
         switch body.read(into: buffer) {
         case .bytes(let count):
-            guard bodyBytesSent + Int64(count) <= bodyLength ?? .max else { return failBody("more") }
+            guard bodyBytesSent + Int64(count) <= bodyLength ?? .max else { return failBody(.more) }
             bodyBytesSent += Int64(count)
             lastActivity = loop.now
             if bodyBytesSent == bodyLength {
@@ -181,11 +190,12 @@ final class Transfer: MultiMember, DeadlineHolder {
         case .unavailable:
             return stopSending()
         case .end:
-            guard bodyBytesSent == bodyLength ?? bodyBytesSent else { return failBody("fewer") }
+            guard bodyBytesSent == bodyLength ?? bodyBytesSent else { return failBody(.fewer) }
             hasReadBody = true
             requestEnded()
             return 0
         case .failed(let error):
+            if let mismatch = error as? BodyLengthMismatch { return failBody(mismatch) }
             ownError = error
             return Int(CURL_READFUNC_ABORT)
         }
@@ -193,9 +203,23 @@ final class Transfer: MultiMember, DeadlineHolder {
 
     /// Fails a body with fewer or more bytes than announced: libcurl would send it, and the server wait for the rest, or take the surplus
     /// for another request.
-    private func failBody(_ direction: StaticString) -> Int {
-        _ = state.fail(.requestBody, "The request's body has \(direction) than the \(bodyLength ?? 0) bytes announced")
+    private func failBody(_ mismatch: BodyLengthMismatch) -> Int {
+        _ = state.fail(.requestBody, "The request's body has \(mismatch) than the \(bodyLength ?? 0) bytes announced")
         return Int(CURL_READFUNC_ABORT)
+    }
+
+    /// Appends the fields that follow the body to libcurl's list; `false` if one of them is invalid, which ends the transfer.
+    func sendTrailers(_ append: (String) -> Bool) -> Bool {
+        hasSentTrailers = true
+        guard let trailers = request.body?.trailers else { return true }
+        for field in trailers {
+            guard field.isValid, field.mayBeTrailer else {
+                ownError = CurlewError.urlRequestValidationFailed(reason: .invalidHeader(name: field.name))
+                return false
+            }
+            guard append("\(field.name): \(field.value)") else { return false }
+        }
+        return true
     }
 
     private func stopSending() -> Int {
@@ -316,7 +340,8 @@ final class Transfer: MultiMember, DeadlineHolder {
     func complete(_ error: (any Error)?) {
         var metrics = TransferMetrics(startDate: startDate)
         measure(&metrics)
-        observer?.transfer(id, didComplete: TransferCompletion(error: error, metrics: consume metrics))
+        request.body?.transferDidComplete()
+        observer?.transfer(id, didComplete: TransferCompletion(error: error, metrics: consume metrics, trailers: state.trailers))
         observer = nil
     }
 

@@ -73,6 +73,8 @@ struct TransferState {
     private var framing = BodyFraming()
     /// The number of body bytes received, before decoding.
     private(set) var bodyBytes: Int64 = 0
+    /// The field lines that followed the body.
+    private var trailerBytes: [UInt8] = []
     /// The failure for which the transfer was ended from this side.
     private var ownFailure: (TransferFailure.Kind, String)?
 
@@ -98,6 +100,9 @@ struct TransferState {
         guard mayHaveBody, statusCode != 101 else { return nil }
         return framing.isChunked ? nil : framing.contentLength
     }
+
+    /// The fields that followed the body; empty if there were none.
+    var trailers: HTTPHeaders { trailerBytes.isEmpty ? HTTPHeaders() : ResponseHead.fields(trailerBytes) }
 
     /// Whether the request's method and the response's status allow a body; the head's fields don't count (RFC 9112, section 6.3, rule 1).
     private var mayHaveBody: Bool { method != .head && statusCode != 204 && statusCode != 304 }
@@ -145,6 +150,7 @@ struct TransferState {
         framing = BodyFraming()
         statusCode = 0
         bodyBytes = 0
+        trailerBytes = []
     }
 
     /// Records why the connection must not be used.
@@ -172,7 +178,10 @@ struct TransferState {
         guard limits.allow(size: headSize, fieldSize: line.count, fieldCount: fieldCount) else {
             return fail(.tooLarge, limits.excess(size: headSize, fieldSize: line.count))
         }
-        guard head == .open else { return .proceed }  // a trailer
+        guard head == .open else {
+            trailerBytes.append(contentsOf: line)
+            return .proceed
+        }
         phase = .receivingHead
         if beginsHead {
             headBytes.removeAll(keepingCapacity: true)
