@@ -125,7 +125,7 @@ final class ResponsePump: Sendable {
                 metrics.responseStart = headTime.map { .seconds(max($0.timeIntervalSince(start), 0)) }
                 metrics.total = .seconds(max(Date().timeIntervalSince(start), 0))
             }
-            observer.transfer(id, didComplete: TransferCompletion(error: outcome.error, metrics: metrics))
+            observer.transfer(id, didComplete: TransferCompletion(error: outcome.error, metrics: metrics, trailers: outcome.trailers))
         }
     }
 

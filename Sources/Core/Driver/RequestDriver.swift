@@ -227,6 +227,7 @@ final class RequestDriver: Sendable {
             // A task that was never started was no exchange.
             if state.task?.completed(state.head, outcome.metrics) == true { state.transactions.append(outcome.metrics) }
             state.noteFirstByte(outcome.metrics)
+            if !outcome.trailers.isEmpty { state.trailers = outcome.trailers }
             state.endTime = CFAbsoluteTime.now
             state.hasSucceeded = outcome.error == nil
             if case .fail(let error) = state.decision { state.fail(error) }

@@ -63,6 +63,8 @@ struct RequestState {
     var error: (any Error)?
     var context: ResponseContext?
     var transactions: [TransferMetrics] = []
+    /// The fields that followed the response's body.
+    var trailers = HTTPHeaders()
     /// Whether the transfer has received a complete response.
     var hasSucceeded = false
     var startTime: CFAbsoluteTime?
@@ -168,6 +170,7 @@ struct RequestState {
         discarded = nil
         sent = 0
         error = nil
+        trailers = HTTPHeaders()
         context = nil
         nextValidator = 0
         hasSucceeded = false

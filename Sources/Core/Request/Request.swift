@@ -78,6 +78,13 @@ open class Request: @unchecked Sendable {  // the state is the driver's, behind 
     /// they are received.
     public var responseHead: ResponseHead? { driver.state.withLock { $0.head } }
 
+    /// The fields that followed the response's body, such as a checksum of it, in the order received (RFC 9110, section 6.5): with HTTP/1.1
+    /// those after a chunked body.
+    ///
+    /// Complete when the request has finished; empty before, without any, and for a response from the cache. They are as trustworthy as the
+    /// body, and are not part of ``responseHead``.
+    public var responseTrailers: HTTPHeaders { driver.state.withLock { $0.trailers } }
+
     /// The options with which the request was created, or the defaults.
     public var options: RequestOptions { settings?.options ?? RequestOptions() }
 
@@ -93,7 +100,8 @@ open class Request: @unchecked Sendable {  // the state is the driver's, behind 
         let request = task?.currentTransfer == nil ? originalRequest : nil
         return driver.state.withLock { state in
             if let context = state.context { return context }
-            let context = ResponseContext(transfer: state.task?.currentTransfer, head: state.head, request: request)
+            let context = ResponseContext(
+                transfer: state.task?.currentTransfer, head: state.head, trailers: state.trailers, request: request)
             if state.lifecycle.stage == .finished { state.context = context }
             return context
         }

@@ -21,6 +21,8 @@ public struct DefaultDataResponse: Sendable {
     public var response: HTTPURLResponse? { context.response }
     /// The response's head as received: fields in order and repeated, with reason phrase and version.
     public var responseHead: ResponseHead? { context.head }
+    /// The fields that followed the body, in the order received; empty if there were none. See ``Request/responseTrailers``.
+    public var responseTrailers: HTTPHeaders { context.trailers }
 
     init(context: ResponseContext, data: Data?, error: (any Error)?, timeline: Timeline, metrics: TaskMetrics) {
         self.context = context
@@ -58,6 +60,8 @@ public struct DataResponse<Value> {
     public var response: HTTPURLResponse? { context.response }
     /// The response's head as received: fields in order and repeated, with reason phrase and version.
     public var responseHead: ResponseHead? { context.head }
+    /// The fields that followed the body, in the order received; empty if there were none. See ``Request/responseTrailers``.
+    public var responseTrailers: HTTPHeaders { context.trailers }
     /// The value of a success, else `nil`.
     public var value: Value? { try? result.get() }
     /// The error of a failure, else `nil`.

@@ -17,17 +17,21 @@ final class ResponseContext: Sendable {
     let transfer: TransferRequest?
     /// The response's head; `nil` if none was received.
     let head: ResponseHead?
+    /// The fields that followed the response's body.
+    let trailers: HTTPHeaders
     private let bridges: Lock<Bridges>
 
-    init(transfer: TransferRequest?, head: ResponseHead?, request: URLRequest? = nil) {
+    init(transfer: TransferRequest?, head: ResponseHead?, trailers: HTTPHeaders = HTTPHeaders(), request: URLRequest? = nil) {
         self.transfer = transfer
         self.head = head
+        self.trailers = trailers
         bridges = Lock(Bridges(request: request))
     }
 
     /// Creates a context from Foundation's objects, for responses that users create themselves.
     init(request: URLRequest?, response: HTTPURLResponse?) {
         transfer = nil
+        trailers = HTTPHeaders()
         head = response.map { response in
             let fields = response.allHeaderFields.compactMap { name, value in
                 (name as? String).map { HTTPHeader(name: $0, value: "\(value)") }
