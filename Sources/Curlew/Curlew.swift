@@ -142,6 +142,23 @@ public func upload(_ stream: InputStream, with urlRequest: any URLRequestConvert
     SessionManager.default.upload(stream, with: urlRequest)
 }
 
+/// Creates an upload of an asynchronous sequence of pieces, in ``SessionManager/default``; `length` is the number of bytes, if it is known.
+@discardableResult
+public func upload<S: AsyncSequence & Sendable>(
+    _ sequence: S, length: Int64? = nil, to url: any URLConvertible, method: HTTPMethod = .post, headers: HTTPHeaders? = nil
+) -> UploadRequest where S.Element: Collection, S.Element.Element == UInt8 {
+    SessionManager.default.upload(sequence, length: length, to: url, method: method, headers: headers)
+}
+
+/// Creates an upload of the asynchronous sequence that a closure returns for each attempt, in ``SessionManager/default``.
+@discardableResult
+public func upload<S: AsyncSequence>(
+    _ makeSequence: @escaping @Sendable () async throws -> S, length: Int64? = nil, to url: any URLConvertible, method: HTTPMethod = .post,
+    headers: HTTPHeaders? = nil
+) -> UploadRequest where S.Element: Collection, S.Element.Element == UInt8 {
+    SessionManager.default.upload(makeSequence, length: length, to: url, method: method, headers: headers)
+}
+
 /// Encodes a form and creates an upload of it to a URL, in ``SessionManager/default``.
 @preconcurrency
 public func upload(

@@ -57,7 +57,7 @@ struct HTTPExchange {
         switch framing {
         case .none: return
         case .length(let length): try reader.readBody(length: length, into: &sink)
-        case .chunked: try reader.readChunkedBody(into: &sink)
+        case .chunked: request.trailers = try reader.readChunkedBody(into: &sink)
         }
         request.body = sink.data
         request.bodyLength = sink.length

@@ -74,8 +74,8 @@ final class RequestReader {
         }
     }
 
-    /// Reads a chunked body and discards its trailers.
-    func readChunkedBody(into sink: inout BodySink) throws {
+    /// Reads a chunked body, and returns its trailers.
+    func readChunkedBody(into sink: inout BodySink) throws -> [ServerField] {
         while true {
             let line = try readLine() ?? ""
             let digits = line.prefix { $0 != ";" }.trimmingCharacters(in: .whitespaces)
@@ -84,7 +84,7 @@ final class RequestReader {
             try readBody(length: size, into: &sink)
             guard try readLine() == "" else { throw MalformedRequest(reason: "no line break after a chunk") }
         }
-        _ = try readFields()
+        return try readFields()
     }
 
     private func readFields() throws -> [ServerField] {

@@ -36,6 +36,8 @@ public struct ServerRequest: Sendable {
     public internal(set) var bodyLength: Int64 = 0
     /// The CRC-32 of the body, kept or not; 0 for an empty body.
     public internal(set) var bodyChecksum: UInt32 = 0
+    /// The fields after a chunked body, in the order they were sent.
+    public internal(set) var trailers: [ServerField] = []
     /// The connection's number: 1 for the first one accepted by the server.
     public let connection: Int
     /// The request's number on its connection, starting at 1.

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 import CurlewTransport
 
-/// The body that an upload sends: its progress and, if it was written for this upload alone, its file.
+/// The body that an upload sends: its progress and its source, which may be a file that was written for this upload alone.
 final class SentBody: Sendable {
     let progress = ProgressReporter()
-    private let temporaryFile: TemporaryFile?
+    private let content: Uploadable.Content
 
-    init(temporaryFile: TemporaryFile? = nil) {
-        self.temporaryFile = temporaryFile
+    init(_ content: Uploadable.Content) {
+        self.content = content
     }
 
     var count: Int64 { progress.count }
@@ -33,11 +33,17 @@ final class SentBody: Sendable {
         progress.restart()
     }
 
-    /// Whether ``removeFile()`` may block.
-    var hasFile: Bool { temporaryFile?.isRemoved == false }
+    /// Whether ``finish()`` may block.
+    var hasFile: Bool {
+        if case .temporaryFile(let file) = content { !file.isRemoved } else { false }
+    }
 
-    /// Removes the file, because no attempt will follow. On the session's queue if there is one.
-    func removeFile() {
-        temporaryFile?.remove()
+    /// Removes the file and stops reading sequences, because no attempt will follow. On the session's queue if there is a file.
+    func finish() {
+        switch content {
+        case .temporaryFile(let file): file.remove()
+        case .sequence(let body): body.finish()
+        case .data, .file, .stream: break
+        }
     }
 }

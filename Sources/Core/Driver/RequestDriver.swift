@@ -380,7 +380,7 @@ final class RequestDriver: Sendable {
     /// Releases the handlers (``RequestState/finish()``) and resumes the awaiting tasks: the only place where that happens, and the last thing
     /// that happens to a request.
     private func release(_ request: Request) {
-        sentBody?.removeFile()
+        sentBody?.finish()
         let (number, isReopened, deadline) = state.withLock { ($0.number, $0.lifecycle.isReopened, $0.deadline) }
         if let deadline { session.timers.cancel(deadline.timer) }
         // Before the handlers run, which may release everything.

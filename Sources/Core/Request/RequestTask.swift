@@ -232,6 +232,7 @@ struct Uploadable: TaskConvertible {
         case file(URL)
         case temporaryFile(TemporaryFile)
         case stream(StreamBody)
+        case sequence(SequenceBody)
     }
 
     let request: Requestable
@@ -242,8 +243,12 @@ struct Uploadable: TaskConvertible {
     var target: (method: HTTPMethod?, url: String)? { request.target }
 
     var isRepeatable: Bool {
-        if case .temporaryFile(let file) = content { return !file.isRemoved }
-        return streamBody?.rewind() ?? true
+        switch content {
+        case .data, .file: true
+        case .temporaryFile(let file): !file.isRemoved
+        case .stream(let body): body.rewind()
+        case .sequence(let body): body.isRepeatable
+        }
     }
 
     var streamBody: StreamBody? {
@@ -265,6 +270,7 @@ struct Uploadable: TaskConvertible {
         case .file(let url): body(of: url)
         case .temporaryFile(let file): body(of: file.url)
         case .stream(let body): body
+        case .sequence(let body): body
         }
     }
 

@@ -87,12 +87,10 @@ extension SessionManager {
     func makeUpload(
         _ content: Uploadable.Content, _ urlRequest: any URLRequestConvertible, _ settings: RequestSettings? = nil
     ) -> UploadRequest {
-        let temporaryFile: TemporaryFile? = if case .temporaryFile(let file) = content { file } else { nil }
-        return perform(
+        perform(
             UploadRequest(
                 original: original(Request.RequestTask.upload) { Uploadable(request: try Requestable(urlRequest), content: content) },
-                session: session, sessionDelegate: delegate, receiver: makeReceiver(settings),
-                sentBody: SentBody(temporaryFile: temporaryFile),
+                session: session, sessionDelegate: delegate, receiver: makeReceiver(settings), sentBody: SentBody(content),
                 settings: settings))
     }
 }

@@ -11,6 +11,8 @@ enum UploadKind: CaseIterable, Sendable {
     case data, file, stream
     /// A form in memory, and one in a file.
     case smallForm, largeForm
+    /// A closure that makes a sequence.
+    case sequence
     /// A data request with a body of bytes, and with one of a stream.
     case requestWithData, requestWithStream
 
@@ -20,10 +22,10 @@ enum UploadKind: CaseIterable, Sendable {
     /// Whether the body is a stream, which can be sent once.
     var isStream: Bool { self == .stream || self == .requestWithStream }
 
-    static let form = "--B\r\nContent-Disposition: form-data; name=\"name\"\r\n\r\nsecret\r\n--B--\r\n"
+    static let formText = "--B\r\nContent-Disposition: form-data; name=\"name\"\r\n\r\nsecret\r\n--B--\r\n"
 
     /// What is sent.
-    var body: Data { Data((self == .smallForm || self == .largeForm ? Self.form : "secret").utf8) }
+    var body: Data { Data(([.smallForm, .largeForm].contains(self) ? Self.formText : "secret").utf8) }
 
     /// Makes a request of the kind, with a `Content-Type`.
     func start(
@@ -34,6 +36,7 @@ enum UploadKind: CaseIterable, Sendable {
         case .data: return manager.upload(body, with: request)
         case .file: return manager.upload(try directory.write(body, to: "secret"), with: request)
         case .stream: return manager.upload(InputStream(data: body), with: request)
+        case .sequence: return manager.upload({ [body] in AsyncStream(pieces: [body.prefix(2), body.dropFirst(2)]) }, with: request)
         case .smallForm, .largeForm: return try await uploadForm(manager, request)
         case .requestWithData: request.httpBody = body
         case .requestWithStream: request.httpBodyStream = InputStream(data: body)
@@ -41,17 +44,29 @@ enum UploadKind: CaseIterable, Sendable {
         return manager.request(request)
     }
 
+    @Sendable private static func fill(_ form: MultipartFormData) {
+        form.boundary = "B"
+        form.append(Data("secret".utf8), withName: "name")
+    }
+
     private func uploadForm(_ manager: SessionManager, _ urlRequest: URLRequest) async throws -> DataRequest {
         let results = Inbox<SessionManager.MultipartFormDataEncodingResult>()
         manager.upload(
-            multipartFormData: { form in
-                form.boundary = "B"
-                form.append(Data("secret".utf8), withName: "name")
-            }, usingThreshold: self == .smallForm ? 1_000 : 0, with: urlRequest
+            multipartFormData: Self.fill, usingThreshold: self == .smallForm ? 1_000 : 0, with: urlRequest
         ) { results.put($0) }
         switch await results[0] {
         case .success(let request, _, _): return request
         case .failure(let error): throw error
+        }
+    }
+}
+
+extension AsyncStream where Element: Sendable {
+    /// Makes a stream of pieces that are there already.
+    init(pieces: [Element]) {
+        self.init { continuation in
+            for piece in pieces { continuation.yield(piece) }
+            continuation.finish()
         }
     }
 }
