@@ -38,7 +38,7 @@ extension SessionManager {
         encodingCompletion: (@Sendable (MultipartFormDataEncodingResult) -> Void)?
     ) {
         session.deliverErrors(as: AFError.translate)
-        uploadForm(multipartFormData, encodingMemoryThreshold, to: url, method, headers, nil, queue, encodingCompletion)
+        uploadForm(multipartFormData, encodingMemoryThreshold, to: url, method, headers, nil, queue, copiesFiles: true, encodingCompletion)
     }
 
     /// Encodes a form and makes an upload of it as the body of a `URLRequest`; errors go to its completion as
@@ -51,7 +51,7 @@ extension SessionManager {
         encodingCompletion: (@Sendable (MultipartFormDataEncodingResult) -> Void)?
     ) {
         session.deliverErrors(as: AFError.translate)
-        uploadForm(multipartFormData, encodingMemoryThreshold, with: urlRequest, nil, queue, encodingCompletion)
+        uploadForm(multipartFormData, encodingMemoryThreshold, with: urlRequest, nil, queue, copiesFiles: true, encodingCompletion)
     }
 
     /// Encodes a form and makes an upload of it to a URL, with header fields in a dictionary.

@@ -159,6 +159,20 @@ public func upload<S: AsyncSequence>(
     SessionManager.default.upload(makeSequence, length: length, to: url, method: method, headers: headers)
 }
 
+/// Creates an upload of a form, sent from where its parts lie, in ``SessionManager/default``.
+@discardableResult
+public func upload(
+    _ form: MultipartFormData, to url: any URLConvertible, method: HTTPMethod = .post, headers: HTTPHeaders? = nil
+) -> UploadRequest {
+    SessionManager.default.upload(form, to: url, method: method, headers: headers)
+}
+
+/// Creates an upload of a form as the body of a `URLRequest`, in ``SessionManager/default``.
+@discardableResult
+public func upload(_ form: MultipartFormData, with urlRequest: any URLRequestConvertible) -> UploadRequest {
+    SessionManager.default.upload(form, with: urlRequest)
+}
+
 /// Encodes a form and creates an upload of it to a URL, in ``SessionManager/default``.
 @preconcurrency
 public func upload(

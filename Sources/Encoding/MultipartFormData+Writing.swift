@@ -50,7 +50,65 @@ extension MultipartFormData {
         }
     }
 
+    // MARK: Sources
+
+    /// Where the bytes of a body lie.
+    package enum Piece {
+        case bytes([UInt8])
+        case data(Data)
+        /// A file of this length in bytes.
+        case file(URL, length: Int64)
+        /// A stream of this length in bytes, which belongs to the receiver.
+        case stream(InputStream, length: Int64)
+        /// The source of a higher layer, of this length in bytes.
+        case source(any Sendable, length: Int64)
+    }
+
+    /// Returns the body's pieces in their order, without reading files and streams. Streams are taken out: they can't be encoded again.
+    ///
+    /// - Throws: ``CurlewError/multipartEncodingFailed(reason:)`` with the reason why the first invalid part could not be appended, or for
+    ///   a stream that was encoded before.
+    package func takePieces() throws(CurlewError) -> [Piece] {
+        try check()
+        var pieces: [Piece] = []
+        for (index, part) in parts.enumerated() {
+            pieces.append(.bytes(Array(head(of: part, isFirst: index == 0).utf8)))
+            let length = Int64(clamping: part.length)
+            switch part.source {
+            case .data(let data): pieces.append(.data(data))
+            case .file(let url): pieces.append(.file(url, length: length))
+            case .other(let source): pieces.append(.source(source, length: length))
+            case .stream(let stream):
+                guard let stream = stream.take() else { throw CurlewError.multipartEncodingFailed(reason: .bodyPartStreamConsumed) }
+                pieces.append(.stream(stream, length: length))
+            }
+        }
+        pieces.append(.bytes(Array(end.utf8)))
+        return pieces
+    }
+
+    /// The number of parts of each kind of source that is not in memory.
+    package var sourceCounts: (files: Int, streams: Int, others: Int) {
+        parts.reduce(into: (0, 0, 0)) { counts, part in
+            switch part.source {
+            case .data: break
+            case .file: counts.0 += 1
+            case .stream: counts.1 += 1
+            case .other: counts.2 += 1
+            }
+        }
+    }
+
     // MARK: Parts
+
+    /// The line breaks, the boundary and the fields before a part's bytes.
+    private func head(of part: Part, isFirst: Bool) -> String {
+        let fields = part.headers.map { "\($0.name): \($0.value)\r\n" }.joined()
+        return "\(isFirst ? "" : "\r\n")--\(boundary)\r\n\(fields)\r\n"
+    }
+
+    /// What follows the last part. A form without parts is encoded as browsers encode it.
+    private var end: String { "\(parts.isEmpty ? "" : "\r\n")--\(boundary)--\r\n" }
 
     /// Throws the first failure to append a part, or an error for an invalid boundary, before anything is written.
     private func check() throws(CurlewError) {
@@ -70,13 +128,10 @@ extension MultipartFormData {
         try check()
         let reader = PartReader()
         for (index, part) in parts.enumerated() {
-            let start = index == 0 ? "" : "\r\n"
-            let fields = part.headers.map { "\($0.name): \($0.value)\r\n" }.joined()
-            try write("\(start)--\(boundary)\r\n\(fields)\r\n", sink)
+            try write(head(of: part, isFirst: index == 0), sink)
             try reader.read(part, sink)
         }
-        // A form without parts is encoded as browsers encode it.
-        try write("\(parts.isEmpty ? "" : "\r\n")--\(boundary)--\r\n", sink)
+        try write(end, sink)
     }
 
     private func write(_ text: String, _ sink: Sink) throws {
@@ -102,6 +157,8 @@ private final class PartReader {
         case .stream(let stream):
             guard let stream = stream.take() else { throw CurlewError.multipartEncodingFailed(reason: .bodyPartStreamConsumed) }
             try read(stream, length: part.length, sink)
+        // Only an upload of the form can wait for it.
+        case .other: throw CurlewError.multipartEncodingFailed(reason: .inputStreamReadFailed(error: CocoaError(.featureUnsupported)))
         }
     }
 

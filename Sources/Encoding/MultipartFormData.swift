@@ -4,14 +4,14 @@ import CurlewHTTP
 /// A form sent as a body of type `multipart/form-data` (RFC 7578), with parts from memory, files and streams.
 ///
 /// ```swift
-/// manager.upload(multipartFormData: { form in
-///     form.append(Data("curlew".utf8), withName: "species")
-///     form.append(URL(fileURLWithPath: "/tmp/call.ogg"), withName: "sound")
-/// }, to: "https://example.org/sightings") { result in … }
+/// let form = MultipartFormData()
+/// form.append(Data("curlew".utf8), withName: "species")
+/// form.append(URL(fileURLWithPath: "/tmp/call.ogg"), withName: "sound")
+/// let sighting = try await manager.upload(form, to: "https://example.org/sightings").serializingDecodable(Sighting.self).value
 /// ```
 ///
 /// Appending never throws: the error of the first part that can't be appended is stored, and thrown by ``encode()`` and
-/// ``writeEncodedData(to:)``. A part's header fields are sent in the order `Content-Disposition`, `Content-Type`, others. Names and file
+/// ``writeEncodedData(to:)``; an upload of the form fails with it. A part's header fields are sent in the order `Content-Disposition`, `Content-Type`, others. Names and file
 /// names are sent in UTF-8, with `"` as `%22`, carriage return as `%0D` and line feed as `%0A`, as browsers do; other control characters
 /// are an error. Not thread-safe.
 open class MultipartFormData {
@@ -28,6 +28,8 @@ open class MultipartFormData {
         case data(Data)
         case file(URL)
         case stream(SingleUseStream)
+        /// A source that only a higher layer can read, such as an asynchronous sequence.
+        case other(any Sendable)
     }
 
     /// A stream that can be read only once.
@@ -101,12 +103,11 @@ open class MultipartFormData {
 
     /// Appends a file under its own name, with a type derived from the extension by `/etc/mime.types` or a built-in table.
     ///
-    /// The type of an unknown extension is `application/octet-stream`. A name without an extension is an error. For requirements on the
-    /// file see ``append(_:withName:fileName:mimeType:)-(URL,_,_,_)``.
+    /// The type of an unknown extension, and of a name without one, is `application/octet-stream`. For requirements on the file see ``append(_:withName:fileName:mimeType:)-(URL,_,_,_)``.
     open func append(_ fileURL: URL, withName name: String) {
-        let (fileName, pathExtension) = (fileURL.lastPathComponent, fileURL.pathExtension)
-        guard !fileName.isEmpty, !pathExtension.isEmpty else { return fail(.bodyPartFilenameInvalid(in: fileURL)) }
-        append(fileURL, withName: name, fileName: fileName, mimeType: MIMETypes.type(forExtension: pathExtension))
+        let fileName = fileURL.lastPathComponent
+        guard !fileName.isEmpty else { return fail(.bodyPartFilenameInvalid(in: fileURL)) }
+        append(fileURL, withName: name, fileName: fileName, mimeType: MIMETypes.type(forExtension: fileURL.pathExtension))
     }
 
     /// Appends a file with a given name and content type.
@@ -160,6 +161,13 @@ open class MultipartFormData {
     /// fewer or more than `length` bytes, or if a header contains a line break.
     public func append(_ stream: InputStream, withLength length: UInt64, headers: HTTPHeaders) {
         append(.stream(SingleUseStream(stream)), length: length, headers: headers)
+    }
+
+    // MARK: Sources of higher layers
+
+    /// Appends a source that only a higher layer can read, as a file with its name and content type.
+    package func append(other source: any Sendable, withLength length: UInt64, name: String, fileName: String, mimeType: String) {
+        append(.other(source), length: length, headers: headers(name: name, fileName: fileName, mimeType: mimeType))
     }
 
     // MARK: Parts

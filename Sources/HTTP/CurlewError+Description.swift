@@ -83,7 +83,7 @@ extension CurlewError.MultipartEncodingFailureReason: CustomStringConvertible {
     private var sentence: String {
         switch self {
         case .bodyPartURLInvalid(let url): "The part's URL is not a file URL: \(url.redactedDescription)"
-        case .bodyPartFilenameInvalid(let url): "The URL has no file name with an extension: \(url.redactedDescription)"
+        case .bodyPartFilenameInvalid(let url): "The URL has no file name: \(url.redactedDescription)"
         case .bodyPartFileNotReachable(let url): "The part's file is not reachable: \(url.path)"
         case .bodyPartFileNotReachableWithError(let url, let error): "The part's file is not reachable: \(url.path): \(error)"
         case .bodyPartFileIsDirectory(let url): "The part's file is a directory: \(url.path)"

@@ -77,7 +77,7 @@ public enum CurlewError: Error, Sendable {
     public enum MultipartEncodingFailureReason: Sendable {
         /// A part's URL is not a file URL.
         case bodyPartURLInvalid(url: URL)
-        /// The URL has no file name, or one without an extension, from which the MIME type would be derived.
+        /// The URL has no file name.
         case bodyPartFilenameInvalid(in: URL)
         /// A part's file is not reachable.
         case bodyPartFileNotReachable(at: URL)

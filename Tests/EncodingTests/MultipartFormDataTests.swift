@@ -250,7 +250,7 @@ import Testing
     func files() throws {
         let web = try #require(URL(string: "https://example.org/a.txt"))
         #expect(failure(of: web) == "bodyPartURLInvalid")
-        #expect(failure(of: directory.appendingPathComponent("noextension")) == "bodyPartFilenameInvalid")
+        #expect(failure(of: directory.appendingPathComponent("noextension")) == "bodyPartFileNotReachableWithError")
         #expect(failure(of: directory.appendingPathComponent("missing.txt")) == "bodyPartFileNotReachableWithError")
         #expect(failure(of: directory, named: true) == "bodyPartFileIsDirectory")
         #expect(failure(of: URL(fileURLWithPath: "/dev/null"), named: true) == "bodyPartFileSizeNotAvailable")
@@ -260,6 +260,14 @@ import Testing
         let dangling = directory.appendingPathComponent("link.bin")
         try FileManager.default.createSymbolicLink(at: dangling, withDestinationURL: directory.appendingPathComponent("nothing"))
         #expect(["bodyPartFileNotReachableWithError", "bodyPartFileSizeQueryFailedWithError"].contains(failure(of: dangling)))
+    }
+
+    @Test("a file without an extension is a sequence of bytes")
+    func extensionless() throws {
+        let url = try file("noextension", Data("a".utf8))
+        let form = form { $0.append(url, withName: "a") }
+        let text = String(decoding: try form.encode(), as: UTF8.self)
+        #expect(text.contains("filename=\"noextension\"\r\nContent-Type: application/octet-stream\r\n\r\na\r\n"))
     }
 
     @Test("a file without read permission can't be opened", .enabled(if: geteuid() != 0, "root may read everything"))

@@ -84,6 +84,10 @@ import Testing
         let sequence = Self.pieces(Data("abc".utf8))
         #expect(try await reply(Curlew.upload(sequence, to: url)).body == Data("abc".utf8))
         #expect(try await reply(Curlew.upload({ Self.pieces(Data("abc".utf8)) }, length: 3, to: url)).body == Data("abc".utf8))
+        let form = MultipartFormData()
+        form.append(Data("value".utf8), withName: "name")
+        #expect(try await reply(Curlew.upload(form, to: url)).body == form.encode())
+        #expect(try await reply(Curlew.upload(form, with: URLRequest(url: url, method: .put))).body == form.encode())
     }
 
     @Test("fewer and more bytes than announced are errors", arguments: [999, 1001, 2_000, 500_000] as [Int64], [1_000, 1_500_000])

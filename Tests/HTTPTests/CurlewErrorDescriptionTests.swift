@@ -63,7 +63,7 @@ import Testing
         let file = URL(filePath: "/tmp/a b")
         let rows: [(CurlewError.MultipartEncodingFailureReason, String)] = [
             (.bodyPartURLInvalid(url: url()), "The part's URL is not a file URL: ftp://example.org/path"),
-            (.bodyPartFilenameInvalid(in: file), "The URL has no file name with an extension: file:///tmp/a%20b"),
+            (.bodyPartFilenameInvalid(in: file), "The URL has no file name: file:///tmp/a%20b"),
             (.bodyPartFileNotReachable(at: file), "The part's file is not reachable: /tmp/a b"),
             (.bodyPartFileNotReachableWithError(atURL: file, error: Cause()), "The part's file is not reachable: /tmp/a b: the cause"),
             (.bodyPartFileIsDirectory(at: file), "The part's file is a directory: /tmp/a b"),

@@ -8,6 +8,7 @@ import Dispatch
 ///     curlew-probe download URL FILE     downloads to a file, with the range of CURLEW_PROBE_RANGE if that is set
 ///     curlew-probe resume URL FILE       downloads to a file, resuming from an earlier run's partial data; prints its "offset"
 ///     curlew-probe upload URL FILE       uploads a file; the response's text, if it is a number, is "answer"
+///     curlew-probe form URL FILE         uploads a form with a file; prints the bytes that were "written" to disk
 ///     curlew-probe stream URL            reads a body, waiting for a line of input every 16 MiB
 ///     curlew-probe sessions URL COUNT    creates, uses and releases sessions in 8 threads
 ///     curlew-probe together URL COUNT    sends COUNT concurrent requests; prints how many were "right"
@@ -32,6 +33,7 @@ enum Probe {
             case ("download", 4): try await download(arguments[2], to: URL(fileURLWithPath: arguments[3]))
             case ("resume", 4): try await resume(arguments[2], to: URL(fileURLWithPath: arguments[3]))
             case ("upload", 4): try await upload(URL(fileURLWithPath: arguments[3]), to: arguments[2])
+            case ("form", 4): try await uploadForm(URL(fileURLWithPath: arguments[3]), to: arguments[2])
             case ("stream", 3): try await stream(arguments[2])
             case ("sessions", 4): try await SessionChurn(url: arguments[2], count: Int(arguments[3]) ?? 0).run()
             case ("together", 4): try await LoadRun(url: arguments[2], count: Int(arguments[3]) ?? 0).together()
@@ -107,6 +109,21 @@ enum Probe {
             report("length", Int(reply.bodyLength))
             report("checksum", Int(reply.bodyChecksum))
         }
+        report("peak", ProcessProbe.peakResidentBytes)
+    }
+
+    private static func uploadForm(_ file: URL, to url: String) async throws {
+        var configuration = makeConfiguration()
+        configuration.totalTimeout = nil
+        let manager = SessionManager(configuration: configuration)
+        let form = MultipartFormData()
+        form.append(Data("curlew".utf8), withName: "species")
+        form.append(file, withName: "sound", fileName: "sound", mimeType: "audio/ogg")
+        let written = ProcessProbe.writtenBytes
+        let reply = try await manager.upload(form, to: url).validate().serializingDecodable(EchoReply.self).value
+        report("written", ProcessProbe.writtenBytes.flatMap { now in written.map { now - $0 } })
+        report("length", Int(reply.bodyLength))
+        report("announced", reply.header("Content-Length").flatMap { Int($0) })
         report("peak", ProcessProbe.peakResidentBytes)
     }
 

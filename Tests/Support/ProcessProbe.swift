@@ -46,6 +46,11 @@ public enum ProcessProbe {
         status("VmHWM:").map { $0 << 10 }
     }
 
+    /// The number of bytes that the process has caused to be written to disks.
+    public static var writtenBytes: Int? {
+        value(of: "write_bytes:", in: "/proc/self/io")
+    }
+
     /// Polls `isSettled`, yielding to other threads, until it returns true. Returns false on timeout.
     ///
     /// Only for values kept by the kernel, whose changes are not announced. Everything else in this module can be awaited.
@@ -59,7 +64,11 @@ public enum ProcessProbe {
     }
 
     private static func status(_ key: String) -> Int? {
-        guard let contents = FileManager.default.contents(atPath: "/proc/self/status") else { return nil }
+        value(of: key, in: "/proc/self/status")
+    }
+
+    private static func value(of key: String, in path: String) -> Int? {
+        guard let contents = FileManager.default.contents(atPath: path) else { return nil }
         let lines = String(decoding: contents, as: UTF8.self).split(separator: "\n")
         guard let line = lines.first(where: { $0.hasPrefix(key) }) else { return nil }
         return line.split { !$0.isNumber }.first.flatMap { Int($0) }

@@ -43,7 +43,8 @@ final class SentBody: Sendable {
         switch content {
         case .temporaryFile(let file): file.remove()
         case .sequence(let body): body.finish()
-        case .data, .file, .stream: break
+        case .form(let form): form.finish()
+        case .data, .file, .stream, .unreadable: break
         }
     }
 }

@@ -233,6 +233,9 @@ struct Uploadable: TaskConvertible {
         case temporaryFile(TemporaryFile)
         case stream(StreamBody)
         case sequence(SequenceBody)
+        case form(UploadForm)
+        /// A body that could not be made, for this reason.
+        case unreadable(any Error)
     }
 
     let request: Requestable
@@ -244,10 +247,11 @@ struct Uploadable: TaskConvertible {
 
     var isRepeatable: Bool {
         switch content {
-        case .data, .file: true
+        case .data, .file, .unreadable: true
         case .temporaryFile(let file): !file.isRemoved
         case .stream(let body): body.rewind()
         case .sequence(let body): body.isRepeatable
+        case .form(let form): form.isRepeatable
         }
     }
 
@@ -271,6 +275,8 @@ struct Uploadable: TaskConvertible {
         case .temporaryFile(let file): body(of: file.url)
         case .stream(let body): body
         case .sequence(let body): body
+        case .form(let form): form.body
+        case .unreadable(let error): UnreadableBody(error: error)
         }
     }
 

@@ -4,11 +4,52 @@ import CurlewHTTP
 import Dispatch
 
 extension SessionManager {
+    /// Creates an upload of a form to a URL; POST by default.
+    ///
+    /// ```swift
+    /// let form = MultipartFormData()
+    /// form.append(URL(fileURLWithPath: "/tmp/call.ogg"), withName: "sound")
+    /// let sighting = try await manager.upload(form, to: url).validate().serializingDecodable(Sighting.self).value
+    /// ```
+    ///
+    /// The form's parts are sent from where they lie, with the exact `Content-Length`: nothing is written to disk, and files are read
+    /// while they are sent, again for each attempt. They must not change until the request has finished: a file that has another length by
+    /// then fails the request with ``CurlewError/multipartEncodingFailed(reason:)``, as does a part that could not be appended. A form with
+    /// an `InputStream`, or a sequence that is not made by a closure, can be sent once. Changes of the form after this call have no effect.
+    ///
+    /// - Parameters:
+    ///   - form: the form, whose streams belong to the request from now on.
+    ///   - url: the URL.
+    ///   - method: POST by default.
+    ///   - headers: header fields; `Content-Type` is replaced by the form's.
+    ///   - interceptor: adapts this request and decides about its retries, before the session's; `nil`, the default, for none.
+    ///   - options: the settings of this request, such as its deadline; `nil`, the default, for the session's.
+    @discardableResult
+    public func upload(
+        _ form: MultipartFormData, to url: any URLConvertible, method: HTTPMethod = .post, headers: HTTPHeaders? = nil,
+        interceptor: (any RequestInterceptor)? = nil, options: RequestOptions? = nil
+    ) -> UploadRequest {
+        makeUpload(.init(form), Self.formParts(url, method, headers, form.contentType), RequestSettings(interceptor, options))
+    }
+
+    /// Creates an upload of a form as the body of a `URLRequest`, whose `Content-Type` is replaced by the form's.
+    ///
+    /// As ``upload(_:to:method:headers:interceptor:options:)-(MultipartFormData,_,_,_,_,_)``.
+    @discardableResult
+    public func upload(
+        _ form: MultipartFormData, with urlRequest: any URLRequestConvertible, interceptor: (any RequestInterceptor)? = nil,
+        options: RequestOptions? = nil
+    ) -> UploadRequest {
+        let request = FormRequest(request: urlRequest, contentType: form.contentType)
+        return makeUpload(.init(form), request, RequestSettings(interceptor, options))
+    }
+
     /// The result of encoding a form for an upload.
     public enum MultipartFormDataEncodingResult: Sendable {
-        /// The form is encoded, and its upload created; `streamFileURL` is the file that is sent, if the form was written to disk.
+        /// The upload of the form is created; `streamingFromDisk` is whether the form was written to a file, which is sent, and
+        /// `streamFileURL` that file.
         ///
-        /// The request owns that file, and removes it before its handlers run.
+        /// The request owns that file, and removes it before its handlers run. A form with files is not written to another one.
         case success(request: UploadRequest, streamingFromDisk: Bool, streamFileURL: URL?)
         /// The form could not be encoded, or the request could not be created.
         case failure(any Error)
@@ -17,16 +58,18 @@ extension SessionManager {
     /// The default size in bytes from which a form is written to disk: 10,000,000.
     public static let multipartFormDataEncodingMemoryThreshold: UInt64 = 10_000_000
 
-    /// Encodes a form and creates an upload of it to a URL.
+    /// Encodes a form and creates an upload of it to a URL. In new code prefer
+    /// ``upload(_:to:method:headers:interceptor:options:)-(MultipartFormData,_,_,_,_,_)``, which writes nothing to disk and needs no closure.
     ///
     /// The closure that fills the form, and the encoding, run on the global queue of quality `utility`. A form whose parts are smaller
-    /// than the threshold is encoded in memory; a larger one is written to a file in the session's temporary directory, readable by this
-    /// user only, and sent from there with its exact `Content-Length`. The file is removed when the request finishes, before its handlers
-    /// run. A retry sends the same bytes again, including those of streams.
+    /// than the threshold is encoded in memory. A larger one of files and data is sent from where its parts lie; its files, if they are 64
+    /// at most, are open by then and may be removed. A larger one with streams, or of data alone, is written to a file in the session's
+    /// temporary directory, readable by this user only, which is removed when the request finishes, before its handlers run. All are sent
+    /// with their exact `Content-Length`. A retry sends the same bytes again, including those of streams.
     ///
     /// - Parameters:
     ///   - multipartFormData: fills the form. Create streams in here, as they can be read once only.
-    ///   - encodingMemoryThreshold: the size of all parts in bytes from which the form is written to disk; 0 for every form.
+    ///   - encodingMemoryThreshold: the size of all parts in bytes from which the form is not encoded in memory; 0 for every form.
     ///   - url: the URL.
     ///   - method: POST by default.
     ///   - headers: header fields; `Content-Type` is replaced by the form's.
@@ -45,21 +88,29 @@ extension SessionManager {
     ) {
         uploadForm(
             multipartFormData, encodingMemoryThreshold, to: url, method, headers, RequestSettings(interceptor, options), queue,
-            encodingCompletion)
+            copiesFiles: false, encodingCompletion)
     }
 
     /// The same under a name that `CurlewAlamofire`, which overloads `upload`, does not use.
+    ///
+    /// - Parameter copiesFiles: whether a form with files is written to disk like any other, as Alamofire 4 does.
     package func uploadForm(
         _ multipartFormData: @escaping @Sendable (MultipartFormData) -> Void, _ encodingMemoryThreshold: UInt64, to url: any URLConvertible,
-        _ method: HTTPMethod, _ headers: HTTPHeaders?, _ settings: RequestSettings?, _ queue: DispatchQueue?,
+        _ method: HTTPMethod, _ headers: HTTPHeaders?, _ settings: RequestSettings?, _ queue: DispatchQueue?, copiesFiles: Bool,
         _ encodingCompletion: (@Sendable (MultipartFormDataEncodingResult) -> Void)?
     ) {
         let url = Result { try url.asURL() }
-        encode(multipartFormData, encodingMemoryThreshold, settings, queue, encodingCompletion) { contentType in
-            var headers = headers ?? [:]
-            headers.update(.contentType(contentType))
-            return RequestParts(url: try url.get(), method: method, headers: headers)
+        encode(multipartFormData, encodingMemoryThreshold, settings, queue, copiesFiles, encodingCompletion) { contentType in
+            Self.formParts(try url.get(), method, headers, contentType)
         }
+    }
+
+    private static func formParts(
+        _ url: any URLConvertible, _ method: HTTPMethod, _ headers: HTTPHeaders?, _ contentType: String
+    ) -> RequestParts {
+        var headers = headers ?? [:]
+        headers.update(.contentType(contentType))
+        return RequestParts(url: url, method: method, headers: headers)
     }
 
     /// Encodes a form and creates an upload of it as the body of a `URLRequest`, whose `Content-Type` is replaced by the form's.
@@ -73,29 +124,26 @@ extension SessionManager {
         queue: DispatchQueue? = nil, encodingCompletion: (@Sendable (MultipartFormDataEncodingResult) -> Void)?
     ) {
         uploadForm(
-            multipartFormData, encodingMemoryThreshold, with: urlRequest, RequestSettings(interceptor, options), queue, encodingCompletion)
+            multipartFormData, encodingMemoryThreshold, with: urlRequest, RequestSettings(interceptor, options), queue, copiesFiles: false,
+            encodingCompletion)
     }
 
     /// The same under a name that `CurlewAlamofire`, which overloads `upload`, does not use.
     package func uploadForm(
         _ multipartFormData: @escaping @Sendable (MultipartFormData) -> Void, _ encodingMemoryThreshold: UInt64,
-        with urlRequest: any URLRequestConvertible, _ settings: RequestSettings?, _ queue: DispatchQueue?,
+        with urlRequest: any URLRequestConvertible, _ settings: RequestSettings?, _ queue: DispatchQueue?, copiesFiles: Bool,
         _ encodingCompletion: (@Sendable (MultipartFormDataEncodingResult) -> Void)?
     ) {
         let urlRequest = Result { try urlRequest.asURLRequest() }
-        encode(multipartFormData, encodingMemoryThreshold, settings, queue, encodingCompletion) { contentType in
-            var request = try urlRequest.get()
-            // Foundation on Linux traps when a copied request without a URL is changed.
-            guard request.url != nil else { throw CurlewError.urlRequestValidationFailed(reason: .missingURL) }
-            request.setValue(contentType, forHTTPHeaderField: "Content-Type")
-            return request
+        encode(multipartFormData, encodingMemoryThreshold, settings, queue, copiesFiles, encodingCompletion) { contentType in
+            try FormRequest(request: urlRequest.get(), contentType: contentType).asURLRequest()
         }
     }
 
     /// Fills, encodes and uploads a form on a global queue. Does not retain the manager, whose release cancels the upload.
     private func encode(
         _ fill: @escaping @Sendable (MultipartFormData) -> Void, _ threshold: UInt64, _ settings: RequestSettings?,
-        _ queue: DispatchQueue?,
+        _ queue: DispatchQueue?, _ copiesFiles: Bool,
         _ completion: (@Sendable (MultipartFormDataEncodingResult) -> Void)?,
         _ makeRequest: @escaping @Sendable (_ contentType: String) throws -> any URLRequestConvertible
     ) {
@@ -106,7 +154,8 @@ extension SessionManager {
                 if !session.isOpen { throw session.endError }
                 let form = MultipartFormData()
                 fill(form)
-                let body = try EncodedForm(form, threshold: threshold, directory: session.configuration.temporaryDirectory)
+                let directory = session.configuration.temporaryDirectory
+                let body = try EncodedForm(form, threshold: threshold, directory: directory, copiesFiles: copiesFiles)
                 let request = try makeRequest(form.contentType)
                 guard let self, session.isOpen else { throw session.endError }
                 result = .success(
@@ -121,14 +170,49 @@ extension SessionManager {
     }
 }
 
-/// An encoded form, in memory or in a temporary file.
+extension Uploadable.Content {
+    /// A form that is sent from where its parts lie.
+    fileprivate init(_ form: MultipartFormData) {
+        do {
+            self = .form(try UploadForm(form))
+        } catch {
+            self = .unreadable(error)
+        }
+    }
+}
+
+/// A request with the content type of a form.
+private struct FormRequest: URLRequestConvertible {
+    let request: any URLRequestConvertible
+    let contentType: String
+
+    func asURLRequest() throws -> URLRequest {
+        var request = try request.asURLRequest()
+        // Foundation on Linux traps when a copied request without a URL is changed.
+        guard request.url != nil else { throw CurlewError.urlRequestValidationFailed(reason: .missingURL) }
+        request.setValue(contentType, forHTTPHeaderField: "Content-Type")
+        return request
+    }
+}
+
+/// An encoded form, in memory or in a temporary file, or one that is sent from where its parts lie.
 private struct EncodedForm {
     let content: Uploadable.Content
     var fileURL: URL? { if case .temporaryFile(let file) = content { file.url } else { nil } }
 
-    init(_ form: MultipartFormData, threshold: UInt64, directory: URL) throws {
+    init(_ form: MultipartFormData, threshold: UInt64, directory: URL, copiesFiles: Bool) throws {
+        let (files, streams, others) = form.sourceCounts
+        // A sequence can't be encoded at once.
+        guard others == 0 else {
+            content = .form(try UploadForm(form))
+            return
+        }
         guard form.contentLength >= threshold else {
             content = .data(try form.encode())
+            return
+        }
+        guard copiesFiles || files == 0 || streams > 0 else {
+            content = .form(try UploadForm(form, holdsFiles: files <= HeldFile.limit && HeldFile.isSupported))
             return
         }
         let number = String(UInt64.random(in: 0 ... .max), radix: 16)

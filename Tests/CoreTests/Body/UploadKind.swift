@@ -11,6 +11,8 @@ enum UploadKind: CaseIterable, Sendable {
     case data, file, stream
     /// A form in memory, and one in a file.
     case smallForm, largeForm
+    /// A form that is handed over.
+    case form
     /// A closure that makes a sequence.
     case sequence
     /// A data request with a body of bytes, and with one of a stream.
@@ -25,7 +27,7 @@ enum UploadKind: CaseIterable, Sendable {
     static let formText = "--B\r\nContent-Disposition: form-data; name=\"name\"\r\n\r\nsecret\r\n--B--\r\n"
 
     /// What is sent.
-    var body: Data { Data(([.smallForm, .largeForm].contains(self) ? Self.formText : "secret").utf8) }
+    var body: Data { Data(([.smallForm, .largeForm, .form].contains(self) ? Self.formText : "secret").utf8) }
 
     /// Makes a request of the kind, with a `Content-Type`.
     func start(
@@ -36,12 +38,19 @@ enum UploadKind: CaseIterable, Sendable {
         case .data: return manager.upload(body, with: request)
         case .file: return manager.upload(try directory.write(body, to: "secret"), with: request)
         case .stream: return manager.upload(InputStream(data: body), with: request)
+        case .form: return manager.upload(Self.makeForm(), with: request)
         case .sequence: return manager.upload({ [body] in AsyncStream(pieces: [body.prefix(2), body.dropFirst(2)]) }, with: request)
         case .smallForm, .largeForm: return try await uploadForm(manager, request)
         case .requestWithData: request.httpBody = body
         case .requestWithStream: request.httpBodyStream = InputStream(data: body)
         }
         return manager.request(request)
+    }
+
+    private static func makeForm() -> MultipartFormData {
+        let form = MultipartFormData()
+        fill(form)
+        return form
     }
 
     @Sendable private static func fill(_ form: MultipartFormData) {
