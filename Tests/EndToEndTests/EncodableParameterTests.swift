@@ -115,6 +115,49 @@ import Testing
             #expect(try JSONDecoder().decode(EchoReply.self, from: Data(contentsOf: file)).target == "/echo?\(pairs)")
         }
     }
+
+    /// A value that fails to encode itself.
+    private struct Unencodable: Encodable, Sendable {
+        func encode(to encoder: any Encoder) throws { throw TestError("unencodable") }
+    }
+
+    @Test("an Encodable value is sent and its answer decoded in a line, which throws a typed error for each stage") func inALine()
+        async throws
+    {
+        let answer = try await manager.request(
+            server.url("/body"), method: .post, parameters: Bird(), encoder: JSONParameterEncoder.default
+        ).validate().serializingDecodable(Bird.self).value
+        #expect(answer == Bird())
+
+        let errors = Log<any Error>()
+        let calls: [@Sendable () async throws -> Bird] = [
+            { [manager, server] in
+                try await manager.request(server.url("/body"), method: .post, parameters: Unencodable(), encoder: .json)
+                    .validate().serializingDecodable(Bird.self).value
+            },
+            { [manager, server] in
+                try await manager.request(server.url("/status/422"), method: .post, parameters: Bird(), encoder: .json)
+                    .validate().serializingDecodable(Bird.self).value
+            },
+            { [manager, server] in
+                try await manager.request(server.url("/body"), method: .post, parameters: ["name": 1], encoder: .json)
+                    .validate().serializingDecodable(Bird.self).value
+            },
+        ]
+        for call in calls {
+            do { _ = try await call() } catch { errors.append(error) }
+        }
+        #expect(errors.count == 3 && errors.elements.allSatisfy { $0 is CurlewError })
+        guard case CurlewError.parameterEncodingFailed(.jsonEncodingFailed(let cause))? = errors.elements.first,
+            case CurlewError.responseSerializationFailed(.decodingFailed)? = errors.elements.last
+        else {
+            Issue.record("\(errors.elements)")
+            return
+        }
+        #expect(cause as? TestError == TestError("unencodable"))
+        #expect(errors.elements[1].unacceptableStatus == 422)
+        #expect(server.requestCount == 3)
+    }
 }
 
 extension EchoReply {
