@@ -51,16 +51,16 @@ enum Program {
         let router = Router()
         router.get("orders") { request, _ -> [Order] in
             try checkDeadline(request)
-            // Longer than the second caller has: the task is cancelled when its connection closes, or at the end of the program.
+            // Longer than the second caller has. The task is cancelled with the service.
             if request.uri.queryParameters["user"] == "8" { try await Task.sleep(for: .seconds(30)) }
             return [Order(number: 1), Order(number: 2)]
         }
         return router
     }
 
-    /// Refuses what its caller no longer waits for.
+    /// Every call says how long its caller will wait.
     private static func checkDeadline(_ request: Request) throws {
-        if let seconds = request.headers[.deadline].flatMap(Double.init), seconds <= 0 { throw HTTPError(.gatewayTimeout) }
+        guard let seconds = request.headers[.deadline].flatMap(Double.init), 0...60 ~= seconds else { throw HTTPError(.badRequest) }
     }
 
     // MARK: The service with the handler
@@ -69,12 +69,15 @@ enum Program {
         let router = Router()
         router.get("pages/:id") { request, context -> Page in
             let id = try context.parameters.require("id", as: Int.self)
+            // What the caller has left, or 10 seconds: for both calls, with all their retries.
             let seconds = request.headers[.deadline].flatMap(Double.init) ?? 10
             do {
-                async let user = backends.user(id, within: .seconds(seconds))
-                async let orders = backends.orders(of: id, within: .seconds(seconds))
-                return try await Page(user: user, orders: orders)
-            } catch CurlewError.transferFailed(let failure) where failure.isTimeout {
+                return try await withDeadline(.seconds(seconds)) {
+                    async let user = backends.user(id)
+                    async let orders = backends.orders(of: id)
+                    return try await Page(user: user, orders: orders)
+                }
+            } catch CurlewError.transferFailed(let failure) where failure.kind == .deadline {
                 throw HTTPError(.gatewayTimeout)
             }
         }
@@ -87,6 +90,11 @@ enum Program {
         let page = try await manager.request("\(url)/pages/7").validate().serializingDecodable(Page.self).value
         guard page.user.name == "Emma", page.orders.count == 2 else { throw HTTPError(.internalServerError) }
         print("In time: \(page.user.name), \(page.orders.count) orders")
+
+        let start = ContinuousClock.now
+        let late = await manager.request("\(url)/pages/8", headers: ["X-Deadline": "0.200"]).serializingData().response
+        guard late.response?.statusCode == 504 else { throw HTTPError(.internalServerError) }
+        print("Too late: 504 after \(start.duration(to: .now).formatted(.units(allowed: [.milliseconds])))")
     }
 }
 
@@ -102,17 +110,19 @@ struct Backends: Sendable {
     let users: String
     let orders: String
 
-    func user(_ id: Int, within time: Duration) async throws -> User {
-        try await manager.request("\(users)/users/\(id)", options: options("GET /users/{id}", time)).validate().serializingDecodable().value
+    func user(_ id: Int) async throws -> User {
+        try await manager.request("\(users)/users/\(id)", interceptor: RetryPolicy(), options: options("GET /users/{id}"))
+            .validate().serializingDecodable().value
     }
 
-    func orders(of id: Int, within time: Duration) async throws -> [Order] {
-        try await manager.request("\(orders)/orders?user=\(id)", options: options("GET /orders", time)).validate()
-            .serializingDecodable().value
+    func orders(of id: Int) async throws -> [Order] {
+        try await manager.request("\(orders)/orders?user=\(id)", interceptor: RetryPolicy(), options: options("GET /orders"))
+            .validate().serializingDecodable().value
     }
 
-    private func options(_ name: String, _ time: Duration) -> RequestOptions {
-        var options = RequestOptions(deadline: time, name: name)
+    /// The deadline is that of the task; the services that are called read it in this field.
+    private func options(_ name: String) -> RequestOptions {
+        var options = RequestOptions(name: name)
         options.deadlineHeader = "X-Deadline"
         return options
     }
