@@ -18,6 +18,7 @@ let package = Package(
         .executable(name: "handler", targets: ["Handler"]),
         .executable(name: "worker", targets: ["Worker"]),
         .executable(name: "fan-out", targets: ["FanOut"]),
+        .executable(name: "upload", targets: ["Upload"]),
         .executable(name: "resume", targets: ["Resume"]),
     ],
     dependencies: [
@@ -48,6 +49,8 @@ let package = Package(
         .executableTarget(name: "Worker", dependencies: [curlew, "ExampleServer"], swiftSettings: settings),
         // A thousand requests, fifty at a time.
         .executableTarget(name: "FanOut", dependencies: [curlew, "ExampleServer"], swiftSettings: settings),
+        // A sequence, and a form with files.
+        .executableTarget(name: "Upload", dependencies: [curlew, "ExampleServer"], swiftSettings: settings),
         // A download that resumes.
         .executableTarget(name: "Resume", dependencies: [curlew, "ExampleServer"], swiftSettings: settings),
     ],
