@@ -148,8 +148,8 @@ import Testing
             do { _ = try await call() } catch { errors.append(error) }
         }
         #expect(errors.count == 3 && errors.elements.allSatisfy { $0 is CurlewError })
-        guard case CurlewError.parameterEncodingFailed(.jsonEncodingFailed(let cause))? = errors.elements.first,
-            case CurlewError.responseSerializationFailed(.decodingFailed)? = errors.elements.last
+        guard case CurlewError.parameterEncodingFailed(.jsonEncodingFailed(let cause), _)? = errors.elements.first,
+            case CurlewError.responseSerializationFailed(.decodingFailed, _)? = errors.elements.last
         else {
             Issue.record("\(errors.elements)")
             return

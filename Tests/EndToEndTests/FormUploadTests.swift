@@ -120,7 +120,7 @@ import Testing
         }
         #expect(server.requestCount == 1)
         guard
-            case CurlewError.multipartEncodingFailed(.bodyPartStreamConsumed)? = await manager.upload(form, to: server.url("/form"))
+            case CurlewError.multipartEncodingFailed(.bodyPartStreamConsumed, _)? = await manager.upload(form, to: server.url("/form"))
                 .serializingData().response.error
         else {
             Issue.record("sent twice")
@@ -143,7 +143,7 @@ import Testing
         #expect(await gate.arrivals())
         #expect(truncate(file.path, 1 << 10) == 0)
         gate.open()
-        guard case CurlewError.multipartEncodingFailed(.bodyPartLengthMismatch(200 << 20, 1 << 10))? = await task.value else {
+        guard case CurlewError.multipartEncodingFailed(.bodyPartLengthMismatch(200 << 20, 1 << 10), _)? = await task.value else {
             Issue.record("\(String(describing: await task.value))")
             return
         }

@@ -125,7 +125,7 @@ import Testing
         }
         let body = try UploadForm(form).body
         prepare(body)
-        guard case CurlewError.multipartEncodingFailed(.bodyPartLengthMismatch(announced, 3))? = await readAll(body, by: 100).1 else {
+        guard case CurlewError.multipartEncodingFailed(.bodyPartLengthMismatch(announced, 3), _)? = await readAll(body, by: 100).1 else {
             Issue.record("no error")
             return
         }
@@ -150,9 +150,9 @@ import Testing
             try apply()
             let error = (upload.body as? UnreadableBody)?.error
             switch error {
-            case CurlewError.multipartEncodingFailed(.bodyPartLengthMismatch(100_000, let actual))?:
+            case CurlewError.multipartEncodingFailed(.bodyPartLengthMismatch(100_000, let actual), _)?:
                 #expect(actual == (change == .truncated ? 50_000 : 150_000))
-            case CurlewError.multipartEncodingFailed(.bodyPartInputStreamCreationFailed(for: file))?: #expect(change == .removed)
+            case CurlewError.multipartEncodingFailed(.bodyPartInputStreamCreationFailed(for: file), _)?: #expect(change == .removed)
             default: Issue.record("\(String(describing: error))")
             }
             return
@@ -163,7 +163,7 @@ import Testing
         try apply()
         switch await readAll(body, by: 1000).1 {
         case nil: #expect(change == .removed)
-        case CurlewError.multipartEncodingFailed(.bodyPartLengthMismatch(100_000, let actual))?:
+        case CurlewError.multipartEncodingFailed(.bodyPartLengthMismatch(100_000, let actual), _)?:
             #expect(actual == (change == .truncated ? 50_000 : 150_000))
         case let error?: Issue.record(error)
         }
@@ -226,7 +226,7 @@ import Testing
         manager.startRequestsImmediately = true
         form.append(directory.file("missing"), withName: "c")
         let response = await manager.upload(form, to: "http://mock/").serializingData().response
-        guard case CurlewError.multipartEncodingFailed(.bodyPartFileNotReachableWithError)? = response.error else {
+        guard case CurlewError.multipartEncodingFailed(.bodyPartFileNotReachableWithError, _)? = response.error else {
             Issue.record("\(String(describing: response.error))")
             return
         }

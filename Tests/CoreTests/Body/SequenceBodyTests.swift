@@ -135,7 +135,7 @@ import Testing
         #expect(!body.isRepeatable && !body.rewind())
         body.transferDidComplete()
         prepare(body)
-        guard case .failed(CurlewError.redirectFailed(reason: .bodyNotRepeatable)) = Self.read(body).0 else {
+        guard case .failed(CurlewError.redirectFailed(reason: .bodyNotRepeatable, in: _)) = Self.read(body).0 else {
             Issue.record("sent twice")
             return
         }
