@@ -43,6 +43,11 @@ import Testing
         }.value
     }
 
+    /// Whether the thread with this directory has ended: `pthread_join` returns a moment before the kernel removes its entry.
+    private func hasEnded(_ thread: String) async -> Bool {
+        await eventually { !FileManager.default.fileExists(atPath: thread) }
+    }
+
     // MARK: In flight
 
     @Test("requests in flight finish, new ones are refused, and the thread and its connections end") func finish() async throws {
@@ -55,7 +60,7 @@ import Testing
         #expect(await isRefusing(manager))
         for request in requests { #expect(await error(of: request) == nil) }
         await end
-        #expect(!FileManager.default.fileExists(atPath: thread))
+        #expect(await hasEnded(thread))
         #expect(await server.waitForConnectionsToClose())
         #expect(server.requestCount == 20)
         #expect(await error(of: manager.request(server.url("/json")))?.isSessionShutDown == true)
@@ -117,7 +122,7 @@ import Testing
         await manager.shutdown(gracePeriod: period)
         #expect(start.duration(to: .now) >= period)
         #expect(try contents(of: directory) == [])
-        #expect(!FileManager.default.fileExists(atPath: thread))
+        #expect(await hasEnded(thread))
         #expect(await error(of: silent)?.isSessionShutDown == true)
         #expect(await error(of: upload)?.isSessionShutDown == true)
         #expect(await download.serializingURL().response.error?.isSessionShutDown == true)
@@ -206,7 +211,7 @@ import Testing
         #expect(await server.waitForRequests(1))
         manager.invalidateAndCancel()
         await manager.shutdown(gracePeriod: .seconds(3_600))
-        #expect(!FileManager.default.fileExists(atPath: thread))
+        #expect(await hasEnded(thread))
         #expect(await error(of: request)?.isSessionInvalidated == true)
         #expect(await error(of: manager.request(server.url("/json")))?.isSessionInvalidated == true)
     }
@@ -259,7 +264,7 @@ import Testing
         #expect(await server.waitForRequests(1))
         await manager.shutdown(gracePeriod: .milliseconds(50))
         for request in requests { #expect(await error(of: request)?.isSessionShutDown == true) }
-        #expect(!FileManager.default.fileExists(atPath: thread))
+        #expect(await hasEnded(thread))
     }
 
     @Test("requests that are created while the session is shut down finish or fail, and none is left") func race() async throws {
