@@ -33,8 +33,8 @@ final class Inbox<Element: Sendable>: Sendable {
     func empty() { state.withLock { $0.elements = [] } }
 
     /// All that has come, as soon as there are that many.
-    func first(_ count: Int) async -> [Element] {
-        await withTrackedContinuation { continuation in
+    func first(_ count: Int, file: StaticString = #file, line: UInt = #line) async -> [Element] {
+        await withTrackedContinuation(file: file, line: line) { continuation in
             let isThere = state.withLock { state in
                 if state.elements.count < count { state.waiting.append((count, continuation)) }
                 return state.elements.count >= count
