@@ -6,6 +6,9 @@ import CurlewTransport
 // What the user of a request and its session do while it runs.
 
 extension RequestDriver {
+    /// The wait for a handler after a transfer has completed, and for a reader of a body that is too long for memory.
+    static let handlerWait = Duration.milliseconds(100)
+
     /// The current attempt's task.
     var task: SessionTask? { state.withLock { $0.task } }
 
@@ -93,11 +96,11 @@ extension RequestDriver {
         var deadline = Deadline.current
         if let own = settings?.options.deadline.map({ Deadline.after($0) }) { deadline = min(own, deadline ?? own) }
         guard let deadline else { return true }
-        let remaining = deadline.remaining
+        let remaining = deadline.remainingNanoseconds
         let timer = session.timers.start(after: remaining) { [self] in deadlinePassed() }
         return state.withLock { state in
             state.deadline = RequestDeadline(deadline: deadline, timer: timer)
-            guard remaining <= .zero else { return true }
+            guard remaining == 0 else { return true }
             state.deadline?.failure = DeadlineFailure(attempt: 1, phase: .preparing)
             _ = state.cancel()
             return false

@@ -17,9 +17,11 @@ public struct Deadline: Sendable, Hashable, Comparable {
     }
 
     /// The time that remains; 0 once it has passed.
-    public var remaining: Duration {
+    public var remaining: Duration { .nanoseconds(Int64(clamping: remainingNanoseconds)) }
+
+    var remainingNanoseconds: Nanoseconds {
         let now = MonotonicTime.now()
-        return .nanoseconds(Int64(clamping: time > now ? time - now : 0))
+        return time > now ? time - now : 0
     }
 
     /// Whether it has passed.

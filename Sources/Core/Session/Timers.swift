@@ -9,18 +9,10 @@ import Dispatch
 /// earlier deadline.
 final class Timers: Sendable {
     /// A timer that was started. Thread-safe.
-    final class Timer: DeadlineHolder, @unchecked Sendable {  // the heap's fields are only used under its lock
-        var deadline: Nanoseconds = 0
-        var heapIndex = -1
-        fileprivate let body: @Sendable () -> Void
-
-        fileprivate init(_ body: @escaping @Sendable () -> Void) {
-            self.body = body
-        }
-    }
+    typealias Timer = DeadlineTimer
 
     private struct State {
-        var heap = DeadlineHeap<Timer>()
+        var heap = TimerHeap()
         /// The deadline to which the alarm is set.
         var alarmTime = Nanoseconds.max
     }
@@ -41,8 +33,13 @@ final class Timers: Sendable {
     /// Calls `body` on the session's queue after a delay of at most a hundred years.
     @discardableResult
     func start(after delay: Duration, _ body: @escaping @Sendable () -> Void) -> Timer {
+        start(after: delay.nanoseconds, body)
+    }
+
+    /// The same, in nanoseconds.
+    func start(after delay: Nanoseconds, _ body: @escaping @Sendable () -> Void) -> Timer {
         let timer = Timer(body)
-        let deadline = alarm.now + delay.nanoseconds
+        let deadline = alarm.now + delay
         state.withLock { state in
             state.heap.set(timer, to: deadline)
             setAlarm(&state)

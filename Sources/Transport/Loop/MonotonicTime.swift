@@ -33,8 +33,13 @@ extension Duration {
     /// The duration in nanoseconds, clamped to 0 and a hundred years, so that adding it to a time doesn't overflow.
     package var nanoseconds: Nanoseconds {
         guard self > .zero else { return 0 }
-        guard components.seconds < 3_155_760_000 else { return 3_155_760_000_000_000_000 }
-        return Nanoseconds(components.seconds) * 1_000_000_000 + Nanoseconds(components.attoseconds / 1_000_000_000)
+        let longest: Nanoseconds = 3_155_760_000_000_000_000
+        if #available(macOS 15.0, iOS 18.0, watchOS 11.0, tvOS 18.0, visionOS 2.0, *) {
+            return Nanoseconds(min(attoseconds / 1_000_000_000, Int128(longest)))
+        }
+        let (seconds, attoseconds) = components
+        guard seconds < 3_155_760_000 else { return longest }
+        return Nanoseconds(seconds) * 1_000_000_000 + Nanoseconds(attoseconds / 1_000_000_000)
     }
 
     /// The duration in milliseconds, rounded up, at least 1: libcurl takes 0 for "no limit".
