@@ -11,7 +11,7 @@ import json
 import statistics
 import sys
 
-from goals import CASES, GOALS, LIMITS, NAMES, PROGRAMS, Part
+from goals import CASES, GOALS, LIMITS, NAMES, PROGRAMS, More, Part
 
 HEADINGS = ("Work", "Program", "CPU", "min–max", "× floor", "Instructions", "× floor", "Per second", "Peak MiB", "Goals")
 
@@ -212,13 +212,19 @@ def check(results):
     """Prints each limit; False if one is passed, or was not measured."""
     passed = True
     for (case, program), limit in LIMITS.items():
-        ratio = results.ratio(case, program, "instructions", [limit])
+        parts, number = ([Part(1, limit.case, limit.program)], limit.number) if isinstance(limit, More) else ([limit], 0)
+        ratio = results.ratio(case, program, "instructions", parts, number)
         verdict = "not measured" if ratio is None else "passed" if ratio <= 1 else "FAILED"
         passed = passed and verdict == "passed"
-        count = show(results.median(case, program, "instructions"), count_text)
+        median = results.median(case, program, "instructions")
         than = name_of(limit.case, limit.program) + ("" if limit.case == case else f" {CASES[limit.case]}")
-        measured = show(ratio, lambda share: f"{share * limit.factor:.2f}")
-        print(f"{CASES[case]}, {name_of(case, program)}: {count}, {measured} × {than}, limit {limit.factor:.2f}: {verdict}")
+        if number:
+            base = results.median(limit.case, limit.program, "instructions")
+            more = "" if ratio is None else f"{(median - base) / 1e3:.1f} k"
+            measured = f"{more} more than {than}, limit {number / 1e3:.1f} k"
+        else:
+            measured = f"{show(ratio, lambda share: f'{share * limit.factor:.2f}')} × {than}, limit {limit.factor:.2f}"
+        print(f"{CASES[case]}, {name_of(case, program)}: {show(median, count_text)}, {measured}: {verdict}")
     return passed
 
 

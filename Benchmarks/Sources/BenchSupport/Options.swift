@@ -26,6 +26,12 @@ public struct Options: Sendable {
         case headers
         /// An adapter, a validation and a closure on a queue.
         case handlers
+        /// The body, by a request with options of its own.
+        case options
+        /// The body, by a request with a deadline.
+        case deadline
+        /// The body, with an asynchronous adapter of headers that does not suspend.
+        case awaited
         /// A validation and an object of the body.
         case object
         /// A validation and an array of objects of the body.
@@ -33,8 +39,8 @@ public struct Options: Sendable {
     }
 
     static let usage = """
-        usage: PROGRAM get URL COUNT INFLIGHT [--style data|adapter|headers|handlers|object|list] [--decoder foundation|fast]
-                       [--executor] [--h2] [--multiplex] [--cold] [--ca FILE] [--beside WAITING SLOW-URL]
+        usage: PROGRAM get URL COUNT INFLIGHT [--style data|adapter|headers|handlers|options|deadline|awaited|object|list]
+                       [--decoder foundation|fast] [--executor] [--h2] [--multiplex] [--cold] [--ca FILE] [--beside WAITING SLOW-URL]
                PROGRAM wait URL COUNT
                PROGRAM decode FILE COUNT --style object|list [--decoder foundation|fast]
                PROGRAM download URL FILE

@@ -9,6 +9,8 @@ struct Client: BenchClient {
     private let options: Options
     private let headers: HTTPHeaders
     private let manager: SessionManager
+    /// What a service gives each request.
+    private let requestOptions: RequestOptions?
     private let handlerQueue = DispatchQueue(label: "CurlewBench.handlers")
 
     init(_ options: Options) throws {
@@ -24,10 +26,17 @@ struct Client: BenchClient {
         configuration.httpVersion = options.usesHTTP2 ? .automatic : .http1
         configuration.tls.certificateAuthorityFile = options.caFile
         manager = SessionManager(configuration: configuration)
+        requestOptions =
+            switch options.style {
+            case .deadline: RequestOptions(deadline: .seconds(60))
+            case .options: RequestOptions(idleTimeout: .seconds(20), totalTimeout: .seconds(50), name: "GET /{file}")
+            default: nil
+            }
         switch options.style {
         case .adapter, .handlers: manager.adapter = AuthorizingAdapter()
         case .headers: manager.adapter = AuthorizingHeaders()
-        case .data, .object, .list: break
+        case .awaited: manager.adapter = AwaitedHeaders()
+        case .data, .options, .deadline, .object, .list: break
         }
     }
 
@@ -36,6 +45,8 @@ struct Client: BenchClient {
     func get(_ url: String) async throws -> Int {
         switch options.style {
         case .adapter, .headers: try await manager.request(url, headers: headers).validate().serializingData().value.count
+        case .options, .deadline:
+            try await manager.request(url, headers: headers, options: requestOptions).serializingData().value.count
         default: try await manager.request(url, headers: headers).serializingData().value.count
         }
     }
@@ -83,6 +94,13 @@ private struct AuthorizingAdapter: RequestAdapter {
 /// The same, for a header alone.
 private struct AuthorizingHeaders: HeaderAdapter {
     func adapt(_ headers: inout HTTPHeaders, of method: HTTPMethod, to url: String) {
+        headers["Authorization"] = "Bearer benchmark"
+    }
+}
+
+/// The same, awaited.
+private struct AwaitedHeaders: AsyncHeaderAdapter {
+    func adapt(_ headers: inout HTTPHeaders, of method: HTTPMethod, to url: String, for manager: SessionManager) async throws {
         headers["Authorization"] = "Bearer benchmark"
     }
 }
