@@ -8,26 +8,63 @@ import CurlewTransport
 extension RequestDriver {
     /// Waits for an asynchronous adapter.
     func awaitAdapter(_ adapter: any AsyncRequestAdapter, for kind: AttemptKind, of request: Request, by manager: SessionManager) {
-        let next = kind == .retry ? AttemptKind.retry : .deferredFirst
-        let made: StepContinuation<Result<SessionTask, any Error>>? = waitForAttempt(of: request) { [weak manager] result in
+        do {
+            guard let question = try request.original.get().original.adaptation(by: adapter, in: session) else {
+                return makeTask(kind, of: request, by: manager, adaptedBy: nil)
+            }
+            guard kind != .first else { return awaitFirst(adapter, question, of: request, by: manager) }
+            guard let adapted = waitForAdaptation(of: request, kind, manager) else { return }
+            runAsync { [weak manager, queue = session.queue] in
+                guard adapted.isPending, let manager else { return }
+                let result = await question.answered(by: adapter, for: manager)
+                queue.async { adapted(result) }
+            }
+        } catch {
+            notMade(kind, request, because: error)
+        }
+    }
+
+    /// Runs an asynchronous adapter up to where it suspends, on the caller's thread. If it does not, the request is made at once, like one
+    /// whose adapter is synchronous.
+    private func awaitFirst(
+        _ adapter: any AsyncRequestAdapter, _ question: AdaptationQuestion, of request: Request, by manager: SessionManager
+    ) {
+        let steps = AsyncSteps(stays: manager.runsMoreSteps(request))
+        state.withLock { $0.steps = steps }
+        // A manager that ends while the adapter is awaited ends the request.
+        steps.begin { [weak manager] in
+            if let manager { steps.give(await question.answered(by: adapter, for: manager)) }
+            if !steps.endsNow() { await steps.runOthers() }
+        }
+        switch steps.answer {
+        case .success(let adapted): makeTask(.first, of: request, by: manager, adaptedBy: adapted)
+        case .failure(let error): notMade(.first, request, because: error)
+        case nil:
+            guard let adapted = waitForAdaptation(of: request, .deferredFirst, manager) else { return }
+            steps.callWithAnswer(adapted)
+        }
+    }
+
+    /// Waits until the request is adapted, and begins the attempt.
+    private func waitForAdaptation(
+        of request: Request, _ next: AttemptKind, _ manager: SessionManager
+    ) -> StepContinuation<AsyncSteps.Answer>? {
+        waitForAttempt(of: request) { [weak manager] result in
             guard let manager else { return self.end(request, with: self.session.endError) }
             switch result {
-            case .success(let task): self.begin(next, task, of: request, by: manager)
+            case .success(let adapted): self.makeTask(next, of: request, by: manager, adaptedBy: adapted)
             case .failure(let error): self.notMade(next, request, because: error)
             }
         }
-        guard let made else { return }
-        let step: AsyncSteps.Step = { [weak manager, queue = session.queue] in
-            guard made.isPending, let manager else { return }
-            let result: Result<SessionTask, any Error>
-            do {
-                result = .success(try await manager.makeTask(for: request, awaiting: adapter))
-            } catch {
-                result = .failure(error)
-            }
-            if kind == .first { made(result) } else { queue.async { made(result) } }
+    }
+
+    /// Begins an attempt of a request that is adapted.
+    private func makeTask(_ kind: AttemptKind, of request: Request, by manager: SessionManager, adaptedBy adapted: (any RequestAdapter)?) {
+        do {
+            begin(kind, try manager.makeTask(for: request, adaptedBy: adapted), of: request, by: manager)
+        } catch {
+            notMade(kind, request, because: error)
         }
-        if kind == .first { beginSteps(with: step) } else { runAsync(step) }
     }
 
     /// Waits until the request can be adapted.

@@ -13,9 +13,6 @@ import Dispatch
 /// unlocking, on the event's thread: steps are called in place until one has to wait. A wait is a ``StepContinuation``, or the move to the
 /// session's queue, where users' code runs and files are opened and moved.
 final class RequestDriver: Sendable {
-    /// The wait for a handler after a transfer has completed, and for a reader of a body that is too long for memory.
-    static let handlerWait = Duration.milliseconds(100)
-
     /// The kinds of attempts.
     enum AttemptKind {
         case first
@@ -53,7 +50,8 @@ final class RequestDriver: Sendable {
     func start(_ request: Request, by manager: SessionManager) {
         if let refusal = session.refusal { return notMade(.first, request, because: refusal) }
         if body.retainsManager, manager.startRequestsImmediately { state.withLock { $0.manager = manager } }
-        if manager.needsTask(request) { beginSteps() }
+        // An asynchronous adapter begins the task itself.
+        if manager.needsTask(request), manager.effectiveAdapter(of: request)?.asyncAdapter == nil { beginSteps() }
         guard beginDeadline() else { return notMade(.first, request, because: CurlewError.cancelled) }
         attempt(.first, of: request, by: manager)
     }

@@ -41,6 +41,14 @@ extension AsyncRequestAdapter {
 
     /// `nil`, as the adapter may need the whole request.
     public var asyncHeaderAdapter: (any AsyncHeaderAdapter)? { nil }
+
+    /// `false`. An adapter with a ``RequestRetrier/should(_:retry:with:completion:)`` of its own returns `true`.
+    public var mayRetry: Bool { false }
+}
+
+extension AsyncRequestAdapter where Self: AsyncRequestRetrier {
+    /// `true`.
+    public var mayRetry: Bool { true }
 }
 
 /// An ``AsyncRequestAdapter`` that changes header fields only, and so needs no `URLRequest`, which takes half the time of a small request.

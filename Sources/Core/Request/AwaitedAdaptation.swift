@@ -3,65 +3,64 @@ import CurlewEncoding
 import CurlewHTTP
 import CurlewTransport
 
-// Making a task from its original is synchronous, and adapting is one step of it. An adapter that has to be awaited takes part in it by two
-// stand-ins: the first takes what is to be adapted out of that step, the second puts the result in.
+// Making a task from its original is synchronous, and adapting is one step of it. An adapter that has to be awaited takes part in it by
+// stand-ins: one takes what is to be adapted out of that step, the others put the result in.
 
-extension TaskConvertible {
-    /// Awaits the adapter, and returns the work of a task of the session; otherwise as ``work(in:adapter:)``.
-    func work(
-        in session: Session, awaiting adapter: any AsyncRequestAdapter, for manager: SessionManager
-    ) async throws -> SessionTask.Work {
-        let headerAdapter = adapter.asyncHeaderAdapter
-        let question: AdaptationQuestion
+/// What an asynchronous adapter is asked to adapt.
+enum AdaptationQuestion: Error {
+    case headers(any AsyncHeaderAdapter, HTTPHeaders, HTTPMethod, String)
+    case request(URLRequest)
+
+    /// Awaits the adapter; returns an adapter that does the same.
+    nonisolated(nonsending) func answered(
+        by adapter: any AsyncRequestAdapter, for manager: SessionManager
+    ) async -> Result<any RequestAdapter, any Error> {
         do {
-            // What is not adapted, such as a raw connection, is done.
-            return try work(in: session, adapter: AskingAdapter(adaptsHeaders: headerAdapter != nil))
-        } catch let asked as AdaptationQuestion {
-            question = asked
-        }
-        switch question {
-        case .request(let request):
-            return try work(in: session, adapter: AnsweredAdapter(answer: .request(try await adapter.adapt(request, for: manager))))
-        case .headers(var headers, let method, let url):
-            guard let headerAdapter else { throw question }
-            try await headerAdapter.adapt(&headers, of: method, to: url, for: manager)
-            return try work(in: session, adapter: AnsweredAdapter(answer: .headers(headers, method, url)))
+            switch self {
+            case .headers(let adapter, var headers, let method, let url):
+                try await adapter.adapt(&headers, of: method, to: url, for: manager)
+                return .success(AdaptedHeaders(headers: headers))
+            case .request(let request):
+                return .success(AdaptedRequest(request: try await adapter.adapt(request, for: manager)))
+            }
+        } catch {
+            return .failure(error)
         }
     }
 }
 
-/// What is to be adapted, or was.
-private enum AdaptationQuestion: Error {
-    case request(URLRequest)
-    case headers(HTTPHeaders, HTTPMethod, String)
+extension TaskConvertible {
+    /// What an asynchronous adapter has to adapt; `nil` if nothing is adapted, as of a raw connection.
+    ///
+    /// - Throws: as ``work(in:adapter:)``.
+    func adaptation(by adapter: any AsyncRequestAdapter, in session: Session) throws -> AdaptationQuestion? {
+        if let adapter = adapter.asyncHeaderAdapter, let (headers, method, url) = adaptableHeaders {
+            return .headers(adapter, headers, method, url)
+        }
+        do {
+            _ = try work(in: session, adapter: AskingAdapter())
+            return nil
+        } catch let question as AdaptationQuestion {
+            return question
+        }
+    }
 }
 
 /// Throws what is to be adapted.
-private struct AskingAdapter: HeaderAdapter {
-    let adaptsHeaders: Bool
-
-    var headerAdapter: (any HeaderAdapter)? { adaptsHeaders ? self : nil }
-
+private struct AskingAdapter: RequestAdapter {
     func adapt(_ urlRequest: URLRequest) throws -> URLRequest { throw AdaptationQuestion.request(urlRequest) }
-
-    func adapt(_ headers: inout HTTPHeaders, of method: HTTPMethod, to url: String) throws {
-        throw AdaptationQuestion.headers(headers, method, url)
-    }
 }
 
-/// Replaces what was adapted.
-private struct AnsweredAdapter: HeaderAdapter {
-    let answer: AdaptationQuestion
+/// Replaces the request by the adapted one.
+private struct AdaptedRequest: RequestAdapter {
+    let request: URLRequest
 
-    var headerAdapter: (any HeaderAdapter)? {
-        if case .headers = answer { self } else { nil }
-    }
+    func adapt(_ urlRequest: URLRequest) -> URLRequest { request }
+}
 
-    func adapt(_ urlRequest: URLRequest) -> URLRequest {
-        if case .request(let adapted) = answer { adapted } else { urlRequest }
-    }
+/// Replaces the header fields by the adapted ones.
+private struct AdaptedHeaders: HeaderAdapter {
+    let headers: HTTPHeaders
 
-    func adapt(_ headers: inout HTTPHeaders, of method: HTTPMethod, to url: String) {
-        if case .headers(let adapted, _, _) = answer { headers = adapted }
-    }
+    func adapt(_ headers: inout HTTPHeaders, of method: HTTPMethod, to url: String) { headers = self.headers }
 }

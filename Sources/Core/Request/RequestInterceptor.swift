@@ -47,11 +47,21 @@ extension RequestAdapter {
     /// Whether the retrier runs asynchronous code in the request's task, which is then created with the request; `false` by default, and
     /// `true` for an ``AsyncRequestRetrier``.
     var isAsynchronous: Bool { get }
+
+    /// Whether the retrier ever retries; `true` by default, and `false` for an ``AsyncRequestAdapter`` that is no ``AsyncRequestRetrier``.
+    ///
+    /// Only says what is to be expected: a retrier with `false` is asked all the same. The task of a request with an asynchronous adapter
+    /// ends with the first attempt's adapter if no retry is to be expected, which saves half of its cost; a retry's adapter then runs
+    /// without the task-local values of the request's caller.
+    var mayRetry: Bool { get }
 }
 
 extension RequestRetrier {
     /// `false`.
     public var isAsynchronous: Bool { false }
+
+    /// `true`.
+    public var mayRetry: Bool { true }
 }
 
 /// Adapts requests and decides about their retries: a ``RequestAdapter`` that is also a ``RequestRetrier``.
@@ -104,6 +114,9 @@ public struct Adapter: RequestInterceptor {
     ///
     /// - Throws: what the closure throws; ``AsyncAdapterError/calledSynchronously`` for an asynchronous one.
     public func adapt(_ urlRequest: URLRequest) throws -> URLRequest { try adaptHandler(urlRequest) }
+
+    /// `false`.
+    public var mayRetry: Bool { false }
 }
 
 private struct AsyncClosureAdapter: AsyncRequestAdapter {
@@ -176,6 +189,8 @@ public struct Interceptor: RequestInterceptor {
     public let asyncAdapter: (any AsyncRequestAdapter)?
     /// Whether one of the retriers is asynchronous.
     public let isAsynchronous: Bool
+    /// Whether one of the retriers may retry.
+    public let mayRetry: Bool
 
     /// Combines adapters and retriers in the given order; `interceptors` come last, as both.
     public init(
@@ -185,6 +200,7 @@ public struct Interceptor: RequestInterceptor {
         self.retriers = retriers + interceptors
         asyncAdapter = self.adapters.contains { $0.asyncAdapter != nil } ? AsyncAdapters(adapters: self.adapters) : nil
         isAsynchronous = self.retriers.contains { $0.isAsynchronous }
+        mayRetry = self.retriers.contains { $0.mayRetry }
     }
 
     /// Combines an adapter and a retrier.

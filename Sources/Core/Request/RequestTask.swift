@@ -40,6 +40,9 @@ protocol TaskConvertible: Sendable {
     /// The request's body, if that is a stream. All attempts share it, because it knows whether the stream was read.
     var streamBody: StreamBody? { get }
 
+    /// What an adapter of header fields adapts; `nil` if there is a `URLRequest` to be adapted, or nothing.
+    var adaptableHeaders: (HTTPHeaders, HTTPMethod, url: String)? { get }
+
     /// Adapts the request, and returns the work of a task of the session.
     ///
     /// - Throws: what the adapter throws; ``CurlewError/urlRequestValidationFailed(reason:in:)``; `CocoaError` for a file.
@@ -149,6 +152,10 @@ struct Requestable: TaskConvertible {
 
     var isRepeatable: Bool { streamBody?.rewind() ?? true }
 
+    var adaptableHeaders: (HTTPHeaders, HTTPMethod, url: String)? {
+        if case .parts(let target, let method, let headers) = original { (headers, method, target.string) } else { nil }
+    }
+
     func work(in session: Session, adapter: (any RequestAdapter)?) throws -> SessionTask.Work {
         var transfer = try transfer(in: session, adapter: adapter)
         transfer.mayPause = isStreamed
@@ -216,6 +223,8 @@ struct Downloadable: TaskConvertible {
 
     var streamBody: StreamBody? { request.streamBody }
 
+    var adaptableHeaders: (HTTPHeaders, HTTPMethod, url: String)? { request.adaptableHeaders }
+
     func work(in session: Session, adapter: (any RequestAdapter)?) throws -> SessionTask.Work {
         var transfer = try request.transfer(in: session, adapter: adapter)
         transfer.expectsLargeBody = true
@@ -258,6 +267,8 @@ struct Uploadable: TaskConvertible {
     var streamBody: StreamBody? {
         if case .stream(let body) = content { body } else { nil }
     }
+
+    var adaptableHeaders: (HTTPHeaders, HTTPMethod, url: String)? { request.adaptableHeaders }
 
     func work(in session: Session, adapter: (any RequestAdapter)?) throws -> SessionTask.Work {
         guard case .data(let data) = content else {
@@ -321,6 +332,8 @@ struct Streamable: TaskConvertible {
     var isRepeatable: Bool { false }
 
     var streamBody: StreamBody? { nil }
+
+    var adaptableHeaders: (HTTPHeaders, HTTPMethod, url: String)? { nil }
 
     func work(in session: Session, adapter: (any RequestAdapter)?) throws -> SessionTask.Work {
         .stream(StreamTransferRequest(host: host, port: port, isSecure: isSecure, options: session.configuration.options))

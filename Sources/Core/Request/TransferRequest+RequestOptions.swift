@@ -4,30 +4,35 @@ import CurlewHTTP
 import CurlewTransport
 
 extension SessionTask.Work {
-    /// Applies the options of a request to an attempt.
+    /// Applies a request's options to an attempt.
     ///
     /// - Throws: ``TransferFailure/Kind/notInCache`` for a cache policy that forbids the network in a session without a cache.
-    mutating func apply(_ options: RequestOptions, in session: Session) throws(CurlewError) {
+    mutating func apply(_ settings: RequestSettings, in session: Session) throws(CurlewError) {
         switch self {
         case .transfer(var transfer):
-            try transfer.apply(options, in: session)
+            try transfer.apply(settings, in: session)
             self = .transfer(transfer)
         case .stream(var stream):
-            if options.changesTransfers { options.apply(to: &stream.options) }
+            if settings.changesConnections || settings.changesTimeouts { settings.options.apply(to: &stream.options) }
             self = .stream(stream)
         }
     }
 }
 
 extension TransferRequest {
-    fileprivate mutating func apply(_ options: RequestOptions, in session: Session) throws(CurlewError) {
-        if options.changesTransfers {
-            var changed = self.options
-            options.apply(to: &changed)
-            self.options = changed
+    // Field by field: a copy of all options would cost more than what is done with them.
+    fileprivate mutating func apply(_ settings: RequestSettings, in session: Session) throws(CurlewError) {
+        if settings.changesConnections {
+            var changed = options
+            settings.options.apply(to: &changed)
+            options = changed
+        } else if settings.changesTimeouts {
+            setTimeouts(
+                connect: settings.options.connectTimeout, firstByte: settings.options.firstByteTimeout, idle: settings.options.idleTimeout,
+                total: settings.options.totalTimeout)
         }
-        if let policy = options.cachePolicy { try setCachePolicy(policy, session.configuration) }
-        if let priority = options.priority {
+        if let policy = settings.options.cachePolicy { try setCachePolicy(policy, session.configuration) }
+        if let priority = settings.options.priority {
             // Other members of the field are kept, such as `i` (RFC 9218, section 4.2).
             let others = headers.value(for: "Priority").map { $0.split(separator: ",").map { $0.trimmingPrefix { $0 == " " } } } ?? []
             let members = ["u=\(min(max(priority, 0), 7))"] + others.filter { !$0.hasPrefix("u=") }.map { String($0) }
@@ -36,13 +41,16 @@ extension TransferRequest {
     }
 }
 
-extension RequestOptions {
-    /// Whether they change the options of transfers, which transfers of a session otherwise share.
-    fileprivate var changesTransfers: Bool {
-        connectTimeout != nil || firstByteTimeout != nil || idleTimeout != nil || totalTimeout != nil || proxy != nil || addresses != nil
-            || httpVersion != nil
-    }
+extension RequestSettings {
+    /// Whether they change the options of connections, which transfers of a session otherwise share.
+    fileprivate var changesConnections: Bool { options.proxy != nil || options.addresses != nil || options.httpVersion != nil }
 
+    fileprivate var changesTimeouts: Bool {
+        options.connectTimeout != nil || options.firstByteTimeout != nil || options.idleTimeout != nil || options.totalTimeout != nil
+    }
+}
+
+extension RequestOptions {
     fileprivate func apply(to options: inout TransferOptions) {
         if let connectTimeout { options.connectTimeout = connectTimeout }
         if let firstByteTimeout { options.firstByteTimeout = firstByteTimeout }

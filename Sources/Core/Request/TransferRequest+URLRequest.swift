@@ -22,7 +22,7 @@ extension TransferRequest {
             cachePolicy: policy, in: session)
         // 60 seconds is Foundation's default, which can't be told from a set value; 0 or less is no timeout.
         let timeout = urlRequest.timeoutInterval
-        if timeout != 60, timeout > 0 { options.idleTimeout = .seconds(min(timeout, 1e9)) }
+        if timeout != 60, timeout > 0 { setTimeouts(idle: .seconds(min(timeout, 1e9))) }
         handlesCookies = urlRequest.httpShouldHandleCookies
         mainDocumentURL = urlRequest.mainDocumentURL?.absoluteString
         if !urlRequest.allowsCellularAccess { try avoidCellular(session.configuration) }

@@ -15,6 +15,8 @@ struct Interception {
     private(set) var effectiveRetrier: (any RequestRetrier)?
     /// Whether a retrier is asynchronous.
     private(set) var isAsynchronous = false
+    /// Whether there is a retrier that may retry.
+    private(set) var mayRetry = false
 
     /// Both halves as one; `nil` if there are none.
     var interceptor: (any RequestInterceptor)? {
@@ -33,6 +35,7 @@ struct Interception {
         effectiveAdapter = Self.effective(adapter, retrier)
         effectiveRetrier = Self.effective(retrier, adapter)
         isAsynchronous = effectiveRetrier?.isAsynchronous ?? false
+        mayRetry = effectiveRetrier?.mayRetry ?? false
     }
 
     static func effective(_ adapter: (any RequestAdapter)?, _ retrier: (any RequestRetrier)?) -> (any RequestAdapter)? {

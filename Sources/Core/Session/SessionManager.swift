@@ -202,17 +202,18 @@ open class SessionManager: @unchecked Sendable {  // the settings are behind a l
             || delegate.decidesAsynchronously
     }
 
+    /// Whether the request runs asynchronous code after the first attempt's adapter, which is asynchronous.
+    func runsMoreSteps(_ request: Request) -> Bool {
+        if request.settings?.interceptor?.mayRetry == true || needsTask(request) { return true }
+        // A subclass may have overridden ``retrier``.
+        guard isSubclassed else { return settings.withLock { $0.interception.mayRetry } }
+        return delegate.retrier?.mayRetry == true || retrier?.mayRetry == true
+    }
+
     /// Creates the task of an attempt.
     func makeTask(for request: Request, adaptedBy adapter: (any RequestAdapter)?) throws -> SessionTask {
         var work = try request.original.get().original.work(in: session, adapter: adapter)
-        if let options = request.settings?.options { try work.apply(options, in: session) }
-        return session.makeTask(work, driver: request.driver)
-    }
-
-    /// Creates the task of an attempt whose adapter has to be awaited.
-    func makeTask(for request: Request, awaiting adapter: any AsyncRequestAdapter) async throws -> SessionTask {
-        var work = try await request.original.get().original.work(in: session, awaiting: adapter, for: self)
-        if let options = request.settings?.options { try work.apply(options, in: session) }
+        if let settings = request.settings { try work.apply(settings, in: session) }
         return session.makeTask(work, driver: request.driver)
     }
 

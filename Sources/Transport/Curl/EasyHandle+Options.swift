@@ -22,6 +22,11 @@ extension EasyHandle {
         if isOrdinary, let ordinarySetup, ordinarySetup.options === transfer.request.prepared, ordinarySetup.isSecure == transfer.isSecure {
             forgetMessage()
             try setURL(transfer.request.url)
+            let connectTimeout = transfer.request.connectTimeoutMilliseconds
+            if ordinarySetup.connectTimeoutMilliseconds != connectTimeout {
+                try set(CURLOPT_CONNECTTIMEOUT_MS, connectTimeout)
+                ordinarySetup.connectTimeoutMilliseconds = connectTimeout
+            }
             guard ordinarySetup.headers != transfer.request.headers else { return }
         } else {
             reset()
@@ -30,12 +35,16 @@ extension EasyHandle {
         ordinarySetup = nil
         let request = transfer.request
         try setHeaders(headerLines(for: request))
-        if isOrdinary { ordinarySetup = OrdinarySetup(options: request.prepared, isSecure: transfer.isSecure, headers: request.headers) }
+        guard isOrdinary else { return }
+        ordinarySetup = OrdinarySetup(
+            options: request.prepared, connectTimeoutMilliseconds: request.connectTimeoutMilliseconds, isSecure: transfer.isSecure,
+            headers: request.headers)
     }
 
     private func configureFully(for transfer: Transfer) throws(OptionError) {
         let request = transfer.request
         try setConnection(for: transfer, isSecure: transfer.isSecure, options: request.prepared, proxy: transfer.proxy)
+        try set(CURLOPT_CONNECTTIMEOUT_MS, request.connectTimeoutMilliseconds)
         try setURL(request.url)
         try setCallbacks(for: transfer)
         try setMethod(for: transfer)
@@ -51,7 +60,9 @@ extension EasyHandle {
     /// Sets all options of a raw stream.
     func configure(for stream: StreamTransfer) throws(OptionError) {
         let request = stream.request
-        try setConnection(for: stream, isSecure: request.isSecure, options: PreparedOptions(request.options), proxy: stream.proxy)
+        let options = PreparedOptions(request.options)
+        try setConnection(for: stream, isSecure: request.isSecure, options: options, proxy: stream.proxy)
+        try set(CURLOPT_CONNECTTIMEOUT_MS, options.connectTimeoutMilliseconds)
         try set(CURLOPT_URL, stream.request.url)
         try set(CURLOPT_CONNECT_ONLY, true)
         // The bytes that follow belong to the stream's user: HTTP/2 must be neither spoken nor offered in ALPN.
@@ -75,7 +86,6 @@ extension EasyHandle {
         try set(CURLOPT_QUICK_EXIT, true)
         try set(CURLOPT_PROTOCOLS_STR, "http,https")
         try set(CURLOPT_SUPPRESS_CONNECT_HEADERS, true)
-        try set(CURLOPT_CONNECTTIMEOUT_MS, options.connectTimeoutMilliseconds)
         try check(ccurlew_set_opensocket_callback(raw, Transfer.openSocketCallback), CURLOPT_OPENSOCKETFUNCTION)
         try check(ccurlew_set_closesocket_callback(raw, Transfer.closeSocketCallback), CURLOPT_CLOSESOCKETFUNCTION)
         try set(CURLOPT_OPENSOCKETDATA, pointer: Unmanaged.passUnretained(member).toOpaque())
@@ -269,53 +279,6 @@ extension EasyHandle {
         if let data = tls.certificateAuthorities { try set(CURLOPT_PROXY_CAINFO_BLOB, blob: data) }
         if let file = tls.certificateAuthorityFile { try set(CURLOPT_PROXY_CAINFO, file) }
     }
-
-    // MARK: Results
-
-    /// Reads libcurl's measurements. Their zero is the time at which the transfer was added to libcurl.
-    ///
-    /// - Parameter connection: the connection's properties if they are known already.
-    func readMetrics(into metrics: inout TransferMetrics, since start: Int64, connection: ConnectionInfo?) {
-        func time(_ info: CURLINFO) -> Int64? {
-            let microseconds = ccurlew_get_offset(raw, info)
-            return microseconds > 0 ? start + Int64(microseconds) * 1000 : nil
-        }
-        metrics.connection = connection ?? connectionInfo
-        metrics.reusedConnection = ccurlew_get_long(raw, CURLINFO_NUM_CONNECTS) == 0 && metrics.remotePort != nil
-        if !metrics.reusedConnection {
-            metrics.nanoseconds.nameLookup = time(CURLINFO_NAMELOOKUP_TIME_T)
-            metrics.nanoseconds.connect = time(CURLINFO_CONNECT_TIME_T)
-            metrics.nanoseconds.secureConnection = time(CURLINFO_APPCONNECT_TIME_T)
-        }
-        metrics.nanoseconds.requestStart = time(CURLINFO_PRETRANSFER_TIME_T)
-        metrics.nanoseconds.responseStart = time(CURLINFO_STARTTRANSFER_TIME_T)
-        metrics.requestHeaderBytes = Int64(ccurlew_get_long(raw, CURLINFO_REQUEST_SIZE))
-        metrics.responseHeaderBytes = Int64(ccurlew_get_long(raw, CURLINFO_HEADER_SIZE))
-        metrics.httpVersion = httpVersion
-    }
-
-    /// The addresses of the connection used last, as far as libcurl knows them.
-    private var connectionInfo: ConnectionInfo {
-        ConnectionInfo(
-            ConnectionInfo.Values(
-                remoteAddress: .address(ccurlew_get_string(raw, CURLINFO_PRIMARY_IP)), remotePort: port(CURLINFO_PRIMARY_PORT),
-                localAddress: .address(ccurlew_get_string(raw, CURLINFO_LOCAL_IP)), localPort: port(CURLINFO_LOCAL_PORT)))
-    }
-
-    /// The HTTP version of the last response.
-    var httpVersion: TransferMetrics.HTTPVersion? { .init(libcurl: ccurlew_get_long(raw, CURLINFO_HTTP_VERSION)) }
-
-    /// The phase that setting up the connection has reached, according to libcurl's timestamps.
-    func setUpPhase(isSecure: Bool) -> TransferFailure.Phase {
-        guard ccurlew_get_offset(raw, CURLINFO_NAMELOOKUP_TIME_T) > 0 else { return .resolving }
-        // Before 8.0, libcurl records the connect time only together with TLS's, but counts the connection immediately.
-        return isSecure && ccurlew_get_long(raw, CURLINFO_NUM_CONNECTS) > 0 ? .securing : .connecting
-    }
-
-    private func port(_ info: CURLINFO) -> Int? {
-        let port = ccurlew_get_long(raw, info)
-        return port > 0 ? port : nil
-    }
 }
 
 extension String? {
@@ -372,18 +335,6 @@ extension TransferRequest {
 
 /// Static, because libcurl doesn't copy `CURLOPT_POSTFIELDS`.
 private let emptyBody: StaticString = ""
-
-extension TransferMetrics.HTTPVersion {
-    fileprivate init?(libcurl version: Int) {
-        switch version {
-        case Int(CURL_HTTP_VERSION_1_0): self = .http1_0
-        case Int(CURL_HTTP_VERSION_1_1): self = .http1_1
-        case Int(CURL_HTTP_VERSION_2_0): self = .http2
-        case Int(CURL_HTTP_VERSION_3): self = .http3
-        default: return nil
-        }
-    }
-}
 
 extension TLSOptions.Version {
     fileprivate var libcurlMinimum: Int {

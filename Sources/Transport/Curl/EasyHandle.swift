@@ -13,9 +13,12 @@ final class EasyHandle {
         /// Part of the key, because the proxy depends on it.
         let isSecure: Bool
         let headers: HTTPHeaders
+        /// Set again for a request that has another.
+        var connectTimeoutMilliseconds: Int
 
-        init(options: PreparedOptions, isSecure: Bool, headers: HTTPHeaders) {
+        init(options: PreparedOptions, connectTimeoutMilliseconds: Int, isSecure: Bool, headers: HTTPHeaders) {
             self.options = options
+            self.connectTimeoutMilliseconds = connectTimeoutMilliseconds
             self.isSecure = isSecure
             self.headers = headers
         }

@@ -111,6 +111,38 @@ package final class PreparedOptions: Sendable {
     static let standard = PreparedOptions(TransferOptions())
 }
 
+/// The timeouts of one request, in place of those of its options: the options can be shared with other requests, for which handles are
+/// set up already.
+final class OwnTimeouts: Sendable {
+    let connect: Duration?
+    let firstByte: Duration?
+    let idle: Duration?
+    let total: Duration?
+    let limits: TimeLimits
+    /// The connect timeout in libcurl's unit; `nil` for that of the options.
+    let connectMilliseconds: Int?
+
+    init(connect: Duration?, firstByte: Duration?, idle: Duration?, total: Duration?, otherwise limits: TimeLimits) {
+        self.connect = connect
+        self.firstByte = firstByte
+        self.idle = idle
+        self.total = total
+        self.limits = TimeLimits(
+            total: total?.nanoseconds ?? limits.total, queue: limits.queue, idle: idle?.nanoseconds ?? limits.idle,
+            firstByte: firstByte?.nanoseconds ?? limits.firstByte)
+        connectMilliseconds = connect?.atLeastOneMillisecond
+    }
+
+    func applied(to options: TransferOptions) -> TransferOptions {
+        var options = options
+        if let connect { options.connectTimeout = connect }
+        if let firstByte { options.firstByteTimeout = firstByte }
+        if let idle { options.idleTimeout = idle }
+        if let total { options.totalTimeout = total }
+        return options
+    }
+}
+
 /// The HTTP version that a transfer uses.
 public enum HTTPVersionPolicy: Sendable, Hashable {
     /// HTTP/2 if TLS negotiates it (RFC 9113, section 3.2), otherwise HTTP/1.1.

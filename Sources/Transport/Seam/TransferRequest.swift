@@ -11,6 +11,7 @@ public struct TransferRequest: Sendable {
         var headers: HTTPHeaders
         var body: (any BodySource)?
         var prepared: PreparedOptions
+        var ownTimeouts: OwnTimeouts?
         var authentication: ConnectionAuthentication?
         var mayPause = false
         var expectsLargeBody = false
@@ -58,8 +59,11 @@ public struct TransferRequest: Sendable {
     }
     /// The options of the transfer.
     public var options: TransferOptions {
-        get { parts.prepared.options }
-        set { parts.prepared = PreparedOptions(newValue) }
+        get { parts.ownTimeouts?.applied(to: parts.prepared.options) ?? parts.prepared.options }
+        set {
+            parts.prepared = PreparedOptions(newValue)
+            parts.ownTimeouts = nil
+        }
     }
     /// The authentication of the connection; `nil`, the default, for none.
     public var authentication: ConnectionAuthentication? {
@@ -100,6 +104,16 @@ public struct TransferRequest: Sendable {
         set { parts.allowsCellularAccess = newValue }
     }
     var prepared: PreparedOptions { parts.prepared }
+    var limits: TimeLimits { parts.ownTimeouts?.limits ?? parts.prepared.limits }
+    var connectTimeoutMilliseconds: Int { parts.ownTimeouts?.connectMilliseconds ?? parts.prepared.connectTimeoutMilliseconds }
+
+    /// Replaces timeouts, where they are not `nil`; the transfer otherwise shares the options of others.
+    package mutating func setTimeouts(connect: Duration? = nil, firstByte: Duration? = nil, idle: Duration? = nil, total: Duration? = nil) {
+        let own = parts.ownTimeouts
+        parts.ownTimeouts = OwnTimeouts(
+            connect: connect ?? own?.connect, firstByte: firstByte ?? own?.firstByte, idle: idle ?? own?.idle,
+            total: total ?? own?.total, otherwise: parts.prepared.limits)
+    }
 
     /// Creates a request.
     public init(

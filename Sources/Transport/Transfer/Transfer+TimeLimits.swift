@@ -11,12 +11,13 @@ struct TimeLimits {
     let queue: Nanoseconds?
     let idle: Nanoseconds?
     let firstByte: Nanoseconds?
+}
 
+extension TimeLimits {
     init(_ options: TransferOptions) {
-        total = options.totalTimeout?.nanoseconds
-        queue = options.queueTimeout?.nanoseconds
-        idle = options.idleTimeout?.nanoseconds
-        firstByte = options.firstByteTimeout?.nanoseconds
+        self.init(
+            total: options.totalTimeout?.nanoseconds, queue: options.queueTimeout?.nanoseconds, idle: options.idleTimeout?.nanoseconds,
+            firstByte: options.firstByteTimeout?.nanoseconds)
     }
 }
 

@@ -66,7 +66,7 @@ final class Transfer: MultiMember, DeadlineHolder {
     /// Whether there is a request; otherwise the transfer is pooled.
     var isInUse: Bool { observer != nil }
 
-    var limits: TimeLimits { request.prepared.limits }
+    var limits: TimeLimits { request.limits }
 
     /// Assigns a request. `isCounted` tells whether the host's hash is needed.
     func begin(_ start: CurlTransport.Start, isCounted: Bool) {
