@@ -21,20 +21,27 @@ public struct RequestOptions: Sendable {
     /// 0 or less has passed already: the request is not sent.
     public var deadline: Duration?
 
-    /// The name of a header field in which the seconds that remain until the deadline are sent, with three decimal places: anew with each
-    /// attempt and follow-up, and only to the request's own origin. `nil`, the default, sends none; nor does a request without a deadline.
+    /// The name of a header field in which the seconds that remain until the deadline are sent, with three decimal places: those of the
+    /// moment, with each attempt and follow-up, and only to the request's own origin. `nil`, the default, sends none; nor does a request without a deadline.
     public var deadlineHeader: String?
 
-    /// The longest time for resolving, connecting and setting up TLS, for each attempt; see ``TransferOptions/connectTimeout``.
+    /// The longest time for resolving, connecting and setting up TLS, for each connection; fails with
+    /// ``TransferFailure/Kind/connectTimeout``. `nil`, the default, for the session's ``TransferOptions/connectTimeout``.
     public var connectTimeout: Duration?
 
-    /// The longest wait for the first byte of a response, for each exchange; see ``TransferOptions/firstByteTimeout``.
+    /// The longest wait for the first byte of a response, for each exchange; fails with ``TransferFailure/Kind/firstByteTimeout``. `nil`,
+    /// the default, for the session's ``TransferOptions/firstByteTimeout``.
     public var firstByteTimeout: Duration?
 
-    /// The longest pause between two bytes; see ``TransferOptions/idleTimeout``. It takes precedence over `URLRequest.timeoutInterval`.
+    /// The longest pause between two bytes, sent or received; fails with ``TransferFailure/Kind/idleTimeout``. `nil`, the default, for the
+    /// request's `timeoutInterval` or the session's ``TransferOptions/idleTimeout``, which tells what does not count.
+    ///
+    /// `URLRequest.timeoutInterval` is the same pause, in seconds, and counts unless it is 60: that is Foundation's default, which can't be
+    /// told from a value that was set. This property takes precedence over it, and counts with 60 seconds too.
     public var idleTimeout: Duration?
 
-    /// The longest time for the transfers of an attempt; see ``TransferOptions/totalTimeout``. A retry starts from zero.
+    /// The longest time for the transfers of an attempt; fails with ``TransferFailure/Kind/totalTimeout``. A retry starts from zero. `nil`,
+    /// the default, for the session's ``TransferOptions/totalTimeout``.
     public var totalTimeout: Duration?
 
     /// Which redirects are followed, and with which header fields; see ``SessionConfiguration/redirects``.
@@ -70,17 +77,32 @@ public struct RequestOptions: Sendable {
     /// Values for adapters, retriers and monitors, which read them from ``Request/options``. Empty by default; not sent.
     public var userInfo: [String: any Sendable] = [:]
 
-    /// Creates options; those that are not given are the session's.
+    /// Creates options; those that are not given are the session's. Each parameter is the property of its name.
     public init(
-        deadline: Duration? = nil, idleTimeout: Duration? = nil, totalTimeout: Duration? = nil,
-        interceptor: (any RequestInterceptor)? = nil,
-        name: String? = nil
+        deadline: Duration? = nil, deadlineHeader: String? = nil, connectTimeout: Duration? = nil, firstByteTimeout: Duration? = nil,
+        idleTimeout: Duration? = nil, totalTimeout: Duration? = nil, redirects: RedirectPolicy? = nil, proxy: ProxyPolicy? = nil,
+        addresses: AddressPolicy? = nil, maximumBodySize: Int? = nil, cachePolicy: CachePolicy? = nil,
+        httpVersion: HTTPVersionPolicy? = nil, priority: Int? = nil, interceptor: (any RequestInterceptor)? = nil, name: String? = nil,
+        userInfo: [String: any Sendable] = [:]
     ) {
         self.deadline = deadline
+        self.deadlineHeader = deadlineHeader
+        self.connectTimeout = connectTimeout
+        self.firstByteTimeout = firstByteTimeout
         self.idleTimeout = idleTimeout
         self.totalTimeout = totalTimeout
+        self.redirects = redirects
+        self.proxy = proxy
+        self.addresses = addresses
+        self.maximumBodySize = maximumBodySize
+        self.cachePolicy = cachePolicy
+        self.httpVersion = httpVersion
+        self.priority = priority
         self.interceptor = interceptor
         self.name = name
+        self.userInfo = userInfo
+        // An initializer calls no observers.
+        if let redirects { Redaction(headers: redirects.sensitiveHeaders).register() }
     }
 }
 
