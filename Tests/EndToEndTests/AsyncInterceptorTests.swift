@@ -216,6 +216,23 @@ import Testing
             ])
     }
 
+    @Test("each of several retriers runs in the caller's context")
+    func retriers() async throws {
+        let server = try Self.headerServer("X-Tenant")
+        let seen = Log<String>()
+        let manager = makeManager { $0.contextCarriers = [TenantCarrier()] }
+        @Sendable func declining(_ name: String) -> Retrier {
+            Retrier { _, _, _, completion in
+                seen.append("\(name) \(Tenant.current)")
+                completion(false, 0)
+            }
+        }
+        manager.retrier = declining("session")
+        let request = Tenant.$current.withValue("red") { manager.request(server.url("/refuse"), interceptor: declining("own")).validate() }
+        _ = await request.serializingData().result
+        #expect(seen.elements == ["own red", "session red"])
+    }
+
     private struct ContextMonitor: EventMonitor {
         let seen: Log<String>
         func request(_ request: Request, didComplete task: SessionTask, with error: (any Error)?) {

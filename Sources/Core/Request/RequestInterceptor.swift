@@ -238,8 +238,10 @@ public struct Interceptor: RequestInterceptor {
             if shouldRetry { return completion(true, delay) }
             guard let manager, let request else { return }
             request.session.queue.async {
-                // A retrier that declined may have replaced the error, as an authentication interceptor does.
-                ask(retriers.dropFirst(), of: manager, about: request, request.delegate.error ?? error, completion)
+                request.driver.inContext {
+                    // A retrier that declined may have replaced the error, as an authentication interceptor does.
+                    ask(retriers.dropFirst(), of: manager, about: request, request.delegate.error ?? error, completion)
+                }
             }
         }
     }
