@@ -38,7 +38,7 @@ extension CurlewError: CustomStringConvertible {
         case .responseSerializationFailed(let reason, _): reason.description
         case .resumeDataInvalid(let reason, _): reason.description
         case .cancelled: "The request was cancelled."
-        case .sessionInvalidated: "The session was invalidated."
+        case .sessionInvalidated: "The session has ended: its manager was released, or it was invalidated."
         case .sessionShutDown: "The session was shut down."
         }
     }

@@ -28,14 +28,16 @@ public enum CurlewError: Error, Sendable {
     case resumeDataInvalid(reason: ResumeDataFailureReason, in: FailedRequest? = nil)
     /// The request was cancelled; to be matched as `.cancelled`.
     case cancelled(in: FailedRequest?)
-    /// The session was invalidated while the request was in flight, or before it was created; to be matched as `.sessionInvalidated`.
+    /// The session's manager was released or the session invalidated, while the request was in flight or before it was created; to be matched
+    /// as `.sessionInvalidated`.
     case sessionInvalidated(in: FailedRequest?)
     /// The session was shut down; to be matched as `.sessionShutDown`.
     case sessionShutDown(in: FailedRequest?)
 
     /// The request was cancelled: by `cancel()`, its reader or its handler.
     public static var cancelled: CurlewError { .cancelled(in: nil) }
-    /// The session was invalidated while the request was in flight, or before it was created.
+    /// The session's manager was released, or the session was invalidated, while the request was in flight or before it was created. A
+    /// request that is awaited retains its manager.
     public static var sessionInvalidated: CurlewError { .sessionInvalidated(in: nil) }
     /// The session was shut down: the request was created after the call, was not started, or was in flight when the grace period had
     /// passed.

@@ -109,7 +109,7 @@ import Testing
             (.resumeDataInvalid(reason: .notResumeData), "The data is not resume data."),
             (.resumeDataInvalid(reason: .unsupportedVersion(7)), "The resume data has an unknown version: 7."),
             (.resumeDataInvalid(reason: .invalidField("url")), "The resume data is damaged: url is not valid."),
-            (.sessionInvalidated, "The session was invalidated."),
+            (.sessionInvalidated, "The session has ended: its manager was released, or it was invalidated."),
             (.sessionShutDown, "The session was shut down."),
         ]
         for (error, text) in rows + Self.multipartRows {

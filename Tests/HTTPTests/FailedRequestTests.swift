@@ -40,7 +40,7 @@ import Testing
         ),
         (.resumeDataInvalid(reason: .notResumeData, in: request), "the data is not resume data"),
         (.cancelled(in: request), "the request was cancelled"),
-        (.sessionInvalidated(in: request), "the session was invalidated"),
+        (.sessionInvalidated(in: request), "the session has ended: its manager was released, or it was invalidated"),
         (.sessionShutDown(in: request), "the session was shut down"),
         (.responseValidationFailed(reason: .dataFileNil, in: request), "the response could not be validated: there is no file"),
     ]
