@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import Curlew
+import CurlewCore
 import CurlewTestSupport
 import Testing
 
@@ -23,6 +24,31 @@ import Testing
         let other = Curlew.request(URLRequest(url: try server.url("/json").asURL()))
         #expect(other.session === SessionManager.default.session)
         #expect(await other.serializingData().response.error == nil)
+    }
+
+    @Test("each takes an interceptor and options") func interceptors() async throws {
+        let url = server.url("/echo")
+        let adapter = CurlewCore.Adapter { request in
+            var request = request
+            request.setValue("1", forHTTPHeaderField: "X-Adapted")
+            return request
+        }
+        let options = RequestOptions(name: "echo")
+        let plain = URLRequest(url: try url.asURL())
+        let requests = [
+            Curlew.request(url, interceptor: adapter, options: options), Curlew.request(plain, interceptor: adapter, options: options),
+            Curlew.request(url, parameters: ["a": 1], encoder: .json, interceptor: adapter, options: options),
+            Curlew.upload(Data(), to: url, interceptor: adapter, options: options),
+            Curlew.upload(Data(), with: plain, interceptor: adapter, options: options),
+            Curlew.upload(MultipartFormData(), to: url, interceptor: adapter, options: options),
+        ]
+        for request in requests {
+            #expect(request.name == "echo")
+            #expect(try await request.validate().serializingDecodable(EchoReply.self).value.header("X-Adapted") == "1")
+        }
+        let download = Curlew.download(url, interceptor: adapter, requestOptions: options)
+        #expect(try await download.validate().serializingDecodable(EchoReply.self).value.header("X-Adapted") == "1")
+        #expect(download.name == "echo")
     }
 
     @Test("a request's handler") func handler() async throws {

@@ -5,8 +5,9 @@ import CurlewTransport
 
 /// Creates requests and runs them in its session.
 ///
-/// Requests do not retain their manager: releasing it ends the session, and requests in flight fail with
-/// ``CurlewError/sessionInvalidated``. Retain it until they have finished. Thread-safe.
+/// A request that is awaited retains its manager until it has finished. One with handlers only does not: releasing the manager ends the
+/// session, and such requests in flight fail with ``CurlewError/sessionInvalidated``. ``shutdown(gracePeriod:)`` ends it in order.
+/// Thread-safe.
 open class SessionManager: @unchecked Sendable {  // the settings are behind a lock
     private struct Settings {
         var startRequestsImmediately = true
@@ -98,26 +99,32 @@ open class SessionManager: @unchecked Sendable {  // the settings are behind a l
     ///   - configuration: the settings of the session; copied.
     ///   - delegate: receives the session's events. Has one manager only.
     ///   - serverTrustPolicyManager: the trust policies of hosts; `nil`, the default, trusts the system's root certificates.
+    ///   - interceptor: adapts the requests and decides about their retries; `nil`, the default, for none. See ``interceptor``.
     public init(
         configuration: URLSessionConfiguration, delegate: SessionDelegate = SessionDelegate(),
-        serverTrustPolicyManager: ServerTrustPolicyManager? = nil
+        serverTrustPolicyManager: ServerTrustPolicyManager? = nil, interceptor: (any RequestInterceptor)? = nil
     ) {
         let configuration = SessionConfiguration(configuration)
         session = Session(configuration: configuration, delegate: delegate)
         session.serverTrustPolicyManager = serverTrustPolicyManager
         self.delegate = delegate
         delegate.manager = self
+        if let interceptor { changeInterception { $0.set(interceptor) } }
     }
 
     /// Creates a manager for an existing session, which ends when the manager is released.
     ///
     /// `nil` if the session was created with another delegate, was invalidated, or has a manager.
-    public init?(session: Session, delegate: SessionDelegate, serverTrustPolicyManager: ServerTrustPolicyManager? = nil) {
+    public init?(
+        session: Session, delegate: SessionDelegate, serverTrustPolicyManager: ServerTrustPolicyManager? = nil,
+        interceptor: (any RequestInterceptor)? = nil
+    ) {
         guard session.delegate === delegate, !session.isInvalidated, delegate.manager == nil else { return nil }
         self.session = session
         self.delegate = delegate
         session.serverTrustPolicyManager = serverTrustPolicyManager
         delegate.manager = self
+        if let interceptor { changeInterception { $0.set(interceptor) } }
     }
 
     deinit {
