@@ -121,6 +121,14 @@ open class ConnectionLostRetryPolicy: RetryPolicy, @unchecked Sendable {  // as 
     }
 }
 
+extension RequestInterceptor where Self == RetryPolicy {
+    /// A policy with the defaults: `request(url, interceptor: .retryPolicy)`.
+    public static var retryPolicy: RetryPolicy { RetryPolicy() }
+
+    /// A policy with another limit of retries.
+    public static func retryPolicy(retryLimit: UInt) -> RetryPolicy { RetryPolicy(retryLimit: retryLimit) }
+}
+
 extension RetryPolicy {
     /// An adapter that changes nothing.
     public var headerAdapter: (any HeaderAdapter)? { NoAdapter() }
