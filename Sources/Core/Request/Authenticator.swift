@@ -11,6 +11,9 @@ public protocol AuthenticationCredential {
 }
 
 /// Applies credentials to requests, and refreshes them, for an ``AuthenticationInterceptor``.
+///
+/// Only ``credential(for:completion:)`` has a default. An ``AsyncAuthenticator`` obtains credentials in `async` code, a
+/// ``HeaderAuthenticator`` needs no `URLRequest` to apply them.
 public protocol Authenticator: AnyObject, Sendable {
     /// The type of the credential.
     associatedtype Credential: AuthenticationCredential & Sendable
@@ -51,13 +54,17 @@ extension Authenticator {
 ///
 /// ```swift
 /// final class ServiceAuthenticator: HeaderAuthenticator, AsyncAuthenticator {
+///     let tokens = SessionManager()  // without the interceptor, for which the request would wait
+///
 ///     func credential(replacing expired: Token?, for manager: SessionManager) async throws -> Token {
-///         try await manager.request(tokenURL, method: .post, parameters: ["refresh": expired?.refresh ?? ""])
+///         try await tokens.request(tokenURL, method: .post, parameters: ["refresh": expired?.refresh ?? ""])
 ///             .validate().serializingDecodable(Token.self).value
 ///     }
 ///     …
 /// }
 /// ```
+///
+/// Requirements of ``Authenticator`` in closure form have defaults, which call ``credential(replacing:for:)``.
 public protocol AsyncAuthenticator: Authenticator {
     /// Obtains a credential: the first one, or a replacement for one that has expired or was rejected.
     ///

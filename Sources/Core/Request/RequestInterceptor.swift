@@ -3,6 +3,9 @@ import CurlewEncoding
 import CurlewHTTP
 
 /// Changes requests before they are sent: adds tokens, signs or rejects requests.
+///
+/// One that changes header fields only is better a ``HeaderAdapter``, one that has to wait an ``AsyncRequestAdapter``. Only ``adapt(_:)`` has
+/// no default.
 @preconcurrency public protocol RequestAdapter: Sendable {
     /// Returns the request to send in place of `urlRequest`.
     ///
@@ -34,6 +37,8 @@ extension RequestAdapter {
 @preconcurrency public typealias RequestRetryCompletion = @Sendable (_ shouldRetry: Bool, _ timeDelay: TimeInterval) -> Void
 
 /// Decides whether failed requests are retried.
+///
+/// One that has to wait for its decision is an ``AsyncRequestRetrier``. Only ``should(_:retry:with:completion:)`` has no default.
 @preconcurrency public protocol RequestRetrier: Sendable {
     /// Decides about a request that failed with a transport, validation or adapter error.
     ///

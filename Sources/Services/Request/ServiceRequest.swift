@@ -15,6 +15,9 @@ import CurlewHTTP
 ///
 /// It says nothing of the service's URL or of what all requests have in common: that belongs to the ``HTTPService``, so that the same
 /// request works with a production service and one for tests.
+///
+/// All members but ``Result`` have a default, ``decode(_:)`` for some results: one of another name or type than a requirement's is a
+/// different member and is never used.
 public protocol ServiceRequest: NetworkServiceRequest {
     /// The type that the response is decoded as.
     associatedtype Result: Sendable
@@ -88,6 +91,9 @@ extension ServiceRequest where Result == String {
 }
 
 /// A request whose response is JSON (RFC 8259).
+///
+/// All members but ``ServiceRequest/Result`` have a default: one of another name or type than a requirement's is a different member and is
+/// never used.
 public protocol JSONServiceRequest: ServiceRequest where Result: Decodable {
     /// Whether keys in snake case are converted to camel case; `true` by default.
     var decodesSnakeCase: Bool { get }

@@ -19,6 +19,9 @@ import CurlewWebSocket
 ///
 /// URL, query and header fields are built as those of a ``ServiceRequest``, with the schemes `wss` and `ws`. Retriers are not used:
 /// ``webSocketConfiguration`` determines whether a lost connection is re-established.
+///
+/// All members but ``Result`` have a default, ``encode(_:)`` and ``decode(_:)`` for some types: one of another name or type than a
+/// requirement's is a different member and is never used.
 public protocol ServiceStreamRequest: NetworkServiceRequest {
     /// The type of sent messages; `Void` by default.
     associatedtype Message: Sendable = Void
@@ -121,6 +124,9 @@ extension ServiceStreamRequest where Result == Void {
 // MARK: - JSON
 
 /// A request for a WebSocket whose messages are JSON (RFC 8259), sent as text messages.
+///
+/// All members but ``ServiceStreamRequest/Result`` have a default, ``ServiceStreamRequest/encode(_:)`` for messages that are `Encodable`:
+/// one of another name or type than a requirement's is a different member and is never used.
 public protocol JSONServiceStreamRequest: ServiceStreamRequest where Result: Decodable {
     /// Whether property names are converted to snake case; `true` by default.
     var encodesSnakeCase: Bool { get }
