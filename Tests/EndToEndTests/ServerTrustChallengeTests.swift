@@ -77,6 +77,26 @@ import Testing
         #expect(await server.nextConnection() == TLSServer.Connection(bytes: 0, requests: 0))
     }
 
+    @Test("an asynchronous decision accepts, rejects, or leaves it to the TLS options; what it throws rejects")
+    func asynchronousDecision() async throws {
+        let (good, own) = (try await TLSServer(authority, "good"), try await TLSServer(authority, "self"))
+        func kind(_ server: TLSServer, _ decide: @escaping @Sendable (ServerTrust) async throws -> ServerTrustDecision) async
+            -> TransferFailure.Kind?
+        {
+            let manager = manager { _ in (.performDefaultHandling, nil) }
+            manager.delegate.onServerTrust { trust in
+                await Task.yield()
+                return try await decide(trust)
+            }
+            return await get(server.url, manager).error?.transferFailure?.kind
+        }
+        #expect(await kind(own) { _ in .accept } == nil)
+        #expect(await kind(own) { _ in .performDefaultHandling } == .serverCertificate)
+        #expect(await kind(good) { $0.host == "localhost" ? .performDefaultHandling : .reject } == nil)
+        #expect(await kind(good) { _ in .reject } == .serverCertificate)
+        #expect(await kind(good) { _ in throw TestError("no decision") } == .serverCertificate)
+    }
+
     @Test("any other disposition leaves the decision to policy and TLS options", arguments: ["default", "password", "nothing"])
     func defaultHandling(_ answer: String) async throws {
         let (good, own, elsewhere) = (

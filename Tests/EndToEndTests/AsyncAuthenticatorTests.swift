@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+import Curlew
+import CurlewSessionTestSupport
+import CurlewTestSupport
+import Testing
+
+@Suite(.timeLimit(.minutes(2))) struct AsyncAuthenticatorTests {
+    private enum Tenant {
+        @TaskLocal static var current = "none"
+    }
+
+    private struct Token: AuthenticationCredential {
+        let value: String
+
+        var requiresRefresh: Bool { false }
+    }
+
+    /// Returns numbered tokens, once the gate is open.
+    private final class TokenCounter: HeaderAuthenticator, AsyncAuthenticator {
+        let gate = Gate()
+        let error: TestError?
+        /// The token to replace and the caller's tenant, for each call.
+        let calls = Log<String>()
+
+        init(error: TestError? = nil) {
+            self.error = error
+        }
+
+        func credential(replacing expired: Token?, for manager: SessionManager) async throws -> Token {
+            calls.append("\(expired?.value ?? "first") for \(Tenant.current)")
+            await gate.wait()
+            if let error { throw error }
+            return Token(value: "\(calls.count)")
+        }
+
+        func apply(_ token: Token, to headers: inout HTTPHeaders) {
+            headers["Authorization"] = "Bearer \(token.value)"
+        }
+
+        func didRequest(_ urlRequest: URLRequest, with response: HTTPURLResponse, failDueToAuthenticationError error: any Error) -> Bool {
+            response.statusCode == 401
+        }
+
+        func isRequest(_ urlRequest: URLRequest, authenticatedWith token: Token) -> Bool {
+            urlRequest.value(forHTTPHeaderField: "Authorization") == "Bearer \(token.value)"
+        }
+    }
+
+    /// Answers with the credential of a request; rejects the first token at `/second`.
+    private static func server() throws -> LoopbackServer {
+        try LoopbackServer { request, _ in
+            let field = request.header("Authorization") ?? "none"
+            return request.path == "/second" && field == "Bearer 1" ? .status(401) : .ok(field)
+        }
+    }
+
+    private static func manager(_ authenticator: TokenCounter) -> SessionManager {
+        let manager = makeManager()
+        manager.interceptor = AuthenticationInterceptor(authenticator: authenticator)
+        return manager
+    }
+
+    @Test("requests without a credential wait for the first one, which is asked for once")
+    func firstCredential() async throws {
+        let server = try Self.server()
+        let authenticator = TokenCounter()
+        let manager = Self.manager(authenticator)
+        let tasks = (0..<100).map { _ in manager.request(server.url("/")).validate().serializingString() }
+        authenticator.gate.open()
+        for task in tasks { #expect(try await task.value == "Bearer 1") }
+        #expect(authenticator.calls.elements == ["first for none"])
+        #expect(server.requestCount == 100)
+    }
+
+    @Test("the authenticator has the context of the request that needs a credential first, at a refresh too")
+    func context() async throws {
+        let server = try Self.server()
+        let authenticator = TokenCounter()
+        authenticator.gate.open()
+        let manager = Self.manager(authenticator)
+        for (tenant, path) in [("blue", "/"), ("green", "/second")] {
+            let request = Tenant.$current.withValue(tenant) { manager.request(server.url(path)).validate() }
+            #expect(try await request.serializingString().value == (path == "/" ? "Bearer 1" : "Bearer 2"))
+        }
+        #expect(authenticator.calls.elements == ["first for blue", "1 for green"])
+    }
+
+    @Test("what the authenticator throws fails all requests that wait, and a cancelled one does not end the refresh")
+    func failure() async throws {
+        let server = try Self.server()
+        let authenticator = TokenCounter(error: TestError("no token"))
+        let manager = Self.manager(authenticator)
+        let requests = (0..<5).map { _ in manager.request(server.url("/")) }
+        requests[0].cancel()
+        #expect(await requests[0].serializingData().response.error?.isCancelled == true)
+        authenticator.gate.open()
+        for request in requests.dropFirst() {
+            await #expect(throws: TestError("no token")) { try await request.serializingData().value }
+        }
+        #expect(authenticator.calls.count == 1)
+        #expect(server.requestCount == 0)
+    }
+}
