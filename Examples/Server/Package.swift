@@ -8,6 +8,9 @@ let settings: [SwiftSetting] = [.enableUpcomingFeature("ExistentialAny")]
 let curlew: Target.Dependency = .product(name: "Curlew", package: "curlew")
 let hummingbird: Target.Dependency = .product(name: "Hummingbird", package: "hummingbird")
 let logging: Target.Dependency = .product(name: "Logging", package: "swift-log")
+let lifecycle: [Target.Dependency] = [
+    .product(name: "CurlewLifecycle", package: "curlew"), .product(name: "ServiceLifecycle", package: "swift-service-lifecycle"),
+]
 let httpTypes: Target.Dependency = .product(name: "HTTPTypes", package: "swift-http-types")
 
 let package = Package(
@@ -22,12 +25,13 @@ let package = Package(
         .executable(name: "resume", targets: ["Resume"]),
     ],
     dependencies: [
-        .package(name: "curlew", path: "../..", traits: ["HTTPTypes"]),
+        .package(name: "curlew", path: "../..", traits: ["HTTPTypes", "Lifecycle"]),
         .package(url: "https://github.com/hummingbird-project/hummingbird", from: "2.28.1"),
         .package(url: "https://github.com/swift-server/async-http-client", from: "1.30.0"),
         .package(url: "https://github.com/apple/swift-nio", from: "2.101.0"),
         .package(url: "https://github.com/apple/swift-log", from: "1.14.0"),
         .package(url: "https://github.com/apple/swift-http-types", from: "1.8.0"),
+        .package(url: "https://github.com/swift-server/swift-service-lifecycle", from: "2.6.0"),
     ],
     targets: [
         // The server of Curlew's own tests, which is no product: a link to Tests/Support.
@@ -43,8 +47,9 @@ let package = Package(
                 .product(name: "NIOHTTP1", package: "swift-nio"),
             ],
             swiftSettings: settings),
-        // A handler that calls two services, and passes its deadline on.
-        .executableTarget(name: "Handler", dependencies: [curlew, hummingbird, logging, httpTypes], swiftSettings: settings),
+        // A handler that calls two services, and passes its deadline and its call's id on.
+        .executableTarget(
+            name: "Handler", dependencies: [curlew, hummingbird, logging, httpTypes] + lifecycle, swiftSettings: settings),
         // A worker whose token is refreshed.
         .executableTarget(name: "Worker", dependencies: [curlew, "ExampleServer"], swiftSettings: settings),
         // A thousand requests, fifty at a time.

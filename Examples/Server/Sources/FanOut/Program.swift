@@ -3,12 +3,9 @@ import Curlew
 import ExampleServer
 import Synchronization
 
-/// Sends a thousand requests, fifty at a time: a task group that is given another request for each that has finished.
+/// Sends a thousand requests, fifty at a time.
 @main
 enum Program {
-    private static let count = 1000
-    private static let limit = 50
-
     static func main() async throws {
         let busy = Busy()
         let server = try LoopbackServer(recording: false) { request, connection in
@@ -19,31 +16,11 @@ enum Program {
         }
         var configuration = SessionConfiguration()
         configuration.proxy = .none
-        // The limit of the group is the one that counts.
-        configuration.maximumConnectionsPerHost = limit
-        let manager = SessionManager(configuration: configuration)
-
-        let sum = try await withThrowingTaskGroup(of: Int.self) { group in
-            var numbers = (1...count).makeIterator()
-            func addNext() {
-                guard let number = numbers.next() else { return }
-                group.addTask {
-                    try await manager.request(server.url("/\(number)"), options: RequestOptions(deadline: .seconds(20)))
-                        .validate().serializingDecodable(Int.self).value
-                }
-            }
-            for _ in 0..<limit { addNext() }
-            var sum = 0
-            // An error ends the loop, and cancels those in flight.
-            while let number = try await group.next() {
-                sum += number
-                addNext()
-            }
-            return sum
+        let prices = try await PriceList(url: server.url(""), configuration: configuration).prices(of: 1...1000)
+        guard prices.count == 1000, prices.allSatisfy({ $0 == $1 }), busy.most <= 50 else {
+            throw TestError("\(prices.count) prices, at most \(busy.most) at a time")
         }
-        let most = busy.most
-        guard sum == (1...count).reduce(0, +), most <= limit else { throw TestError("\(sum), at most \(most) at a time") }
-        print("\(count) requests, at most \(most) at a time")
+        print("1,000 requests, at most \(busy.most) at a time")
     }
 }
 

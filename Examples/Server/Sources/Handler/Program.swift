@@ -1,129 +1,95 @@
 // SPDX-License-Identifier: Apache-2.0
 import Curlew
+import CurlewLifecycle
 import HTTPTypes
 import Hummingbird
+import Synchronization
 
-// Curlew's `Request` has Alamofire's name, and Hummingbird has one, too: this line says which one is meant in this file.
-private typealias Request = Hummingbird.Request
-
-struct User: ResponseCodable {
-    let id: Int
-    let name: String
-}
-
-struct Order: ResponseCodable {
-    let number: Int
-}
-
-struct Page: ResponseCodable {
-    let user: User
-    let orders: [Order]
-}
-
-extension HTTPField.Name {
-    /// The seconds that the caller will wait.
-    static var deadline: Self { Self("X-Deadline") ?? .expect }
-}
-
-/// A service whose handler calls two others at the same time, and gives them the time that its own caller has left for it.
+/// A service whose handler calls two others at the same time, and passes on the id of the call that it serves and the time that is left.
 @main
 enum Program {
     static func main() async throws {
-        try await withService(users()) { users in
-            try await withService(orders()) { orders in
-                try await withService(pages(Backends(users: users, orders: orders))) { try await call($0) }
+        let journal = Journal()
+        var configuration = SessionConfiguration()
+        configuration.proxy = .none
+        try await withService(customers(journal)) { [configuration] customersURL in
+            try await withService(orders(journal)) { ordersURL in
+                let backends = Backends(customersURL: customersURL, ordersURL: ordersURL, configuration: configuration)
+                // snippet: service
+                // Shut down after the server, so that handlers finish: then the requests that are still in flight.
+                let service = SessionManagerService(backends.manager, gracePeriod: .seconds(20))
+                // end
+                try await withService(pages(of: backends), services: [service]) { url in
+                    try await call(url, by: SessionManager(configuration: configuration))
+                }
             }
         }
+        // The first call of the orders was refused and retried, on another thread.
+        try expect(journal.entries == ["customers call-7", "customers call-8", "orders call-7", "orders call-7", "orders call-8"], journal)
+        print("Both services have seen the calls' ids, the orders also at the retry")
     }
 
     // MARK: The services that are called
 
-    private static func users() -> Router<BasicRequestContext> {
+    private static func customers(_ journal: Journal) -> Router<BasicRequestContext> {
         let router = Router()
-        router.get("users/:id") { request, context -> User in
-            try checkDeadline(request)
-            return User(id: try context.parameters.require("id", as: Int.self), name: "Emma")
+        router.get("customers/:id") { request, context -> Customer in
+            try journal.note("customers", request)
+            return Customer(id: try context.parameters.require("id", as: Int.self), name: "Emma")
         }
         return router
     }
 
-    private static func orders() -> Router<BasicRequestContext> {
+    private static func orders(_ journal: Journal) -> Router<BasicRequestContext> {
         let router = Router()
         router.get("orders") { request, _ -> [Order] in
-            try checkDeadline(request)
-            // Longer than the second caller has. The task is cancelled with the service.
-            if request.uri.queryParameters["user"] == "8" { try await Task.sleep(for: .seconds(30)) }
+            let count = try journal.note("orders", request)
+            if count == 1 { throw HTTPError(.serviceUnavailable, headers: [.retryAfter: "0"]) }
+            // Longer than the second caller waits. The task is cancelled with the service.
+            if request.uri.queryParameters["customer"] == "8" { try await Task.sleep(for: .seconds(30)) }
             return [Order(number: 1), Order(number: 2)]
-        }
-        return router
-    }
-
-    /// Every call says how long its caller will wait.
-    private static func checkDeadline(_ request: Request) throws {
-        guard let seconds = request.headers[.deadline].flatMap(Double.init), 0...60 ~= seconds else { throw HTTPError(.badRequest) }
-    }
-
-    // MARK: The service with the handler
-
-    private static func pages(_ backends: Backends) -> Router<BasicRequestContext> {
-        let router = Router()
-        router.get("pages/:id") { request, context -> Page in
-            let id = try context.parameters.require("id", as: Int.self)
-            // What the caller has left, or 10 seconds: for both calls, with all their retries.
-            let seconds = request.headers[.deadline].flatMap(Double.init) ?? 10
-            do {
-                return try await withDeadline(.seconds(seconds)) {
-                    async let user = backends.user(id)
-                    async let orders = backends.orders(of: id)
-                    return try await Page(user: user, orders: orders)
-                }
-            } catch CurlewError.transferFailed(let failure) where failure.kind == .deadline {
-                throw HTTPError(.gatewayTimeout)
-            }
         }
         return router
     }
 
     // MARK: Its callers
 
-    private static func call(_ url: String) async throws {
-        let page = try await manager.request("\(url)/pages/7").validate().serializingDecodable(Page.self).value
-        guard page.user.name == "Emma", page.orders.count == 2 else { throw HTTPError(.internalServerError) }
-        print("In time: \(page.user.name), \(page.orders.count) orders")
+    private static func call(_ url: String, by manager: SessionManager) async throws {
+        let page = try await manager.request("\(url)/pages/7", headers: ["X-Call-ID": "call-7"]).validate()
+            .serializingDecodable(Page.self).value
+        try expect(page.customer.name == "Emma" && page.orders.count == 2, page)
+        print("In time: \(page.customer.name), \(page.orders.count) orders")
 
         let start = ContinuousClock.now
-        let late = await manager.request("\(url)/pages/8", headers: ["X-Deadline": "0.200"]).serializingData().response
-        guard late.response?.statusCode == 504 else { throw HTTPError(.internalServerError) }
+        let late = await manager.request("\(url)/pages/8", headers: ["X-Call-ID": "call-8", "X-Deadline": "0.200"]).serializingData()
+            .response
+        try expect(late.response?.statusCode == 504, late)
         print("Too late: 504 after \(start.duration(to: .now).formatted(.units(allowed: [.milliseconds])))")
+    }
+
+    private static func expect(_ isRight: Bool, _ value: Any) throws {
+        guard isRight else { throw HTTPError(.internalServerError, message: "\(value)") }
     }
 }
 
-/// One for the process: its connections are kept for later requests.
-let manager: SessionManager = {
-    var configuration = SessionConfiguration()
-    configuration.proxy = .none
-    return SessionManager(configuration: configuration)
-}()
+/// The calls that the services have seen. Every call has an id, and says how long its caller will wait.
+final class Journal: Sendable, CustomStringConvertible {
+    private let state = Mutex<[String]>([])
 
-/// The services that the handler calls.
-struct Backends: Sendable {
-    let users: String
-    let orders: String
+    /// In alphabetical order.
+    var entries: [String] { state.withLock { $0.sorted() } }
 
-    func user(_ id: Int) async throws -> User {
-        try await manager.request("\(users)/users/\(id)", interceptor: RetryPolicy(), options: options("GET /users/{id}"))
-            .validate().serializingDecodable().value
-    }
+    var description: String { "\(entries)" }
 
-    func orders(of id: Int) async throws -> [Order] {
-        try await manager.request("\(orders)/orders?user=\(id)", interceptor: RetryPolicy(), options: options("GET /orders"))
-            .validate().serializingDecodable().value
-    }
-
-    /// The deadline is that of the task; the services that are called read it in this field.
-    private func options(_ name: String) -> RequestOptions {
-        var options = RequestOptions(name: name)
-        options.deadlineHeader = "X-Deadline"
-        return options
+    /// Returns how many calls the service has seen, this one included.
+    @discardableResult
+    func note(_ service: String, _ request: Request) throws -> Int {
+        guard let id = request.headers[.callID], let seconds = request.headers[.deadline].flatMap(Double.init), 0...60 ~= seconds else {
+            throw HTTPError(.badRequest)
+        }
+        return state.withLock { entries in
+            entries.append("\(service) \(id)")
+            return entries.count { $0.hasPrefix(service) }
+        }
     }
 }

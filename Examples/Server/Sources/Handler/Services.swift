@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 import Hummingbird
 import Logging
+import ServiceLifecycle
 
-/// Runs a service on a free port of this machine while `body` runs, which is given its URL.
+/// Runs a service on a free port of this machine while `body` runs, which is given its URL. `services` run as long.
 func withService<Result: Sendable>(
-    _ router: Router<BasicRequestContext>, _ body: @escaping @Sendable (_ url: String) async throws -> Result
+    _ router: Router<BasicRequestContext>, services: [any Service] = [],
+    _ body: @escaping @Sendable (_ url: String) async throws -> Result
 ) async throws -> Result {
     var logger = Logger(label: "handler")
     // The server reports each connection that it closes at the end as an error.
@@ -12,7 +14,7 @@ func withService<Result: Sendable>(
     let (ports, running) = AsyncStream<Int>.makeStream()
     let application = Application(
         router: router, configuration: ApplicationConfiguration(address: .hostname("127.0.0.1", port: 0)),
-        onServerRunning: { running.yield($0.localAddress?.port ?? 0) }, logger: logger)
+        services: services, onServerRunning: { running.yield($0.localAddress?.port ?? 0) }, logger: logger)
     return try await withThrowingTaskGroup(of: Result?.self) { group in
         group.addTask {
             try await application.run()

@@ -3,68 +3,17 @@ import Curlew
 import ExampleServer
 import Synchronization
 
-struct Token: AuthenticationCredential, Decodable, Sendable {
-    let value: String
-    let expires: Date
-
-    var requiresRefresh: Bool { expires.timeIntervalSinceNow < 60 }
-}
-
-/// Puts the token into header fields; gets the first one, and another one when it expires or the API rejects it.
-final class TokenAuthenticator: HeaderAuthenticator, AsyncAuthenticator {
-    let tokenURL: String
-    /// Without the interceptor: a request for a token must not wait for a token.
-    private let manager = SessionManager(configuration: .worker)
-
-    init(tokenURL: String) {
-        self.tokenURL = tokenURL
-    }
-
-    func credential(replacing expired: Token?, for _: SessionManager) async throws -> Token {
-        try await manager.request(tokenURL, method: .post, options: RequestOptions(deadline: .seconds(5))).validate()
-            .serializingDecodable(Token.self).value
-    }
-
-    func apply(_ token: Token, to headers: inout HTTPHeaders) {
-        headers["Authorization"] = "Bearer \(token.value)"
-    }
-
-    func didRequest(_ urlRequest: URLRequest, with response: HTTPURLResponse, failDueToAuthenticationError error: any Error) -> Bool {
-        response.statusCode == 401
-    }
-
-    func isRequest(_ urlRequest: URLRequest, authenticatedWith token: Token) -> Bool {
-        urlRequest.value(forHTTPHeaderField: "Authorization") == "Bearer \(token.value)"
-    }
-}
-
-extension SessionConfiguration {
-    static var worker: SessionConfiguration {
-        var configuration = SessionConfiguration()
-        configuration.proxy = .none
-        return configuration
-    }
-}
-
 /// Works off jobs against an API whose tokens expire: each job has a deadline for all its attempts, and one refresh serves all jobs that
 /// need one.
 @main
 enum Program {
     static func main() async throws {
         let api = try API()
-        let authenticator = TokenAuthenticator(tokenURL: api.server.url("/token"))
-        let manager = SessionManager(configuration: .worker)
-        // For all requests of the session: without a first token, which the authenticator is asked for once.
-        manager.interceptor = AuthenticationInterceptor(authenticator: authenticator)
-
+        var configuration = SessionConfiguration()
+        configuration.proxy = .none
+        let worker = Worker(url: api.server.url(""), configuration: configuration)
         let done = try await withThrowingTaskGroup(of: Int.self) { group in
-            for job in 1...20 {
-                group.addTask {
-                    let options = RequestOptions(deadline: .seconds(10), interceptor: RetryPolicy(), name: "GET /jobs/{id}")
-                    return try await manager.request(api.server.url("/jobs/\(job)"), options: options).validate()
-                        .serializingDecodable(Int.self).value
-                }
-            }
+            for job in 1...20 { group.addTask { try await worker.result(of: job) } }
             var done = 0
             for try await job in group { done += job }
             return done
