@@ -13,6 +13,11 @@ public enum DocumentedCode {
 
     /// Returns a sentence for each block found in the page but in none of the sources, or the reverse. Throws if a file can't be read.
     public static func differences(page: URL, sources: URL...) throws -> [String] {
+        try differences(page: page, sources: sources)
+    }
+
+    /// The same for a list of sources.
+    public static func differences(page: URL, sources: [URL]) throws -> [String] {
         let blocks = regions(in: try lines(of: page), from: { $0 == "```swift" }, to: { $0 == "```" })
         guard !blocks.isEmpty else { return ["\(page.lastPathComponent) has no code"] }
         let snippets = try sources.map { source in
