@@ -46,6 +46,84 @@ import Testing
         try await stream.end()
     }
 
+    // MARK: Retries
+
+    @Test("a connection that was refused is retried, and what was written before is sent then", arguments: [false, true])
+    func retry(isSessions: Bool) async throws {
+        let listener = try StuckListener(.refusing)
+        let received = Lock<Task<Data, Never>?>(nil)
+        let retrier = CurlewCore.Retrier { _, request, _, completion in
+            if request.retryCount == 1 { received.withLock { $0 = listener.serve() } }
+            completion(request.retryCount < 3, 0)
+        }
+        let manager = makeManager()
+        if isSessions { manager.retrier = retrier }
+        let stream = manager.stream(
+            withHostName: "127.0.0.1", port: listener.port, interceptor: isSessions ? nil : retrier,
+            options: RequestOptions(deadline: .seconds(60)))
+        try await stream.write(Data("one ".utf8))
+        try await stream.write(Data("two".utf8))
+        stream.closeWrite()
+        #expect(await received.withLock { $0 }?.value == Data("one two".utf8))
+        #expect(stream.retryCount == 2)
+        for try await _ in stream.bytes() {}
+        try await stream.end()
+    }
+
+    @Test("a retrier that gives up ends the connection with its error; a policy counts the attempts") func refused() async throws {
+        let listener = try StuckListener(.refusing)
+        let manager = makeManager()
+        manager.retrier = RetryPolicy(exponentialBackoffScale: 0.01)
+        let stream = manager.stream(withHostName: "127.0.0.1", port: listener.port)
+        let writing = Task { try await stream.write(Data("x".utf8)) }
+        await #expect(throws: CurlewError.self) { try await stream.end() }
+        await #expect(throws: CurlewError.self) { try await writing.value }
+        await #expect(throws: CurlewError.self) { for try await _ in stream.bytes() {} }
+        #expect(stream.retryCount == 2)
+    }
+
+    @Test("an established connection is not retried, and the delay before a retry has the deadline and can be cancelled")
+    func retryLimits() async throws {
+        let asked = Log<Int>()
+        let retrier = CurlewCore.Retrier { _, _, _, completion in
+            completion(true, 600)
+            asked.append(1)
+        }
+        let listener = try StuckListener(.refusing)
+        let late = manager.stream(
+            withHostName: "127.0.0.1", port: listener.port, interceptor: retrier, options: RequestOptions(deadline: .milliseconds(200)))
+        do {
+            for try await _ in late.bytes() {}
+            Issue.record("ended")
+        } catch CurlewError.transferFailed(let failure) {
+            #expect(failure.kind == .deadline)
+        }
+        let cancelled = manager.stream(withHostName: "127.0.0.1", port: listener.port, interceptor: retrier)
+        await asked.wait(for: 2)
+        cancelled.cancel()
+        await #expect(throws: CurlewError.self) { for try await _ in cancelled.bytes() {} }
+        let reset = try LoopbackServer { _, connection in
+            connection.reset()
+            return nil
+        }
+        let established = manager.stream(withHostName: "127.0.0.1", port: reset.port, interceptor: retrier)
+        try await established.write(Data("GET / HTTP/1.1\r\n\r\n".utf8))
+        await #expect(throws: CurlewError.self) { for try await _ in established.bytes() {} }
+        #expect(asked.elements.count == 2)
+    }
+
+    @Test("what is written before a session's asynchronous adapter has been passed is sent") func asynchronousAdapter() async throws {
+        let manager = makeManager()
+        manager.adapter = CurlewCore.Adapter { request async throws in
+            await Task.yield()
+            return request
+        }
+        let stream = manager.stream(withHostName: "127.0.0.1", port: server.port)
+        try await stream.write(Data("early".utf8))
+        stream.closeWrite()
+        #expect(try await collect(stream) == Data("early".utf8))
+    }
+
     @Test("many bytes are transferred in both directions at the same time") func bothDirections() async throws {
         let body = GeneratedBody().data(count: 20_000_000)
         let stream = manager.stream(withHostName: "localhost", port: server.port)

@@ -36,6 +36,20 @@ final class StuckListener: Sendable {
         for descriptor in descriptors { close(descriptor) }
     }
 
+    /// Accepts connections from now on; the first one's bytes are read to their end.
+    func serve() -> Task<Data, Never> {
+        listen(descriptors[0], 16)
+        let listener = descriptors[0]
+        return Task.detached {
+            let connection = accept(listener, nil, nil)
+            defer { close(connection) }
+            var received = Data()
+            var buffer = [UInt8](repeating: 0, count: 4_096)
+            while case let count = read(connection, &buffer, buffer.count), count > 0 { received += buffer.prefix(count) }
+            return received
+        }
+    }
+
     /// Connects until no more connections complete.
     private static func fill(port: Int) throws -> [Int32] {
         try (0..<4).map { _ in

@@ -7,7 +7,7 @@ import CurlewTransport
 ///
 /// A ``BodyReceiver``, so that its request is driven like the others, although there is no response whose body the bytes are.
 final class RawConnection: BodyReceiver {
-    private struct Writer {
+    fileprivate struct Writer {
         /// The number of sent bytes at which this writer's have been sent.
         let end: Int64
         let continuation: @Sendable (Result<Void, any Error>) -> Void
@@ -18,23 +18,48 @@ final class RawConnection: BodyReceiver {
         case input, output
     }
 
-    private struct StreamState {
+    fileprivate struct StreamState {
         var closedSides: Set<Side> = []
         var queued: Int64 = 0
         var sent: Int64 = 0
         var writers: [Writer] = []
         var isWriteClosed = false
         var end: Result<Void, any Error>?
+        /// Whether the connection was established: what was sent and received from then on can't be repeated.
+        var hasOpened = false
+        /// What was written before that, which another attempt has to send.
+        var unopened: [(bytes: Data, endOfStream: Bool)] = []
+        /// Whether ``unopened`` is sent once the connection is established: there was no attempt yet, or it has failed.
+        var mustResend = false
+        /// Whether the end of the request was awaited, because a retrier may begin another attempt.
+        var awaitsEnd = false
+        /// `nil` without a handshake, and after it.
+        var handshake: Handshake?
+    }
+
+    /// The opening of a protocol on the connection: an attempt that fails during it can be repeated.
+    fileprivate struct Handshake {
+        /// The bytes that are sent once the connection is established.
+        var opening = Data()
+        /// Counts the attempts.
+        var attempt = 1
+        /// Waits for the next attempt.
+        var waiter: (@Sendable (Result<Void, any Error>) -> Void)?
     }
 
     /// What the connection needs of its task.
     protocol Link: AnyObject, Sendable {
         /// Resumes receiving after a pause.
         func resumeReceiving()
-        func send(_ bytes: Data, endOfStream: Bool)
+        /// Returns `false` if there is no attempt yet.
+        func send(_ bytes: Data, endOfStream: Bool) -> Bool
         func cancelTask()
         /// Returns the error with what is known about the request.
         func describing(_ error: any Error) -> any Error
+        /// Whether a retrier decides about the failed attempt.
+        func asksRetrier(about request: Request, after error: any Error) -> Bool
+        /// Calls `body` with the error once the request has finished.
+        func whenFinished(_ request: Request, _ body: @escaping @Sendable ((any Error)?) -> Void)
     }
 
     /// The received bytes.
@@ -44,6 +69,7 @@ final class RawConnection: BodyReceiver {
 
     private struct WeakLink {
         weak var value: (any Link)?
+        weak var request: Request?
     }
 
     init() {
@@ -51,8 +77,22 @@ final class RawConnection: BodyReceiver {
     }
 
     /// Connects the bytes to the task that sends and receives them. Once, before the connection is opened.
-    func connect(to link: any Link) {
-        self.link.withLock { $0.value = link }
+    func connect(to link: any Link, of request: Request) {
+        self.link.withLock { $0 = WeakLink(value: link, request: request) }
+    }
+
+    /// The connection is established.
+    func opened() {
+        state.withLock { state in
+            state.hasOpened = true
+            let link = link.withLock { $0.value }
+            if let handshake = state.handshake { _ = link?.send(handshake.opening, endOfStream: false) }
+            if state.mustResend {
+                for piece in state.unopened { _ = link?.send(piece.bytes, endOfStream: piece.endOfStream) }
+                state.mustResend = false
+            }
+            state.unopened = []
+        }
     }
 
     // MARK: Writing
@@ -79,18 +119,24 @@ final class RawConnection: BodyReceiver {
             guard !data.isEmpty else { return .success(()) }
             state.queued += Int64(data.count)
             state.writers.append(Writer(end: state.queued, continuation: done))
-            link.withLock { $0.value }?.send(data, endOfStream: false)
+            send(data, endOfStream: false, &state)
             return nil
         }
         if let refusal { done(refusal) }
     }
 
     func closeWrite() {
-        let isFirst = state.withLock { state in
-            defer { state.isWriteClosed = true }
-            return !state.isWriteClosed
+        state.withLock { state in
+            guard !state.isWriteClosed else { return }
+            state.isWriteClosed = true
+            send(Data(), endOfStream: true, &state)
         }
-        if isFirst { link.withLock { $0.value }?.send(Data(), endOfStream: true) }
+    }
+
+    private func send(_ bytes: Data, endOfStream: Bool, _ state: inout StreamState) {
+        if !state.hasOpened { state.unopened.append((bytes, endOfStream)) }
+        guard !state.mustResend else { return }
+        state.mustResend = link.withLock { $0.value }?.send(bytes, endOfStream: endOfStream) == false
     }
 
     /// A captured stream was closed; the connection ends when both are.
@@ -101,10 +147,10 @@ final class RawConnection: BodyReceiver {
 
     // MARK: - BodyReceiver
 
-    /// `nil`: the bytes are read, not handed to handlers.
-    /// A raw connection may never complete.
+    /// `false`: a raw connection may never complete.
     var retainsManager: Bool { false }
 
+    /// `nil`: the bytes are read, not handed to handlers.
     var data: Data? { nil }
 
     var receivedCount: Int64 { 0 }
@@ -135,15 +181,35 @@ final class RawConnection: BodyReceiver {
     }
 
     func complete(_ outcome: TransferCompletion) throws {
-        let link = link.withLock { $0.value }
-        let end: Result<Void, any Error> = outcome.error.map { .failure(link?.describing($0) ?? $0) } ?? .success(())
-        let writers = state.withLock { state in
+        let (link, request) = link.withLock { ($0.value, $0.request) }
+        guard let error = outcome.error else { return finish(.success(())) }
+        let isRepeatable = state.withLock { $0.isRepeatable }
+        guard isRepeatable, let link, let request, link.asksRetrier(about: request, after: error) else {
+            return finish(.failure(link?.describing(error) ?? error))
+        }
+        let isFirst = state.withLock { state in
+            defer { state.awaitsEnd = true }
+            return !state.awaitsEnd
+        }
+        guard isFirst else { return }
+        link.whenFinished(request) { [weak self] error in self?.finish(error.map { .failure($0) } ?? .success(())) }
+    }
+
+    /// Ends the connection for its readers and writers. Only the first call counts.
+    private func finish(_ end: Result<Void, any Error>) {
+        let (writers, waiter) = state.withLock { state -> ([Writer], (@Sendable (Result<Void, any Error>) -> Void)?) in
+            guard state.end == nil else { return ([], nil) }
             state.end = end
-            defer { state.writers = [] }
-            return state.writers
+            state.unopened = []
+            defer {
+                state.writers = []
+                state.handshake = nil
+            }
+            return (state.writers, state.handshake?.waiter)
         }
         for writer in writers { writer.continuation(end.flatMap { .failure(CurlewError.cancelled) }) }
         buffer.finish(end)
+        waiter?(end.flatMap { .failure(CurlewError.cancelled) })
     }
 
     var concludesOnQueue: Bool { false }
@@ -152,10 +218,70 @@ final class RawConnection: BodyReceiver {
 
     func commit(_ attempt: CompletedAttempt) throws {}
 
-    /// `false`: what was sent on a raw connection can't be sent again.
-    func holdForRetry() -> Bool { false }
+    /// Until the connection is established, or during a handshake: what was sent otherwise can't be sent again.
+    func holdForRetry() -> Bool { state.withLock { $0.isRepeatable } }
 
-    func reset() {}
+    func reset() {
+        buffer.restart()
+        let waiter = state.withLock { state in
+            state.hasOpened = false
+            state.mustResend = true
+            state.handshake?.attempt += 1
+            defer { state.handshake?.waiter = nil }
+            return state.handshake?.waiter
+        }
+        waiter?(.success(()))
+    }
+}
+
+// MARK: - Handshakes
+
+extension RawConnection {
+    /// Begins a handshake, before the request is started.
+    func beginHandshake() {
+        state.withLock { $0.handshake = Handshake() }
+    }
+
+    /// Sets the bytes that the next attempt sends first.
+    func setOpening(_ bytes: Data) {
+        state.withLock { $0.handshake?.opening = bytes }
+    }
+
+    /// The number of the attempt, from 1; 0 after the handshake.
+    var handshakeAttempt: Int { state.withLock { $0.handshake?.attempt ?? 0 } }
+
+    /// The handshake is complete: from now on nothing can be repeated.
+    func endHandshake() {
+        state.withLock { $0.handshake = nil }
+    }
+
+    /// Waits until another attempt than this one has begun; calls `fail`, which ends the attempt, unless it has ended.
+    ///
+    /// - Throws: why the request has failed.
+    func waitForNextAttempt(after attempt: Int, fail: () -> Void) async throws {
+        let (continuations, continuation) = AsyncThrowingStream<Never, any Error>.makeStream()
+        let (mustFail, end) = state.withLock { state -> (Bool, Result<Void, any Error>?) in
+            if let end = state.end { return (false, end.flatMap { .failure(CurlewError.cancelled) }) }
+            guard let handshake = state.handshake else { return (false, .failure(CurlewError.cancelled)) }
+            guard handshake.attempt == attempt else { return (false, .success(())) }
+            state.handshake?.waiter = { result in
+                switch result {
+                case .success: continuation.finish()
+                case .failure(let error): continuation.finish(throwing: error)
+                }
+            }
+            return (true, nil)
+        }
+        if let end { return try end.get() }
+        if mustFail { fail() }
+        for try await _ in continuations {}
+        try Task.checkCancellation()
+    }
+}
+
+extension RawConnection.StreamState {
+    /// Whether another attempt can take the place of one that failed.
+    fileprivate var isRepeatable: Bool { end == nil && (!hasOpened || handshake != nil) }
 }
 
 extension Lock where State == CheckedContinuation<Void, any Error>? {

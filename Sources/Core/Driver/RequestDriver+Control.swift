@@ -88,14 +88,19 @@ extension RequestDriver {
         }
     }
 
+    /// Whether a retrier may decide after an error: never after a cancellation or the end of the session.
+    func isRetriable(after error: any Error) -> Bool {
+        if case CurlewError.cancelled = error { return false }
+        if case CurlewError.sessionShutDown = error { return false }
+        return !state.withLock({ $0.lifecycle.isCancelled }) && !session.isInvalidated
+    }
+
     // MARK: The deadline
 
     /// Starts the request's deadline: its own, or that of the calling task, whichever is earlier. On the thread of the call that creates the
     /// request. Returns `false` if it has passed.
     func beginDeadline() -> Bool {
-        var deadline = Deadline.current
-        if let own = settings?.options.deadline.map({ Deadline.after($0) }) { deadline = min(own, deadline ?? own) }
-        guard let deadline else { return true }
+        guard let deadline = Deadline.earliest(settings?.options.deadline) else { return true }
         let remaining = deadline.remainingNanoseconds
         let timer = session.timers.start(after: remaining) { [self] in deadlinePassed() }
         return state.withLock { state in
@@ -107,14 +112,17 @@ extension RequestDriver {
         }
     }
 
-    /// Ends the request's deadline, as it does not bound what follows: the messages of a WebSocket, after its handshake.
-    func endDeadline() {
+    /// Ends the request's deadline, as it does not bound what follows: the messages of a WebSocket, after its handshake. Returns `false` if it
+    /// has passed, which cancels the request.
+    func endDeadline() -> Bool {
         let deadline = state.withLock { state in
             let deadline = state.deadline
             if deadline?.failure == nil { state.deadline = nil }
             return deadline
         }
-        if let deadline { session.timers.cancel(deadline.timer) }
+        guard let deadline else { return true }
+        session.timers.cancel(deadline.timer)
+        return deadline.failure == nil
     }
 
     /// The redirect policy: the request's own, or else the session's.
@@ -301,8 +309,10 @@ extension RequestDriver: TransferObserver {
 // MARK: - StreamTransferObserver
 
 extension RequestDriver: StreamTransferObserver {
-    /// Nothing to do: what was written before is being sent.
-    func streamDidOpen(_ id: Int) {}
+    func streamDidOpen(_ id: Int) {
+        guard state.withLock({ $0.number == id }) else { return }
+        (body as? RawConnection)?.opened()
+    }
 
     func stream(_ id: Int, didReceive bytes: UnsafeRawBufferPointer) -> ReceiveAction {
         transfer(id, didReceive: bytes)
@@ -326,8 +336,10 @@ extension RequestDriver: RawConnection.Link {
         task?.resumeReceiving()
     }
 
-    func send(_ bytes: Data, endOfStream: Bool) {
-        task?.send(bytes, endOfStream: endOfStream)
+    func send(_ bytes: Data, endOfStream: Bool) -> Bool {
+        guard let task else { return false }
+        task.send(bytes, endOfStream: endOfStream)
+        return true
     }
 
     func cancelTask() {
@@ -336,6 +348,15 @@ extension RequestDriver: RawConnection.Link {
 
     func describing(_ error: any Error) -> any Error {
         state.withLock { $0.request }.map { describing(error, of: $0) } ?? error
+    }
+
+    func asksRetrier(about request: Request, after error: any Error) -> Bool {
+        guard request.retrier(before: sessionDelegate.retrier) != nil, sessionDelegate.manager != nil else { return false }
+        return isRetriable(after: state.withLock { $0.error } ?? error)
+    }
+
+    func whenFinished(_ request: Request, _ body: @escaping @Sendable ((any Error)?) -> Void) {
+        addWaiter(.closure { [delegate = request.delegate] in body(delegate.error) }, to: request)
     }
 }
 

@@ -310,10 +310,7 @@ final class RequestDriver: Sendable {
 
     /// Whether a request may be retried: never after it was cancelled.
     private func mayRetry(_ request: Request, after error: any Error) -> Bool {
-        if case CurlewError.cancelled = error { return false }
-        if case CurlewError.sessionShutDown = error { return false }
-        guard !state.withLock({ $0.lifecycle.isCancelled }), !session.isInvalidated else { return false }
-        return (request.isRepeatable || sessionDelegate.mayRenewBody(of: request)) && body.holdForRetry()
+        isRetriable(after: error) && (request.isRepeatable || sessionDelegate.mayRenewBody(of: request)) && body.holdForRetry()
     }
 
     private func retrierAnswered(_ shouldRetry: Bool, after delay: TimeInterval, _ request: Request) {

@@ -42,8 +42,8 @@ extension RequestAdapter {
 @preconcurrency public protocol RequestRetrier: Sendable {
     /// Decides about a request that failed with a transport, validation or adapter error.
     ///
-    /// Not called for encoding errors, cancelled requests and raw connections, nor for requests that can't be repeated because a body
-    /// stream, or a part of ``DataRequest/bodyStream()``, has been read.
+    /// Not called for encoding errors and cancelled requests, nor for requests that can't be repeated: a body stream, or a part of
+    /// ``DataRequest/bodyStream()``, has been read, or a raw connection was established.
     ///
     /// Called on the session's queue, once for each failed attempt; ``Request/retryCount`` is the number of retries so far. The request
     /// waits until `completion` is called, it is cancelled, or the session ends.

@@ -328,8 +328,8 @@ struct Streamable: TaskConvertible {
 
     var target: (method: HTTPMethod?, url: String)? { nil }
 
-    /// `false`: what was sent on a raw connection can't be sent again.
-    var isRepeatable: Bool { false }
+    /// The connection can be made again. What was sent on it can't: ``RawConnection/holdForRetry()``.
+    var isRepeatable: Bool { true }
 
     var streamBody: StreamBody? { nil }
 

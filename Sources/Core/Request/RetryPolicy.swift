@@ -87,10 +87,11 @@ open class RetryPolicy: RequestInterceptor, @unchecked Sendable {  // has consta
         completion(true, delay)
     }
 
-    /// Returns whether a request may be retried after an error, by its method, its status and the kind of failure.
+    /// Returns whether a request may be retried after an error, by its method, its status and the kind of failure. A raw connection has no
+    /// method, and nothing was sent on one that is retried.
     open func shouldRetry(_ request: Request, dueTo error: any Error) -> Bool {
         let method = request.request?.httpMethod.flatMap { HTTPMethod(rawValue: $0) }
-        guard let method, retryableHTTPMethods.contains(method) else { return false }
+        guard method.map({ retryableHTTPMethods.contains($0) }) ?? (request is StreamRequest) else { return false }
         if let status = request.responseHead?.statusCode, retryableHTTPStatusCodes.contains(status) { return true }
         // A session may translate errors, as for Alamofire's `AFError`; `ownError` is the original.
         let cause = error is CurlewError ? error : request.delegate.ownError

@@ -6,16 +6,20 @@ import CurlewTransport
 /// A raw connection to a host: TCP, or TLS over it.
 ///
 /// Either read it with ``bytes()`` and write it with ``write(_:)``, or use it as an `InputStream` and an `OutputStream`. It completes when
-/// both sides have closed it, when it fails, or when it is cancelled.
+/// both sides have closed it, when it fails, or when it is cancelled. Retriers decide whether a connection that could not be established is
+/// attempted again; adapters are not called, as there is no HTTP request.
 open class StreamRequest: Request, @unchecked Sendable {  // as its superclass
     let connection: RawConnection
 
-    init(original: Result<RequestTask, any Error>, session: Session, sessionDelegate: SessionDelegate, settings: RequestSettings?) {
-        connection = RawConnection()
+    init(
+        original: Result<RequestTask, any Error>, session: Session, sessionDelegate: SessionDelegate,
+        connection: RawConnection = RawConnection(), settings: RequestSettings?
+    ) {
+        self.connection = connection
         super.init(
             original: original,
             driver: RequestDriver(session: session, sessionDelegate: sessionDelegate, body: connection, settings: settings))
-        connection.connect(to: driver)
+        connection.connect(to: driver, of: self)
     }
 
     /// Returns the received bytes as a sequence, which ends when the peer closes its sending side, and throws when the connection fails.

@@ -52,13 +52,14 @@ final class ResponseContext: Sendable {
     /// The response's status and header fields.
     var response: HTTPURLResponse? {
         bridges.withLock { bridges in
-            if bridges.response == nil { bridges.response = makeResponse() }
+            if bridges.response == nil { bridges.response = makeResponse(to: bridges.request) }
             return bridges.response
         }
     }
 
-    private func makeResponse() -> HTTPURLResponse? {
-        guard let head, let transfer, let url = URL(string: transfer.url) else { return nil }
+    /// - Parameter request: for a handshake on a raw connection, which has no transfer.
+    private func makeResponse(to request: URLRequest?) -> HTTPURLResponse? {
+        guard let head, let url = transfer.map({ URL(string: $0.url) }) ?? request?.url else { return nil }
         return HTTPURLResponse(
             url: url, statusCode: head.statusCode, httpVersion: head.httpVersion, headerFields: head.headers.dictionary)
     }

@@ -24,6 +24,13 @@ public struct Deadline: Sendable, Hashable, Comparable {
         return time > now ? time - now : 0
     }
 
+    /// The seconds that remain, with three decimal places, for a header field (``RequestOptions/deadlineHeader``).
+    package var headerValue: String {
+        let milliseconds = remaining.nanoseconds / 1_000_000
+        let fraction = String(milliseconds % 1000 + 1000).dropFirst()
+        return "\(milliseconds / 1000).\(fraction)"
+    }
+
     /// Whether it has passed.
     public var hasPassed: Bool { time <= MonotonicTime.now() }
 
@@ -62,6 +69,34 @@ public func withDeadline<Value>(
     _ deadline: Deadline, isolation: isolated (any Actor)? = #isolation, _ operation: () async throws -> Value
 ) async rethrows -> Value {
     try await Deadline.$current.withValue(min(deadline, Deadline.current ?? deadline), operation: operation, isolation: isolation)
+}
+
+extension Deadline {
+    /// The earlier one of the calling task's deadline and the end of a duration from now; `nil` without both.
+    package static func earliest(_ duration: Duration?) -> Deadline? {
+        guard let own = duration.map({ Deadline.after($0) }) else { return current }
+        return current.map { min($0, own) } ?? own
+    }
+
+    /// Calls `body` with a deadline that was captured at the user's call, for the requests that it creates later, on another thread; `nil` for
+    /// that of the calling task.
+    package static func with<Value>(_ deadline: Deadline?, _ body: () throws -> Value) rethrows -> Value {
+        guard let deadline else { return try body() }
+        return try $current.withValue(deadline, operation: body)
+    }
+
+    /// The error of a request whose deadline has passed while it had no transfer.
+    package static func failure(of url: String, attempt: UInt, during phase: TransferFailure.Phase) -> CurlewError {
+        DeadlineFailure(attempt: attempt, phase: phase).transferFailure(url: url, nil)
+    }
+}
+
+extension Session {
+    /// Calls `body` on the session's queue once the deadline has passed, unless the returned closure is called before.
+    package func atEnd(of deadline: Deadline, _ body: @escaping @Sendable () -> Void) -> @Sendable () -> Void {
+        let timer = timers.start(after: deadline.remaining, body)
+        return { [timers] in timers.cancel(timer) }
+    }
 }
 
 /// The deadline of a request.

@@ -211,15 +211,18 @@ import Testing
         #expect(await mock.started[1].sentBody == Data("abc".utf8))
     }
 
-    @Test("a raw connection is not tried again")
+    @Test("a raw connection is tried again until it is established, not afterwards")
     func rawStream() async {
         let mock = MockTransport()
         let manager = SessionManager(mock: mock)
         manager.retrier = Retrying { _, _, completion in completion(true, 0) }
         let request = manager.stream(withHostName: "mock", port: 1)
         await mock.opened[0].complete(CurlewError.failure())
+        let established = await mock.opened[1]
+        established.open()
+        established.complete(CurlewError.failure())
         await #expect(throws: CurlewError.self) { try await request.end() }
-        #expect(mock.opened.count == 1)
+        #expect(mock.opened.count == 2)
     }
 
     @Test("an adapter that throws after a wait is a failure about which the retrier is asked", arguments: [true, false])

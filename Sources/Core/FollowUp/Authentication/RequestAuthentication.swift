@@ -73,9 +73,7 @@ extension RequestDriver {
         guard let name = settings?.options.deadlineHeader,
             let original = task?.originalTransfer, original.url == outgoing.url || Origin(original.url) == Origin(outgoing.url)
         else { return }
-        let milliseconds = deadline.deadline.remaining.nanoseconds / 1_000_000
-        let fraction = String(milliseconds % 1000 + 1000).dropFirst()
-        outgoing.headers.update(name: name, value: "\(milliseconds / 1000).\(fraction)")
+        outgoing.headers.update(name: name, value: deadline.deadline.headerValue)
     }
 }
 

@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+import CurlewEncoding
+import CurlewHTTP
+import CurlewTransport
+
+/// What opens a protocol on a raw connection, such as the handshake of a WebSocket.
+package struct StreamHandshake: Sendable {
+    let host: String
+    let port: Int
+    let isSecure: Bool
+    /// Sent once the connection is established.
+    let bytes: Data
+
+    package init(host: String, port: Int, isSecure: Bool, bytes: Data) {
+        self.host = host
+        self.port = port
+        self.isSecure = isSecure
+        self.bytes = bytes
+    }
+}
+
+extension SessionManager {
+    /// Opens a raw connection for a protocol that begins with an HTTP request, which adapters and retriers see.
+    ///
+    /// Each attempt adapts the request, calls `make` with the result, connects, and sends the handshake's bytes. The layer reads the response,
+    /// and calls ``StreamRequest/handshakeCompleted()`` or ``StreamRequest/handshakeFailed(_:head:attempt:)``.
+    ///
+    /// - Parameters:
+    ///   - urlRequest: what the adapters are called with.
+    ///   - make: makes the handshake of an adapted request; on the thread of the attempt.
+    package func handshakeStream(
+        _ urlRequest: URLRequest, interceptor: (any RequestInterceptor)?, options: RequestOptions?,
+        make: @escaping @Sendable (URLRequest, Session) throws -> StreamHandshake
+    ) -> StreamRequest {
+        let connection = RawConnection()
+        connection.beginHandshake()
+        let original = HandshakeOriginal(urlRequest, connection: connection, make: make)
+        return perform(
+            StreamRequest(
+                original: .success(.stream(original, nil)), session: session, sessionDelegate: delegate, connection: connection,
+                settings: RequestSettings(interceptor, options)))
+    }
+}
+
+extension StreamRequest {
+    /// The number of the handshake's attempt, from 1; 0 after the handshake.
+    package var handshakeAttempt: Int { connection.handshakeAttempt }
+
+    /// The handshake is complete: the request is not retried any more, and has no deadline.
+    ///
+    /// - Throws: the error of a deadline that has passed already.
+    package func handshakeCompleted() async throws {
+        connection.endHandshake()
+        guard !driver.endDeadline() else { return }
+        try await end()
+        throw CurlewError.cancelled
+    }
+
+    /// Fails an attempt's handshake. Returns when the retrier has had the next one begin.
+    ///
+    /// - Parameters:
+    ///   - error: why the handshake has failed, if the connection has not.
+    ///   - head: the response to it, which retriers see; `nil` for none.
+    ///   - attempt: which attempt it was; nothing happens if it is not the current one.
+    /// - Throws: why the request has failed, unless it is retried.
+    package func handshakeFailed(_ error: any Error, head: ResponseHead?, attempt: Int) async throws {
+        do {
+            try await connection.waitForNextAttempt(after: attempt) {
+                driver.noteHandshake(head)
+                driver.fail(error)
+                driver.task?.cancel()
+            }
+        } catch {
+            cancel()
+            throw delegate.error ?? error
+        }
+    }
+}
+
+extension RequestDriver {
+    fileprivate func noteHandshake(_ head: ResponseHead?) {
+        guard let head else { return }
+        state.withLock { state in
+            state.head = head
+            state.context = nil
+        }
+    }
+}
+
+/// The original of a raw connection with a handshake.
+private final class HandshakeOriginal: TaskConvertible {
+    private let given: URLRequest
+    private let adapted = Lock<URLRequest?>(nil)
+    private let connection: RawConnection
+    private let make: @Sendable (URLRequest, Session) throws -> StreamHandshake
+
+    init(
+        _ urlRequest: URLRequest, connection: RawConnection, make: @escaping @Sendable (URLRequest, Session) throws -> StreamHandshake
+    ) {
+        given = urlRequest
+        self.connection = connection
+        self.make = make
+    }
+
+    var urlRequest: URLRequest? { adapted.withLock { $0 } ?? given }
+
+    var target: (method: HTTPMethod?, url: String)? { (.get, urlRequest?.url?.absoluteString ?? "") }
+
+    var isRepeatable: Bool { true }
+
+    var streamBody: StreamBody? { nil }
+
+    /// `nil`: adapters see the whole handshake.
+    var adaptableHeaders: (HTTPHeaders, HTTPMethod, url: String)? { nil }
+
+    func work(in session: Session, adapter: (any RequestAdapter)?) throws -> SessionTask.Work {
+        let request = try adapter?.adapt(given) ?? given
+        adapted.withLock { $0 = request }
+        let handshake = try make(request, session)
+        connection.setOpening(handshake.bytes)
+        let stream = Streamable(host: handshake.host, port: handshake.port, isSecure: handshake.isSecure)
+        return try stream.validated().work(in: session, adapter: nil)
+    }
+}
