@@ -35,7 +35,11 @@ extension SessionManager {
         -> DataRequest
     {
         guard let settings = RequestSettings(interceptor, options) else { return request(urlRequest) }
-        return makeDataRequest(isStreamed: false, settings) { try Requestable(urlRequest) }
+        return handOver(settings) {
+            request(urlRequest)
+        } or: {
+            makeDataRequest(isStreamed: false, settings) { try Requestable(urlRequest) }
+        }
     }
 
     /// Creates a data request from a `URLRequest`, with its own options.

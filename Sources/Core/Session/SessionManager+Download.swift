@@ -37,7 +37,11 @@ extension SessionManager {
         to destination: DownloadRequest.DownloadFileDestination? = nil
     ) -> DownloadRequest {
         guard let settings = RequestSettings(interceptor, requestOptions) else { return download(urlRequest, to: destination) }
-        return makeDownload(urlRequest, settings, destination.map { .asked($0) } ?? .none)
+        return handOver(settings) {
+            download(urlRequest, to: destination)
+        } or: {
+            makeDownload(urlRequest, settings, destination.map { .asked($0) } ?? .none)
+        }
     }
 
     /// Creates a download of a `URLRequest` with its own options; the destination as for other downloads.
@@ -83,7 +87,13 @@ extension SessionManager {
         requestOptions: RequestOptions? = nil, to fileURL: URL,
         options: DownloadRequest.DownloadOptions = []
     ) -> DownloadRequest {
-        makeDownload(urlRequest, RequestSettings(interceptor, requestOptions), .known(fileURL, options))
+        let settings = RequestSettings(interceptor, requestOptions)
+        let destination = FileReceiver.Destination.known(fileURL, options)
+        return handOver(settings, destination) {
+            download(urlRequest) { _, _ in (fileURL, options) }
+        } or: {
+            makeDownload(urlRequest, settings, destination)
+        }
     }
 
     /// Resumes a cancelled or failed download from its ``DownloadRequest/resumeData``.

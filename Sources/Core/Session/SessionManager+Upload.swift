@@ -19,7 +19,11 @@ extension SessionManager {
         options: RequestOptions? = nil
     ) -> UploadRequest {
         guard let settings = RequestSettings(interceptor, options) else { return upload(data, with: urlRequest) }
-        return makeUpload(.data(data), urlRequest, settings)
+        return handOver(settings) {
+            upload(data, with: urlRequest)
+        } or: {
+            makeUpload(.data(data), urlRequest, settings)
+        }
     }
 
     /// Creates an upload of bytes as the body of a `URLRequest`, with its own options.
@@ -47,7 +51,11 @@ extension SessionManager {
         options: RequestOptions? = nil
     ) -> UploadRequest {
         guard let settings = RequestSettings(interceptor, options) else { return upload(fileURL, with: urlRequest) }
-        return makeUpload(.file(fileURL), urlRequest, settings)
+        return handOver(settings) {
+            upload(fileURL, with: urlRequest)
+        } or: {
+            makeUpload(.file(fileURL), urlRequest, settings)
+        }
     }
 
     /// Creates an upload of a file as the body of a `URLRequest`, with its own options.
@@ -75,7 +83,11 @@ extension SessionManager {
         options: RequestOptions? = nil
     ) -> UploadRequest {
         guard let settings = RequestSettings(interceptor, options) else { return upload(stream, with: urlRequest) }
-        return makeUpload(.stream(StreamBody(stream)), urlRequest, settings)
+        return handOver(settings) {
+            upload(stream, with: urlRequest)
+        } or: {
+            makeUpload(.stream(StreamBody(stream)), urlRequest, settings)
+        }
     }
 
     /// Creates an upload of a stream as the body of a `URLRequest`, with its own options.

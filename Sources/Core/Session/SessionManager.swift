@@ -149,43 +149,55 @@ open class SessionManager: @unchecked Sendable {  // the settings are behind a l
 
     // MARK: Requests, to be overridden
 
-    // The other functions of these names call these if no interceptor is given, so that overriding one catches all.
+    // The other functions of these names call these, so that overriding one catches all; interceptor and options reach the original around
+    // the override, which has to call `super`. Streamed requests, resumed downloads, uploads of sequences and forms, and raw connections
+    // are made by functions of their own, which can't be overridden.
 
     /// Creates a request from a `URLRequest`.
+    ///
+    /// An override is called for every data request, with or without an interceptor and options, which `super` adds; call `super` in it.
     @discardableResult
     open func request(_ urlRequest: any URLRequestConvertible) -> DataRequest {
-        makeDataRequest(isStreamed: false, nil) { try Requestable(urlRequest) }
+        takeOver { other in makeDataRequest(isStreamed: false, other?.settings) { try Requestable(urlRequest) } }
     }
 
     /// Creates a download from a `URLRequest`. `destination` returns the file's destination when the body is complete; with `nil`, the
     /// default, the file stays in the session's temporary directory.
+    ///
+    /// An override is called for every download that is not resumed from data, with or without an interceptor and options, which `super` adds;
+    /// call `super` in it. For a download to a known file `destination` is a closure that returns that, which an override can't replace.
     @discardableResult
     open func download(
         _ urlRequest: any URLRequestConvertible, to destination: DownloadRequest.DownloadFileDestination? = nil
     ) -> DownloadRequest {
-        makeDownload(urlRequest, nil, destination.map { .asked($0) } ?? .none)
+        takeOver { other in
+            makeDownload(urlRequest, other?.settings, other?.destination ?? destination.map { .asked($0) } ?? .none)
+        }
     }
 
     /// Creates an upload with bytes as the body of a `URLRequest`.
+    ///
+    /// An override is called for every upload of bytes, with or without an interceptor and options, which `super` adds; call `super` in it.
     @discardableResult
     open func upload(_ data: Data, with urlRequest: any URLRequestConvertible) -> UploadRequest {
-        makeUpload(.data(data), urlRequest)
+        takeOver { other in makeUpload(.data(data), urlRequest, other?.settings) }
     }
 
     /// Creates an upload with a file as the body of a `URLRequest`.
+    ///
+    /// An override is called for every upload of a file, with or without an interceptor and options, which `super` adds; call `super` in it.
     @discardableResult
     open func upload(_ fileURL: URL, with urlRequest: any URLRequestConvertible) -> UploadRequest {
-        makeUpload(.file(fileURL), urlRequest)
+        takeOver { other in makeUpload(.file(fileURL), urlRequest, other?.settings) }
     }
 
     /// Creates an upload with a stream as the body of a `URLRequest`.
+    ///
+    /// An override is called for every upload of a stream, with or without an interceptor and options, which `super` adds; call `super` in it.
     @discardableResult
     open func upload(_ stream: InputStream, with urlRequest: any URLRequestConvertible) -> UploadRequest {
-        makeUpload(.stream(StreamBody(stream)), urlRequest)
+        takeOver { other in makeUpload(.stream(StreamBody(stream)), urlRequest, other?.settings) }
     }
-
-    /// Whether a subclass may have overridden the functions above.
-    var isSubclassed: Bool { type(of: self) != SessionManager.self }
 
     // MARK: The path of every request
 

@@ -54,6 +54,60 @@ import Testing
         manager.upload(InputStream(data: Data()), to: url)
         #expect(manager.counts.withLock { $0 } == ["request": 3, "download": 2, "data": 1, "file": 1, "stream": 1])
     }
+
+    @Test("an override sees requests with an interceptor and options, which reach the original") func overridingWithSettings() {
+        let manager = Counting(transport: MockTransport.answering())
+        let url = "http://mock/"
+        let (file, target) = (URL(fileURLWithPath: "/none"), URL(fileURLWithPath: "/nowhere/file"))
+        let options = RequestOptions(name: "name")
+        let interceptor = Interceptor()
+        let requests: [Request] = [
+            manager.request(url, options: options), manager.request(url, parameters: ["a": 1], interceptor: interceptor, options: options),
+            manager.request(URLRequest(url: file), options: options), manager.download(url, requestOptions: options),
+            manager.download(url, interceptor: interceptor, requestOptions: options, to: { url, _ in (url, []) }),
+            manager.download(url, requestOptions: options, to: target), manager.upload(Data(), to: url, options: options),
+            manager.upload(file, to: url, options: options), manager.upload(InputStream(data: Data()), to: url, options: options),
+        ]
+        #expect(requests.map(\.name) == Array(repeating: "name", count: 9))
+        #expect(manager.counts.withLock { $0 } == ["request": 3, "download": 3, "data": 1, "file": 1, "stream": 1])
+        manager.download(url, to: target)
+        #expect(manager.counts.withLock { $0["download"] } == 4)
+        #expect(Handover.current == nil)
+    }
+
+    /// A manager whose override calls the function with an interceptor, which calls it.
+    private final class Adding: SessionManager, @unchecked Sendable {  // has a lock only
+        let count = Lock(0)
+
+        @discardableResult override func request(_ urlRequest: any URLRequestConvertible) -> DataRequest {
+            count.withLock { $0 += 1 }
+            return request(urlRequest, interceptor: Interceptor(), options: RequestOptions(name: "override"))
+        }
+    }
+
+    @Test("an override that adds an interceptor itself does not call itself for ever") func overridingWithCallback() {
+        let manager = Adding(transport: MockTransport.answering())
+        #expect(manager.request("http://mock/").name == "override")
+        #expect(manager.count.withLock { $0 } <= 2)
+    }
+
+    @Test("requests that are made while a request is converted do not get its settings") func overridingNested() {
+        struct Nested: URLRequestConvertible {
+            let manager: SessionManager
+            let inner: Lock<String?>
+
+            func asURLRequest() throws -> URLRequest {
+                let name = manager.request(URLRequest(url: URL(fileURLWithPath: "/"))).name
+                inner.withLock { $0 = name ?? "none" }
+                return URLRequest(url: try "http://mock/".asURL())
+            }
+        }
+        let manager = Counting(transport: MockTransport.answering())
+        let inner = Lock<String?>(nil)
+        #expect(manager.request(Nested(manager: manager, inner: inner), options: RequestOptions(name: "outer")).name == "outer")
+        #expect(inner.withLock { $0 } == "none")
+    }
+
     // MARK: Shutdown
 
     @Test("a transport that has ended with its shutdown needs nothing more") func mockShutdown() async {
