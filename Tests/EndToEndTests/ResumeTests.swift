@@ -54,6 +54,28 @@ import Testing
         #expect(try contents(of: temporary).isEmpty)
     }
 
+    @Test("resume data has no header field that the session or the request's options name as sensitive")
+    func sensitiveHeaders() async throws {
+        let directory = try TemporaryDirectory()
+        let url = directory.url
+        let manager = makeManager {
+            $0.temporaryDirectory = url
+            $0.redirects.sensitiveHeaders = ["X-Sessions"]
+        }
+        var redirects = RedirectPolicy()
+        redirects.sensitiveHeaders = ["X-Own"]
+        var options = RequestOptions()
+        options.redirects = redirects
+        let server = try RangeServer(.cut(after: RangeServer.half), .cut(after: RangeServer.half))
+        let headers: HTTPHeaders = ["X-Sessions": "s3cret1", "X-Own": "s3cret2", "X-Other": "plain"]
+        for (options, words) in [(options, ["plain"]), (nil, ["s3cret2", "plain"])] as [(RequestOptions?, [String])] {
+            let request = manager.download(server.url, headers: headers, requestOptions: options)
+            let data = try #require(await request.serializingURL().response.resumeData)
+            let text = String(decoding: data, as: UTF8.self)
+            #expect(["s3cret1", "s3cret2", "plain"].filter { text.contains($0) } == words, "\(text)")
+        }
+    }
+
     @Test("cancelling without resume data leaves no file behind") func cancelWithoutResumeData() async throws {
         let server = try RangeServer(.stalled(after: RangeServer.half))
         let come = Log<Void>()

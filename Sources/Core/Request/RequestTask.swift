@@ -163,14 +163,15 @@ struct Requestable: TaskConvertible {
         return .transfer(transfer)
     }
 
-    /// The request to resume a download by, without the sensitive header fields, which resume data must not have.
-    func resumable(in session: Session) -> ResumableRequest? {
+    /// The request to resume a download by, without the sensitive header fields, which resume data must not have: the session's, and those of
+    /// the request's own redirect policy.
+    func resumable(in session: Session, without sensitiveHeaders: Set<String>) -> ResumableRequest? {
         let (url, headers): (URL?, HTTPHeaders) =
             switch original {
             case .urlRequest(let request, let given): (request.url, given?.headers ?? HTTPHeaders(request.allHTTPHeaderFields ?? [:]))
             case .parts(let target, _, let headers): (try? target.url.asURL(), headers)
             }
-        let secrets = session.configuration.redirects.sensitiveHeaders
+        let secrets = session.configuration.redirects.sensitiveHeaders.union(sensitiveHeaders)
         return url.map { url in
             ResumableRequest(url, HTTPHeaders(headers.filter { header in !secrets.contains { header.isNamed($0) } }))
         }
@@ -214,6 +215,8 @@ struct Downloadable: TaskConvertible {
     let request: Requestable
     /// The part file from which it is resumed, if there is one.
     let resumption: DownloadResumption
+    /// The sensitive header fields of the request's own redirect policy.
+    let sensitiveHeaders: Set<String>
 
     var urlRequest: URLRequest? { request.urlRequest }
 
@@ -228,7 +231,7 @@ struct Downloadable: TaskConvertible {
     func work(in session: Session, adapter: (any RequestAdapter)?) throws -> SessionTask.Work {
         var transfer = try request.transfer(in: session, adapter: adapter)
         transfer.expectsLargeBody = true
-        resumption.prepare(&transfer, request.resumable(in: session))
+        resumption.prepare(&transfer, request.resumable(in: session, without: sensitiveHeaders))
         return .transfer(transfer)
     }
 }

@@ -142,7 +142,10 @@ extension SessionManager {
     ) -> DownloadRequest {
         perform(
             DownloadRequest(
-                original: original(Request.RequestTask.download) { Downloadable(request: try make(), resumption: resumption) },
+                original: original(Request.RequestTask.download) {
+                    let secrets = settings?.options.redirects?.sensitiveHeaders ?? []
+                    return Downloadable(request: try make(), resumption: resumption, sensitiveHeaders: secrets)
+                },
                 session: session, sessionDelegate: delegate,
                 receiver: FileReceiver(
                     to: destination, temporaryDirectory: session.configuration.temporaryDirectory, resumption: resumption),
