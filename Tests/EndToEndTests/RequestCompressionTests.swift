@@ -90,6 +90,41 @@ import Testing
         #expect(last?.bodyLength == 100_000)
     }
 
+    @Test("a body that is not in memory is sent unchanged, or fails where that is wanted", arguments: [false, true])
+    func streamedBodies(isAsync: Bool) async throws {
+        let directory = try TemporaryDirectory()
+        let file = try directory.write(text, to: "file")
+        let url = server.url("/")
+        let form = MultipartFormData()
+        form.append(text, withName: "text")
+        var streamed = URLRequest(url: try url.asURL())
+        streamed.httpMethod = "POST"
+        func requests(_ behavior: RequestCompression.StreamedBodyBehavior) -> [DataRequest] {
+            let compression = RequestCompression(.gzip, streamedBodyBehavior: behavior)
+            let wait = CurlewCore.Adapter { request async throws in request }
+            let interceptor = Interceptor(adapters: isAsync ? [wait, compression] : [compression])
+            streamed.httpBodyStream = InputStream(data: text)
+            return [
+                manager.upload(file, to: url, interceptor: interceptor),
+                manager.upload(InputStream(data: text), to: url, interceptor: interceptor),
+                manager.upload({ AsyncStream<Data> { $0.finish() } }, to: url, interceptor: interceptor),
+                manager.upload(form, to: url, interceptor: interceptor), manager.request(streamed, interceptor: interceptor),
+            ]
+        }
+        for request in requests(.error) {
+            let error = await request.serializingData().response.error
+            #expect(error is RequestCompression.StreamedBodyError, "\(String(describing: error))")
+        }
+        #expect(server.connectionCount == 0)
+        for request in requests(.skip) {
+            #expect(await request.serializingData().response.error == nil)
+            #expect(last?.header("Content-Encoding") == nil)
+        }
+        manager.adapter = RequestCompression(.gzip, streamedBodyBehavior: .error)
+        #expect(try await body(manager.upload(text, to: url)) == text)
+        #expect(last?.header("Content-Encoding") == "gzip")
+    }
+
     @Test("a retry does not compress again") func retry() async throws {
         let flaky = try LoopbackServer.standard()
         manager.adapter = RequestCompression.deflate

@@ -145,8 +145,10 @@ extension AsyncAdapterError: LocalizedError {
 // MARK: - Adapters that are applied in order
 
 /// Adapters that are applied in order, some of which have to be awaited.
-struct AsyncAdapters: AsyncRequestAdapter {
+struct AsyncAdapters: AsyncRequestAdapter, AdapterGroup {
     let adapters: [any RequestAdapter]
+
+    var members: [any RequestAdapter] { adapters }
 
     func adapt(_ urlRequest: URLRequest, for manager: SessionManager) async throws -> URLRequest {
         var adapted = urlRequest

@@ -38,7 +38,7 @@ extension TaskConvertible {
             return .headers(adapter, headers, method, url)
         }
         do {
-            _ = try work(in: session, adapter: AskingAdapter())
+            _ = try work(in: session, adapter: AskingAdapter(members: [adapter]))
             return nil
         } catch let question as AdaptationQuestion {
             return question
@@ -47,7 +47,10 @@ extension TaskConvertible {
 }
 
 /// Throws what is to be adapted.
-private struct AskingAdapter: RequestAdapter {
+private struct AskingAdapter: AdapterGroup {
+    /// The adapter for which it asks.
+    let members: [any RequestAdapter]
+
     func adapt(_ urlRequest: URLRequest) throws -> URLRequest { throw AdaptationQuestion.request(urlRequest) }
 }
 

@@ -9,8 +9,8 @@ import CurlewTransport
 /// manager.adapter = RequestCompression(.gzip, minimumSize: 1024)
 /// ```
 ///
-/// Compresses bodies in memory: a request's `httpBody`, and the bytes of an upload. Files, streams and empty bodies are sent unchanged. A
-/// server that does not support the coding answers 415 (RFC 9110, section 15.5.16). Each attempt compresses the body again, on the thread
+/// Compresses bodies in memory: a request's `httpBody`, and the bytes of an upload. Files, streams, sequences and forms are sent unchanged, or
+/// fail the request, as ``streamedBodyBehavior`` says. Empty bodies are sent unchanged. A server that does not support the coding answers 415 (RFC 9110, section 15.5.16). Each attempt compresses the body again, on the thread
 /// that creates the request or, for a retry, on the session's queue.
 public struct RequestCompression: RequestAdapter {
     /// The content coding.
@@ -31,6 +31,22 @@ public struct RequestCompression: RequestAdapter {
         case skip
     }
 
+    /// How a body is handled that is not in memory: a file, a stream, a sequence or a form.
+    public enum StreamedBodyBehavior: Sendable, Hashable, CaseIterable {
+        /// It is sent uncompressed.
+        case skip
+        /// The request fails with ``StreamedBodyError``, and nothing is sent.
+        case error
+    }
+
+    /// A body that was to be compressed is not in memory.
+    public struct StreamedBodyError: LocalizedError, Sendable, Hashable {
+        /// What to do about it.
+        public var errorDescription: String? {
+            "The request was not sent: RequestCompression compresses bodies in memory, and this one is a file, a stream, a sequence or a form."
+        }
+    }
+
     /// Compression to the gzip format with all defaults.
     public static var gzip: RequestCompression { RequestCompression(.gzip) }
     /// Compression to the zlib format with all defaults.
@@ -40,6 +56,8 @@ public struct RequestCompression: RequestAdapter {
     public let coding: Coding
     /// How a request that already has a `Content-Encoding` is handled.
     public let duplicateHeaderBehavior: DuplicateHeaderBehavior
+    /// How a body is handled that is not in memory, whatever its size.
+    public let streamedBodyBehavior: StreamedBodyBehavior
     /// The size in bytes from which bodies are compressed.
     public let minimumSize: Int
     /// The compression level, from 1 (fastest) to 9 (smallest).
@@ -52,17 +70,21 @@ public struct RequestCompression: RequestAdapter {
     /// - Parameters:
     ///   - coding: the content coding; gzip by default.
     ///   - duplicateHeaderBehavior: how a request that already has a `Content-Encoding` is handled; an error by default.
+    ///   - streamedBodyBehavior: how a body is handled that is not in memory; sent uncompressed by default. Nothing else tells that it was, so
+    ///     where the server relies on compression, make it an error.
     ///   - minimumSize: the size in bytes from which bodies are compressed; 1 by default.
     ///   - level: the compression level, from 1 (fastest) to 9 (smallest); 6 by default.
     ///   - shouldCompress: returns whether to compress a body of at least the minimum size; always by default. Called on the thread of
     ///     ``adapt(_:)``.
     @preconcurrency
     public init(
-        _ coding: Coding = .gzip, duplicateHeaderBehavior: DuplicateHeaderBehavior = .error, minimumSize: Int = 1, level: Int = 6,
+        _ coding: Coding = .gzip, duplicateHeaderBehavior: DuplicateHeaderBehavior = .error,
+        streamedBodyBehavior: StreamedBodyBehavior = .skip, minimumSize: Int = 1, level: Int = 6,
         shouldCompress: @escaping @Sendable (_ body: Data) -> Bool = { _ in true }
     ) {
         self.coding = coding
         self.duplicateHeaderBehavior = duplicateHeaderBehavior
+        self.streamedBodyBehavior = streamedBodyBehavior
         self.minimumSize = minimumSize
         self.level = level
         self.shouldCompress = shouldCompress
@@ -71,8 +93,9 @@ public struct RequestCompression: RequestAdapter {
     /// Returns the request with its body compressed and its `Content-Encoding` set, or unchanged.
     ///
     /// - Throws: ``CurlewError/urlRequestValidationFailed(reason:in:)`` for a body that is already encoded, if `duplicateHeaderBehavior` is
-    ///   `error`; `POSIXError.ENOMEM`.
+    ///   `error`; ``StreamedBodyError`` for a stream, if `streamedBodyBehavior` is `error`; `POSIXError.ENOMEM`.
     public func adapt(_ urlRequest: URLRequest) throws -> URLRequest {
+        if streamedBodyBehavior == .error, urlRequest.httpBodyStream != nil { throw StreamedBodyError() }
         // Foundation on Linux traps when a copied request without a URL is changed. Such a request fails later, when it is sent.
         guard urlRequest.url != nil, let body = urlRequest.httpBody, body.count >= max(minimumSize, 1), shouldCompress(body) else {
             return urlRequest
@@ -91,4 +114,27 @@ public struct RequestCompression: RequestAdapter {
         request.setValue(nil, forHTTPHeaderField: "Content-Length")
         return request
     }
+}
+
+// MARK: - Bodies that adapters do not see
+
+/// An adapter that consists of others.
+protocol AdapterGroup: RequestAdapter {
+    var members: [any RequestAdapter] { get }
+}
+
+extension RequestAdapter {
+    /// Checks a body that is not part of the request which adapters see: a file, a stream, a sequence or a form of an upload.
+    ///
+    /// - Throws: ``RequestCompression/StreamedBodyError``.
+    func checkUnseenBody() throws {
+        if let compression = self as? RequestCompression, compression.streamedBodyBehavior == .error {
+            throw RequestCompression.StreamedBodyError()
+        }
+        for member in (self as? any AdapterGroup)?.members ?? [] { try member.checkUnseenBody() }
+    }
+}
+
+extension Interceptor: AdapterGroup {
+    var members: [any RequestAdapter] { adapters }
 }

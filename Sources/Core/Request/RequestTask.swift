@@ -275,6 +275,8 @@ struct Uploadable: TaskConvertible {
 
     func work(in session: Session, adapter: (any RequestAdapter)?) throws -> SessionTask.Work {
         guard case .data(let data) = content else {
+            // Before adapting, which an asynchronous adapter interrupts.
+            if let adapter { try adapter.checkUnseenBody() }
             var transfer = try request.transfer(in: session, adapter: adapter, body: body)
             transfer.expectsLargeBody = true
             return .transfer(transfer)
