@@ -26,7 +26,8 @@ extension SessionConfiguration {
 
     /// The longest pause between two bytes, sent or received, once connected; 60 seconds by default, `nil` for no limit.
     ///
-    /// ``TransferOptions/idleTimeout`` of ``options``, which tells what does not count.
+    /// ``TransferOptions/idleTimeout`` of ``options``, which tells what does not count. A request's ``RequestOptions/idleTimeout`` replaces it,
+    /// and so does its `URLRequest.timeoutInterval` unless that is 60: Foundation's default, which can't be told from one that was set.
     public var idleTimeout: Duration? {
         get { options.idleTimeout }
         set { options.idleTimeout = newValue }

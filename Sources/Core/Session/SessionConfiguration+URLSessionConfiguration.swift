@@ -45,7 +45,8 @@ extension SessionConfiguration {
         set { headers = HTTPHeaders(stringifying: newValue ?? [:]) }
     }
 
-    /// ``TransferOptions/idleTimeout`` in seconds, infinity for none; setting 0 or less does nothing.
+    /// ``TransferOptions/idleTimeout`` in seconds, infinity for none: the longest pause between two bytes, not the time of a request. Setting 0
+    /// or less does nothing.
     public var timeoutIntervalForRequest: TimeInterval {
         get { options.idleTimeout.map(\.seconds) ?? .infinity }
         set { if newValue > 0 { options.idleTimeout = Duration(limit: newValue) } }

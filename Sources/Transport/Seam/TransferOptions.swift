@@ -16,7 +16,8 @@ public struct TransferOptions: Sendable, Hashable {
     /// The longest pause between two bytes, sent or received, once connected. Time while paused, or while the request's body has no bytes
     /// available, does not count.
     ///
-    /// 60 seconds by default; `nil` for no limit. A stalled upload is detected within twice that time.
+    /// 60 seconds by default; `nil` for no limit. A stalled upload is detected within twice that time. A `URLRequest` replaces it by a
+    /// `timeoutInterval` other than 60, which is Foundation's default and can't be told from one that was set.
     public var idleTimeout: Duration? = .seconds(60)
 
     /// The longest time for the whole transfer, including the wait for a connection.
