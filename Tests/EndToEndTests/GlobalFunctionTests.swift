@@ -91,6 +91,88 @@ import Testing
         }
     }
 
+    @Test("every function takes an interceptor and options") func settings() async throws {
+        let directory = try TemporaryDirectory()
+        let url = server.url("/echo")
+        let options = RequestOptions(deadline: .seconds(60), name: "name")
+        let adapter = CurlewCore.Adapter { request in
+            var request = request
+            request.setValue("1", forHTTPHeaderField: "X-Adapted")
+            return request
+        }
+        let body = Data("body".utf8)
+        let file = try directory.write(body, to: "body")
+        let urlRequest = try URLRequest(url: url, method: .post)
+        let interceptor = Interceptor(adapters: [adapter])
+        let form = MultipartFormData()
+        form.append(body, withName: "part")
+        let sequence = AsyncStream<Data> { continuation in
+            continuation.yield(body)
+            continuation.finish()
+        }
+        let requests: [DataRequest] = [
+            Curlew.request(url, interceptor: interceptor, options: options),
+            Curlew.request(url, method: .post, parameters: Text(text: "a"), interceptor: interceptor, options: options),
+            Curlew.request(urlRequest, interceptor: interceptor, options: options),
+            Curlew.upload(body, to: url, interceptor: interceptor, options: options),
+            Curlew.upload(body, with: urlRequest, interceptor: interceptor, options: options),
+            Curlew.upload(file, to: url, interceptor: interceptor, options: options),
+            Curlew.upload(file, with: urlRequest, interceptor: interceptor, options: options),
+            Curlew.upload(InputStream(data: body), to: url, interceptor: interceptor, options: options),
+            Curlew.upload(InputStream(data: body), with: urlRequest, interceptor: interceptor, options: options),
+            Curlew.upload(sequence, to: url, interceptor: interceptor, options: options),
+            Curlew.upload({ AsyncStream<Data> { $0.finish() } }, with: urlRequest, interceptor: interceptor, options: options),
+            Curlew.upload(form, to: url, interceptor: interceptor, options: options),
+            Curlew.upload(form, with: urlRequest, interceptor: interceptor, options: options),
+            Curlew.streamRequest(url, interceptor: interceptor, options: options),
+            Curlew.streamRequest(url, method: .post, parameters: Text(text: "a"), interceptor: interceptor, options: options),
+            Curlew.streamRequest(urlRequest, interceptor: interceptor, options: options),
+        ]
+        for (index, request) in requests.enumerated() {
+            let reply = try await request.validate().serializingDecodable(EchoReply.self).value
+            #expect(reply.header("X-Adapted") == "1" && request.name == "name", "\(index)")
+        }
+        let downloads = [
+            Curlew.download(url, interceptor: interceptor, requestOptions: options),
+            Curlew.download(url, interceptor: interceptor, requestOptions: options, to: directory.file("a")),
+            Curlew.download(urlRequest, interceptor: interceptor, requestOptions: options, to: directory.file("b")),
+            Curlew.download(urlRequest, interceptor: interceptor, requestOptions: options),
+        ]
+        for (index, request) in downloads.enumerated() {
+            let reply = try await request.validate().serializingDecodable(EchoReply.self).value
+            #expect(reply.header("X-Adapted") == "1" && request.name == "name", "\(index)")
+            if let file = request.temporaryURL, request.destinationURL == nil { try? FileManager.default.removeItem(at: file) }
+        }
+        #expect(Curlew.download(resumingWith: Data(), requestOptions: options).name == "name")
+        #expect(Curlew.stream(withSecureHostName: "127.0.0.1", port: 0, options: options).name == "name")
+    }
+
+    private struct Text: Encodable {
+        let text: String
+    }
+
+    @Test("a form that is encoded for its upload has its caller's deadline") func formDeadline() async throws {
+        let results = Log<TransferFailure.Kind?>()
+        let gate = Gate()
+        defer { gate.open() }
+        let server = try LoopbackServer { _, connection in
+            connection.wait(until: gate)
+            return nil
+        }
+        await withDeadline(.milliseconds(300)) {
+            Curlew.upload(
+                multipartFormData: { $0.append(Data("a".utf8), withName: "a") }, to: server.url("/"), queue: callbackQueue
+            ) { result in
+                guard case .success(let request, _, _) = result else { return results.append(nil) }
+                request.response(queue: callbackQueue) { response in
+                    if case CurlewError.transferFailed(let failure)? = response.error { return results.append(failure.kind) }
+                    results.append(nil)
+                }
+            }
+        }
+        #expect(await results.first() == .some(.deadline))
+    }
+
     @Test("stream") func stream() async throws {
         let echo = try TCPEchoServer()
         let stream = Curlew.stream(withHostName: "127.0.0.1", port: echo.port)

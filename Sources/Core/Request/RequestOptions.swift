@@ -11,7 +11,8 @@ import CurlewTransport
 /// ```
 ///
 /// A value that can be stored and given to any number of requests of all kinds. For a raw connection (``StreamRequest``) the deadline, the
-/// connect timeout, the proxy, the addresses, the name and the user info count. To lift a timeout of the session, set a very long one.
+/// connect timeout, the proxy, the addresses, the interceptor's retrier, the name and the user info count. To lift a timeout of the session,
+/// set a very long one.
 public struct RequestOptions: Sendable {
     /// The longest time from the call that creates the request until it finishes: all attempts, redirects, delays before retries, and the
     /// waits for adapters, connections and decisions included. `nil` by default, for no limit.
@@ -103,6 +104,30 @@ public struct RequestOptions: Sendable {
         self.userInfo = userInfo
         // An initializer calls no observers.
         if let redirects { Redaction(headers: redirects.sensitiveHeaders).register() }
+    }
+}
+
+extension RequestOptions {
+    /// Returns these options, with others in place of those that are not set. The deadline is not taken over: it counts from a call of its own.
+    package func filled(from others: RequestOptions?) -> RequestOptions {
+        guard let others else { return self }
+        var result = self
+        result.deadlineHeader = deadlineHeader ?? others.deadlineHeader
+        result.connectTimeout = connectTimeout ?? others.connectTimeout
+        result.firstByteTimeout = firstByteTimeout ?? others.firstByteTimeout
+        result.idleTimeout = idleTimeout ?? others.idleTimeout
+        result.totalTimeout = totalTimeout ?? others.totalTimeout
+        result.redirects = redirects ?? others.redirects
+        result.proxy = proxy ?? others.proxy
+        result.addresses = addresses ?? others.addresses
+        result.maximumBodySize = maximumBodySize ?? others.maximumBodySize
+        result.cachePolicy = cachePolicy ?? others.cachePolicy
+        result.httpVersion = httpVersion ?? others.httpVersion
+        result.priority = priority ?? others.priority
+        result.name = name ?? others.name
+        result.userInfo = userInfo.merging(others.userInfo) { own, _ in own }
+        if let outer = others.interceptor { result.interceptor = interceptor.map { Interceptor(interceptors: [$0, outer]) } ?? outer }
+        return result
     }
 }
 

@@ -148,6 +148,7 @@ extension SessionManager {
         _ makeRequest: @escaping @Sendable (_ contentType: String) throws -> any URLRequestConvertible
     ) {
         let session = session
+        let deadline = Deadline.earliest(settings?.options.deadline)
         DispatchQueue.global(qos: .utility).async { [weak self] in
             let result: MultipartFormDataEncodingResult
             do {
@@ -159,7 +160,8 @@ extension SessionManager {
                 let request = try makeRequest(form.contentType)
                 guard let self, session.isOpen else { throw session.endError }
                 result = .success(
-                    request: self.makeUpload(body.content, request, settings), streamingFromDisk: body.fileURL != nil,
+                    request: Deadline.with(deadline) { self.makeUpload(body.content, request, settings) },
+                    streamingFromDisk: body.fileURL != nil,
                     streamFileURL: body.fileURL)
             } catch {
                 result = .failure(session.delivered(error))
