@@ -20,10 +20,12 @@ extension SessionManager {
     ///         _ request: HTTPRequest, body: HTTPBody?, baseURL: URL, operationID: String
     ///     ) async throws -> (HTTPResponse, HTTPBody?) {
     ///         let options = RequestOptions(name: operationID)
-    ///         var sent: Data?
-    ///         if let body { sent = try await Data(collecting: body, upTo: 1 << 20) }
-    ///         let (response, received) = try await manager.streamResponse(
-    ///             to: request, body: sent, relativeTo: baseURL, options: options)
+    ///         let (response, received) =
+    ///             if let body {
+    ///                 try await manager.streamResponse(to: request, body: body, relativeTo: baseURL, options: options)
+    ///             } else {
+    ///                 try await manager.streamResponse(to: request, relativeTo: baseURL, options: options)
+    ///             }
     ///         return (response, HTTPBody(received.map { ArraySlice($0) }, length: .unknown))
     ///     }
     /// }
@@ -52,6 +54,10 @@ extension SessionManager {
             } else {
                 self.request(url, method: method, headers: headers, interceptor: interceptor, options: options)
             }
+        return try await response(to: sent, url)
+    }
+
+    private func response(to sent: DataRequest, _ url: String) async throws -> (HTTPResponse, Data) {
         do {
             let data = try await sent.serializingData().value
             guard let head = sent.responseHead else { throw CurlewError.cancelled }
@@ -59,6 +65,47 @@ extension SessionManager {
         } catch {
             throw thrown(error)
         }
+    }
+
+    /// Sends a request of swift-http-types with a sequence as its body, and returns the response with its body in memory.
+    ///
+    /// As ``send(_:body:relativeTo:interceptor:options:)-(_,Data?,_,_,_)``. The sequence is read as fast as it is sent, at most 256 KiB ahead. It
+    /// can be sent once: a retry, or a redirect that repeats the body, fails; see
+    /// ``send(_:length:relativeTo:interceptor:options:making:)``.
+    ///
+    /// - Parameters:
+    ///   - body: pieces of bytes, such as `Data`, `[UInt8]` or `ArraySlice<UInt8>`. An error that it throws fails the request.
+    ///   - length: the number of bytes; more or fewer fail the request. With `nil`, the default, it is the request's `Content-Length`, without
+    ///     which the body is sent chunked.
+    public func send<Body: AsyncSequence & Sendable>(
+        _ request: HTTPRequest, body: Body, length: Int64? = nil, relativeTo baseURL: URL? = nil,
+        interceptor: (any RequestInterceptor)? = nil, options: RequestOptions? = nil
+    ) async throws -> (HTTPResponse, Data) where Body.Element: Collection, Body.Element.Element == UInt8 {
+        let (sent, url) = try upload({ body }, false, length, request, baseURL, interceptor, options, isStreamed: false)
+        return try await response(to: sent, url)
+    }
+
+    /// Sends a request of swift-http-types with a sequence that a closure makes for each time that it is sent.
+    ///
+    /// As ``send(_:body:length:relativeTo:interceptor:options:)``, but that retries, redirects and authentication can repeat the body.
+    public func send<Body: AsyncSequence>(
+        _ request: HTTPRequest, length: Int64? = nil, relativeTo baseURL: URL? = nil, interceptor: (any RequestInterceptor)? = nil,
+        options: RequestOptions? = nil, making makeBody: @escaping @Sendable () async throws -> Body
+    ) async throws -> (HTTPResponse, Data) where Body.Element: Collection, Body.Element.Element == UInt8 {
+        let (sent, url) = try upload(makeBody, true, length, request, baseURL, interceptor, options, isStreamed: false)
+        return try await response(to: sent, url)
+    }
+
+    private func upload<Body: AsyncSequence>(
+        _ makeBody: @escaping @Sendable () async throws -> Body, _ isRepeatable: Bool, _ length: Int64?, _ request: HTTPRequest,
+        _ baseURL: URL?, _ interceptor: (any RequestInterceptor)?, _ options: RequestOptions?, isStreamed: Bool
+    ) throws -> (UploadRequest, url: String) where Body.Element: Collection, Body.Element.Element == UInt8 {
+        let (url, method, headers) = try request.parts(relativeTo: baseURL)
+        try Task.checkCancellation()
+        let sent = streamUpload(
+            makeBody, isRepeatable: isRepeatable, length: length, to: url, method: method, headers: headers, interceptor: interceptor,
+            options: options, isStreamed: isStreamed)
+        return (sent, url)
     }
 
     /// Sends a request of swift-http-types, and returns the response as soon as its head is received, with its body as a sequence.
@@ -80,12 +127,41 @@ extension SessionManager {
             } else {
                 streamRequest(url, method: method, headers: headers, interceptor: interceptor, options: options)
             }
+        return try await streamedResponse(to: sent, url)
+    }
+
+    private func streamedResponse(to sent: DataRequest, _ url: String) async throws -> (HTTPResponse, BodyStream) {
         let stream = sent.bodyStream()
         do {
             return (try HTTPResponse(try await stream.head(), url: url), stream)
         } catch {
             throw thrown(error)
         }
+    }
+
+    /// Sends a request of swift-http-types with a sequence as its body, and returns the response as soon as its head is received, with its body
+    /// as a sequence: backpressure in both directions, each independent of the other.
+    ///
+    /// As ``streamResponse(to:body:relativeTo:interceptor:options:)-(_,Data?,_,_,_)``, with the body of
+    /// ``send(_:body:length:relativeTo:interceptor:options:)``. A server may answer before it has the whole body: sending continues while the
+    /// response is read.
+    public func streamResponse<Body: AsyncSequence & Sendable>(
+        to request: HTTPRequest, body: Body, length: Int64? = nil, relativeTo baseURL: URL? = nil,
+        interceptor: (any RequestInterceptor)? = nil, options: RequestOptions? = nil
+    ) async throws -> (HTTPResponse, BodyStream) where Body.Element: Collection, Body.Element.Element == UInt8 {
+        let (sent, url) = try upload({ body }, false, length, request, baseURL, interceptor, options, isStreamed: true)
+        return try await streamedResponse(to: sent, url)
+    }
+
+    /// Sends a request of swift-http-types with a sequence that a closure makes for each time that it is sent, and returns the response as soon
+    /// as its head is received. As ``streamResponse(to:body:length:relativeTo:interceptor:options:)``; until the head, retries, redirects and
+    /// authentication can repeat the body.
+    public func streamResponse<Body: AsyncSequence>(
+        to request: HTTPRequest, length: Int64? = nil, relativeTo baseURL: URL? = nil, interceptor: (any RequestInterceptor)? = nil,
+        options: RequestOptions? = nil, making makeBody: @escaping @Sendable () async throws -> Body
+    ) async throws -> (HTTPResponse, BodyStream) where Body.Element: Collection, Body.Element.Element == UInt8 {
+        let (sent, url) = try upload(makeBody, true, length, request, baseURL, interceptor, options, isStreamed: true)
+        return try await streamedResponse(to: sent, url)
     }
 }
 

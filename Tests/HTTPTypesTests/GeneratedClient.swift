@@ -77,10 +77,12 @@ struct CurlewClientTransport: ClientTransport {
         _ request: HTTPRequest, body: HTTPBody?, baseURL: URL, operationID: String
     ) async throws -> (HTTPResponse, HTTPBody?) {
         let options = RequestOptions(name: operationID)
-        var sent: Data?
-        if let body { sent = try await Data(collecting: body, upTo: 1 << 20) }
-        let (response, received) = try await manager.streamResponse(
-            to: request, body: sent, relativeTo: baseURL, options: options)
+        let (response, received) =
+            if let body {
+                try await manager.streamResponse(to: request, body: body, relativeTo: baseURL, options: options)
+            } else {
+                try await manager.streamResponse(to: request, relativeTo: baseURL, options: options)
+            }
         return (response, HTTPBody(received.map { ArraySlice($0) }, length: .unknown))
     }
 }

@@ -63,6 +63,124 @@ import Testing
         }
     }
 
+    // MARK: Streamed bodies
+
+    /// Sends a streamed body in both ways; `body` makes it for each.
+    private func streamed(
+        _ request: HTTPRequest, length: Int64? = nil, _ body: () -> AsyncStream<[UInt8]>
+    ) async throws -> [(HTTPResponse, Data)] {
+        let whole = try await manager.send(request, body: body(), length: length)
+        let (response, stream) = try await manager.streamResponse(to: request, body: body(), length: length)
+        var received = Data()
+        for try await piece in stream { received += piece }
+        return [whole, (response, received)]
+    }
+
+    @Test func `a sequence is sent as the body, chunked or with a length`() async throws {
+        let text = Array("one two three".utf8)
+        let make = {
+            AsyncStream<[UInt8]> { continuation in
+                for piece in text.split(separator: UInt8(ascii: " ")) { continuation.yield(Array(piece)) }
+                continuation.finish()
+            }
+        }
+        for length in [nil, Int64(11)] {
+            for (response, body) in try await streamed(request(.post, "/echo"), length: length, make) {
+                #expect(response.status == .ok)
+                #expect(body == Data("onetwothree".utf8))
+            }
+        }
+        #expect(server.requests.map { $0.header("Transfer-Encoding") } == ["chunked", "chunked", nil, nil])
+        await #expect(throws: CurlewError.self) { try await streamed(request(.post, "/echo"), length: 12, make) }
+    }
+
+    @Test func `the sequence of a closure is made again for a retry and a redirect`() async throws {
+        let tries = Lock(0)
+        let server = try LoopbackServer { request, _ in
+            let number = tries.withLock { tries in
+                tries += 1
+                return tries
+            }
+            if number == 1 { return .redirect(to: "/there", status: 307) }
+            return .ok(request.body)
+        }
+        let target = HTTPRequest(method: .put, scheme: "http", authority: "127.0.0.1:\(server.port)", path: "/")
+        let body: @Sendable () -> AsyncStream<Data> = {
+            AsyncStream { continuation in
+                continuation.yield(Data("again".utf8))
+                continuation.finish()
+            }
+        }
+        let (response, received) = try await manager.send(target, making: body)
+        #expect(response.status == .ok && received == Data("again".utf8))
+        tries.withLock { $0 = 0 }
+        let (second, stream) = try await manager.streamResponse(to: target, making: body)
+        var pieces = Data()
+        for try await piece in stream { pieces += piece }
+        #expect(second.status == .ok && pieces == Data("again".utf8))
+        #expect(server.requests.map(\.bodyLength) == [5, 5, 5, 5])
+    }
+
+    @Test func `backpressure in both directions: neither the sequence nor the response is read ahead of the reader`() async throws {
+        // An echo that answers before it has the body, and returns each byte as it arrives.
+        let echo = try EchoingHTTPServer()
+        let made = Lock(0)
+        let piece = [UInt8](repeating: 7, count: 64 << 10)
+        let total = 400
+        let body = AsyncStream<[UInt8]>(unfolding: {
+            let number = made.withLock { made in
+                made += 1
+                return made
+            }
+            return number <= total ? piece : nil
+        })
+        let target = HTTPRequest(method: .post, scheme: "http", authority: "127.0.0.1:\(echo.port)", path: "/")
+        let (response, stream) = try await manager.streamResponse(
+            to: target, body: body, options: RequestOptions(deadline: .seconds(50), name: "echo"))
+        #expect(response.status == .ok)
+        // Nothing is read: both sides stop, as the buffers between them are full.
+        var last = -1
+        while case let now = made.withLock({ $0 }), now != last {
+            last = now
+            try await Task.sleep(for: .milliseconds(300))
+        }
+        #expect(last < total, "\(last)")
+        var count = 0
+        for try await received in stream { count += received.count }
+        #expect(count == piece.count * total)
+        #expect(made.withLock { $0 } == total + 1)
+    }
+
+    @Test func `a deadline and a cancellation end a streamed exchange, and the sequence`() async throws {
+        let gate = Gate()
+        defer { gate.open() }
+        let held = try LoopbackServer { _, connection in
+            connection.wait(until: gate)
+            return nil
+        }
+        let target = HTTPRequest(method: .post, scheme: "http", authority: "127.0.0.1:\(held.port)", path: "/")
+        let endless = AsyncStream<[UInt8]>(unfolding: {
+            try? await Task.sleep(for: .milliseconds(5))
+            return [1]
+        })
+        do {
+            _ = try await manager.streamResponse(to: target, body: endless, options: RequestOptions(deadline: .milliseconds(300)))
+            Issue.record("no error")
+        } catch CurlewError.transferFailed(let failure) {
+            #expect(failure.kind == .deadline)
+        }
+        let task = Task { [manager] in
+            try await manager.send(
+                target,
+                body: AsyncStream<[UInt8]>(unfolding: {
+                    try? await Task.sleep(for: .seconds(50)); return nil
+                }))
+        }
+        #expect(await held.waitForRequests(0))
+        task.cancel()
+        await #expect(throws: CancellationError.self) { try await task.value }
+    }
+
     @Test func `redirects are followed`() async throws {
         for (response, body) in try await bothWays(request(.get, "/moved")) {
             #expect(response.status == .ok)

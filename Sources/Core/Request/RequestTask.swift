@@ -252,6 +252,8 @@ struct Uploadable: TaskConvertible {
 
     let request: Requestable
     let content: Content
+    /// Whether the response's body is received only as fast as it is read.
+    let isStreamed: Bool
 
     var urlRequest: URLRequest? { request.urlRequest }
 
@@ -279,9 +281,15 @@ struct Uploadable: TaskConvertible {
             if let adapter { try adapter.checkUnseenBody() }
             var transfer = try request.transfer(in: session, adapter: adapter, body: body)
             transfer.expectsLargeBody = true
+            transfer.mayPause = isStreamed
             return .transfer(transfer)
         }
-        return .transfer(try request.transfer(in: session, adapter: adapter, data: data))
+        var transfer = try request.transfer(in: session, adapter: adapter, data: data)
+        if isStreamed {
+            transfer.expectsLargeBody = true
+            transfer.mayPause = true
+        }
+        return .transfer(transfer)
     }
 
     private var body: (any BodySource)? {

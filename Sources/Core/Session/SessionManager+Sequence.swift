@@ -82,4 +82,20 @@ extension SessionManager {
         let body = SequenceBody(MadeSequenceReader(make: makeSequence, trailers: trailers), length: length, makesSequences: true)
         return makeUpload(.sequence(body), urlRequest, RequestSettings(interceptor, options))
     }
+
+    /// Creates an upload of a sequence whose response is received only as fast as it is read, with ``DataRequest/bodyStream()``.
+    ///
+    /// As ``streamRequest(_:method:parameters:encoding:headers:interceptor:options:)`` it shares no HTTP/2 connection. Sending and receiving are
+    /// paused independently of each other.
+    ///
+    /// - Parameter isRepeatable: whether another call of `makeSequence` returns the same bytes, so that they can be sent again.
+    package func streamUpload<S: AsyncSequence>(
+        _ makeSequence: @escaping @Sendable () async throws -> S, isRepeatable: Bool, length: Int64?, to url: any URLConvertible,
+        method: HTTPMethod, headers: HTTPHeaders?, interceptor: (any RequestInterceptor)?, options: RequestOptions?, isStreamed: Bool
+    ) -> UploadRequest where S.Element: Collection, S.Element.Element == UInt8 {
+        let body = SequenceBody(MadeSequenceReader(make: makeSequence, trailers: nil), length: length, makesSequences: isRepeatable)
+        return makeUpload(
+            .sequence(body), RequestParts(url: url, method: method, headers: headers), RequestSettings(interceptor, options),
+            isStreamed: isStreamed)
+    }
 }

@@ -96,13 +96,16 @@ extension SessionManager {
         upload(stream, with: urlRequest, interceptor: nil, options: options)
     }
 
+    /// - Parameter isStreamed: whether the response's body is received only as fast as it is read.
     func makeUpload(
-        _ content: Uploadable.Content, _ urlRequest: any URLRequestConvertible, _ settings: RequestSettings? = nil
+        _ content: Uploadable.Content, _ urlRequest: any URLRequestConvertible, _ settings: RequestSettings? = nil, isStreamed: Bool = false
     ) -> UploadRequest {
         perform(
             UploadRequest(
-                original: original(Request.RequestTask.upload) { Uploadable(request: try Requestable(urlRequest), content: content) },
-                session: session, sessionDelegate: delegate, receiver: makeReceiver(settings), sentBody: SentBody(content),
-                settings: settings))
+                original: original(Request.RequestTask.upload) {
+                    Uploadable(request: try Requestable(urlRequest), content: content, isStreamed: isStreamed)
+                },
+                session: session, sessionDelegate: delegate, receiver: makeReceiver(isStreamed: isStreamed, settings),
+                sentBody: SentBody(content), settings: settings))
     }
 }
