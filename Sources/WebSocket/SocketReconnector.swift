@@ -2,6 +2,7 @@
 import CurlewCore
 import CurlewEncoding
 import CurlewHTTP
+import CurlewTransport
 
 /// Makes the connections of a WebSocket, one at a time, until it is closed for good.
 ///
@@ -13,7 +14,11 @@ final class SocketReconnector: Sendable {
     /// Makes the request of a connection.
     private let makeRequest: @Sendable () async throws -> URLRequest
     private let subprotocols: [String]
-    private let adapter: (any RequestAdapter)?
+    private let interceptor: (any RequestInterceptor)?
+    /// Without a deadline, which is ``deadline``.
+    private let options: RequestOptions?
+    /// Bounds everything until the WebSocket is open for the first time; `nil` from then on.
+    private let deadline: Lock<Deadline?>
     private let manager: Lock<Weak>
 
     /// Weak, so that releasing the manager ends its WebSockets, like its requests.
@@ -23,13 +28,17 @@ final class SocketReconnector: Sendable {
 
     init(
         _ makeRequest: @escaping @Sendable () async throws -> URLRequest, subprotocols: [String], configuration: WebSocketConfiguration,
-        adapter: (any RequestAdapter)?, manager: SessionManager
+        interceptor: (any RequestInterceptor)?, options: RequestOptions?, manager: SessionManager
     ) {
         state = Watched(SocketState(configuration))
         self.configuration = configuration
         self.makeRequest = makeRequest
         self.subprotocols = subprotocols
-        self.adapter = adapter
+        self.interceptor = interceptor
+        deadline = Lock(Deadline.earliest(options?.deadline))
+        var options = options
+        options?.deadline = nil
+        self.options = options
         self.manager = Lock(Weak(manager: manager))
     }
 
@@ -53,6 +62,11 @@ final class SocketReconnector: Sendable {
             if wasOpen { failures = 0 }
             guard let delay = delay(after: end, failures: failures) else { return state.update { $0.finish(end) } }
             failures += 1
+            let deadline = deadline.withLock { $0 }
+            if let deadline, deadline.remaining <= delay {
+                _ = await pause(deadline.remaining, after: end.failure)
+                return state.update { $0.finish(deadline.hasPassed ? .failure(deadlineFailure(failures)) : end) }
+            }
             guard await pause(delay, after: end.failure) else { return state.update { $0.finish(end) } }
         }
     }
@@ -60,7 +74,9 @@ final class SocketReconnector: Sendable {
     /// Makes a connection and runs it to its end; returns whether it was ever open.
     private func runConnection() async -> (Result<WebSocketClosure, any Error>, wasOpen: Bool) {
         do {
-            let connection = try await connect()
+            // A reconnection has no deadline, and the caller's has passed or will.
+            let connection = try await Deadline.$current.withValue(deadline.withLock { $0 }) { try await connect() }
+            deadline.withLock { $0 = nil }
             state.update { $0.opened(connection.handshake) }
             let end = await connection.serve()
             return (end, true)
@@ -91,29 +107,93 @@ final class SocketReconnector: Sendable {
     // MARK: Connecting
 
     private func connect() async throws -> SocketConnection {
-        let (stream, request, session) = try await makeStream()
+        let urlRequest = try await beforeDeadline { [makeRequest] in try await makeRequest() }
+        let sent = Lock<HandshakeRequest?>(nil)
+        let (stream, session) = try makeStream(urlRequest, sent)
         do {
-            let result = try await withTimeout(
-                configuration.handshakeTimeout, configuration.clock, throwing: WebSocketError.timedOut(.handshake)
-            ) {
-                try await withLimit(throwing: WebSocketError.timedOut(.close)) {
-                    try await Self.performHandshake(over: stream, request)
-                } limit: { [self] in
-                    try await waitForCloseTimeout()
+            while true {
+                let response = HandshakeProgress()
+                do {
+                    let result = try await bounded(stream) { try await Self.performHandshake(over: stream, response) }
+                    guard let request = sent.withLock({ $0 }) else { throw CurlewError.cancelled }
+                    let (head, rest) = try accept(result, to: request, in: session, response)
+                    let (handshake, agreement) = try WebSocketHandshake.validate(head, for: request)
+                    try await stream.handshakeCompleted()
+                    return SocketConnection(
+                        stream: stream, state: state, configuration: configuration, handshake: handshake, agreement: agreement, rest: rest)
+                } catch {
+                    try await failed(error, response, over: stream)
                 }
             }
-            if let response = result?.response, let url = request.cookieURL { session.storeCookies(of: response, from: url) }
-            guard case .switched(let response, let rest) = result else {
-                if case .rejected(let rejection) = result { throw WebSocketError.handshakeRejected(rejection) }
-                throw WebSocketError.closed(WebSocketClosure(code: .abnormalClosure))
-            }
-            let (handshake, agreement) = try WebSocketHandshake.validate(response, for: request)
-            return SocketConnection(
-                stream: stream, state: state, configuration: configuration, handshake: handshake, agreement: agreement, rest: rest)
         } catch {
             stream.cancel()
-            if let violation = error as? HandshakeViolation { throw WebSocketError.handshakeFailed(reason: violation) }
             throw error
+        }
+    }
+
+    /// What is known of an attempt's response.
+    private final class HandshakeProgress: Sendable {
+        private struct Contents: Sendable {
+            var attempt: Int?
+            var head: ResponseHead?
+        }
+
+        private let contents = Lock(Contents())
+
+        /// The number of the attempt whose response is being received; `nil` before its first byte.
+        var attempt: Int? {
+            get { contents.withLock { $0.attempt } }
+            set { contents.withLock { $0.attempt = newValue } }
+        }
+
+        var head: ResponseHead? {
+            get { contents.withLock { $0.head } }
+            set { contents.withLock { $0.head = newValue } }
+        }
+    }
+
+    /// Returns when the retrier has had another attempt begin; else throws why the handshake has failed.
+    private func failed(_ error: any Error, _ response: HandshakeProgress, over stream: StreamRequest) async throws {
+        let error = (error as? HandshakeViolation).map { WebSocketError.handshakeFailed(reason: $0) } ?? error
+        let isWanted = state.update { $0.userClosure == nil && $0.end == nil }
+        guard isWanted, !Task.isCancelled, stream.handshakeAttempt > 0 else { throw error }
+        let (head, attempt) = (response.head, response.attempt ?? stream.handshakeAttempt)
+        try await withLimit(throwing: WebSocketError.timedOut(.close)) {
+            try await stream.handshakeFailed(error, head: head, attempt: attempt)
+        } limit: { [self] in
+            try await waitForCloseTimeout()
+        }
+    }
+
+    /// Returns the head of a response that accepts the handshake, and the bytes after it.
+    private func accept(
+        _ result: HandshakeReader.Result?, to request: HandshakeRequest, in session: Session, _ progress: HandshakeProgress
+    ) throws -> (ResponseHead, rest: Data) {
+        progress.head = result?.response
+        if let response = result?.response, let url = request.cookieURL { session.storeCookies(of: response, from: url) }
+        switch result {
+        case .switched(let response, let rest): return (response, rest)
+        case .rejected(let rejection): throw WebSocketError.handshakeRejected(rejection)
+        case nil: throw WebSocketError.closed(WebSocketClosure(code: .abnormalClosure))
+        }
+    }
+
+    /// Runs an attempt's handshake for at most its timeout, or the close timeout after the user has closed the WebSocket.
+    private func bounded<Value: Sendable>(
+        _ stream: StreamRequest, _ handshake: @escaping @Sendable () async throws -> Value
+    ) async throws -> Value {
+        let inTime: @Sendable () async throws -> Value = { [self] in
+            try await withLimit(throwing: WebSocketError.timedOut(.close), handshake) { [self] in try await waitForCloseTimeout() }
+        }
+        guard let timeout = configuration.handshakeTimeout else { return try await inTime() }
+        let clock = configuration.clock
+        return try await withLimit(throwing: WebSocketError.timedOut(.handshake), inTime) {
+            // A retried attempt has a timeout of its own.
+            var attempt = 0
+            while stream.handshakeAttempt != attempt {
+                attempt = stream.handshakeAttempt
+                try await clock.sleep(for: timeout)
+            }
         }
     }
 
@@ -123,33 +203,48 @@ final class SocketReconnector: Sendable {
         try await configuration.clock.sleep(for: configuration.closeTimeout)
     }
 
-    /// Opens the byte stream to the adapted request's host.
-    private func makeStream() async throws -> (StreamRequest, HandshakeRequest, Session) {
-        var urlRequest = try await makeRequest()
+    /// Opens the byte stream to the adapted request's host. Retains no manager, whose release ends the WebSocket.
+    private func makeStream(_ urlRequest: URLRequest, _ sent: Lock<HandshakeRequest?>) throws -> (StreamRequest, Session) {
         guard let manager = manager.withLock({ $0.manager }) else { throw CurlewError.sessionInvalidated }
-        for adapter in [adapter, manager.adapter] {
-            if let adapter { urlRequest = try adapter.adapt(urlRequest) }
+        let deadline = deadline.withLock { $0 }
+        let stream = manager.handshakeStream(urlRequest, interceptor: interceptor, options: options) {
+            [subprotocols, options, compression = configuration.compression] adapted, session in
+            var adapted = adapted
+            if let name = options?.deadlineHeader, let deadline, adapted.url != nil {
+                adapted.setValue(deadline.headerValue, forHTTPHeaderField: name)
+            }
+            let request = try HandshakeRequest(
+                adapted, subprotocols: subprotocols, defaults: session.configuration.headers, compression: compression,
+                cookies: { session.cookieField(for: $0, given: $1) })
+            sent.withLock { $0 = request }
+            return StreamHandshake(host: request.host, port: request.port, isSecure: request.isSecure, bytes: request.bytes)
         }
-        let session = manager.session
-        let request = try HandshakeRequest(
-            urlRequest, subprotocols: subprotocols, defaults: session.configuration.headers, compression: configuration.compression,
-            cookies: { session.cookieField(for: $0, given: $1) })
-        let stream =
-            request.isSecure
-            ? manager.stream(withSecureHostName: request.host, port: request.port)
-            : manager.stream(withHostName: request.host, port: request.port)
         stream.resume()
-        return (stream, request, session)
+        return (stream, manager.session)
     }
 
-    /// Sends the handshake and reads the response; returns `nil` if the connection ended first.
-    private static func performHandshake(over stream: StreamRequest, _ request: HandshakeRequest) async throws -> HandshakeReader.Result? {
-        try await stream.write(request.bytes)
+    /// Reads the response to the handshake; returns `nil` if the connection ended first.
+    private static func performHandshake(
+        over stream: StreamRequest, _ progress: HandshakeProgress
+    ) async throws -> HandshakeReader.Result? {
         var reader = HandshakeReader()
         for try await piece in stream.bytes() {
+            if progress.attempt == nil { progress.attempt = stream.handshakeAttempt }
             if let result = try reader.feed(piece) { return result }
         }
         return reader.end()
+    }
+
+    // MARK: The deadline
+
+    /// Runs code of the user until the deadline.
+    private func beforeDeadline<Value: Sendable>(_ operation: @escaping @Sendable () async throws -> Value) async throws -> Value {
+        guard let deadline = deadline.withLock({ $0 }) else { return try await operation() }
+        return try await withLimit(throwing: deadlineFailure(1), operation) { try await Task.sleep(for: deadline.remaining) }
+    }
+
+    private func deadlineFailure(_ attempt: Int) -> CurlewError {
+        Deadline.failure(of: "", attempt: UInt(attempt), during: .preparing)
     }
 }
 

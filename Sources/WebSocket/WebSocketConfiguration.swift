@@ -3,9 +3,9 @@ import CurlewHTTP
 
 /// The configuration of a WebSocket: limits, timeouts, compression, reconnection.
 ///
-/// TLS, proxy and connect timeout are those of the session.
+/// TLS, proxy and connect timeout are those of the session, or of the WebSocket's `RequestOptions`.
 public struct WebSocketConfiguration: Sendable {
-    /// The timeout of connecting and the handshake, for each connection; 30 seconds by default, `nil` for none.
+    /// The timeout of connecting and the handshake, for each attempt; 30 seconds by default, `nil` for none. A deadline bounds all of them.
     public var handshakeTimeout: Duration? = .seconds(30)
 
     /// The timeout of the server's close frame and its closing of the connection; 10 seconds by default.
