@@ -6,11 +6,11 @@ import CurlewTransport
 
 /// The events that a server sends (WHATWG HTML, section 9.2), across reconnections.
 ///
-/// Created by ``CurlewCore/SessionManager/eventStream(_:configuration:interceptor:)``. The request is sent when iteration starts, and
+/// Created by ``CurlewCore/SessionManager/eventStream(_:configuration:interceptor:options:)``. The request is sent when iteration starts, and
 /// backpressure limits what is received ahead of the reader to 1 MiB. When a response ends, or its connection is lost, the stream
 /// reconnects with the last event's ID. The sequence ends with a status of 204, or when the stream is not to reconnect. When a reconnection
 /// would not help, it throws ``EventStreamError``, which for a wrong status or content type contains the response's body, or
-/// ``CurlewError``. Releasing the iterator, or cancelling the task that iterates, cancels the request.
+/// ``CurlewError``, as it does once a deadline has passed. Releasing the iterator, or cancelling the task that iterates, cancels the request.
 public struct EventStream: AsyncSequence, Sendable {
     /// An event.
     public typealias Element = ServerSentEvent
@@ -19,6 +19,9 @@ public struct EventStream: AsyncSequence, Sendable {
     let request: Result<URLRequest, any Error>
     let configuration: EventStreamConfiguration
     let interceptor: (any RequestInterceptor)?
+    let options: RequestOptions?
+    /// That of the caller that has created the stream.
+    let deadline: Deadline?
 
     /// Iterates over the events.
     public struct Iterator: AsyncIteratorProtocol {
@@ -27,9 +30,13 @@ public struct EventStream: AsyncSequence, Sendable {
         private var parser: ServerSentEventParser
         private var failures = 0
         private var isFinished = false
+        /// Bounds all connections and the waits between them.
+        private let deadline: Deadline?
 
         init(_ stream: EventStream) {
             self.stream = stream
+            let own = Deadline.earliest(stream.options?.deadline)
+            deadline = [own, stream.deadline].compactMap { $0 }.min()
             parser = stream.configuration.makeParser(lastEventID: stream.configuration.lastEventID)
         }
 
@@ -60,7 +67,7 @@ public struct EventStream: AsyncSequence, Sendable {
         private mutating func nextPiece() async throws -> Data? {
             if connection == nil {
                 stream.configuration.onChange?(.connecting(attempt: failures + 1))
-                connection = try stream.connect(lastEventID: parser.lastEventID)
+                connection = try Deadline.with(deadline) { try stream.connect(lastEventID: parser.lastEventID) }
             }
             guard var connection else { return nil }
             let piece = try await connection.bytes.next()
@@ -83,6 +90,10 @@ public struct EventStream: AsyncSequence, Sendable {
             let time = parser.retry
             parser = stream.configuration.makeParser(lastEventID: parser.lastEventID, retry: time)
             guard head?.statusCode != 204 else { return isFinished = true }
+            if let error, deadline?.hasPassed == true {
+                isFinished = true
+                throw shownError ?? error
+            }
             if error != nil { failures += 1 }
             let delay = stream.configuration.delay(serverTime: time, failures: failures, rejection: error == nil ? nil : head)
             guard let delay, stream.reconnects(after: error, status: head?.statusCode, failures: failures) else {
@@ -92,11 +103,26 @@ public struct EventStream: AsyncSequence, Sendable {
             }
             stream.configuration.onChange?(.waiting(delay: delay, error: shownError))
             do {
-                try await stream.configuration.clock.sleep(for: delay)
+                try await wait(delay)
             } catch {
                 isFinished = true
+                throw error
+            }
+        }
+
+        /// Waits for a reconnection.
+        ///
+        /// - Throws: ``CurlewError/cancelled``; the deadline's error once that has passed.
+        private func wait(_ delay: Duration) async throws {
+            let rest = deadline?.remaining
+            do {
+                try await stream.configuration.clock.sleep(for: rest.map { Swift.min($0, delay) } ?? delay)
+            } catch {
                 throw CurlewError.cancelled
             }
+            guard let rest, rest <= delay else { return }
+            let url = try stream.request.get().url?.absoluteString ?? ""
+            throw Deadline.failure(of: url, attempt: UInt(failures) + 1, during: .concluding)
         }
     }
 
@@ -131,7 +157,7 @@ public struct EventStream: AsyncSequence, Sendable {
         let header = HTTPHeader(name: "Last-Event-ID", value: lastEventID)
         // An ID may contain characters that are not allowed in a header field.
         if !lastEventID.isEmpty, header.isValid { urlRequest.setValue(header.value, forHTTPHeaderField: header.name) }
-        let request = manager.streamRequest(urlRequest, interceptor: interceptor)
+        let request = manager.streamRequest(urlRequest, interceptor: interceptor, options: options)
             .validate(statusCode: [200]).validate(contentType: ["text/event-stream"])
         request.keepRefusedBody(upTo: EventStreamRejection.maximumBodySize, for: EventStreamRejection.bodyTimeout)
         return Connection(request: request, bytes: request.bodyStream().makeAsyncIterator())
