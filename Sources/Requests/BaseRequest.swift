@@ -59,7 +59,8 @@ open class BaseRequest: CompletableRequest, WaitableRequest, @unchecked Sendable
     open func requestHeaderFieldValueDictionary() -> [String: String]? { nil }
     /// User name and password, as first and last element, sent without waiting for a challenge (Basic, RFC 7617); `nil` by default.
     open func requestAuthorizationHeaderFieldArray() -> [String]? { nil }
-    /// The longest pause between two bytes, in seconds, for each attempt; 60 by default, which leaves it to the session.
+    /// The longest pause between two bytes, in seconds, for each attempt; 60 by default, which leaves it to the session: Foundation's default
+    /// can't be told from one that was set. The `idleTimeout` of ``requestOptions`` takes precedence.
     open func requestTimeoutInterval() -> TimeInterval { 60 }
     /// How the session's HTTP cache is used; `nil`, the default, leaves it to the session.
     open func requestCachePolicy() -> URLRequest.CachePolicy? { nil }
@@ -243,6 +244,19 @@ open class BaseRequest: CompletableRequest, WaitableRequest, @unchecked Sendable
     open var requestPriority: RequestPriority {
         get { state.withLock { $0.requestPriority } }
         set { state.withLock { $0.requestPriority = newValue } }
+    }
+
+    /// The settings of this request, such as its timeouts and interceptor, read for each start; `nil`, the default, for the session's.
+    ///
+    /// The deadline is that of a start, from the call to the response: with all attempts of the agent and of the interceptor, the delays and
+    /// decisions between them, and a refresh of credentials. A start that has a deadline of its own, of its group, or of
+    /// ``withDeadline(_:isolation:_:)-(Duration,_,_)`` around it, ends with the earliest; the request then fails with
+    /// ``TransferFailure/Kind/deadline`` and is not retried. What is not set is that of the batch or chain that starts the request
+    /// (``RequestGroup/requestOptions``). The interceptor adapts the request after ``filterUrlRequest(_:)``, and is asked about retries before
+    /// ``requestRetryValidator(_:responseObject:error:)``.
+    open var requestOptions: RequestOptions? {
+        get { state.withLock { $0.requestOptions } }
+        set { state.withLock { $0.requestOptions = newValue } }
     }
 
     // MARK: Control

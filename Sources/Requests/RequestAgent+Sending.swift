@@ -27,7 +27,10 @@ extension RequestAgent {
             guard mayProceed, run.isRunning else { return mayProceed ? leaveDownload(run, target) : () }
         }
         let manager = currentManager()
-        let request = built.target.map { download(built, to: $0, run, manager) } ?? transfer(built, run, manager)
+        // The attempt may be made on a queue, where the caller's deadline is not known.
+        let request = Deadline.with(run.deadline) {
+            built.target.map { download(built, to: $0, run, manager) } ?? transfer(built, run, manager)
+        }
         run.request.state.withLock { state in
             guard state.run === run else { return }
             state.originalRequest = built.urlRequest
@@ -39,14 +42,15 @@ extension RequestAgent {
 
     private func transfer(_ built: BuiltRequest, _ run: RequestRun, _ manager: SessionManager) -> Request {
         let request: DataRequest
+        let options = run.options
         if let file = built.bodyFile {
-            request = upload(run) { manager.upload(file, with: built.urlRequest) }
+            request = upload(run) { manager.upload(file, with: built.urlRequest, options: options) }
         } else if run.request.uploadProgressBlock != nil, let stream = built.urlRequest.httpBodyStream {
-            request = upload(run) { manager.upload(stream, with: built.urlRequest) }
+            request = upload(run) { manager.upload(stream, with: built.urlRequest, options: options) }
         } else if run.request.uploadProgressBlock != nil, let body = built.urlRequest.httpBody {
-            request = upload(run) { manager.upload(body, with: built.urlRequest) }
+            request = upload(run) { manager.upload(body, with: built.urlRequest, options: options) }
         } else {
-            request = manager.request(built.urlRequest)
+            request = manager.request(built.urlRequest, options: options)
         }
         return request.response(queue: processingQueue) { response in
             // Retains the session until here, even if the configuration has replaced it.
@@ -71,7 +75,8 @@ extension RequestAgent {
     private func download(_ built: BuiltRequest, to target: URL, _ run: RequestRun, _ manager: SessionManager) -> Request {
         let limit = manager.session.configuration.maximumBodySize
         let request = manager.download(
-            built.urlRequest, to: target, options: [.removePreviousFile, .createIntermediateDirectories, .resumePreviousDownload]
+            built.urlRequest, requestOptions: run.options, to: target,
+            options: [.removePreviousFile, .createIntermediateDirectories, .resumePreviousDownload]
         ).validate { _, response, file, _ in
             if run.acceptsStatus(of: response) { return .success }
             run.keepRejected(file, upTo: limit)
@@ -110,8 +115,11 @@ extension RequestAgent {
         }
         guard let count else { return }
         if let metrics = result.metrics { configuration.collectingMetricsBlock?(run.request, metrics) }
+        if run.isTooLate, result.error != nil { return process(run, result) }
         if let refresher = configuration.tokenRefresher, refresher.isRejected(result), run.claimAuthenticatedRetry() {
-            return refresher.refresh(for: run) { isRefreshed in
+            return wait(run, result) {
+                refresher.refresh(for: run, $0)
+            } next: { isRefreshed in
                 self.processingQueue.async {
                     guard isRefreshed else { return self.considerRetry(run, result, count) }
                     run.noteAuthenticatedRetry()
@@ -131,16 +139,45 @@ extension RequestAgent {
         guard request.requestRetryValidator(result.response, responseObject: object, error: result.error) else {
             return process(run, result)
         }
+        wait(run, result) { decided in
+            request.requestRetryProcessor(
+                result.response, responseObject: object, error: result.error, completionHandler: decided)
+        } next: { shallRetry in
+            guard run.isRunning else { return }
+            guard shallRetry else { return self.processingQueue.async { self.process(run, result) } }
+            self.configuration.log("retry \(count) after \(interval) s \(request)")
+            self.wait(run, result) { due in
+                self.clock.schedule(interval, self.processingQueue) { due(true) }
+            } next: { _ in
+                self.attempt(run)
+            }
+        }
+    }
+
+    /// Waits for an answer, of which the first counts. Once the run's deadline has passed, the request fails with that instead.
+    private func wait(
+        _ run: RequestRun, _ result: RequestResult, for answer: (@escaping @Sendable (Bool) -> Void) -> Void,
+        next: @escaping @Sendable (Bool) -> Void
+    ) {
         let isDecided = Lock(false)
-        request.requestRetryProcessor(result.response, responseObject: object, error: result.error) { shallRetry in
-            let isFirst = isDecided.withLock { isDecided in
+        let decide = { @Sendable () -> Bool in
+            isDecided.withLock { isDecided in
                 defer { isDecided = true }
                 return !isDecided
             }
-            guard isFirst, run.isRunning else { return }
-            guard shallRetry else { return self.processingQueue.async { self.process(run, result) } }
-            self.configuration.log("retry \(count) after \(interval) s \(request)")
-            self.clock.schedule(interval, self.processingQueue) { self.attempt(run) }
+        }
+        let endTimer = run.deadline.map { deadline in
+            currentManager().session.atEnd(of: deadline) {
+                guard decide(), run.isRunning else { return }
+                var result = result
+                result.error = run.deadlineFailure
+                self.processingQueue.async { [result] in self.process(run, result) }
+            }
+        }
+        answer { decision in
+            guard decide() else { return }
+            endTimer?()
+            next(decision)
         }
     }
 }

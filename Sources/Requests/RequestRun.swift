@@ -23,9 +23,17 @@ final class RequestRun: Sendable {
     let request: BaseRequest
     let agent: RequestAgent
     let startedAt: ContinuousClock.Instant
+    /// The settings of the start.
+    let options: RequestOptions?
+    /// Bounds all attempts and the waits between them.
+    let deadline: Deadline?
     private let attempt: Lock<Attempt>
 
+    /// On the thread of the call that starts the request.
     init(number: Int, request: BaseRequest, agent: RequestAgent) {
+        let own = request.requestOptions
+        options = own?.filled(from: GroupOptions.current) ?? GroupOptions.current
+        deadline = Deadline.earliest(own?.deadline)
         self.number = number
         self.request = request
         self.agent = agent
@@ -35,6 +43,15 @@ final class RequestRun: Sendable {
 
     var configuration: RequestsConfiguration { agent.configuration }
     var elapsed: TimeInterval { startedAt.duration(to: agent.clock.now()).seconds }
+
+    /// Whether the deadline has passed: then nothing is retried.
+    var isTooLate: Bool { deadline?.hasPassed ?? false }
+
+    /// The error of a start whose deadline has passed between two attempts.
+    var deadlineFailure: CurlewError {
+        let (count, url) = request.state.withLock { ($0.totalCount, $0.originalRequest?.url?.absoluteString) }
+        return Deadline.failure(of: url ?? "", attempt: UInt(max(count, 1)), during: .concluding)
+    }
 
     /// Whether this is the request's current run and its callbacks have not begun.
     var isRunning: Bool { request.state.withLock { $0.run === self && $0.stage == .running } }

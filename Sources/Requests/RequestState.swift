@@ -57,6 +57,7 @@ struct RequestState {
     var resumableDownloadPath: String?
     var resumableDownloadProgressBlock: BaseRequest.ProgressBlock?
     var requestPriority = RequestPriority.default
+    var requestOptions: RequestOptions?
 
     // State of the newest start.
     var stage = Stage.idle

@@ -199,14 +199,16 @@ public final class ChainRequest: RequestGroup, CompletableRequest, @unchecked Se
         }
         guard let link else { return finish(run, ending) }
         guard wait > 0 else { return perform(link, run) }
-        agent.clock.schedule(wait, agent.configuration.callbackQueue) {
+        // Once the deadline has passed, the step fails at once.
+        let rest = deadline?.remaining.seconds ?? .infinity
+        agent.clock.schedule(min(wait, rest), agent.configuration.callbackQueue) {
             if self.isRunning(run) { self.perform(link, run) }
         }
     }
 
     private func perform(_ link: Link, _ run: Int) {
         progress.withLock { $0.current = link.step }
-        link.step.runnable.start { ending in self.onQueue(run) { self.stepCompleted(link, ending, run) } }
+        inBounds { link.step.runnable.start { ending in self.onQueue(run) { self.stepCompleted(link, ending, run) } } }
     }
 
     private func stepCompleted(_ link: Link, _ ending: RequestEnding, _ run: Int) {
@@ -214,6 +216,7 @@ public final class ChainRequest: RequestGroup, CompletableRequest, @unchecked Se
         let step = link.step
         let request = hasSucceeded ? step.succeededRequest : step.failedRequest
         let failure = hasSucceeded ? nil : step.error
+        let isTooLate = deadline?.hasPassed ?? false
         let isComplete = progress.withLock { progress in
             progress.current = nil
             progress.last = step
@@ -224,7 +227,7 @@ public final class ChainRequest: RequestGroup, CompletableRequest, @unchecked Se
                 (progress.failed, progress.failure) = (step, failure)
                 progress.failedRequest = request ?? progress.failedRequest
             }
-            return hasSucceeded ? progress.stoppedOnSuccess : progress.stoppedOnFailure
+            return hasSucceeded ? progress.stoppedOnSuccess : progress.stoppedOnFailure || isTooLate
         }
         if hasSucceeded { link.callback?(self, step) }
         guard isRunning(run) else { return }

@@ -23,12 +23,14 @@ public class RequestGroup: RunnableRequest, WaitableRequest, @unchecked Sendable
         var tag = 0
         var accessories: [any RequestAccessory]?
         var agent: RequestAgent?
+        var requestOptions: RequestOptions?
         var successBlock: Block?
         var failureBlock: Block?
         var stage = Stage.idle
         /// The number of the newest start, by which outdated starts are recognized.
         var run = 0
         var isStopped = false
+        var bounds = GroupOptions()
         var waiters: [@Sendable (RequestEnding) -> Void] = []
 
         mutating func takeBlocks() -> [Block?] {
@@ -83,6 +85,17 @@ public class RequestGroup: RunnableRequest, WaitableRequest, @unchecked Sendable
         set { group.withLock { $0.agent = newValue } }
     }
 
+    /// The settings of its requests, as far as they have none of their own (``BaseRequest/requestOptions``), read when the group is started;
+    /// `nil`, the default, for the session's.
+    ///
+    /// The deadline is that of the whole group, from its start, with all attempts and delays; so is that of
+    /// ``withDeadline(_:isolation:_:)-(Duration,_,_)`` around the start. The request that is running then fails with
+    /// ``TransferFailure/Kind/deadline``, and so do those that would be started later.
+    public var requestOptions: RequestOptions? {
+        get { group.withLock { $0.requestOptions } }
+        set { group.withLock { $0.requestOptions = newValue } }
+    }
+
     // MARK: State
 
     /// Whether the group was started and has not finished.
@@ -108,8 +121,20 @@ public class RequestGroup: RunnableRequest, WaitableRequest, @unchecked Sendable
         }
         guard let run else { return agent.configuration.log("start ignored, already running: \(type(of: self))") }
         RequestGroupAgent.shared.add(self, run)
+        let bounds = group.withLock { state in
+            state.bounds = GroupOptions(state.requestOptions)
+            return state.bounds
+        }
         toggleAccessoriesWillStart()
-        begin(run)
+        bounds.apply { begin(run) }
+    }
+
+    /// The deadline of the newest start; `nil` for none.
+    var deadline: Deadline? { group.withLock { $0.bounds.deadline } }
+
+    /// Starts requests with the options and the deadline of the group's newest start, which is on another thread.
+    func inBounds(_ body: () -> Void) {
+        group.withLock { $0.bounds }.apply(body)
     }
 
     /// Stops the group and its requests: no callback follows. The accessories are notified, unless the group has finished.
@@ -213,5 +238,28 @@ public class RequestGroup: RunnableRequest, WaitableRequest, @unchecked Sendable
         withExtendedLifetime(blocks) {}
         RequestGroupAgent.shared.remove(self, run)
         for waiter in waiters { waiter(ending) }
+    }
+}
+
+/// What the start of a group sets for the requests that it starts, which may be on another thread and much later.
+struct GroupOptions: Sendable {
+    /// The options of the group that is starting a request; `nil` without one.
+    @TaskLocal static var current: RequestOptions?
+
+    private var options: RequestOptions?
+    private(set) var deadline: Deadline?
+
+    init() {}
+
+    /// On the thread of the call that starts the group.
+    init(_ options: RequestOptions?) {
+        self.options = options?.filled(from: Self.current) ?? Self.current
+        self.options?.deadline = nil
+        deadline = Deadline.earliest(options?.deadline)
+    }
+
+    func apply(_ body: () -> Void) {
+        guard options != nil || deadline != nil else { return body() }
+        Deadline.with(deadline) { Self.$current.withValue(options, operation: body) }
     }
 }
