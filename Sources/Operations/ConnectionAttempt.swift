@@ -41,8 +41,8 @@ final class ConnectionAttempt: @unchecked Sendable {  // variables are used on t
     // MARK: Start and cancellation
 
     /// Sends a request; pieces of its body arrive as fast as the operation accepts them.
-    func begin(_ urlRequest: URLRequest, in pool: ConnectionPool) {
-        let request = pool.makeRequest(urlRequest, for: self)
+    func begin(_ urlRequest: URLRequest, with options: RequestOptions?, in pool: ConnectionPool) {
+        let request = pool.makeRequest(urlRequest, with: options, for: self)
         links.withLock { links in
             links.pool = pool
             links.request = request

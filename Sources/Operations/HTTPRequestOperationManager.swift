@@ -20,6 +20,7 @@ open class HTTPRequestOperationManager: NSCopying, @unchecked Sendable {  // the
         var reachability: ReachabilityMonitor?
         var completionQueue: DispatchQueue?
         var completionGroup: DispatchGroup?
+        var requestOptions: RequestOptions?
     }
 
     /// The base of relative URLs; `nil` for none. Its path ends in a slash.
@@ -104,6 +105,12 @@ open class HTTPRequestOperationManager: NSCopying, @unchecked Sendable {  // the
         set { set(\.completionGroup, newValue) }
     }
 
+    /// See ``URLConnectionOperation/requestOptions``. Those given to a maker take precedence, and have these where they have none.
+    public var requestOptions: RequestOptions? {
+        get { setting(\.requestOptions) }
+        set { set(\.requestOptions, newValue) }
+    }
+
     // MARK: Operations
 
     /// Creates an operation with the manager's settings, without adding it to a queue.
@@ -136,6 +143,7 @@ open class HTTPRequestOperationManager: NSCopying, @unchecked Sendable {  // the
         operation.securityPolicy = settings.securityPolicy
         operation.completionQueue = settings.completionQueue
         operation.completionGroup = settings.completionGroup
+        operation.requestOptions = settings.requestOptions
     }
 
     /// Enqueues a GET. See ``operation(method:_:parameters:success:failure:)``.
@@ -164,7 +172,7 @@ open class HTTPRequestOperationManager: NSCopying, @unchecked Sendable {  // the
         _ url: String, parameters: [String: Any]? = nil, constructingBodyWith block: (StreamingMultipartFormData) throws -> Void,
         success: Success? = nil, failure: Failure? = nil
     ) -> HTTPRequestOperation? {
-        enqueue(success, failure) {
+        enqueue(nil, success, failure) {
             try requestSerializer.multipartFormRequest(
                 method: "POST", url: try resolve(url), parameters: parameters, constructingBodyWith: block)
         }
@@ -201,14 +209,18 @@ open class HTTPRequestOperationManager: NSCopying, @unchecked Sendable {  // the
     open func operation(
         method: String, _ url: String, parameters: Any? = nil, success: Success? = nil, failure: Failure? = nil
     ) -> HTTPRequestOperation? {
-        enqueue(success, failure) { try requestSerializer.request(method: method, url: try resolve(url), parameters: parameters) }
+        enqueue(nil, success, failure) { try requestSerializer.request(method: method, url: try resolve(url), parameters: parameters) }
     }
 
-    private func enqueue(
-        _ success: Success?, _ failure: Failure?, _ makeRequest: () throws -> URLRequest
+    func enqueue(
+        _ options: RequestOptions? = nil, _ success: Success?, _ failure: Failure?, _ makeRequest: () throws -> URLRequest
     ) -> HTTPRequestOperation? {
         do {
             let operation = httpRequestOperation(with: try makeRequest(), success: success, failure: failure)
+            if let options {
+                operation.requestOptions = options.filled(from: operation.requestOptions).with(
+                    deadline: options.deadline ?? operation.requestOptions?.deadline)
+            }
             operationQueue.addOperation(operation)
             return operation
         } catch {
@@ -218,7 +230,7 @@ open class HTTPRequestOperationManager: NSCopying, @unchecked Sendable {  // the
         }
     }
 
-    private func resolve(_ string: String) throws -> URL {
+    func resolve(_ string: String) throws -> URL {
         guard let url = URL(string: string, relativeTo: baseURL)?.absoluteURL, url.scheme != nil else {
             throw OperationError.invalidURL(string)
         }

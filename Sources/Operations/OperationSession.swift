@@ -51,7 +51,8 @@ final class ConnectionPool: Sendable {
     }
 
     private let manager: SessionManager
-    private let attempts = Lock<[Int: ConnectionAttempt]>([:])
+    /// The attempts by their requests, because a request has a task for each time that it is sent.
+    private let attempts = Lock<[ObjectIdentifier: ConnectionAttempt]>([:])
 
     init(configuration: SessionConfiguration, trust: ServerTrustPolicy?) {
         manager = SessionManager(configuration: configuration, serverTrustPolicyManager: trust.map { SinglePolicyManager($0) })
@@ -60,22 +61,26 @@ final class ConnectionPool: Sendable {
     }
 
     /// Creates the request of an attempt, which receives its events from the time it is resumed.
-    func makeRequest(_ urlRequest: URLRequest, for attempt: ConnectionAttempt) -> DataRequest {
+    func makeRequest(_ urlRequest: URLRequest, with options: RequestOptions?, for attempt: ConnectionAttempt) -> DataRequest {
         // The core does not cache bodies of streamed requests.
         let isCacheable = manager.session.configuration.urlCache != nil && urlRequest.isCacheable
-        let request = isCacheable ? manager.request(urlRequest) : manager.streamRequest(urlRequest)
-        if let id = request.task?.taskIdentifier { attempts.withLock { $0[id] = attempt } }
+        let request =
+            isCacheable ? manager.request(urlRequest, options: options) : manager.streamRequest(urlRequest, options: options)
+        attempts.withLock { $0[ObjectIdentifier(request)] = attempt }
         return request
     }
 
     func forget(_ request: DataRequest) {
-        if let id = request.task?.taskIdentifier { attempts.withLock { $0[id] = nil } }
+        attempts.withLock { $0[ObjectIdentifier(request)] = nil }
     }
 
     private func setClosures(of delegate: SessionDelegate) {
         // The closures capture the dictionary, not the pool, which retains the delegate.
         let attempts = attempts
-        @Sendable func attempt(_ task: SessionTask) -> ConnectionAttempt? { attempts.withLock { $0[task.taskIdentifier] } }
+        let attempt: @Sendable (SessionTask) -> ConnectionAttempt? = { [weak delegate] task in
+            guard let request = delegate?[task] else { return nil }
+            return attempts.withLock { $0[ObjectIdentifier(request)] }
+        }
         delegate.dataTaskDidReceiveResponse = { _, task, response, completion in
             guard let attempt = attempt(task) else { return completion(.cancel) }
             attempt.received(response) { completion($0 ? .allow : .cancel) }

@@ -17,6 +17,16 @@ extension URLConnectionOperation {
         connect()
     }
 
+    /// Begins the operation's own deadline, with its first start. On the thread of the call.
+    func beginDeadline() {
+        let own = settings.requestOptions?.deadline
+        storage.withLock { storage in
+            guard !storage.hasBegunDeadline else { return }
+            storage.hasBegunDeadline = true
+            storage.deadline = [storage.deadline, Deadline.earliest(own)].compactMap { $0 }.min()
+        }
+    }
+
     /// Sends the request, for the rest of the body if a part of it is there, unless the whole body is requested.
     func connect(requestsWholeBody: Bool = false) {
         do {
@@ -36,7 +46,11 @@ extension URLConnectionOperation {
             let evaluator: ConnectionPool.TrustEvaluator? =
                 evaluatesServerTrust ? { @Sendable [weak attempt] in attempt?.evaluate($0, $1) ?? false } : nil
             let pool = settings.session.pool(for: settings.securityPolicy, evaluator: evaluator)
-            attempt.begin(proposed.adding(resumption?.headers(offset: sink.count)), in: pool)
+            let deadline = storage.withLock { $0.deadline }
+            Deadline.with(deadline) {
+                attempt.begin(
+                    proposed.adding(resumption?.headers(offset: sink.count)), with: settings.requestOptions, in: pool)
+            }
         } catch {
             fail(error)
         }

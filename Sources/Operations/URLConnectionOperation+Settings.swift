@@ -17,6 +17,7 @@ struct OperationSettings: @unchecked Sendable {  // its Foundation objects are i
     var redirectResponse: URLConnectionOperation.RedirectBlock?
     var cacheResponse: URLConnectionOperation.CacheBlock?
     var challenge: URLConnectionOperation.ChallengeBlock?
+    var requestOptions: RequestOptions?
 }
 
 // A setting takes effect the next time it is needed; set it before the operation is started.
@@ -55,6 +56,20 @@ extension URLConnectionOperation {
     public var securityPolicy: SecurityPolicy {
         get { setting(\.securityPolicy) }
         set { set(\.securityPolicy, newValue) }
+    }
+
+    /// The settings of this operation's requests, such as its timeouts and its interceptor; `nil`, the default, for the session's. Not archived.
+    ///
+    /// The deadline counts from the first start, which operation queues make, with pauses and all that follows them. That of
+    /// ``withDeadline(_:isolation:_:)-(Duration,_,_)`` bounds operations that are created or started inside, the time in a queue included. An
+    /// operation that is neither started nor executing finishes only when it is: one that was paused or queued past its deadline then fails
+    /// at once, without a request. The error is that of a timeout, `URLError.timedOut`.
+    ///
+    /// The interceptor sees the request after ``connection(willSend:redirectResponse:)``. It decides about failed transfers before anything of
+    /// the response has arrived, as the body may be in a stream or a file by then.
+    public var requestOptions: RequestOptions? {
+        get { setting(\.requestOptions) }
+        set { set(\.requestOptions, newValue) }
     }
 
     /// Values that the user attaches to the operation; not archived.

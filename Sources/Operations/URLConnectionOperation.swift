@@ -36,6 +36,9 @@ open class URLConnectionOperation: Operation, NSCopying, @unchecked Sendable {  
         var resumption: RangeResumption?
         var cancelledChallenge = false
         var usesCredentialStorage = true
+        /// That of the caller that has created the operation; from the first start, the earliest one.
+        var deadline: Deadline?
+        var hasBegunDeadline = false
 
         var response: HTTPURLResponse?
         var error: (any Error)?
@@ -50,7 +53,9 @@ open class URLConnectionOperation: Operation, NSCopying, @unchecked Sendable {  
 
     /// Creates an operation in the state `ready`, for a request with the scheme `http` or `https`.
     public required init(request: URLRequest) {
-        storage = Lock(Storage(request: request, sink: MemorySink(limit: .max)))
+        var new = Storage(request: request, sink: MemorySink(limit: .max))
+        new.deadline = Deadline.current
+        storage = Lock(new)
         super.init()
         queue.setSpecific(key: Self.queueKey, value: ObjectIdentifier(self))
     }
@@ -103,6 +108,7 @@ open class URLConnectionOperation: Operation, NSCopying, @unchecked Sendable {  
 
     /// Starts the operation unless it is paused, started or finished. Operation queues call this.
     open override func start() {
+        beginDeadline()
         perform { $0.start() }
     }
 
