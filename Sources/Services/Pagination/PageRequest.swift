@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+import CurlewCore
 import CurlewHTTP
 
 /// A request for one page: the base request with other query items or another URL, and its own decoding. Paginators make them, and hooks
@@ -32,6 +33,8 @@ public struct PageRequest<Base: ServiceRequest, Result: Sendable>: ServiceReques
     public var priority: RequestPriority { base.priority }
     /// The base's timeout.
     public var timeout: Duration? { base.timeout }
+    /// The base's settings.
+    public var requestOptions: RequestOptions? { base.requestOptions }
     /// The base's method.
     public var method: HTTPMethod { base.method }
     /// The base's body.

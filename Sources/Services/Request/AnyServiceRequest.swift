@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+import CurlewCore
 import CurlewHTTP
 
 /// A request without its own type, whose result is the response's body.
@@ -26,6 +27,8 @@ public struct AnyServiceRequest: ServiceRequest {
     public let priority: RequestPriority
     /// The timeout of an attempt.
     public let timeout: Duration?
+    /// The request's own settings.
+    public let requestOptions: RequestOptions?
 
     /// Makes a request from its parts; each has the default of ``ServiceRequest``.
     ///
@@ -33,7 +36,8 @@ public struct AnyServiceRequest: ServiceRequest {
     public init(
         _ method: HTTPMethod = .get, url: (any URLConvertible)? = nil, usesSecureProtocol: Bool? = nil, routes: HTTPRoute = [],
         query: HTTPQuery = [:], header: HTTPHeaders = [:], body: any HTTPBody = HTTPData.Empty(),
-        acceptedStatusCodes: ClosedRange<Int> = 200...299, priority: RequestPriority = .userInitiated, timeout: Duration? = nil
+        acceptedStatusCodes: ClosedRange<Int> = 200...299, priority: RequestPriority = .userInitiated, timeout: Duration? = nil,
+        requestOptions: RequestOptions? = nil
     ) {
         self.usesSecureProtocol = usesSecureProtocol
         self.url = url
@@ -45,6 +49,7 @@ public struct AnyServiceRequest: ServiceRequest {
         self.acceptedStatusCodes = acceptedStatusCodes
         self.priority = priority
         self.timeout = timeout
+        self.requestOptions = requestOptions
     }
 
     /// Returns the response without a service: of the request's URL, with nothing added, by ``SessionManager/default``.

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+import CurlewCore
 import CurlewHTTP
 
 /// What requests and streams of a service have in common: URL, header fields, priority and timeout.
@@ -29,6 +30,16 @@ public protocol NetworkServiceRequest: Sendable {
     ///
     /// It ends the attempt with ``ServiceError/timeout``. For a stream, it limits the time until it is connected.
     var timeout: Duration? { get }
+
+    /// The settings of this request, such as its idle timeout or its interceptor; `nil`, the default, and what is not set, for those of the
+    /// service (``HTTPService/requestOptions``).
+    ///
+    /// The deadline counts from the first use of the response to its completion: with all attempts, the delays of retriers, and the
+    /// service's own asynchronous code. That of ``withDeadline(_:isolation:_:)-(Duration,_,_)`` around the first use bounds the request as
+    /// well, for all its consumers. The request then ends with ``ServiceError/timeout``, and no retrier is asked. A stream has a deadline
+    /// only until it is open for the first time. The interceptor adapts a request after its `prepare`, and decides about retries of an attempt
+    /// before the retrier of the service.
+    var requestOptions: RequestOptions? { get }
 }
 
 extension NetworkServiceRequest {
@@ -46,6 +57,19 @@ extension NetworkServiceRequest {
     public var priority: RequestPriority { .userInitiated }
     /// `nil`: no timeout beyond the session's.
     public var timeout: Duration? { nil }
+    /// `nil`: the service's.
+    public var requestOptions: RequestOptions? { nil }
+}
+
+extension NetworkServiceRequest {
+    /// The request's settings with the service's where it has none.
+    func effectiveOptions(for service: some HTTPService) -> RequestOptions? {
+        let common = service.requestOptions
+        guard let own = requestOptions else { return common }
+        var options = own.filled(from: common)
+        options.deadline = own.deadline ?? common?.deadline
+        return options
+    }
 }
 
 /// The priority of a request: that of the task in which it is built, decoded and retried. It has no effect on the network.

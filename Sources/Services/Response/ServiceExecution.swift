@@ -28,17 +28,24 @@ struct ServiceExecution<Request: ServiceRequest, Service: HTTPService>: Sendable
 
     /// Runs the request: all attempts, to a result or the final error. Hooks are called from here only.
     func run() async -> Result<Success, ServiceError> {
+        let own = request.effectiveOptions(for: service)?.deadline
+        guard let deadline = Deadline.earliest(own) else { return await attempts(until: nil) }
+        return await Deadline.$current.withValue(deadline) { await attempts(until: deadline) }
+    }
+
+    private func attempts(until deadline: Deadline?) async -> Result<Success, ServiceError> {
         let manager = service.sessionManager
         var retrier: (any ServiceRetrier)?
         var attempt = 0
         while true {
             var prepared: Prepared?
             do {
-                let ready = try await prepare()
+                let ready = try await bounded(by: deadline) { try await prepare() }
                 prepared = ready
                 if attempt == 0 {
                     ServiceLog.request(ready.urlRequest, ready.body)
-                    if let result = await service.hook.onSchedule(request, ready.urlRequest) {
+                    let supplied = try await bounded(by: deadline) { await service.hook.onSchedule(request, ready.urlRequest) }
+                    if let result = supplied {
                         return .success(Success(result: result, header: [:], requestURL: ready.urlRequest.url, responseURL: nil))
                     }
                 }
@@ -48,22 +55,56 @@ struct ServiceExecution<Request: ServiceRequest, Service: HTTPService>: Sendable
             } catch {
                 // Cancellation can surface as another error, for example one that the user's code throws when it is interrupted.
                 let error = Task.isCancelled ? .cancelled : ServiceError(error)
-                if await shouldRetry(after: error, attempt, &retrier) {
+                let decision = await decision(after: error, attempt, &retrier, until: deadline)
+                guard case .doNotRetry(let final) = decision else {
                     attempt += 1
                     continue
                 }
-                return .failure(await fail(with: Task.isCancelled ? .cancelled : error, prepared?.urlRequest))
+                return .failure(await fail(with: Task.isCancelled ? .cancelled : final, prepared?.urlRequest))
             }
         }
     }
 
-    private func shouldRetry(after error: ServiceError, _ attempt: Int, _ retrier: inout (any ServiceRetrier)?) async -> Bool {
-        if case .cancelled = error { return false }
+    private enum Decision {
+        case retry
+        case doNotRetry(ServiceError)
+    }
+
+    private func decision(
+        after error: ServiceError, _ attempt: Int, _ retrier: inout (any ServiceRetrier)?, until deadline: Deadline?
+    ) async -> Decision {
+        if case .cancelled = error { return .doNotRetry(error) }
+        if let deadline, deadline.hasPassed { return .doNotRetry(error) }
         let asked = retrier ?? service.retrierFactory.create(for: request)
         retrier = asked
-        guard attempt == 0 || asked.allowsMultipleRetries else { return false }
-        let isRetried = await asked.retry(request, failingWith: error)
-        return isRetried && !Task.isCancelled
+        guard attempt == 0 || asked.allowsMultipleRetries else { return .doNotRetry(error) }
+        do {
+            let isRetried = try await bounded(by: deadline) { await asked.retry(request, failingWith: error) }
+            return isRetried && !Task.isCancelled ? .retry : .doNotRetry(error)
+        } catch {
+            return .doNotRetry(ServiceError(error))
+        }
+    }
+
+    /// Runs code of the service or the user until the deadline.
+    ///
+    /// - Throws: what the code throws; the deadline's error once that has passed.
+    private func bounded<Value: Sendable>(
+        by deadline: Deadline?, _ operation: @escaping @Sendable () async throws -> Value
+    ) async throws -> Value {
+        guard let deadline else { return try await operation() }
+        return try await withThrowingTaskGroup(of: Value?.self) { group in
+            group.addTask { try await operation() }
+            group.addTask {
+                try await Task.sleep(for: deadline.remaining)
+                return nil
+            }
+            defer { group.cancelAll() }
+            guard let first = try await group.next(), let value = first else {
+                throw Deadline.failure(of: "", attempt: 1, during: .preparing)
+            }
+            return value
+        }
     }
 
     private func fail(with error: ServiceError, _ urlRequest: URLRequest?) async -> ServiceError {
@@ -118,10 +159,13 @@ struct ServiceExecution<Request: ServiceRequest, Service: HTTPService>: Sendable
     }
 
     private func start(_ prepared: Prepared, by manager: SessionManager) async throws -> DataRequest {
-        guard prepared.isFromFile else { return manager.request(prepared.urlRequest) }
-        if let fileURL = prepared.body.fileURL { return manager.upload(fileURL, with: prepared.urlRequest) }
-        if let form = prepared.body as? HTTPData.Multipart { return try await manager.upload(form: form, with: prepared.urlRequest) }
-        return manager.request(prepared.urlRequest)
+        let options = request.effectiveOptions(for: service)
+        guard prepared.isFromFile else { return manager.request(prepared.urlRequest, options: options) }
+        if let fileURL = prepared.body.fileURL { return manager.upload(fileURL, with: prepared.urlRequest, options: options) }
+        if let form = prepared.body as? HTTPData.Multipart {
+            return try await manager.upload(form: form, with: prepared.urlRequest, options: options)
+        }
+        return manager.request(prepared.urlRequest, options: options)
     }
 
     /// Returns the body unchanged; an empty body is valid.
@@ -152,9 +196,11 @@ struct ServiceExecution<Request: ServiceRequest, Service: HTTPService>: Sendable
 
 extension SessionManager {
     /// Uploads a form from a temporary file.
-    fileprivate func upload(form: HTTPData.Multipart, with urlRequest: URLRequest) async throws -> UploadRequest {
+    fileprivate func upload(
+        form: HTTPData.Multipart, with urlRequest: URLRequest, options: RequestOptions?
+    ) async throws -> UploadRequest {
         try await withCheckedThrowingContinuation { continuation in
-            upload(multipartFormData: form.fill, with: urlRequest, queue: .global()) { result in
+            upload(multipartFormData: form.fill, with: urlRequest, options: options, queue: .global()) { result in
                 switch result {
                 case .success(let request, _, _): continuation.resume(returning: request)
                 case .failure(let error): continuation.resume(throwing: error)

@@ -36,6 +36,10 @@ public protocol HTTPService: Sendable {
     /// The manager that runs the requests; by default that of ``sessionConfiguration``. A service that makes its own must retain it.
     var sessionManager: SessionManager { get }
 
+    /// The settings of this service's requests and streams, such as timeouts, a deadline for each, or an interceptor; `nil`, the default, for
+    /// the session's. Those of a request take precedence (``NetworkServiceRequest/requestOptions``).
+    var requestOptions: RequestOptions? { get }
+
     /// Makes the retriers of requests; by default, requests are not retried.
     var retrierFactory: any ServiceRetrierFactory { get }
 
@@ -57,6 +61,8 @@ extension HTTPService {
     public var sessionConfiguration: SessionConfiguration? { nil }
     /// The manager for ``sessionConfiguration``.
     public var sessionManager: SessionManager { ServiceSessions.manager(for: sessionConfiguration) }
+    /// `nil`: the session's.
+    public var requestOptions: RequestOptions? { nil }
     /// Retriers that never retry.
     public var retrierFactory: any ServiceRetrierFactory { NilServiceRetrier.factory() }
     /// A hook that does nothing.
@@ -78,6 +84,8 @@ public struct AnyHTTPService: HTTPService {
     public let header: HTTPHeaders
     /// The configuration of the session.
     public let sessionConfiguration: SessionConfiguration?
+    /// The settings of requests and streams.
+    public let requestOptions: RequestOptions?
     /// Makes the retriers.
     public let retrierFactory: any ServiceRetrierFactory
     /// Observes requests and their completion.
@@ -88,13 +96,15 @@ public struct AnyHTTPService: HTTPService {
     public init(
         at apiURL: any URLConvertible, usesSecureProtocol: Bool? = true, header: HTTPHeaders = [:],
         asyncHeader: @escaping @Sendable () async throws -> HTTPHeaders = { [:] }, sessionConfiguration: SessionConfiguration? = nil,
-        retrierFactory: any ServiceRetrierFactory = NilServiceRetrier.factory(), hook: any ServiceHook = NilServiceHook()
+        requestOptions: RequestOptions? = nil, retrierFactory: any ServiceRetrierFactory = NilServiceRetrier.factory(),
+        hook: any ServiceHook = NilServiceHook()
     ) {
         self.apiURL = apiURL
         self.usesSecureProtocol = usesSecureProtocol
         self.header = header
         makeAsyncHeader = asyncHeader
         self.sessionConfiguration = sessionConfiguration
+        self.requestOptions = requestOptions
         self.retrierFactory = retrierFactory
         self.hook = hook
     }

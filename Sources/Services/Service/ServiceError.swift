@@ -12,7 +12,7 @@ public enum ServiceError: Error, Sendable {
     case encodingFailed(any Error)
     /// The response, or a message of a stream, could not be decoded.
     case decodingFailed
-    /// A timeout elapsed: the request's, or one of the session's.
+    /// A timeout elapsed: the request's, or one of the session's; or a deadline has passed.
     case timeout
     /// The connection to the host could not be established, or was lost.
     case noConnection

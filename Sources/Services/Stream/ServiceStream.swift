@@ -221,7 +221,8 @@ private struct Connection<Request: ServiceStreamRequest, Service: HTTPService>: 
         var configuration = request.webSocketConfiguration
         if let timeout = request.timeout { configuration.handshakeTimeout = timeout }
         // This closure retains the request until the connection ends, but not the stream.
-        let socket = manager.webSocket(subprotocols: request.subprotocols, configuration: configuration) { [self] in
+        let options = request.effectiveOptions(for: service)
+        let socket = manager.webSocket(subprotocols: request.subprotocols, configuration: configuration, options: options) { [self] in
             let head = try await request.makeHead(for: service, .get, schemes: ("ws", "wss"))
             urlRequest.withLock { $0 = head }
             ServiceLog.stream(head)

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+import CurlewCore
 import CurlewHTTP
 import CurlewWebSocket
 
@@ -178,6 +179,8 @@ public struct AnyServiceStreamRequest: ServiceStreamRequest {
     public let priority: RequestPriority
     /// The timeout until the stream is connected.
     public let timeout: Duration?
+    /// The stream's own settings.
+    public let requestOptions: RequestOptions?
     /// The subprotocols to offer, in order of preference.
     public let subprotocols: [String]
     /// The WebSocket's configuration.
@@ -189,7 +192,7 @@ public struct AnyServiceStreamRequest: ServiceStreamRequest {
     public init(
         url: (any URLConvertible)? = nil, usesSecureProtocol: Bool? = nil, routes: HTTPRoute = [], query: HTTPQuery = [:],
         header: HTTPHeaders = [:], priority: RequestPriority = .userInitiated, timeout: Duration? = nil, subprotocols: [String] = [],
-        webSocketConfiguration: WebSocketConfiguration = WebSocketConfiguration()
+        webSocketConfiguration: WebSocketConfiguration = WebSocketConfiguration(), requestOptions: RequestOptions? = nil
     ) {
         self.usesSecureProtocol = usesSecureProtocol
         self.url = url
@@ -198,6 +201,7 @@ public struct AnyServiceStreamRequest: ServiceStreamRequest {
         self.header = header
         self.priority = priority
         self.timeout = timeout
+        self.requestOptions = requestOptions
         self.subprotocols = subprotocols
         self.webSocketConfiguration = webSocketConfiguration
     }
