@@ -62,7 +62,7 @@ extension TransferFailure.Kind {
         case .secureConnection: .secureConnectionFailed
         case .serverCertificate: .serverCertificateUntrusted
         case .clientCertificate: .clientCertificateRequired
-        case .connectTimeout, .firstByteTimeout, .idleTimeout, .totalTimeout, .queueTimeout: .timedOut
+        case .connectTimeout, .firstByteTimeout, .idleTimeout, .totalTimeout, .queueTimeout, .deadline: .timedOut
         case .connectionLost: .networkConnectionLost
         case .protocolViolation: .badServerResponse
         case .decoding: .cannotDecodeContentData
