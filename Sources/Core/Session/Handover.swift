@@ -27,6 +27,7 @@ extension SessionManager {
 
     /// Calls a function that may be overridden with what its parameters do not have, or makes the request without it: in a session without a
     /// subclass, and for an override that calls back what has called it.
+    @inline(__always)
     func handOver<R: Request>(
         _ settings: RequestSettings?, _ destination: FileReceiver.Destination? = nil, to overridable: () -> R, or make: () -> R
     ) -> R {
@@ -35,6 +36,7 @@ extension SessionManager {
     }
 
     /// Makes the request of a function that may be overridden, with what was handed over to it.
+    @inline(__always)
     func takeOver<R: Request>(_ make: (Handover?) -> R) -> R {
         guard isSubclassed, let handedOver = Handover.current, handedOver.belongs(to: self) else { return make(nil) }
         // Requests that an adapter makes meanwhile have nothing to do with it.
