@@ -74,7 +74,7 @@ struct ServiceExecution<Request: ServiceRequest, Service: HTTPService>: Sendable
         after error: ServiceError, _ attempt: Int, _ retrier: inout (any ServiceRetrier)?, until deadline: Deadline?
     ) async -> Decision {
         if case .cancelled = error { return .doNotRetry(error) }
-        if let deadline, deadline.hasPassed { return .doNotRetry(error) }
+        if let deadline, deadline.hasPassed, case .timeout = error { return .doNotRetry(error) }
         let asked = retrier ?? service.retrierFactory.create(for: request)
         retrier = asked
         guard attempt == 0 || asked.allowsMultipleRetries else { return .doNotRetry(error) }
