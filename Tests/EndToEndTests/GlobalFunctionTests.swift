@@ -139,9 +139,9 @@ import Testing
             Curlew.download(urlRequest, interceptor: interceptor, requestOptions: options),
         ]
         for (index, request) in downloads.enumerated() {
-            let reply = try await request.validate().serializingDecodable(EchoReply.self).value
-            #expect(reply.header("X-Adapted") == "1" && request.name == "name", "\(index)")
-            if let file = request.temporaryURL, request.destinationURL == nil { try? FileManager.default.removeItem(at: file) }
+            let response = await request.validate().serializingDecodable(EchoReply.self).response
+            #expect(try response.result.get().header("X-Adapted") == "1" && request.name == "name", "\(index)")
+            if let file = response.temporaryURL, response.destinationURL == nil { try FileManager.default.removeItem(at: file) }
         }
         #expect(Curlew.download(resumingWith: Data(), requestOptions: options).name == "name")
         #expect(Curlew.stream(withSecureHostName: "127.0.0.1", port: 0, options: options).name == "name")

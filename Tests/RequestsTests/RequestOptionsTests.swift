@@ -191,7 +191,7 @@ import Testing
         stopped.requestOptions = RequestOptions(
             deadline: .seconds(40), interceptor: Retrier { _, _, _, completion in completion(true, 600) })
         let ending = Task { await run(stopped) }
-        #expect(await server.stage.server.waitForRequests(1))
+        #expect(await server.stage.server.waitForRequests(2))
         stopped.stop()
         #expect(await ending.value == .stopped)
     }

@@ -150,10 +150,12 @@ import Testing
         let server = try makeServer(answer: { _ in "HTTP/1.1 503 Busy\r\nContent-Length: 0\r\n\r\n" }) { _ in }
         let manager = makeManager()
         manager.retrier = Retrier { _, request, _, completion in completion(request.retryCount < 2, 0) }
-        #expect(Self.status(await failure { try await manager.webSocket(server.url()).open() }) == 503)
+        let first = manager.webSocket(server.url())
+        #expect(Self.status(await failure { try await first.open() }) == 503)
         #expect(server.requests.count == 3)
         let both = Interceptor(adapters: [], retriers: [Retrier { _, request, _, completion in completion(request.retryCount < 3, 0) }])
-        #expect(Self.status(await failure { try await self.manager.webSocket(server.url(), adapter: both).open() }) == 503)
+        let second = self.manager.webSocket(server.url(), adapter: both)
+        #expect(Self.status(await failure { try await second.open() }) == 503)
         #expect(server.requests.count == 7)
     }
 
@@ -203,7 +205,8 @@ import Testing
         let server = try makeEchoServer()
         var options = RequestOptions()
         options.addresses = .publicOnly
-        #expect(Self.kind(await failure { try await manager.webSocket(server.url(), options: options).open() }) == .addressNotAllowed)
+        let socket = manager.webSocket(server.url(), options: options)
+        #expect(Self.kind(await failure { try await socket.open() }) == .addressNotAllowed)
         #expect(server.requests.isEmpty)
     }
 }
