@@ -62,6 +62,9 @@ struct PendingDecision {
         }
     }
 
+    /// Whether a decision is pending or being applied.
+    var isOpen: Bool { if case .none = stage { false } else { true } }
+
     /// The decision was taken; `false` if it came too late, or another one did before.
     mutating func decided(_ number: Int) -> Bool {
         guard number == self.number else { return false }

@@ -121,7 +121,7 @@ extension RequestDriver {
         guard let (isKept, timeout) = (body as? DataReceiver)?.keepRefusedBody() else { return .cancel }
         if let task, let timeout {
             // The bytes received by then are enough.
-            session.timers.start(after: timeout) { [weak self, weak task] in
+            session.systemTimers.start(after: timeout) { [weak self, weak task] in
                 if let task, self?.task === task { task.endTransfer() }
             }
         }

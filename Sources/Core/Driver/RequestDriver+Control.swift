@@ -100,9 +100,10 @@ extension RequestDriver {
     /// Starts the request's deadline: its own, or that of the calling task, whichever is earlier. On the thread of the call that creates the
     /// request. Returns `false` if it has passed.
     func beginDeadline() -> Bool {
-        guard let deadline = Deadline.earliest(settings?.options.deadline) else { return true }
+        guard let deadline = Deadline.earliest(settings?.options.deadline, on: session.configuration.clock) else { return true }
         let remaining = deadline.remainingNanoseconds
         let timer = session.timers.start(after: remaining) { [self] in deadlinePassed() }
+        defer { session.configuration.clock?.waitBegan() }
         return state.withLock { state in
             state.deadline = RequestDeadline(deadline: deadline, timer: timer)
             guard remaining == 0 else { return true }
@@ -232,7 +233,7 @@ extension RequestDriver {
         guard mustWait else { return false }
         // Checked after registering, because readers are attached under another lock.
         if awaited.contains(.reader), isRead { continuation(.reader) }
-        if let limit { session.timers.start(after: limit) { continuation(.nothing) } }
+        if let limit { session.systemTimers.start(after: limit) { continuation(.nothing) } }
         return true
     }
 

@@ -244,7 +244,7 @@ final class RequestDriver: Sendable {
         }
         current.waiting = step
         let continuation = StepContinuation(step)
-        session.timers.start(after: Self.handlerWait) { continuation() }
+        session.systemTimers.start(after: Self.handlerWait) { continuation() }
     }
 
     // MARK: - The request is concluded
@@ -323,9 +323,11 @@ final class RequestDriver: Sendable {
         // Clamped, as `Duration` traps on more than it can hold.
         let timer = session.timers.start(after: .seconds(min(delay, 100 * 365 * 86_400))) { due() }
         state.withLock { $0.retryTimer = timer }
+        session.configuration.clock?.waitBegan()
     }
 
     private func retry(_ request: Request) {
+        state.withLock { $0.retryTimer = nil }
         guard let manager = sessionDelegate.manager, !session.isInvalidated else {
             return end(request, with: session.endError)
         }

@@ -10,17 +10,31 @@ public struct Deadline: Sendable, Hashable, Comparable {
     @TaskLocal public static var current: Deadline?
 
     let time: Nanoseconds
+    /// The clock; `nil` for the system's monotonic one.
+    private let clock: (any SessionClock)?
+
+    private init(time: Nanoseconds, clock: (any SessionClock)?) {
+        self.time = time
+        self.clock = clock
+    }
 
     /// The point in time after a duration from now; for a duration of 0 or less, now. More than a hundred years count as that.
     public static func after(_ duration: Duration) -> Deadline {
-        Deadline(time: MonotonicTime.now() + duration.nanoseconds)
+        after(duration, on: DeadlineClock.current)
     }
+
+    /// The point in time after a duration from now on a clock; `nil` for the system's.
+    static func after(_ duration: Duration, on clock: (any SessionClock)?) -> Deadline {
+        Deadline(time: (clock?.time ?? MonotonicTime.now()) + duration.nanoseconds, clock: clock)
+    }
+
+    private var now: Nanoseconds { clock?.time ?? MonotonicTime.now() }
 
     /// The time that remains; 0 once it has passed.
     public var remaining: Duration { .nanoseconds(Int64(clamping: remainingNanoseconds)) }
 
     var remainingNanoseconds: Nanoseconds {
-        let now = MonotonicTime.now()
+        let now = now
         return time > now ? time - now : 0
     }
 
@@ -32,10 +46,18 @@ public struct Deadline: Sendable, Hashable, Comparable {
     }
 
     /// Whether it has passed.
-    public var hasPassed: Bool { time <= MonotonicTime.now() }
+    public var hasPassed: Bool { time <= now }
 
     /// Whether `lhs` is earlier than `rhs`.
-    public static func < (lhs: Deadline, rhs: Deadline) -> Bool { lhs.time < rhs.time }
+    public static func < (lhs: Deadline, rhs: Deadline) -> Bool {
+        lhs.clock === rhs.clock ? lhs.time < rhs.time : lhs.remaining < rhs.remaining
+    }
+
+    /// Whether both are the same point in time.
+    public static func == (lhs: Deadline, rhs: Deadline) -> Bool { lhs.time == rhs.time && lhs.clock === rhs.clock }
+
+    /// Hashes the point in time.
+    public func hash(into hasher: inout Hasher) { hasher.combine(time) }
 }
 
 /// Calls `operation` with a deadline for all requests that it creates, in child tasks too: the time from now until then, or until the end of
@@ -74,7 +96,12 @@ public func withDeadline<Value>(
 extension Deadline {
     /// The earlier one of the calling task's deadline and the end of a duration from now; `nil` without both.
     package static func earliest(_ duration: Duration?) -> Deadline? {
-        guard let own = duration.map({ Deadline.after($0) }) else { return current }
+        earliest(duration, on: DeadlineClock.current)
+    }
+
+    /// The same, with a duration from now on a clock; `nil` for the system's.
+    static func earliest(_ duration: Duration?, on clock: (any SessionClock)?) -> Deadline? {
+        guard let own = duration.map({ Deadline.after($0, on: clock) }) else { return current }
         return current.map { min($0, own) } ?? own
     }
 

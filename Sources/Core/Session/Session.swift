@@ -33,8 +33,10 @@ public final class Session: Sendable {
     let queue: DispatchQueue
     /// Whether the configuration has context carriers.
     let carriesContext: Bool
-    /// The timers of all requests.
+    /// The timers of all requests: of the configuration's clock.
     let timers: Timers
+    /// The timers of short waits of the library's own, which are always of the system's clock.
+    let systemTimers: Timers
     let transport: any Transport
     /// The transport to the network, if it is libcurl's.
     let eventLoop: CurlTransport?
@@ -64,11 +66,13 @@ public final class Session: Sendable {
         cookies = CookieJar(configuration)
         carriesContext = !configuration.contextCarriers.isEmpty
         queue = DispatchQueue(label: "curlew.session", target: .global(qos: .utility))
-        timers = Timers(queue: queue)
+        timers = Timers(queue: queue, clock: configuration.clock)
+        systemTimers = configuration.clock == nil ? timers : Timers(queue: queue)
         state.withLock { state in
             state.delegate = delegate
             state.serverTrustPolicyManager = serverTrustPolicyManager
         }
+        configuration.clock?.began(self)
     }
 
     /// The trust policies of hosts; `nil` evaluates certificates by the configuration.

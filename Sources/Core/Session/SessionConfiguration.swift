@@ -43,6 +43,9 @@ public struct SessionConfiguration: Sendable {
     /// Carry contexts of the callers, such as task-local values, to the code that is called for their requests; none by default.
     public var contextCarriers: [any ContextCarrier] = []
 
+    /// The clock of delays before retries, deadlines and grace periods; `nil`, the default, for the system's.
+    package var clock: (any SessionClock)?
+
     /// Whether ``LayerMonitor`` is notified of the requests' events; `false` by default.
     package var tellsLayerMonitor = false
 

@@ -67,7 +67,7 @@ open class SessionDelegate: @unchecked Sendable {  // everything mutable is behi
         }
     }
 
-    private var requestsInFlight: [Request] { requests.withLock { $0.map.values } }
+    var requestsInFlight: [Request] { requests.withLock { $0.map.values } }
 
     var retrier: (any RequestRetrier)? {
         get { owner.withLock { $0.retrier } }

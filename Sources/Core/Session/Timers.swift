@@ -30,6 +30,11 @@ final class Timers: Sendable {
         self.init(SystemAlarm(queue: queue))
     }
 
+    /// Creates timers on a clock, which call their closures on a queue; with `nil` on the system's.
+    convenience init(queue: DispatchQueue, clock: (any SessionClock)?) {
+        self.init(clock?.makeAlarm(on: queue) ?? SystemAlarm(queue: queue))
+    }
+
     /// Calls `body` on the session's queue after a delay of at most a hundred years.
     @discardableResult
     func start(after delay: Duration, _ body: @escaping @Sendable () -> Void) -> Timer {
@@ -73,7 +78,7 @@ final class Timers: Sendable {
 }
 
 /// A clock with one alarm.
-protocol Alarm: Sendable {
+package protocol Alarm: Sendable {
     /// The current time of a monotonic clock.
     var now: Nanoseconds { get }
 
