@@ -25,6 +25,7 @@ let package = Package(
         .library(name: "CurlewJSON", targets: ["CurlewJSON", "CurlewHTTP"]),
         .library(name: "CurlewLifecycle", targets: ["CurlewLifecycle"] + layers),
         .library(name: "CurlewHTTPTypes", targets: ["CurlewHTTPTypes"] + layers),
+        .library(name: "CurlewTesting", targets: ["CurlewLoopback"]),
         .executable(name: "curlew", targets: ["CurlewTool"]),
     ],
     traits: [
@@ -96,14 +97,16 @@ let package = Package(
                 .product(name: "HTTPTypes", package: "swift-http-types", condition: .when(traits: ["HTTPTypes"]))
             ],
             path: "Sources/HTTPTypes"),
+        // For tests of programs: transports, a clock and a server. The server knows nothing of the layers, so that their own tests have it.
+        .target(name: "CurlewLoopback", path: "Sources/Loopback"),
         .executableTarget(name: "CurlewTool", dependencies: library, path: "Sources/Tool"),
 
         // Tests, one target a layer.
-        .target(name: "CurlewTestSupport", path: "Tests/Support"),
+        .target(name: "CurlewTestSupport", dependencies: ["CurlewLoopback"], path: "Tests/Support"),
         // What needs a session; a target of its own, so that the tests of the lower layers are not built after it.
         .target(
             name: "CurlewSessionTestSupport", dependencies: core + ["CurlewTestSupport"], path: "Tests/SessionSupport"),
-        .testTarget(name: "SupportTests", dependencies: ["CurlewTestSupport"]),
+        .testTarget(name: "SupportTests", dependencies: ["CurlewLoopback", "CurlewTestSupport"]),
         .testTarget(name: "HTTPTests", dependencies: ["CurlewHTTP", "CurlewTestSupport"]),
         .testTarget(name: "CachingTests", dependencies: ["CurlewCaching", "CurlewHTTP", "CurlewTestSupport", "curlew-probe"]),
         .testTarget(name: "JSONTests", dependencies: ["CurlewJSON", "CurlewCore", "CurlewHTTP", "CurlewTestSupport"]),

@@ -14,8 +14,9 @@ let package = Package(
     ],
     dependencies: [.package(name: "curlew", path: "..")],
     targets: [
-        // The server of Curlew's own tests, which is no product: a link to Tests/Support.
-        .target(name: "DemoServer", path: "Sources/LoopbackServer"),
+        // The server of CurlewTesting, and what else the examples share.
+        .target(
+            name: "DemoServer", dependencies: [.product(name: "CurlewTesting", package: "curlew")], path: "Sources/LoopbackServer"),
         .executableTarget(
             name: "Demo",
             dependencies: ["DemoServer", .product(name: "Curlew", package: "curlew")],

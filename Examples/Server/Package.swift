@@ -34,8 +34,9 @@ let package = Package(
         .package(url: "https://github.com/swift-server/swift-service-lifecycle", from: "2.6.0"),
     ],
     targets: [
-        // The server of Curlew's own tests, which is no product: a link to Tests/Support.
-        .target(name: "ExampleServer", path: "Sources/LoopbackServer"),
+        // The server of CurlewTesting, and what else the examples share.
+        .target(
+            name: "ExampleServer", dependencies: [.product(name: "CurlewTesting", package: "curlew")], path: "Sources/LoopbackServer"),
         // Names of each module, in one file.
         .executableTarget(
             name: "Imports",

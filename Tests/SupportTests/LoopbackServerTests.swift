@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import CurlewTestSupport
 import Testing
 
-@testable import CurlewTestSupport
+@testable import CurlewLoopback
 
 @Suite struct LoopbackServerTests {
     @Test("requests share a connection until one asks to close") func keepAlive() throws {

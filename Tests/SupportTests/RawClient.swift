@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-@testable import CurlewTestSupport
+@testable import CurlewLoopback
 
 /// A client that sends exactly the bytes given by a test, and reads the response.
 final class RawClient: Sendable {

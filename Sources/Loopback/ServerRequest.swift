@@ -13,7 +13,7 @@ public struct ServerField: Sendable, Hashable, Codable {
         self.value = value
     }
 
-    func isNamed(_ other: String) -> Bool {
+    package func isNamed(_ other: String) -> Bool {
         name.utf8.count == other.utf8.count && name.lowercased() == other.lowercased()
     }
 }
@@ -43,7 +43,7 @@ public struct ServerRequest: Sendable {
     /// The request's number on its connection, starting at 1.
     public let sequence: Int
 
-    init(head: RequestHead, connection: Int, sequence: Int) {
+    package init(head: RequestHead, connection: Int, sequence: Int) {
         method = head.method
         target = head.target
         minorVersion = head.minorVersion
@@ -100,9 +100,9 @@ public struct ServerRequest: Sendable {
 }
 
 /// The request line and the fields of a request.
-struct RequestHead {
-    var method: String
-    var target: String
-    var minorVersion: Int
-    var headers: [ServerField]
+package struct RequestHead {
+    package var method: String
+    package var target: String
+    package var minorVersion: Int
+    package var headers: [ServerField]
 }

@@ -11,22 +11,22 @@
 @_exported import Darwin
 #endif
 
-enum Platform {
+package enum Platform {
     #if canImport(Darwin)
-    typealias ThreadID = pthread_t?
-    static let lingerOption = SO_LINGER_SEC
+    package typealias ThreadID = pthread_t?
+    package static let lingerOption = SO_LINGER_SEC
     /// `poll` always reports POLLHUP, and Darwin has no POLLRDHUP.
-    static let hangUpEvents: Int16 = 0
+    package static let hangUpEvents: Int16 = 0
     #else
-    typealias ThreadID = pthread_t
-    static let lingerOption = SO_LINGER
-    static let hangUpEvents: Int16 = 0x2000  // POLLRDHUP, a macro under _GNU_SOURCE that is not imported
+    package typealias ThreadID = pthread_t
+    package static let lingerOption = SO_LINGER
+    package static let hangUpEvents: Int16 = 0x2000  // POLLRDHUP, a macro under _GNU_SOURCE that is not imported
     #endif
 
-    static let anyHangUp = hangUpEvents | Int16(POLLHUP) | Int16(POLLERR) | Int16(POLLNVAL)
+    package static let anyHangUp = hangUpEvents | Int16(POLLHUP) | Int16(POLLERR) | Int16(POLLNVAL)
 
     /// Creates a TCP socket that child processes do not inherit.
-    static func makeStreamSocket() -> Int32 {
+    package static func makeStreamSocket() -> Int32 {
         #if canImport(Glibc)
         return closedOnExec(socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0))
         #else
@@ -35,7 +35,7 @@ enum Platform {
     }
 
     /// Calls `listen(2)`, under a name that is usable in a type with a function `listen`.
-    static func listen(_ descriptor: Int32, backlog: Int32) -> Int32 {
+    package static func listen(_ descriptor: Int32, backlog: Int32) -> Int32 {
         #if canImport(Darwin)
         Darwin.listen(descriptor, backlog)
         #elseif canImport(Musl)
@@ -46,7 +46,7 @@ enum Platform {
     }
 
     /// Calls `connect(2)`, under a name that is usable in a type with a function `connect`.
-    static func connect(_ descriptor: Int32, _ address: UnsafePointer<sockaddr>, _ size: socklen_t) -> Int32 {
+    package static func connect(_ descriptor: Int32, _ address: UnsafePointer<sockaddr>, _ size: socklen_t) -> Int32 {
         #if canImport(Darwin)
         Darwin.connect(descriptor, address, size)
         #elseif canImport(Musl)
@@ -57,7 +57,7 @@ enum Platform {
     }
 
     /// Calls `send(2)` without raising SIGPIPE.
-    static func send(_ descriptor: Int32, _ bytes: UnsafeRawPointer, _ count: Int) -> Int {
+    package static func send(_ descriptor: Int32, _ bytes: UnsafeRawPointer, _ count: Int) -> Int {
         #if canImport(Darwin)
         Darwin.send(descriptor, bytes, count, 0)
         #elseif canImport(Musl)
@@ -68,12 +68,12 @@ enum Platform {
     }
 
     /// Accepts a connection whose socket child processes do not inherit; -1 with `errno` set if there is none.
-    static func acceptConnection(_ listener: Int32) -> Int32 {
+    package static func acceptConnection(_ listener: Int32) -> Int32 {
         closedOnExec(accept(listener, nil, nil))
     }
 
     /// Raises the limit of open descriptors to the hard limit and returns it.
-    static func raiseDescriptorLimit() -> Int {
+    package static func raiseDescriptorLimit() -> Int {
         #if canImport(Glibc)
         let resource = __rlimit_resource_t(RLIMIT_NOFILE.rawValue)
         #else
@@ -87,14 +87,14 @@ enum Platform {
     }
 
     /// Creates a pipe that child processes do not inherit: its read end and its write end.
-    static func makePipe() -> (reading: Int32, writing: Int32)? {
+    package static func makePipe() -> (reading: Int32, writing: Int32)? {
         var ends: [Int32] = [-1, -1]
         guard pipe(&ends) == 0 else { return nil }
         return (closedOnExec(ends[0]), closedOnExec(ends[1]))
     }
 
     /// Suppresses SIGPIPE on sending after the peer has closed, where `send` has no flag for that.
-    static func makeSocketQuiet(_ descriptor: Int32) {
+    package static func makeSocketQuiet(_ descriptor: Int32) {
         #if canImport(Darwin)
         var on: Int32 = 1
         setsockopt(descriptor, SOL_SOCKET, SO_NOSIGPIPE, &on, socklen_t(MemoryLayout<Int32>.size))
@@ -102,7 +102,7 @@ enum Platform {
     }
 
     /// Makes writes fail that would extend a file beyond a length, without a signal.
-    static func limitFileSizes(to bytes: Int) {
+    package static func limitFileSizes(to bytes: Int) {
         signal(SIGXFSZ, SIG_IGN)
         var limit = rlimit()
         limit.rlim_cur = rlim_t(bytes)
@@ -114,13 +114,13 @@ enum Platform {
         #endif
     }
 
-    static func setNoDelay(_ descriptor: Int32) {
+    package static func setNoDelay(_ descriptor: Int32) {
         var on: Int32 = 1
         setsockopt(descriptor, Int32(IPPROTO_TCP), TCP_NODELAY, &on, socklen_t(MemoryLayout<Int32>.size))
     }
 
     /// Returns the address 127.0.0.1 with `port`.
-    static func loopbackAddress(port: UInt16) -> sockaddr_in {
+    package static func loopbackAddress(port: UInt16) -> sockaddr_in {
         var address = sockaddr_in()
         #if canImport(Darwin)
         address.sin_len = UInt8(MemoryLayout<sockaddr_in>.size)
@@ -132,7 +132,7 @@ enum Platform {
     }
 
     /// Starts a thread that runs `start` with `argument`.
-    static func startThread(
+    package static func startThread(
         attributes: inout pthread_attr_t, argument: UnsafeMutableRawPointer
     ) -> ThreadID? {
         #if canImport(Darwin)
@@ -146,8 +146,8 @@ enum Platform {
         #endif
     }
 
-    /// Names the calling thread, for debuggers and ``ProcessProbe``.
-    static func nameThisThread(_ name: String) {
+    /// Names the calling thread, for debuggers.
+    package static func nameThisThread(_ name: String) {
         #if canImport(Darwin)
         pthread_setname_np(name)
         #else
@@ -159,18 +159,18 @@ enum Platform {
         #endif
     }
 
-    static func isThisThread(_ thread: ThreadID) -> Bool {
+    package static func isThisThread(_ thread: ThreadID) -> Bool {
         pthread_equal(pthread_self(), thread) != 0
     }
 
-    static func join(_ thread: ThreadID) {
+    package static func join(_ thread: ThreadID) {
         #if canImport(Darwin)
         guard let thread else { return }
         #endif
         pthread_join(thread, nil)
     }
 
-    static func detach(_ thread: ThreadID) {
+    package static func detach(_ thread: ThreadID) {
         #if canImport(Darwin)
         guard let thread else { return }
         #endif

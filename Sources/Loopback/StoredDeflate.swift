@@ -3,9 +3,9 @@
 /// Valid gzip and zlib streams without compression: "stored" DEFLATE blocks (RFC 1951, section 3.2.4).
 ///
 /// Accepted by every decoder, and made without a compression library.
-public enum StoredDeflate {
+package enum StoredDeflate {
     /// Returns `bytes` as a gzip member (RFC 1952), for `Content-Encoding: gzip`.
-    public static func gzip(_ bytes: Data) -> Data {
+    package static func gzip(_ bytes: Data) -> Data {
         // Magic number, DEFLATE, no flags, no time, no extra flags, unknown system.
         var stream = Data([0x1F, 0x8B, 8, 0, 0, 0, 0, 0, 0, 0xFF])
         appendBlocks(bytes, to: &stream)
@@ -15,7 +15,7 @@ public enum StoredDeflate {
     }
 
     /// Returns `bytes` as a zlib stream (RFC 1950), the format of `Content-Encoding: deflate`.
-    public static func zlib(_ bytes: Data) -> Data {
+    package static func zlib(_ bytes: Data) -> Data {
         var stream = Data([0x78, 0x01])
         appendBlocks(bytes, to: &stream)
         stream.append(littleEndian: adler32(of: bytes).byteSwapped)

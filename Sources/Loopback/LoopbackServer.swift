@@ -112,8 +112,8 @@ public final class LoopbackServer: Sendable {
         await offThePool { [listener] in listener.waitForConnectionsToClose(timeout: timeout) }
     }
 
-    /// The name of the server's threads, for ``ProcessProbe/threadCount(named:)``.
-    public var threadName: String { listener.threadName }
+    /// The name of the server's threads.
+    package var threadName: String { listener.threadName }
 }
 
 /// The requests received by a server.

@@ -6,17 +6,17 @@ struct MalformedRequest: Error {
 }
 
 /// The destination of a request's body: counted and hashed, and kept on demand.
-struct BodySink {
-    let keeps: Bool
-    private(set) var data = Data()
-    private(set) var length: Int64 = 0
-    private(set) var checksum = CRC32()
+package struct BodySink {
+    package let keeps: Bool
+    package private(set) var data = Data()
+    package private(set) var length: Int64 = 0
+    package private(set) var checksum = CRC32()
 
-    init(keeps: Bool) {
+    package init(keeps: Bool) {
         self.keeps = keeps
     }
 
-    mutating func take(_ bytes: UnsafeRawBufferPointer) {
+    package mutating func take(_ bytes: UnsafeRawBufferPointer) {
         length += Int64(bytes.count)
         checksum.update(bytes)
         if keeps { data.append(contentsOf: bytes) }
@@ -24,7 +24,7 @@ struct BodySink {
 }
 
 /// Reads the requests of one connection in order, on the connection's thread.
-final class RequestReader {
+package final class RequestReader {
     private static let longestLine = 1 << 20
 
     private let socket: ConnectedSocket
@@ -33,7 +33,7 @@ final class RequestReader {
     private var start = 0
     private var end = 0
 
-    init(socket: ConnectedSocket) {
+    package init(socket: ConnectedSocket) {
         self.socket = socket
     }
 
@@ -42,7 +42,7 @@ final class RequestReader {
     }
 
     /// Reads up to the empty line; nil if the client closed the connection instead of sending a request.
-    func readHead() throws -> RequestHead? {
+    package func readHead() throws -> RequestHead? {
         guard var line = try readLine() else { return nil }
         if line.isEmpty {  // RFC 9112, section 2.2: one empty line before a request is ignored
             guard let next = try readLine() else { return nil }
@@ -58,7 +58,7 @@ final class RequestReader {
     }
 
     /// Reads a body of a known length.
-    func readBody(length: Int64, into sink: inout BodySink) throws {
+    package func readBody(length: Int64, into sink: inout BodySink) throws {
         var left = length
         takeBuffered(&left, into: &sink)
         guard left > 0 else { return }
@@ -75,7 +75,7 @@ final class RequestReader {
     }
 
     /// Reads a chunked body, and returns its trailers.
-    func readChunkedBody(into sink: inout BodySink) throws -> [ServerField] {
+    package func readChunkedBody(into sink: inout BodySink) throws -> [ServerField] {
         while true {
             let line = try readLine() ?? ""
             let digits = line.prefix { $0 != ";" }.trimmingCharacters(in: .whitespaces)

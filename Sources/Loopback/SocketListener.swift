@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 /// Accepts connections on 127.0.0.1 and serves each on its own thread, until stopped.
-final class SocketListener: Sendable {
+package final class SocketListener: Sendable {
     private struct State {
         enum Phase { case running, stopping, stopped }
 
@@ -14,9 +14,9 @@ final class SocketListener: Sendable {
         var acceptThread: WorkerThread?
     }
 
-    let port: Int
-    /// The name of the threads: see ``ProcessProbe/threadCount(named:)``.
-    let threadName: String
+    package let port: Int
+    /// The name of the threads.
+    package let threadName: String
 
     // Immutable. The accept thread closes the listening socket and the read end of the pipe.
     private let listening: Int32
@@ -27,7 +27,7 @@ final class SocketListener: Sendable {
     private let state = Monitor(State())
 
     /// Binds and starts accepting; `serve` runs on the connection's thread, and the connection is closed when it returns.
-    init(serve: @escaping @Sendable (ConnectedSocket, _ number: Int) -> Void) throws(SocketError) {
+    package init(serve: @escaping @Sendable (ConnectedSocket, _ number: Int) -> Void) throws(SocketError) {
         let (listening, port) = try Self.listen()
         guard let wake = Platform.makePipe() else {
             let error = SocketError("pipe")
@@ -48,20 +48,20 @@ final class SocketListener: Sendable {
     }
 
     /// The number of connections accepted so far.
-    var connectionCount: Int { state.read { $0.accepted } }
+    package var connectionCount: Int { state.read { $0.accepted } }
 
     /// The number of open connections.
-    var openConnections: Int { state.read { $0.open.count } }
+    package var openConnections: Int { state.read { $0.open.count } }
 
     /// Waits until no connection is open. Returns false on timeout.
-    func waitForConnectionsToClose(timeout: Duration) -> Bool {
+    package func waitForConnectionsToClose(timeout: Duration) -> Bool {
         state.wait(timeout: timeout) { $0.open.isEmpty }
     }
 
     /// Closes the listening socket and all connections and joins all threads.
     ///
     /// A thread that is still busy after `timeout` is detached. A concurrent caller waits for the first.
-    func stop(timeout: Duration) {
+    package func stop(timeout: Duration) {
         guard beginStopping() else {
             _ = state.wait(timeout: timeout) { $0.phase == .stopped }
             return
@@ -166,7 +166,7 @@ final class SocketListener: Sendable {
 }
 
 /// Calls `body` with a pointer to an IPv4 address, rebound to the generic type of the sockets API.
-func withGenericAddress<Result>(_ address: inout sockaddr_in, _ body: (UnsafeMutablePointer<sockaddr>) -> Result) -> Result {
+package func withGenericAddress<Result>(_ address: inout sockaddr_in, _ body: (UnsafeMutablePointer<sockaddr>) -> Result) -> Result {
     withUnsafeMutablePointer(to: &address) { pointer in
         pointer.withMemoryRebound(to: sockaddr.self, capacity: 1, body)
     }

@@ -137,12 +137,12 @@ public struct ServerResponse: Sendable {
 }
 
 /// A single range of a `Range` field (RFC 9110, section 14.1.2).
-struct RequestedRange: Equatable {
+package struct RequestedRange: Equatable {
     private let first: Int64?
     private let last: Int64?
 
     /// Returns nil for ranges that a server may ignore: other units, multiple ranges, malformed values.
-    init?(_ text: String) {
+    package init?(_ text: String) {
         guard text.hasPrefix("bytes=") else { return nil }
         let ends = text.dropFirst(6).split(separator: "-", omittingEmptySubsequences: false)
         guard ends.count == 2, ends.allSatisfy({ $0.isEmpty || Int64($0) != nil }) else { return nil }
@@ -152,7 +152,7 @@ struct RequestedRange: Equatable {
     }
 
     /// Returns the range within `length` bytes; nil if it is not satisfiable.
-    func resolved(length: Int64) -> Range<Int64>? {
+    package func resolved(length: Int64) -> Range<Int64>? {
         guard let first else {
             let count = min(last ?? 0, length)
             return count > 0 ? length - count..<length : nil

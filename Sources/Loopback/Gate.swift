@@ -82,7 +82,7 @@ public final class Gate: Sendable {
     }
 
     /// Waits for the gate to open or the connection to end.
-    func wait(on socket: ConnectedSocket, timeout: Duration) -> Bool {
+    package func wait(on socket: ConnectedSocket, timeout: Duration) -> Bool {
         let pipe = state.update { state in
             state.arrived += 1
             if state.pipe == nil {

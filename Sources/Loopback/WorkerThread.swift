@@ -1,28 +1,28 @@
 // SPDX-License-Identifier: Apache-2.0
 
 /// The body of a new thread; alive until it has run.
-final class ThreadBody: Sendable {
-    let name: String
+package final class ThreadBody: Sendable {
+    package let name: String
     private let body: @Sendable () -> Void
 
-    init(name: String, body: @escaping @Sendable () -> Void) {
+    package init(name: String, body: @escaping @Sendable () -> Void) {
         self.name = name
         self.body = body
     }
 
-    func run() {
+    package func run() {
         body()
     }
 }
 
 /// A POSIX thread with a small stack, which must be joined or detached exactly once.
-struct WorkerThread: @unchecked Sendable {  // `id`, a pointer on Darwin, is only ever handed back to pthread functions
+package struct WorkerThread: @unchecked Sendable {  // `id`, a pointer on Darwin, is only ever handed back to pthread functions
     private let id: Platform.ThreadID
 
     /// Starts `body`; nil if the system can't create another thread.
     ///
     /// The stack has 512 KiB, like the threads of Swift concurrency: enough for Foundation, and only touched pages use memory.
-    init?(name: String, body: @escaping @Sendable () -> Void) {
+    package init?(name: String, body: @escaping @Sendable () -> Void) {
         var attributes = pthread_attr_t()
         guard pthread_attr_init(&attributes) == 0 else { return nil }
         defer { pthread_attr_destroy(&attributes) }
@@ -36,21 +36,21 @@ struct WorkerThread: @unchecked Sendable {  // `id`, a pointer on Darwin, is onl
     }
 
     /// Whether this is the calling thread.
-    var isCurrent: Bool { Platform.isThisThread(id) }
+    package var isCurrent: Bool { Platform.isThisThread(id) }
 
     /// Waits for the thread's end. Called on the thread itself it lets it go instead, as nothing could wait for that.
-    func join() {
+    package func join() {
         if isCurrent { Platform.detach(id) } else { Platform.join(id) }
     }
 
     /// Lets the thread run on alone.
-    func detach() {
+    package func detach() {
         Platform.detach(id)
     }
 }
 
 /// Runs blocking work on a thread of its own, so that no thread of Swift's concurrency is held up meanwhile.
-public func offThePool<Value: Sendable>(_ work: @escaping @Sendable () -> Value) async -> Value {
+package func offThePool<Value: Sendable>(_ work: @escaping @Sendable () -> Value) async -> Value {
     await withTrackedContinuation { continuation in
         let thread = WorkerThread(name: "waiter") { continuation.resume(returning: work()) }
         guard let thread else { return continuation.resume(returning: work()) }

@@ -7,7 +7,7 @@ public struct SocketError: Error, Sendable, CustomStringConvertible {
     /// The value of `errno`.
     public let code: Int32
 
-    init(_ function: String, code: Int32 = errno) {
+    package init(_ function: String, code: Int32 = errno) {
         self.function = function
         self.code = code
     }
@@ -21,11 +21,11 @@ public struct SocketError: Error, Sendable, CustomStringConvertible {
 /// A connected TCP socket.
 ///
 /// Owned by one thread, which receives, sends and closes. Any thread may shut it down, which wakes the owner.
-final class ConnectedSocket: Sendable {
+package final class ConnectedSocket: Sendable {
     // The descriptor; nil once closed, so that a late `shutDown` cannot affect another file with the same number.
     private let descriptor: Monitor<Int32?>
 
-    init(_ descriptor: Int32) {
+    package init(_ descriptor: Int32) {
         self.descriptor = Monitor(descriptor)
         Platform.setNoDelay(descriptor)
         Platform.makeSocketQuiet(descriptor)
@@ -40,7 +40,7 @@ final class ConnectedSocket: Sendable {
     // MARK: Owner's thread
 
     /// Receives the available bytes after waiting for the first one; returns 0 at the peer's end of stream.
-    func receive(into buffer: UnsafeMutableRawBufferPointer) throws(SocketError) -> Int {
+    package func receive(into buffer: UnsafeMutableRawBufferPointer) throws(SocketError) -> Int {
         let descriptor = try openDescriptor("recv")
         while true {
             let count = recv(descriptor, buffer.baseAddress, buffer.count, 0)
@@ -50,7 +50,7 @@ final class ConnectedSocket: Sendable {
     }
 
     /// Sends all of `bytes`; blocks while the peer does not read.
-    func send(_ bytes: UnsafeRawBufferPointer) throws(SocketError) {
+    package func send(_ bytes: UnsafeRawBufferPointer) throws(SocketError) {
         let descriptor = try openDescriptor("send")
         guard var position = bytes.baseAddress else { return }
         var left = bytes.count
@@ -65,14 +65,14 @@ final class ConnectedSocket: Sendable {
         }
     }
 
-    func send(_ data: Data) throws {
+    package func send(_ data: Data) throws {
         try data.withUnsafeBytes { try send($0) }
     }
 
     /// Waits until the peer closes or shuts down its sending side, this socket is shut down, `other` is readable, or the timeout expires.
     ///
     /// Returns whether the connection is still open.
-    func staysOpen(for timeout: Duration, orUntilReadable other: Int32? = nil) -> Bool {
+    package func staysOpen(for timeout: Duration, orUntilReadable other: Int32? = nil) -> Bool {
         guard let descriptor = try? openDescriptor("poll") else { return false }
         let start = ContinuousClock.now
         // `poll` ignores negative descriptors.
@@ -88,7 +88,7 @@ final class ConnectedSocket: Sendable {
     }
 
     /// Reads and discards bytes until the peer's end of stream, for at most `timeout`, if given.
-    func drain(timeout: Duration? = nil) {
+    package func drain(timeout: Duration? = nil) {
         if let timeout { setReceiveTimeout(timeout) }
         let start = ContinuousClock.now
         withUnsafeTemporaryAllocation(byteCount: 16 << 10, alignment: 16) { buffer in
@@ -99,12 +99,12 @@ final class ConnectedSocket: Sendable {
     }
 
     /// Ends the stream to the peer; receiving is still possible.
-    func shutDownWriting() {
+    package func shutDownWriting() {
         descriptor.read { if let descriptor = $0 { shutdown(descriptor, Int32(SHUT_WR)) } }
     }
 
     /// Closes the descriptor. Further calls do nothing.
-    func close() {
+    package func close() {
         descriptor.update { descriptor in
             if let open = descriptor { closeDescriptor(open) }
             descriptor = nil
@@ -114,12 +114,12 @@ final class ConnectedSocket: Sendable {
     // MARK: Any thread
 
     /// Shuts down both directions, with a FIN to the peer; any blocking call of the owner returns.
-    func shutDown() {
+    package func shutDown() {
         descriptor.read { if let descriptor = $0 { shutdown(descriptor, Int32(SHUT_RDWR)) } }
     }
 
     /// Makes `close` send an RST instead of a FIN, and wakes the owner if it is receiving.
-    func prepareReset() {
+    package func prepareReset() {
         descriptor.read { descriptor in
             guard let descriptor else { return }
             var now = linger(l_onoff: 1, l_linger: 0)
@@ -146,6 +146,6 @@ final class ConnectedSocket: Sendable {
 }
 
 /// Calls `close(2)`, under a name that is usable in a type with a method `close`.
-func closeDescriptor(_ descriptor: Int32) {
+package func closeDescriptor(_ descriptor: Int32) {
     _ = close(descriptor)
 }

@@ -24,8 +24,8 @@ public final class TCPEchoServer: Sendable {
     /// The number of connections open on this side.
     public var openConnections: Int { listener.openConnections }
 
-    /// The name of the server's threads, for ``ProcessProbe/threadCount(named:)``.
-    public var threadName: String { listener.threadName }
+    /// The name of the server's threads.
+    package var threadName: String { listener.threadName }
 
     /// Waits until no connection is open. Returns false on timeout.
     @discardableResult
