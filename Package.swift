@@ -25,7 +25,7 @@ let package = Package(
         .library(name: "CurlewJSON", targets: ["CurlewJSON", "CurlewHTTP"]),
         .library(name: "CurlewLifecycle", targets: ["CurlewLifecycle"] + layers),
         .library(name: "CurlewHTTPTypes", targets: ["CurlewHTTPTypes"] + layers),
-        .library(name: "CurlewTesting", targets: ["CurlewLoopback"]),
+        .library(name: "CurlewTesting", targets: ["CurlewTesting", "CurlewLoopback"] + layers),
         .executable(name: "curlew", targets: ["CurlewTool"]),
     ],
     traits: [
@@ -99,6 +99,7 @@ let package = Package(
             path: "Sources/HTTPTypes"),
         // For tests of programs: transports, a clock and a server. The server knows nothing of the layers, so that their own tests have it.
         .target(name: "CurlewLoopback", path: "Sources/Loopback"),
+        .target(name: "CurlewTesting", dependencies: core + ["CurlewLoopback"], path: "Sources/Testing"),
         .executableTarget(name: "CurlewTool", dependencies: library, path: "Sources/Tool"),
 
         // Tests, one target a layer.
@@ -112,7 +113,10 @@ let package = Package(
         .testTarget(name: "JSONTests", dependencies: ["CurlewJSON", "CurlewCore", "CurlewHTTP", "CurlewTestSupport"]),
         .testTarget(name: "EncodingTests", dependencies: ["CurlewEncoding", "CurlewHTTP"]),
         .testTarget(name: "TransportTests", dependencies: ["CurlewTransport", "CurlewHTTP", "CurlewTestSupport"]),
-        .testTarget(name: "CoreTests", dependencies: core + ["CurlewTestSupport"]),
+        .testTarget(name: "CoreTests", dependencies: core + ["CurlewTesting", "CurlewTestSupport"]),
+        .testTarget(
+            name: "TestingTests",
+            dependencies: library + ["CurlewTesting", "CurlewEvents", "CurlewLoopback", "CurlewSessionTestSupport", "CurlewTestSupport", "CurlewWebSocket"]),
         .testTarget(
             name: "EndToEndTests",
             dependencies: library + ["CurlewWebSocket", "CurlewSessionTestSupport", "CurlewTestSupport", "curlew-probe"]),

@@ -2,51 +2,44 @@
 import CurlewEncoding
 import CurlewHTTP
 import CurlewTestSupport
+import CurlewTesting
+import CurlewTransport
 import Dispatch
 import Testing
 
 @testable import CurlewCore
 
-/// Collects what callbacks bring, and lets a test wait for it.
-final class Inbox<Element: Sendable>: Sendable {
-    private struct State {
-        var elements: [Element] = []
-        var waiting: [(count: Int, continuation: TrackedContinuation<Void>)] = []
+/// The transport, its transfers and its streams, by the names of the tests.
+typealias MockTransport = ScriptedTransport
+typealias Exchange = ScriptedExchange
+typealias MockStream = ScriptedStream
+typealias Inbox = CurlewTesting.Inbox
+
+extension ScriptedTransport {
+    /// A transport that gives the same response to everything.
+    static func answering(_ status: Int = 200, _ headers: HTTPHeaders = [:], _ body: String = "", isSynchronous: Bool = false)
+        -> MockTransport
+    {
+        MockTransport(isSynchronous: isSynchronous) { _ in .response(status, headers, body) }
     }
 
-    private let state = Lock(State())
-
-    var all: [Element] { state.withLock { $0.elements } }
-    var count: Int { all.count }
-
-    func put(_ element: Element) {
-        let ready = state.withLock { state in
-            state.elements.append(element)
-            let ready = state.waiting.filter { $0.count <= state.elements.count }
-            state.waiting.removeAll { $0.count <= state.elements.count }
-            return ready
-        }
-        for waiting in ready { waiting.continuation.resume() }
+    /// A transport that gives the responses one after the other, and repeats the last one.
+    static func answering(inTurn answers: [[Step]]) -> MockTransport {
+        let rest = Lock(answers)
+        return MockTransport { _ in rest.withLock { $0.count > 1 ? $0.removeFirst() : $0.first ?? [] } }
     }
+}
 
-    /// Forgets all that has come: callbacks kept here hold what they call back.
-    func empty() { state.withLock { $0.elements = [] } }
-
-    /// All that has come, as soon as there are that many.
-    func first(_ count: Int, file: StaticString = #file, line: UInt = #line) async -> [Element] {
-        await withTrackedContinuation(file: file, line: line) { continuation in
-            let isThere = state.withLock { state in
-                if state.elements.count < count { state.waiting.append((count, continuation)) }
-                return state.elements.count >= count
-            }
-            if isThere { continuation.resume() }
-        }
-        return all
+extension [ScriptedTransport.Step] {
+    /// A failure before any response.
+    static func failure(_ kind: TransferFailure.Kind = .connect, readsBody: Bool = false) -> Self {
+        (readsBody ? [.sendBody] : []) + [.complete(CurlewError.failure(kind))]
     }
+}
 
-    /// The element at a position, as soon as it is there.
-    subscript(index: Int) -> Element {
-        get async { await first(index + 1)[index] }
+extension CurlewError {
+    static func failure(_ kind: TransferFailure.Kind = .connect) -> CurlewError {
+        .transferFailed(TransferFailure(kind: kind, url: "http://mock/", phase: .connecting, message: "It failed"))
     }
 }
 

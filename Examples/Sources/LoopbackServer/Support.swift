@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-@_exported import CurlewLoopback
+@_exported import CurlewTesting
 import Foundation
 
 /// A new, empty directory, removed with its contents when the last reference is released.
