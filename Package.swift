@@ -98,7 +98,8 @@ let package = Package(
             ],
             path: "Sources/HTTPTypes"),
         // For tests of programs: transports, a clock and a server. The server knows nothing of the layers, so that their own tests have it.
-        .target(name: "CurlewLoopback", path: "Sources/Loopback"),
+        .target(name: "CLoopback"),
+        .target(name: "CurlewLoopback", dependencies: ["CLoopback"], path: "Sources/Loopback"),
         .target(name: "CurlewTesting", dependencies: core + ["CurlewLoopback"], path: "Sources/Testing"),
         .executableTarget(name: "CurlewTool", dependencies: library, path: "Sources/Tool"),
 
@@ -116,12 +117,17 @@ let package = Package(
         .testTarget(name: "CoreTests", dependencies: core + ["CurlewTesting", "CurlewTestSupport"]),
         .testTarget(
             name: "TestingTests",
-            dependencies: library + ["CurlewTesting", "CurlewEvents", "CurlewLoopback", "CurlewSessionTestSupport", "CurlewTestSupport", "CurlewWebSocket"]),
+            dependencies: library + [
+                "CurlewTesting", "CurlewEvents", "CurlewLoopback", "CurlewSessionTestSupport", "CurlewTestSupport", "CurlewWebSocket",
+            ]),
         .testTarget(
             name: "EndToEndTests",
             dependencies: library + ["CurlewWebSocket", "CurlewSessionTestSupport", "CurlewTestSupport", "curlew-probe"]),
-        .testTarget(name: "WebSocketTests", dependencies: library + ["CurlewWebSocket", "CurlewSessionTestSupport", "CurlewTestSupport"]),
-        .testTarget(name: "EventsTests", dependencies: library + ["CurlewEvents", "CurlewSessionTestSupport", "CurlewTestSupport"]),
+        .testTarget(
+            name: "WebSocketTests",
+            dependencies: library + ["CurlewWebSocket", "CurlewSessionTestSupport", "CurlewTestSupport", "CurlewTesting"]),
+        .testTarget(
+            name: "EventsTests", dependencies: library + ["CurlewEvents", "CurlewSessionTestSupport", "CurlewTestSupport", "CurlewTesting"]),
         // What tests run in a process of its own; in no product.
         .executableTarget(
             name: "curlew-probe",
@@ -167,7 +173,7 @@ let package = Package(
         .testTarget(
             name: "ServicesTests",
             dependencies: core + [
-                "CurlewServices", "CurlewWebSocket", "CurlewSessionTestSupport", "CurlewTestSupport",
+                "CurlewServices", "CurlewWebSocket", "CurlewSessionTestSupport", "CurlewTestSupport", "CurlewTesting",
                 .product(name: "Logging", package: "swift-log", condition: .when(traits: ["Logging"])),
                 .product(name: "OpenCombine", package: "OpenCombine", condition: .when(traits: ["OpenCombine"])),
             ]),

@@ -24,6 +24,8 @@ public struct SocketError: Error, Sendable, CustomStringConvertible {
 package final class ConnectedSocket: Sendable {
     // The descriptor; nil once closed, so that a late `shutDown` cannot affect another file with the same number.
     private let descriptor: Monitor<Int32?>
+    // Set by the owner, before it sends or receives; its session is only used on the owner's thread.
+    private let channel = Monitor<TLSChannel?>(nil)
 
     package init(_ descriptor: Int32) {
         self.descriptor = Monitor(descriptor)
@@ -39,8 +41,16 @@ package final class ConnectedSocket: Sendable {
 
     // MARK: Owner's thread
 
+    /// Performs the handshake of TLS, through which bytes are received and sent from then on.
+    func secure(_ context: TLSContext) throws -> ServerTLSInfo {
+        let channel = try TLSChannel(context, descriptor: try openDescriptor("SSL_accept"))
+        self.channel.update { $0 = channel }
+        return channel.info
+    }
+
     /// Receives the available bytes after waiting for the first one; returns 0 at the peer's end of stream.
     package func receive(into buffer: UnsafeMutableRawBufferPointer) throws(SocketError) -> Int {
+        if let channel = channel.read({ $0 }) { return try channel.receive(into: buffer) }
         let descriptor = try openDescriptor("recv")
         while true {
             let count = recv(descriptor, buffer.baseAddress, buffer.count, 0)
@@ -51,6 +61,7 @@ package final class ConnectedSocket: Sendable {
 
     /// Sends all of `bytes`; blocks while the peer does not read.
     package func send(_ bytes: UnsafeRawBufferPointer) throws(SocketError) {
+        if let channel = channel.read({ $0 }) { return try channel.send(bytes) }
         let descriptor = try openDescriptor("send")
         guard var position = bytes.baseAddress else { return }
         var left = bytes.count
@@ -100,11 +111,14 @@ package final class ConnectedSocket: Sendable {
 
     /// Ends the stream to the peer; receiving is still possible.
     package func shutDownWriting() {
+        endTLS()
         descriptor.read { if let descriptor = $0 { shutdown(descriptor, Int32(SHUT_WR)) } }
     }
 
     /// Closes the descriptor. Further calls do nothing.
     package func close() {
+        // Before the descriptor's number can be another file's.
+        channel.update { $0 = nil }
         descriptor.update { descriptor in
             if let open = descriptor { closeDescriptor(open) }
             descriptor = nil
@@ -113,8 +127,15 @@ package final class ConnectedSocket: Sendable {
 
     // MARK: Any thread
 
-    /// Shuts down both directions, with a FIN to the peer; any blocking call of the owner returns.
+    /// Shuts down both directions, with a FIN to the peer; any blocking call of the owner returns. TLS ends with close_notify if the owner
+    /// calls, and else is truncated.
     package func shutDown() {
+        endTLS()
+        cut()
+    }
+
+    /// Shuts down both directions as ``shutDown()``, always without close_notify.
+    func cut() {
         descriptor.read { if let descriptor = $0 { shutdown(descriptor, Int32(SHUT_RDWR)) } }
     }
 
@@ -126,6 +147,10 @@ package final class ConnectedSocket: Sendable {
             setsockopt(descriptor, SOL_SOCKET, Platform.lingerOption, &now, socklen_t(MemoryLayout<linger>.size))
             shutdown(descriptor, Int32(SHUT_RD))
         }
+    }
+
+    private func endTLS() {
+        if let channel = channel.read({ $0 }), channel.isOwner { channel.close() }
     }
 
     private func openDescriptor(_ function: String) throws(SocketError) -> Int32 {

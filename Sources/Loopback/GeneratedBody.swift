@@ -48,6 +48,7 @@ public struct GeneratedBody: Sendable, Hashable {
 
     /// Fills `buffer` with the bytes starting at `offset`.
     public func fill(_ buffer: UnsafeMutableRawBufferPointer, offset: Int64) {
+        // An offset that was computed wrongly.
         precondition(offset >= 0, "The offset must not be negative")
         guard var target = buffer.baseAddress else { return }
         Self.table.withUnsafeBytes { table in

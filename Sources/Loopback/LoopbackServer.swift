@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// An HTTP/1.1 server on 127.0.0.1 for tests: one thread per connection, keep-alive, and any kind of misbehaviour.
+/// An HTTP/1.1 server on 127.0.0.1 for tests, with or without TLS: one thread per connection, keep-alive, and any kind of misbehaviour.
 ///
 /// ```swift
 /// let server = try LoopbackServer { request, _ in request.path == "/hello" ? .ok("Hello") : .status(404) }
@@ -8,7 +8,7 @@
 /// let address = server.url("/hello")
 /// ```
 ///
-/// Reads bodies with Content-Length and chunked ones, and handles `Expect: 100-continue`. No TLS, no HTTP/2.
+/// Reads bodies with Content-Length and chunked ones, and handles `Expect: 100-continue`. No HTTP/2. Stops with its last reference.
 public final class LoopbackServer: Sendable {
     /// Responds to a request, on the connection's thread.
     ///
@@ -31,23 +31,38 @@ public final class LoopbackServer: Sendable {
 
     private let listener: SocketListener
     private let journal: Monitor<RequestJournal>
+    private let failedHandshakes: Monitor<[String]>
+    /// Whether the server speaks TLS.
+    public let isSecure: Bool
 
     /// Starts a server on a port chosen by the system.
     ///
     /// `bodies` receives each request without its body. With `recording: false` requests are counted but not recorded, for tests that
-    /// measure the process's memory. Throws a ``SocketError`` if the system refuses a socket or a thread.
+    /// measure the process's memory. Throws a ``SocketError`` if the system refuses a socket or a thread, and a ``TLSError`` if TLS is not
+    /// possible with the settings.
     public init(
+        tls: ServerTLS? = nil,
         bodies: @escaping @Sendable (ServerRequest) -> BodyHandling = { _ in .kept },
         recording: Bool = true,
         route: @escaping Route
     ) throws {
         let journal = Monitor(RequestJournal(isKept: recording))
         self.journal = journal
+        let context = try tls.map { try TLSContext($0) }
+        isSecure = context != nil
+        let failedHandshakes = Monitor<[String]>([])
+        self.failedHandshakes = failedHandshakes
         listener = try SocketListener { socket, number in
-            let exchange = HTTPExchange(
-                connection: ServerConnection(number: number, socket: socket), socket: socket, journal: journal, bodies: bodies,
-                route: route)
-            exchange.run()
+            do {
+                let info = try context.map { try socket.secure($0) }
+                let exchange = HTTPExchange(
+                    connection: ServerConnection(number: number, socket: socket, tls: info), socket: socket, journal: journal,
+                    bodies: bodies,
+                    route: route)
+                exchange.run()
+            } catch {
+                failedHandshakes.update { $0.append("\(error)") }
+            }
         }
     }
 
@@ -58,15 +73,16 @@ public final class LoopbackServer: Sendable {
     /// The port on 127.0.0.1.
     public var port: Int { listener.port }
 
-    /// `http://127.0.0.1:port`.
+    /// `http://127.0.0.1:port`, or `https://localhost:port` with TLS.
     public var url: URL {
+        // No misuse: an address with a port is a valid URL.
         guard let url = URL(string: url("")) else { preconditionFailure("An address with a port is a valid URL") }
         return url
     }
 
     /// Returns the URL of a path with its query, both taken verbatim.
     public func url(_ path: String) -> String {
-        "http://127.0.0.1:\(port)\(path)"
+        "\(isSecure ? "https://localhost" : "http://127.0.0.1"):\(port)\(path)"
     }
 
     /// Closes the port and all connections and joins all threads; routes waiting on their connection return.
@@ -93,6 +109,9 @@ public final class LoopbackServer: Sendable {
     public func waitForRequests(_ count: Int, timeout: Duration = .seconds(10)) async -> Bool {
         await offThePool { [journal] in journal.wait(timeout: timeout) { $0.count >= count } }
     }
+
+    /// Why handshakes of TLS have failed, in OpenSSL's words, a line each.
+    public var handshakeFailures: [String] { failedHandshakes.read { $0 } }
 
     /// The number of connections accepted so far.
     public var connectionCount: Int { listener.connectionCount }

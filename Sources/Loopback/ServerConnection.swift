@@ -2,16 +2,19 @@
 
 /// The connection of a request, for routes that misbehave or wait.
 ///
-/// Must be used on the route's thread, except for `close()` and `reset()`, which are thread-safe.
+/// Must be used on the route's thread, except for `close()`, `cut()` and `reset()`, which are thread-safe.
 public final class ServerConnection: Sendable {
     /// The connection's number: 1 for the first one accepted by the server.
     public let number: Int
+    /// What TLS has negotiated; `nil` without TLS.
+    public let tls: ServerTLSInfo?
 
     private let socket: ConnectedSocket
     private let standsOn = Monitor(true)
 
-    init(number: Int, socket: ConnectedSocket) {
+    init(number: Int, socket: ConnectedSocket, tls: ServerTLSInfo? = nil) {
         self.number = number
+        self.tls = tls
         self.socket = socket
     }
 
@@ -37,6 +40,12 @@ public final class ServerConnection: Sendable {
     public func close() {
         keepAlive = false
         socket.shutDown()
+    }
+
+    /// Closes the connection as ``close()``, but without TLS's close_notify, as if it were truncated. Thread-safe.
+    public func cut() {
+        keepAlive = false
+        socket.cut()
     }
 
     /// Resets the connection (RST) when the route returns; bytes that the client has not read by then may be lost.
@@ -69,6 +78,8 @@ public final class ServerConnection: Sendable {
 
     /// Sends a response, without a body in response to HEAD.
     func send(_ response: ServerResponse, to method: String) throws {
+        if response.delay > .zero, !pause(for: response.delay) { return close() }
+        if let misbehaviour = response.misbehaviour { return try send(response, misbehaviour, to: method) }
         let head = response.head(closes: !keepAlive)
         guard method != "HEAD", response.mayHaveBody else { return try socket.send(head) }
         switch response.body {

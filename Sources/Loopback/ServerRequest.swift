@@ -38,6 +38,8 @@ public struct ServerRequest: Sendable {
     public internal(set) var bodyChecksum: UInt32 = 0
     /// The fields after a chunked body, in the order they were sent.
     public internal(set) var trailers: [ServerField] = []
+    /// The parts of the path that the placeholders of the route's pattern have matched, percent-decoded.
+    public package(set) var parameters: [String: String] = [:]
     /// The connection's number: 1 for the first one accepted by the server.
     public let connection: Int
     /// The request's number on its connection, starting at 1.

@@ -34,6 +34,10 @@ public struct ServerResponse: Sendable {
     public var headers: [ServerField]
     /// The body.
     public var body: Body
+    /// How the server goes wrong; `nil`, the default, if it does not.
+    public var misbehaviour: Misbehaviour?
+    /// The pause before the response, in real time; 0 by default.
+    public var delay = Duration.zero
 
     /// Creates a response; with the standard reason phrase unless given.
     public init(status: Int, reason: String? = nil, headers: [ServerField] = [], body: Body = .none) {
