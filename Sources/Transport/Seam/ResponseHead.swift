@@ -43,7 +43,7 @@ public struct ResponseHead: Sendable, Hashable {
     }
 
     /// Whether the body has content codings, all of which Curlew decodes.
-    var hasKnownCodings: Bool { headers["Content-Encoding"].map { ContentDecoder.knows($0) } ?? false }
+    package var hasKnownCodings: Bool { headers["Content-Encoding"].map { ContentDecoder.knows($0) } ?? false }
 
     /// The version in the status line, such as `HTTP/1.1` or `HTTP/2`.
     public var httpVersion: String {
