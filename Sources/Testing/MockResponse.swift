@@ -106,7 +106,9 @@ public struct MockResponse: Sendable {
 
     /// An event stream (`text/event-stream`) with events that consist of data only; after them it ends.
     public static func events(_ data: String...) -> MockResponse {
-        let lines = data.map { event in event.split(separator: "\n", omittingEmptySubsequences: false).map { "data: \($0)\n" }.joined() + "\n" }
+        let lines = data.map { event in
+            event.split(separator: "\n", omittingEmptySubsequences: false).map { "data: \($0)\n" }.joined() + "\n"
+        }
         return MockResponse(
             status: 200, headers: ["Content-Type": "text/event-stream"], body: .stream(Data(lines.joined().utf8)))
     }
@@ -201,7 +203,8 @@ extension MockResponse {
         case .stall: .stall
         case .error(let error): .complete(error)
         case .failure(let kind, let message):
-            .complete(CurlewError.transferFailed(.simulated(kind, url: request.url, message: message, bytesBeforeEnd == nil ? nil : received)))
+            .complete(
+                CurlewError.transferFailed(.simulated(kind, url: request.url, message: message, bytesBeforeEnd == nil ? nil : received)))
         }
     }
 
@@ -214,7 +217,8 @@ extension MockResponse {
             return (status, announcing(data.count), data)
         case .resource(let data, let etag):
             guard request.headers["If-None-Match"] != etag else { return (304, ["ETag": etag], Data()) }
-            guard let field = request.headers["Range"], (request.headers["If-Range"] ?? etag) == etag, let range = RequestedRange(field) else {
+            guard let field = request.headers["Range"], (request.headers["If-Range"] ?? etag) == etag, let range = RequestedRange(field)
+            else {
                 return (status, announcing(data.count), data)
             }
             guard let part = range.resolved(length: Int64(data.count)) else {

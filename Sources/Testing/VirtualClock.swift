@@ -77,6 +77,9 @@ public final class VirtualClock: Clock, Sendable {
     /// The number of waits on the clock: delays and deadlines of sessions (one each), delays of transports, sleeps.
     public var waitCount: Int { state.withLock { $0.waits.count } }
 
+    /// How long the sleeps on the clock were to take, in the order in which they began.
+    public var sleeps: [Duration] { state.withLock { $0.sleeps } }
+
     // MARK: Passing time
 
     /// Lets time pass, from one end of a wait to the next, and returns when it has.
@@ -92,6 +95,19 @@ public final class VirtualClock: Clock, Sendable {
             state.withLock { $0.advance(by: duration.nanoseconds, continuation) }
             look()
         }
+    }
+
+    /// Waits until something waits until exactly that time, and lets time pass until then: for waits that begin in other tasks, such as those
+    /// of a WebSocket or of your own code. ``advance(by:)`` tells how time passes.
+    ///
+    /// - Parameter offset: the time since the clock's start.
+    /// - Throws: `CancellationError` if the task is cancelled before.
+    public func advance(toWaitAt offset: Duration) async throws {
+        let time = offset.nanoseconds
+        while !state.withLock({ state in state.now >= time || state.waits.values.contains { $0.time == time } }) {
+            try await Task.sleep(for: .milliseconds(1))
+        }
+        await advance(by: max(offset - elapsed, .zero))
     }
 
     /// Calls `operation` with this clock as the one of the deadlines that are created inside: by `withDeadline`, `Deadline.after`, and in
@@ -113,6 +129,7 @@ public final class VirtualClock: Clock, Sendable {
                 let isCancelled = state.withLock { state in
                     guard state.sleepBegins(number) else { return true }
                     let time = deadline.offset.nanoseconds
+                    state.sleeps.append(.nanoseconds(Int64(clamping: time) - Int64(clamping: state.now)))
                     // A time that has passed is no wait.
                     guard time > state.now else {
                         queue.async { sleep.end(nil) }

@@ -60,6 +60,8 @@ struct VirtualTime: Sendable {
     var changes = 0
     var sessions: [WeakSession] = []
     var transports: [WeakTransport] = []
+    /// How long tasks wanted to sleep.
+    var sleeps: [Duration] = []
     private var advances: [Advance] = []
     private var lastNumber = 0
     private var cancelledSleeps: Set<Int> = []

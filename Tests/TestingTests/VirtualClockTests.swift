@@ -9,12 +9,15 @@ import Testing
 
     /// Retries after the given seconds, and then no more.
     private func retrier(_ delays: Double...) -> Retrier {
-        Retrier { _, request, _ async in request.retryCount < delays.count ? .retry(after: .seconds(delays[Int(request.retryCount)])) : .doNotRetry }
+        Retrier { _, request, _ async in
+            request.retryCount < delays.count ? .retry(after: .seconds(delays[Int(request.retryCount)])) : .doNotRetry
+        }
     }
 
     @Test("delays before retries take no time, and pass on the clock") func retries() async throws {
         let clock = VirtualClock(.automatic)
-        let manager = SessionManager(mock: .failure(.connect), .failure(.connect), .text("ok"), clock: clock, interceptor: retrier(60, 3600))
+        let manager = SessionManager(
+            mock: .failure(.connect), .failure(.connect), .text("ok"), clock: clock, interceptor: retrier(60, 3600))
         let start = ContinuousClock.now
         #expect(try await manager.request(url).serializingString().value == "ok")
         #expect(clock.elapsed == .seconds(3660))
@@ -25,7 +28,8 @@ import Testing
         for _ in 1...100 {
             let clock = VirtualClock(.automatic)
             let mock = MockTransport(
-                .failure(.connect).delayed(by: .seconds(1)), .failure(.connect).delayed(by: .seconds(2)), .text("ok").delayed(by: .seconds(3)),
+                .failure(.connect).delayed(by: .seconds(1)), .failure(.connect).delayed(by: .seconds(2)),
+                .text("ok").delayed(by: .seconds(3)),
                 clock: clock)
             let manager = SessionManager(mock: mock, interceptor: retrier(10, 20))
             #expect(try await manager.request(url).serializingString().value == "ok")
@@ -51,7 +55,9 @@ import Testing
 
     @Test("a deadline ends a stalled request, a delayed one, and a delay before a retry")
     func deadlines() async throws {
-        for (responses, delays) in [([MockResponse.stalled], []), ([.text("late").delayed(by: .seconds(11))], []), ([.failure(.connect)], [4.0, 8.0])] {
+        for (responses, delays) in [
+            ([MockResponse.stalled], []), ([.text("late").delayed(by: .seconds(11))], []), ([.failure(.connect)], [4.0, 8.0]),
+        ] {
             let clock = VirtualClock(.automatic)
             let mock = MockTransport(responses[0], clock: clock)
             let manager = SessionManager(

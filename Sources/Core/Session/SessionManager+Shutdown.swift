@@ -43,8 +43,8 @@ extension SessionManager {
             return await wait.value()
         }
         // Not the session's timers, because a closure that blocks the session's queue must not extend the grace period.
-        let queue = DispatchQueue(label: "curlew.shutdown", target: .global(qos: .utility))
-        let timers = Timers(queue: queue, clock: session.configuration.clock)
+        let timers = Timers(
+            queue: DispatchQueue(label: "curlew.shutdown", target: .global(qos: .utility)), clock: session.configuration.clock)
         timers.start(after: limit) { wait.end() }
         delegate.end(wait)
         await withTaskCancellationHandler {
