@@ -3,33 +3,13 @@ import Curlew
 import CurlewHTTP
 import CurlewSessionTestSupport
 import CurlewTestSupport
+import CurlewTesting
 import Testing
 
 @testable import CurlewEvents
 
 @Suite(.timeLimit(.minutes(1))) struct EventStreamTests {
     private let manager = makeManager()
-
-    /// A clock on which every sleep returns at once and is recorded.
-    private final class InstantClock: Clock, Sendable {
-        struct Instant: InstantProtocol {
-            var offset: Duration
-
-            func advanced(by duration: Duration) -> Instant { Instant(offset: offset + duration) }
-            func duration(to other: Instant) -> Duration { other.offset - offset }
-            static func < (lhs: Instant, rhs: Instant) -> Bool { lhs.offset < rhs.offset }
-        }
-
-        private let slept = Lock<[Duration]>([])
-
-        var sleeps: [Duration] { slept.withLock { $0 } }
-        var now: Instant { Instant(offset: .zero) }
-        var minimumResolution: Duration { .nanoseconds(1) }
-
-        func sleep(until deadline: Instant, tolerance: Duration?) async throws {
-            slept.withLock { $0.append(deadline.offset) }
-        }
-    }
 
     @Test("no text of a stream contains a secret, and no error a control character") func texts() {
         let stream = manager.eventStream("http://u:s3cret@h/?access_token=s3cret", headers: [.authorization(bearerToken: "s3cret")])
@@ -42,7 +22,7 @@ import Testing
         #expect(text.unicodeScalars.allSatisfy { !$0.isControlInText } && text.contains(#"\u{9B}"#))
     }
 
-    private func configuration(_ clock: InstantClock) -> EventStreamConfiguration {
+    private func configuration(_ clock: VirtualClock) -> EventStreamConfiguration {
         var configuration = EventStreamConfiguration()
         configuration.clock = clock
         configuration.jitter = { 1 }
@@ -68,7 +48,7 @@ import Testing
     private let over = ServerResponse.status(204)
 
     @Test("each reconnection resumes after the last event") func reconnects() async throws {
-        let clock = InstantClock()
+        let clock = VirtualClock(.automatic)
         let server = try makeServer([events("id: 1\ndata: a\n\nretry: 500\n\ndata: cut"), events("id: 2\ndata: b\n\n"), over])
         defer { server.stop() }
         var received: [ServerSentEvent] = []
@@ -82,7 +62,7 @@ import Testing
     @Test("a stream resumes after the configured ID") func resumed() async throws {
         let server = try makeServer([over])
         defer { server.stop() }
-        var configuration = configuration(InstantClock())
+        var configuration = configuration(VirtualClock(.automatic))
         configuration.lastEventID = "42"
         for try await _ in manager.eventStream(server.url("/"), configuration: configuration) { #expect(Bool(false)) }
         #expect(server.requests.map { $0.header("Last-Event-ID") } == ["42"])
@@ -92,13 +72,15 @@ import Testing
         let server = try makeServer([events("id: a\u{1}b\ndata: x\n\n"), over])
         defer { server.stop() }
         var ids: [String] = []
-        for try await event in manager.eventStream(server.url("/"), configuration: configuration(InstantClock())) { ids.append(event.id) }
+        for try await event in manager.eventStream(server.url("/"), configuration: configuration(VirtualClock(.automatic))) {
+            ids.append(event.id)
+        }
         #expect(ids == ["a\u{1}b"])
         #expect(server.requests.map { $0.header("Last-Event-ID") } == [nil, nil])
     }
 
     @Test("retryable statuses are retried with a growing delay until one succeeds") func backOff() async throws {
-        let clock = InstantClock()
+        let clock = VirtualClock(.automatic)
         let server = try makeServer([.status(503), .status(503), .status(429), events("data: a\n\n"), .status(500), over])
         defer { server.stop() }
         for try await _ in manager.eventStream(server.url("/"), configuration: configuration(clock)) {}
@@ -106,7 +88,7 @@ import Testing
     }
 
     @Test("delays stay within bounds for any server setting and any number of failures") func longOutage() {
-        let configuration = configuration(InstantClock())
+        let configuration = configuration(VirtualClock(.automatic))
         let delays = [1, 2, 2000, .max].map { configuration.delay(serverTime: .zero, failures: $0, rejection: nil) }
         #expect(delays == [.milliseconds(100), .milliseconds(200), .seconds(60), .seconds(60)])
         #expect(configuration.delay(serverTime: .seconds(Int.max), failures: 1, rejection: nil) == .seconds(60))
@@ -114,7 +96,7 @@ import Testing
     }
 
     @Test("a rejecting response can set the delay, up to a limit") func retryAfter() async throws {
-        let clock = InstantClock()
+        let clock = VirtualClock(.automatic)
         let server = try makeServer([7, 61].map { .status(503, headers: [ServerField("Retry-After", "\($0)")]) })
         defer { server.stop() }
         await #expect(throws: EventStreamError.self) {
@@ -126,7 +108,7 @@ import Testing
     @Test("attempts in a row are limited, and the last error is thrown") func limit() async throws {
         let server = try makeServer([.status(503)])
         defer { server.stop() }
-        var configuration = configuration(InstantClock())
+        var configuration = configuration(VirtualClock(.automatic))
         configuration.reconnectionLimit = 2
         let error = await #expect(throws: EventStreamError.self) {
             for try await _ in manager.eventStream(server.url("/"), configuration: configuration) {}
@@ -151,7 +133,7 @@ import Testing
 
     /// The error with which a server's stream ends.
     private func rejection(of server: LoopbackServer, _ interceptor: (any RequestInterceptor)? = nil) async throws -> EventStreamRejection {
-        let stream = manager.eventStream(server.url("/"), configuration: configuration(InstantClock()), interceptor: interceptor)
+        let stream = manager.eventStream(server.url("/"), configuration: configuration(VirtualClock(.automatic)), interceptor: interceptor)
         do {
             for try await event in stream { throw CurlewError.invalidURL(url: event.data) }
         } catch EventStreamError.rejected(let rejection) {
@@ -203,7 +185,7 @@ import Testing
         let server = try makeServer([ServerResponse(status: 503, body: .data(Data("busy".utf8))), over])
         defer { server.stop() }
         let bodies = Lock<[Data]>([])
-        var configuration = configuration(InstantClock())
+        var configuration = configuration(VirtualClock(.automatic))
         configuration.onChange = { change in
             guard case .waiting(_, EventStreamError.rejected(let rejection)?) = change else { return }
             bodies.withLock { $0.append(rejection.body) }
@@ -231,7 +213,7 @@ import Testing
         defer { server.stop() }
         var request = try URLRequest(url: server.url("/"), method: .post, headers: ["Content-Type": "text/plain"])
         request.httpBody = Data("question".utf8)
-        var configuration = configuration(InstantClock())
+        var configuration = configuration(VirtualClock(.automatic))
         configuration.reconnection = reconnection
         var received: [String] = []
         for try await event in manager.eventStream(request, configuration: configuration) { received.append(event.data) }
@@ -243,7 +225,7 @@ import Testing
         let server = try makeServer([.status(503), events("data: a\n\n"), over])
         defer { server.stop() }
         let changes = Lock<[String]>([])
-        var configuration = configuration(InstantClock())
+        var configuration = configuration(VirtualClock(.automatic))
         configuration.onChange = { change in
             let text =
                 switch change {
@@ -317,7 +299,7 @@ import Testing
     @Test("an event over the limit ends the stream") func tooLarge() async throws {
         let server = try makeServer([events("data: " + String(repeating: "x", count: 100) + "\n\n")])
         defer { server.stop() }
-        var configuration = configuration(InstantClock())
+        var configuration = configuration(VirtualClock(.automatic))
         configuration.maximumEventSize = 50
         var events = manager.eventStream(server.url("/"), configuration: configuration).makeAsyncIterator()
         await #expect(throws: EventStreamError.self) { try await events.next() }

@@ -66,22 +66,6 @@ struct TestRetrier: ServiceRetrier {
 /// An error thrown by the user's code.
 struct UserError: Error, Equatable {}
 
-/// A clock on which no time passes; it records the requested sleeps.
-final class RecordingClock: Clock {
-    typealias Instant = ContinuousClock.Instant
-
-    let waits = Lock<[Duration]>([])
-    private let start = ContinuousClock.now
-
-    var now: Instant { start }
-    var minimumResolution: Duration { .zero }
-
-    func sleep(until deadline: Instant, tolerance: Duration?) async throws {
-        waits.withLock { $0.append(deadline - start) }
-        try Task.checkCancellation()
-    }
-}
-
 extension Lock where State == Int {
     /// Increments the count and returns it.
     func next() -> Int {

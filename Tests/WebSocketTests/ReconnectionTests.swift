@@ -3,6 +3,7 @@ import Curlew
 import CurlewHTTP
 import CurlewSessionTestSupport
 import CurlewTestSupport
+import CurlewTesting
 import Testing
 
 @testable import CurlewWebSocket
@@ -10,7 +11,7 @@ import Testing
 @Suite(.timeLimit(.minutes(1))) struct ReconnectionTests {
     private let manager = makeManager()
 
-    private func configuration(_ clock: TestClock, limit: Int? = 10) -> WebSocketConfiguration {
+    private func configuration(_ clock: VirtualClock, limit: Int? = 10) -> WebSocketConfiguration {
         var configuration = WebSocketConfiguration()
         configuration.clock = clock
         configuration.reconnection = WebSocketReconnection(limit: limit, firstDelay: .seconds(1), maximumDelay: .seconds(8))
@@ -73,7 +74,7 @@ import Testing
     }
 
     @Test("a lost connection is re-established and sends queued messages") func reconnects() async throws {
-        let clock = TestClock()
+        let clock = VirtualClock()
         let server = try makeServer { peer in
             guard peer.number > 1 else { return try peer.send(.text, Data("first".utf8)) }
             try peer.send(.text, Data("second".utf8))
@@ -91,18 +92,18 @@ import Testing
             }
         }
         try await socket.send("between")
-        try await clock.pass(to: .seconds(1))
+        try await clock.advance(toWaitAt: .seconds(1))
         #expect(try await messages.next() == .text("second"))
         #expect(try await messages.next() == .text("between"))
         try await socket.close()
     }
 
     @Test("consecutive attempts are counted from the last open connection, and the last error is thrown") func limit() async throws {
-        let clock = TestClock()
+        let clock = VirtualClock()
         let server = try makeServer(answer: { $0.connection == 2 ? nil : "HTTP/1.1 503 Busy\r\n\r\n" }) { _ in }
         let socket = manager.webSocket(server.url(), configuration: configuration(clock, limit: 2))
         // Rejected, open, rejected twice: then the limit is reached.
-        for time in [1, 2, 4] { try await clock.pass(to: .seconds(time)) }
+        for time in [1, 2, 4] { try await clock.advance(toWaitAt: .seconds(time)) }
         guard case WebSocketError.handshakeRejected(let rejection)? = await failure(of: { try await socket.waitUntilClosed() }) else {
             return #expect(Bool(false))
         }
@@ -111,7 +112,7 @@ import Testing
     }
 
     @Test("the adapter is called for each connection") func adapterEachTime() async throws {
-        let clock = TestClock()
+        let clock = VirtualClock()
         let server = try makeServer { peer in
             if peer.number == 2 { try peer.echo() }
         }
@@ -124,14 +125,14 @@ import Testing
                 request.setValue("\(tokens.elements.count)", forHTTPHeaderField: "X-Token")
                 return request
             })
-        try await clock.pass(to: .seconds(1))
+        try await clock.advance(toWaitAt: .seconds(1))
         try await socket.ping()
         #expect(server.requests.map { $0.header("X-Token") } == ["1", "2"])
     }
 
     @Test("closing during a delay ends it with the last error") func closeInDelay() async throws {
         let server = try makeServer(answer: { _ in "HTTP/1.1 503 Busy\r\n\r\n" }) { _ in }
-        let socket = manager.webSocket(server.url(), configuration: configuration(TestClock()))
+        let socket = manager.webSocket(server.url(), configuration: configuration(VirtualClock()))
         for await state in socket.states { if case .waiting = state { break } }
         guard case WebSocketError.handshakeRejected? = await failure(of: { try await socket.close() }) else {
             return #expect(Bool(false))
@@ -139,14 +140,14 @@ import Testing
     }
 
     @Test("a ping on a lost connection fails, despite reconnection") func lostPing() async throws {
-        let clock = TestClock()
+        let clock = VirtualClock()
         let server = try makeServer { peer in
             if peer.number == 1 { _ = try peer.receive() } else { try peer.echo() }
         }
         let socket = manager.webSocket(server.url(), configuration: configuration(clock))
         guard case WebSocketError.closed(let closure)? = await failure(of: { try await socket.ping() }) else { return #expect(Bool(false)) }
         #expect(closure.code == .abnormalClosure)
-        try await clock.pass(to: .seconds(1))
+        try await clock.advance(toWaitAt: .seconds(1))
         try await socket.ping()
     }
 

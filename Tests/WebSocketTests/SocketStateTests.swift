@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import Curlew
 import CurlewHTTP
+import CurlewTesting
 import Testing
 
 @testable import CurlewWebSocket
@@ -281,13 +282,13 @@ extension SocketState {
     }
 
     @Test("a timeout throws the given error") func timeLimit() async throws {
-        let clock = TestClock()
+        let clock = VirtualClock()
         let task = Task {
             try await withTimeout(.seconds(5), clock, throwing: WebSocketError.timedOut(.close)) {
                 try await Watched(0).wait { $0 > 0 ? $0 : nil }
             }
         }
-        try await clock.pass(to: .seconds(5))
+        try await clock.advance(toWaitAt: .seconds(5))
         let result = await task.result
         #expect(throws: WebSocketError.self) { try result.get() }
     }

@@ -3,6 +3,7 @@ import Curlew
 import CurlewHTTP
 import CurlewSessionTestSupport
 import CurlewTestSupport
+import CurlewTesting
 import CurlewWebSocket
 import Testing
 
@@ -166,18 +167,18 @@ import Testing
     }
 
     @Test("a missing pong ends the connection") func keepAlive() async throws {
-        let clock = TestClock()
+        let clock = VirtualClock()
         let server = try makeServer { $0.waitUntilClosed() }
         let socket = manager.webSocket(server.url(), configuration: configuration(clock) { $0.pingInterval = .seconds(60) })
-        try await clock.pass(to: .seconds(60))
-        try await clock.pass(to: .seconds(80))
+        try await clock.advance(toWaitAt: .seconds(60))
+        try await clock.advance(toWaitAt: .seconds(80))
         guard case WebSocketError.timedOut(.pong)? = await failure(of: { for try await _ in socket.messages {} }) else {
             return #expect(Bool(false))
         }
     }
 
     @Test("a server that answers pings is kept") func keptAlive() async throws {
-        let clock = TestClock()
+        let clock = VirtualClock()
         let pings = Log<Void>()
         let server = try makeServer { peer in
             while let frame = try peer.receive(), frame.opcode == .ping {
@@ -187,13 +188,14 @@ import Testing
         }
         let socket = manager.webSocket(server.url(), configuration: configuration(clock) { $0.pingInterval = .seconds(60) })
         for round in 1...3 {
-            try await clock.pass(to: .seconds(60 * round))
+            try await clock.advance(toWaitAt: .seconds(60 * round))
             await pings.wait(for: round)
         }
         guard case .open = socket.state else { return #expect(Bool(false), "\(socket.state)") }
     }
 
-    private func configuration(_ clock: TestClock, _ change: (inout WebSocketConfiguration) -> Void = { _ in }) -> WebSocketConfiguration {
+    private func configuration(_ clock: VirtualClock, _ change: (inout WebSocketConfiguration) -> Void = { _ in }) -> WebSocketConfiguration
+    {
         var configuration = WebSocketConfiguration()
         configuration.clock = clock
         change(&configuration)
@@ -203,10 +205,10 @@ import Testing
     // MARK: Timeouts
 
     @Test("the handshake times out") func handshakeTimeout() async throws {
-        let clock = TestClock()
+        let clock = VirtualClock()
         let server = try makeServer(answer: { _ in "" }) { $0.waitUntilClosed() }
         let socket = manager.webSocket(server.url(), configuration: configuration(clock))
-        try await clock.pass(to: .seconds(30))
+        try await clock.advance(toWaitAt: .seconds(30))
         guard case WebSocketError.timedOut(.handshake)? = await failure(of: { try await socket.open() }) else {
             return #expect(Bool(false))
         }
@@ -214,11 +216,11 @@ import Testing
     }
 
     @Test("closing during a handshake waits for the close timeout at most") func closeInHandshake() async throws {
-        let clock = TestClock()
+        let clock = VirtualClock()
         let server = try makeServer(answer: { _ in "" }) { $0.waitUntilClosed() }
         let socket = manager.webSocket(server.url(), configuration: configuration(clock) { $0.handshakeTimeout = nil })
         async let closing = failure { try await socket.close() }
-        try await clock.pass(to: .seconds(10))
+        try await clock.advance(toWaitAt: .seconds(10))
         guard case WebSocketError.timedOut(.close)? = await closing else { return #expect(Bool(false)) }
         #expect(await server.waitForConnectionsToClose())
     }
@@ -238,12 +240,12 @@ import Testing
     }
 
     @Test("the close timeout aborts the connection") func closeTimeout() async throws {
-        let clock = TestClock()
+        let clock = VirtualClock()
         let server = try makeServer { $0.waitUntilClosed() }
         let socket = manager.webSocket(server.url(), configuration: configuration(clock))
         try await socket.open()
         async let closing = failure { try await socket.close() }
-        try await clock.pass(to: .seconds(10))
+        try await clock.advance(toWaitAt: .seconds(10))
         guard case WebSocketError.timedOut(.close)? = await closing else { return #expect(Bool(false)) }
         #expect(await server.waitForConnectionsToClose())
     }

@@ -2,6 +2,7 @@
 import CurlewHTTP
 import CurlewServices
 import CurlewTestSupport
+import CurlewTesting
 import Testing
 
 @Suite(.timeLimit(.minutes(1)))
@@ -123,18 +124,18 @@ struct ServiceRetrierTests {
 
     @Test func backoffDoublesItsDelays() async throws {
         defer { server.stop() }
-        let clock = RecordingClock()
+        let clock = VirtualClock(.automatic)
         let service = service(BackoffServiceRetrier.factory(clock: clock))
         #expect(try await TestRequest(routes: "busy").schedule(with: service).value == "served")
-        #expect(clock.waits.withLock { $0 } == [.seconds(1), .seconds(2), .seconds(4)])
+        #expect(clock.sleeps == [.seconds(1), .seconds(2), .seconds(4)])
     }
 
     @Test func backoffEndsAtTheMaximumDelay() async throws {
         defer { server.stop() }
-        let clock = RecordingClock()
+        let clock = VirtualClock(.automatic)
         let service = service(BackoffServiceRetrier.factory(maxBackoff: .seconds(8), clock: clock) { _, _ in true })
         #expect(await serviceError { try await TestRequest(routes: "always").schedule(with: service).value }?.name == "requestFailed")
-        #expect(clock.waits.withLock { $0 } == [.seconds(1), .seconds(2), .seconds(4)])
+        #expect(clock.sleeps == [.seconds(1), .seconds(2), .seconds(4)])
     }
 
     @Test(arguments: [
@@ -144,15 +145,15 @@ struct ServiceRetrierTests {
     ])
     func backoffRetriesTransientErrorsOnly(_ error: ServiceError, _ expected: Bool) async {
         #expect(BackoffServiceRetrier.isWorthARetry(error) == expected)
-        let retrier = BackoffServiceRetrier.factory(clock: RecordingClock()).create(for: TestRequest())
+        let retrier = BackoffServiceRetrier.factory(clock: VirtualClock(.automatic)).create(for: TestRequest())
         #expect(await retrier.retry(TestRequest(), failingWith: error) == expected)
     }
 
     @Test func jitterShortensADelay() async {
-        let clock = RecordingClock()
+        let clock = VirtualClock(.automatic)
         let retrier = BackoffServiceRetrier.factory(strategy: .jittered(), clock: clock).create(for: TestRequest())
         for _ in 1...3 { _ = await retrier.retry(TestRequest(), failingWith: .timeout) }
-        let waits = clock.waits.withLock { $0 }
+        let waits = clock.sleeps
         #expect(zip(waits, [1, 2, 4]).allSatisfy { $0 >= .zero && $0 <= .seconds($1) } && waits.count == 3)
     }
 }
