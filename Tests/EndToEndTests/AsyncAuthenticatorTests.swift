@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import Curlew
+import CurlewCore
 import CurlewSessionTestSupport
 import CurlewTestSupport
 import Testing
@@ -83,6 +84,56 @@ import Testing
             #expect(try await request.serializingString().value == (path == "/" ? "Bearer 1" : "Bearer 2"))
         }
         #expect(authenticator.calls.elements == ["first for blue", "1 for green"])
+    }
+
+    private struct TenantCarrier: ContextCarrier {
+        func capture() -> String? { Tenant.current }
+        func restore<Value>(_ tenant: String, around body: () throws -> Value) rethrows -> Value {
+            try Tenant.$current.withValue(tenant, operation: body)
+        }
+    }
+
+    /// An authenticator in closure form.
+    private final class ClosureAuthenticator: HeaderAuthenticator {
+        let tenants = Log<String>()
+
+        func credential(for manager: SessionManager, completion: @escaping @Sendable (Result<Token, any Error>) -> Void) {
+            tenants.append(Tenant.current)
+            completion(.success(Token(value: "1")))
+        }
+
+        func refresh(
+            _ credential: Token, for manager: SessionManager, completion: @escaping @Sendable (Result<Token, any Error>) -> Void
+        ) {
+            completion(.failure(TestError("no refresh")))
+        }
+
+        func apply(_ token: Token, to headers: inout HTTPHeaders) {
+            headers["Authorization"] = "Bearer \(token.value)"
+        }
+
+        func didRequest(_ urlRequest: URLRequest, with response: HTTPURLResponse, failDueToAuthenticationError error: any Error) -> Bool {
+            false
+        }
+
+        func isRequest(_ urlRequest: URLRequest, authenticatedWith token: Token) -> Bool { true }
+    }
+
+    @Test(
+        "carriers restore the context around an authenticator in closure form, also beside asynchronous adapters", arguments: [true, false])
+    func closureForm(_ isBesideAsyncAdapter: Bool) async throws {
+        let server = try Self.server()
+        let authenticator = ClosureAuthenticator()
+        let manager = makeManager { $0.contextCarriers = [TenantCarrier()] }
+        let yielding = CurlewCore.Adapter { request async in
+            await Task.yield()
+            return request
+        }
+        let interceptor = AuthenticationInterceptor(authenticator: authenticator)
+        manager.interceptor = Interceptor(adapters: isBesideAsyncAdapter ? [yielding, interceptor] : [interceptor])
+        let request = Tenant.$current.withValue("blue") { manager.request(server.url("/")) }
+        #expect(try await request.serializingString().value == "Bearer 1")
+        #expect(authenticator.tenants.elements == ["blue"])
     }
 
     @Test("what the authenticator throws fails all requests that wait, and a cancelled one does not end the refresh")

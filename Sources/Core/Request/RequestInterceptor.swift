@@ -287,7 +287,12 @@ struct PendingAdaptation: Error {
         if isAsynchronous {
             prepare(manager) { wait.end($0) }
         } else {
-            manager.session.queue.async { prepare(manager) { wait.end($0) } }
+            // Captured again, as the request's task has the task-local values of its caller.
+            let context = CapturedContext(manager.session.configuration.contextCarriers)
+            manager.session.queue.async {
+                let prepare = { self.prepare(manager) { wait.end($0) } }
+                if let context { context.run(prepare) } else { prepare() }
+            }
         }
         try await wait.value
     }
