@@ -189,11 +189,11 @@ final class SocketReconnector: Sendable {
         let clock = configuration.clock
         return try await withLimit(throwing: WebSocketError.timedOut(.handshake), inTime) {
             // A retried attempt has a timeout of its own.
-            var attempt = 0
-            while stream.handshakeAttempt != attempt {
+            var attempt: Int
+            repeat {
                 attempt = stream.handshakeAttempt
                 try await clock.sleep(for: timeout)
-            }
+            } while stream.handshakeAttempt != attempt
         }
     }
 

@@ -110,6 +110,8 @@ final class BodyBuffer: Sendable {
             state.isPaused = false
             state.isHeld = false
             state.head = nil
+            // A raw connection's peer may have closed its side during a handshake.
+            state.end = nil
         }
     }
 
