@@ -41,7 +41,11 @@ public final class Cassette: Sendable {
             guard let number = Self.number(of: name) else { continue }
             do {
                 let file = try JSONDecoder().decode(ExchangeFile.self, from: Data(contentsOf: directory.appendingPathComponent(name)))
-                let exchange = try file.exchange { try Data(contentsOf: directory.appendingPathComponent($0)) }
+                let exchange = try file.exchange { body in
+                    // A cassette from elsewhere must not read other files.
+                    guard !body.contains("/") else { throw CassetteError("has a body outside of the directory") }
+                    return try Data(contentsOf: directory.appendingPathComponent(body))
+                }
                 state.withLock { state in
                     state.exchanges.append(exchange)
                     state.lastNumber = max(state.lastNumber, number)

@@ -169,6 +169,9 @@ import Testing
         try directory.write(Data("{".utf8), to: "0001-GET.json")
         let error = #expect(throws: CassetteError.self) { try Cassette(directory: directory.url) }
         #expect(error?.description.hasPrefix("0001-GET.json: ") == true)
+        let outside = #"{"version": 1, "request": {"method": "GET", "url": "http://h/", "headers": [], "body": "../x"}}"#
+        try directory.write(Data(outside.utf8), to: "0001-GET.json")
+        #expect(throws: CassetteError.self) { try Cassette(directory: directory.url) }
         try directory.write(Data("{".utf8), to: "notes.json")
         try FileManager.default.removeItem(at: directory.file("0001-GET.json"))
         #expect(try Cassette(directory: directory.url).exchanges.isEmpty)
