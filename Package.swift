@@ -156,7 +156,7 @@ let package = Package(
             name: "DocumentationTests",
             dependencies: library + [
                 "CurlewRequests", "CurlewOperations", "CurlewServices", "CurlewWebSocket", "CurlewEvents", "CurlewJSON",
-                "CurlewTestSupport",
+                "CurlewTestSupport", "CurlewTesting",
             ]),
         // In Swift 5 mode, as the programs are for which the module is.
         .testTarget(

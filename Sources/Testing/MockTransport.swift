@@ -21,7 +21,7 @@ import Dispatch
 /// files, resumption. The kinds of requests that use it are data, download, upload, stream and event-stream requests; raw streams and
 /// WebSockets, which are bytes over a connection, take ``onStream(_:_:)``. There is no HTTP on a wire: framing, connections, TLS, proxies,
 /// HTTP/2, content codings (bodies are delivered as they are given), 1xx responses and timeouts of transfers are not simulated. For those
-/// use ``LoopbackServer``.
+/// use `LoopbackServer`.
 ///
 /// Of the responses enqueued by ``enqueue(_:)`` each is used once, before any stub. Otherwise the stub decides that was added last among
 /// those that match. A request that none matches fails with ``UnmatchedRequest``.
@@ -35,7 +35,7 @@ public final class MockTransport: Transport {
 
     /// Creates a transport without stubs.
     ///
-    /// - Parameter clock: the clock on which responses are delayed; with `nil`, the default, delays take real time. ``SessionManager`` gets it
+    /// - Parameter clock: the clock on which responses are delayed; with `nil`, the default, delays take real time. `SessionManager` gets it
     ///   by `init(mock:…)`.
     public init(clock: VirtualClock? = nil) {
         let stubs = StubTable()

@@ -2,7 +2,7 @@
 import CurlewHTTP
 import CurlewLoopback
 
-/// A route of a ``LoopbackServer``: a method, a pattern of paths, and what responds.
+/// A route of a `LoopbackServer`: a method, a pattern of paths, and what responds.
 public struct ServerRoute: Sendable {
     private let method: HTTPMethod?
     private let pattern: URLPattern
@@ -12,8 +12,8 @@ public struct ServerRoute: Sendable {
     ///
     /// - Parameters:
     ///   - method: the method; `nil`, the default, for any.
-    ///   - pattern: the path, and items of the query; ``ServerRequest/parameters`` has what its placeholders match.
-    ///   - respond: responds, on the connection's thread; see ``LoopbackServer/Route``.
+    ///   - pattern: the path, and items of the query; `ServerRequest.parameters` has what its placeholders match.
+    ///   - respond: responds, on the connection's thread; see `LoopbackServer.Route`.
     public init(_ method: HTTPMethod? = nil, _ pattern: URLPattern, _ respond: @escaping LoopbackServer.Route) {
         self.method = method
         self.pattern = pattern
@@ -54,7 +54,7 @@ extension LoopbackServer {
     /// - Parameters:
     ///   - tls: the settings of TLS; `nil`, the default, for none.
     ///   - routes: the routes. They must not retain the server.
-    /// - Throws: ``SocketError`` if the system refuses a socket or a thread; ``TLSError`` if TLS is not possible.
+    /// - Throws: `SocketError` if the system refuses a socket or a thread; `TLSError` if TLS is not possible.
     public convenience init(tls: ServerTLS? = nil, routes: [ServerRoute]) throws {
         try self.init(tls: tls) { request, connection in
             var request = request

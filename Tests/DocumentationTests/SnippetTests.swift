@@ -170,7 +170,7 @@ import Testing
         #expect(policies?.serverTrustPolicy(forHost: "example.org") == nil)
     }
 
-    @Test("a custom transport responds")
+    @Test("a mock responds, and a retry gets its second response")
     func canned() async throws {
         #expect(try await Snippets.canned().name == "Ada")
     }

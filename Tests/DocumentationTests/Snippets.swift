@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import Curlew
+import CurlewTesting
 import Dispatch
 
 // The code in README.md, by regions: the lines between `// snippet: NAME` and `// end` are the same in both files, except for
@@ -28,27 +29,6 @@ struct PatientRetrier: RequestRetrier {
         let isBusy = request.response?.statusCode == 503
         completion(isBusy && request.retryCount < 3, 0.5 * Double(request.retryCount + 1))
     }
-}
-// end
-
-// snippet: transport
-final class CannedTransport: Transport {
-    func start(_ request: TransferRequest, id: Int, observer: any TransferObserver) {
-        let head = ResponseHead(statusCode: 200, headers: ["Content-Type": "application/json"])
-        _ = observer.transfer(id, didReceive: head)
-        _ = Data(#"{"id": 7, "name": "Ada"}"#.utf8).withUnsafeBytes { observer.transfer(id, didReceive: $0) }
-        observer.transfer(id, didComplete: TransferCompletion(error: nil, metrics: TransferMetrics()))
-    }
-
-    func openStream(_ request: StreamTransferRequest, id: Int, observer: any StreamTransferObserver) {
-        observer.stream(id, didComplete: TransferCompletion(error: CurlewError.cancelled, metrics: TransferMetrics()))
-    }
-
-    func cancel(_ id: Int) {}
-    func setSuspended(_ suspended: Bool, of id: Int) {}
-    func resumeReceiving(_ id: Int) {}
-    func send(_ bytes: Data, endOfStream: Bool, on id: Int) {}
-    func shutDown() {}
 }
 // end
 
@@ -196,7 +176,9 @@ enum Snippets {
 
     static func canned() async throws -> User {
         // snippet: canned
-        let manager = SessionManager(transport: CannedTransport())
+        let mock = MockTransport()
+        mock.stub(.get, "/users/{id}", respond: .status(503), .json(User(id: 7, name: "Ada")))
+        let manager = SessionManager(mock: mock, interceptor: RetryPolicy())
         let user = try await manager.request("https://api.example.org/users/7").validate().serializingDecodable(User.self).value
         // end
         return user
