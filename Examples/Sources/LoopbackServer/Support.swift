@@ -42,6 +42,9 @@ public final class Log<Element: Sendable>: @unchecked Sendable {  // every acces
     /// The elements so far.
     public var elements: [Element] { lock.withLock { list } }
 
+    /// The number of elements so far.
+    public var count: Int { lock.withLock { list.count } }
+
     /// Adds an element.
     public func append(_ element: Element) { lock.withLock { list.append(element) } }
 }
