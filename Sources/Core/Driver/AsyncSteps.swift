@@ -156,19 +156,17 @@ extension RequestDriver {
         beginSteps(AsyncSteps(stays: true), orElse: { $0.stay() }, with: { await $0.runOthers() })
     }
 
-    /// Creates the request's task, with its code, unless there is one that takes part in another way.
+    /// Creates the request's task, with its code, unless there is one that takes part in another way. Does nothing once the request has
+    /// finished, which ends no task any more.
     func beginSteps(
         _ steps: AsyncSteps, orElse takesPart: (AsyncSteps) -> Bool, with body: @escaping @Sendable (AsyncSteps) async -> Void
     ) {
         while true {
-            let old = state.withLock { state -> AsyncSteps? in
-                guard let old = state.steps else {
-                    // A request that has finished ends no task any more.
-                    if state.lifecycle.stage != .finished { state.steps = steps }
-                    return nil
-                }
-                return old
+            let (isFinished, old) = state.withLock { state -> (Bool, AsyncSteps?) in
+                defer { if state.steps == nil, state.lifecycle.stage != .finished { state.steps = steps } }
+                return (state.lifecycle.stage == .finished, state.steps)
             }
+            if isFinished { return }
             guard let old else { return steps.begin { await body(steps) } }
             if takesPart(old) { return }
             // Another task takes the place of one that has ended.

@@ -56,6 +56,18 @@ import Testing
         #expect(told.count == 1)
     }
 
+    @Test("a late asynchronous validation counts, and leaves no task")
+    func asynchronous() async throws {
+        let manager = manager(.answering(200, [:], "text"))
+        let request = manager.request("http://mock/")
+        _ = await recorder.events.first(2)
+        request.validate { _, _, _ async throws in throw UserError(number: 7) }
+        #expect(request.driver.state.withLock { $0.steps == nil })
+        let error = await request.serializingString().response.error
+        #expect(error.map { "\($0)".contains("7") } == true)
+        #expect(request.driver.state.withLock { $0.steps == nil })
+    }
+
     @Test("a late refusal that is retried is another attempt, whose end is told, and the request has finished once")
     func retried() async throws {
         let manager = manager(.answering(inTurn: [.response(404, [:], "page"), .response(200, [:], "text")]))
