@@ -16,6 +16,7 @@ import Testing
     @Test("a plain request is the quoted URL, in the last place")
     func plain() {
         let manager = SessionManager(mock: MockTransport())
+        defer { manager.invalidateAndCancel() }
         let request = manager.request("http://mock/path?a=b")
         #expect(request.debugDescription == "$ curl -v \\\n\t\"http://mock/path?a=b\"")
         #expect(request.cURLDescription() == "curl -v \\\n\t\"http://mock/path?a=b\"")
@@ -24,6 +25,7 @@ import Testing
     @Test("method, cookies, headers, body and URL come in this order, one per line")
     func order() {
         let manager = SessionManager(mock: MockTransport()) { $0.headers = ["X-Session": "s", "X-Both": "session"] }
+        defer { manager.invalidateAndCancel() }
         let request = manager.request(
             "http://mock/", method: .post, parameters: ["k": "v"], encoding: JSONEncoding.default,
             headers: ["X-Both": "request", "Cookie": "a=b; c=d"])
@@ -37,6 +39,7 @@ import Testing
     @Test("characters special to a shell are quoted")
     func quoting() {
         let manager = SessionManager(mock: MockTransport())
+        defer { manager.invalidateAndCancel() }
         let request = manager.request("http://mock/", headers: ["A": #"a"b\c$d`e"#, "B": "it's!"])
         #expect(lines(request)[1] == #"-H "A: a\"b\\c\$d\`e""#)
         #expect(lines(request)[2] == #"-H 'B: it'\''s!'"#)
@@ -45,6 +48,7 @@ import Testing
     @Test("curl's own interpretation of arguments is disabled")
     func options() throws {
         let manager = SessionManager(mock: MockTransport())
+        defer { manager.invalidateAndCancel() }
         #expect(lines(manager.request("http://mock/", method: .head))[1] == "-I")
         #expect(lines(manager.request("http://mock/", method: .post)).contains(#"-d """#))
         #expect(lines(manager.request("http://mock/", method: .delete)) == ["$ curl -v", "-X DELETE", #""http://mock/""#])
@@ -63,6 +67,7 @@ import Testing
     @Test("a binary, large or streamed body is omitted; a file is named")
     func bodies() throws {
         let manager = SessionManager(mock: MockTransport())
+        defer { manager.invalidateAndCancel() }
         for body in [Data([0xFF]), Data([0x61, 0]), Data(repeating: 0x61, count: 100_001)] {
             #expect(!manager.upload(body, to: "http://mock/").debugDescription.contains("-d"))
         }
@@ -75,6 +80,7 @@ import Testing
     @Test("the request's credential is shown")
     func credential() {
         let manager = SessionManager(mock: MockTransport())
+        defer { manager.invalidateAndCancel() }
         let request = manager.request("http://mock/").authenticate(user: "me", password: "a$b")
         #expect(lines(request) == ["$ curl -v", #"-u "me:a\$b""#, "--anyauth", #""http://mock/""#])
     }
@@ -85,12 +91,14 @@ import Testing
         let cookie = HTTPCookie(properties: [.domain: "mock", .path: "/", .name: "n", .value: "v"])
         storage.setCookie(try #require(cookie))
         let manager = SessionManager(mock: MockTransport()) { $0.cookieStorage = storage }
+        defer { manager.invalidateAndCancel() }
         #expect(lines(manager.request("http://mock/", method: .post))[2] == #"-b "n=v""#)
     }
 
     @Test("the adapted request is shown, or the given one if the adapter failed")
     func adapted() {
         let manager = SessionManager(mock: MockTransport())
+        defer { manager.invalidateAndCancel() }
         let signed = manager.request(
             "http://mock/",
             interceptor: Adapter { request in
@@ -109,6 +117,7 @@ import Testing
             $0.redaction = Redaction(headers: ["X-Curl-Key"], queryItems: ["curl_key"])
             $0.redirects.sensitiveHeaders = ["X-Curl-Sensitive"]
         }
+        defer { manager.invalidateAndCancel() }
         let headers: HTTPHeaders = [
             .authorization(bearerToken: "s3cret"), HTTPHeader(name: "Cookie", value: "a=s3cret"),
             HTTPHeader(name: "x-curl-key", value: "s3cret"), HTTPHeader(name: "X-Curl-Sensitive", value: "s3cret"),
@@ -131,7 +140,9 @@ import Testing
 
     @Test("control characters are escaped by default")
     func controlCharacters() {
-        let request = SessionManager(mock: MockTransport()).upload(Data("a\n\u{1B}[2J".utf8), to: "http://mock/")
+        let manager = SessionManager(mock: MockTransport())
+        defer { manager.invalidateAndCancel() }
+        let request = manager.upload(Data("a\n\u{1B}[2J".utf8), to: "http://mock/")
         #expect(request.cURLDescription().contains(#"-d "a\\n\\u{1B}[2J""#))
         #expect(request.cURLDescription(redacting: false).contains("-d \"a\n\u{1B}[2J\""))
     }
@@ -139,6 +150,7 @@ import Testing
     @Test("a request without a URL gives a fixed sentence")
     func impossible() {
         let manager = SessionManager(mock: MockTransport())
+        defer { manager.invalidateAndCancel() }
         for request in [
             manager.request("invalid_url"), manager.request("http://a b/"), manager.request("http://mock/", headers: ["A": "\n"]),
         ] {
