@@ -118,7 +118,7 @@ final class SocketReconnector: Sendable {
                     guard let request = sent.withLock({ $0 }) else { throw CurlewError.cancelled }
                     let (head, rest) = try accept(result, to: request, in: session, response)
                     let (handshake, agreement) = try WebSocketHandshake.validate(head, for: request)
-                    try await stream.handshakeCompleted()
+                    try await stream.handshakeCompleted(attempt: response.attempt ?? stream.handshakeAttempt)
                     return SocketConnection(
                         stream: stream, state: state, configuration: configuration, handshake: handshake, agreement: agreement, rest: rest)
                 } catch {

@@ -72,14 +72,34 @@ import Testing
         socket.cancel()
     }
 
+    @Test("a WebSocket whose adapter never answers ends with its deadline, its cancellation, and its manager")
+    func awaitedAdapter() async throws {
+        let adapter = CurlewCore.Adapter { request async throws in
+            try await Task.sleep(for: .seconds(600))
+            return request
+        }
+        var configuration = WebSocketConfiguration()
+        configuration.handshakeTimeout = nil
+        let interceptor = Interceptor(adapters: [adapter])
+        let late = manager.webSocket(
+            "ws://127.0.0.1:1", configuration: configuration, interceptor: interceptor,
+            options: RequestOptions(deadline: .milliseconds(100)))
+        #expect(Self.kind(await failure { try await late.open() }) == .deadline)
+        var other: SessionManager? = SessionManager()
+        let released = try #require(other?.webSocket("ws://127.0.0.1:1", configuration: configuration, interceptor: interceptor))
+        other = nil
+        #expect(await failure { try await released.open() } != nil)
+        let cancelled = manager.webSocket("ws://127.0.0.1:1", configuration: configuration, interceptor: interceptor)
+        cancelled.cancel()
+        #expect(await failure { try await cancelled.open() } != nil)
+    }
+
     @Test("retried handshakes and their delays count against the deadline") func retries() async throws {
         let server = try makeServer(answer: { _ in "HTTP/1.1 503 Busy\r\nContent-Length: 0\r\n\r\n" }) { _ in }
         let always = Retrier { _, _, _, completion in completion(true, 0.05) }
         let start = ContinuousClock.now
         let socket = manager.webSocket(server.url(), interceptor: always, options: RequestOptions(deadline: .milliseconds(500)))
-        // An attempt that is being rejected when the deadline passes ends the WebSocket by that.
-        let error = await failure { try await socket.open() }
-        #expect(Self.kind(error) == .deadline || Self.status(error) == 503)
+        #expect(Self.kind(await failure { try await socket.open() }) == .deadline)
         #expect(server.requests.count > 1)
         #expect(start.duration(to: .now) < .seconds(30))
         // A delay that would end after it.

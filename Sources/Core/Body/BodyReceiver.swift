@@ -61,6 +61,9 @@ protocol BodyReceiver: AnyObject, Sendable {
 
     /// Forgets the last attempt's body, because another attempt begins.
     func reset()
+
+    /// The request has finished: no other attempt begins, and it may have had none. Any thread.
+    func requestDidFinish(_ request: Request)
 }
 
 extension BodyReceiver {
@@ -70,6 +73,7 @@ extension BodyReceiver {
     func complete(_ outcome: TransferCompletion) throws {}
     var isDiscardable: Bool { false }
     func discard() {}
+    func requestDidFinish(_ request: Request) {}
 }
 
 /// What a receiver knows about the exchange whose response it receives.

@@ -31,8 +31,6 @@ final class RawConnection: BodyReceiver {
         var unopened: [(bytes: Data, endOfStream: Bool)] = []
         /// Whether ``unopened`` is sent once the connection is established: there was no attempt yet, or it has failed.
         var mustResend = false
-        /// Whether the end of the request was awaited, because a retrier may begin another attempt.
-        var awaitsEnd = false
         /// `nil` without a handshake, and after it.
         var handshake: Handshake?
     }
@@ -58,8 +56,6 @@ final class RawConnection: BodyReceiver {
         func describing(_ error: any Error) -> any Error
         /// Whether a retrier decides about the failed attempt.
         func asksRetrier(about request: Request, after error: any Error) -> Bool
-        /// Calls `body` with the error once the request has finished.
-        func whenFinished(_ request: Request, _ body: @escaping @Sendable ((any Error)?) -> Void)
     }
 
     /// The received bytes.
@@ -184,15 +180,10 @@ final class RawConnection: BodyReceiver {
         let (link, request) = link.withLock { ($0.value, $0.request) }
         guard let error = outcome.error else { return finish(.success(())) }
         let isRepeatable = state.withLock { $0.isRepeatable }
+        // Otherwise the request's end is the connection's.
         guard isRepeatable, let link, let request, link.asksRetrier(about: request, after: error) else {
             return finish(.failure(link?.describing(error) ?? error))
         }
-        let isFirst = state.withLock { state in
-            defer { state.awaitsEnd = true }
-            return !state.awaitsEnd
-        }
-        guard isFirst else { return }
-        link.whenFinished(request) { [weak self] error in self?.finish(error.map { .failure($0) } ?? .success(())) }
     }
 
     /// Ends the connection for its readers and writers. Only the first call counts.
@@ -220,6 +211,10 @@ final class RawConnection: BodyReceiver {
 
     /// Until the connection is established, or during a handshake: what was sent otherwise can't be sent again.
     func holdForRetry() -> Bool { state.withLock { $0.isRepeatable } }
+
+    func requestDidFinish(_ request: Request) {
+        finish(request.delegate.error.map { .failure($0) } ?? .success(()))
+    }
 
     func reset() {
         buffer.restart()
@@ -250,9 +245,13 @@ extension RawConnection {
     /// The number of the attempt, from 1; 0 after the handshake.
     var handshakeAttempt: Int { state.withLock { $0.handshake?.attempt ?? 0 } }
 
-    /// The handshake is complete: from now on nothing can be repeated.
-    func endHandshake() {
-        state.withLock { $0.handshake = nil }
+    /// The handshake of an attempt is complete: from now on nothing can be repeated. Returns `false` if another attempt has begun.
+    func endHandshake(of attempt: Int) -> Bool {
+        state.withLock { state in
+            guard state.handshake?.attempt == attempt else { return false }
+            state.handshake = nil
+            return true
+        }
     }
 
     /// Waits until another attempt than this one has begun; calls `fail`, which ends the attempt, unless it has ended.

@@ -95,6 +95,18 @@ extension RequestDriver {
         return !state.withLock({ $0.lifecycle.isCancelled }) && !session.isInvalidated
     }
 
+    /// Whether a request may be retried: never after it was cancelled.
+    func mayRetry(_ request: Request, after error: any Error) -> Bool {
+        isRetriable(after: error) && (request.isRepeatable || sessionDelegate.mayRenewBody(of: request)) && body.holdForRetry()
+    }
+
+    /// Ends a request that no retrier decides about. If its deadline has passed while its attempt failed, the deadline is why.
+    func endWithoutRetry(_ request: Request, after error: any Error) {
+        let isLate = state.withLock { $0.deadline?.failure != nil }
+        if case CurlewError.transferFailed(let failure) = error, failure.kind == .deadline { return finish(request) }
+        if isLate { end(request, with: CurlewError.cancelled) } else { finish(request) }
+    }
+
     // MARK: The deadline
 
     /// Starts the request's deadline: its own, or that of the calling task, whichever is earlier. On the thread of the call that creates the
@@ -354,10 +366,6 @@ extension RequestDriver: RawConnection.Link {
     func asksRetrier(about request: Request, after error: any Error) -> Bool {
         guard request.retrier(before: sessionDelegate.retrier) != nil, sessionDelegate.manager != nil else { return false }
         return isRetriable(after: state.withLock { $0.error } ?? error)
-    }
-
-    func whenFinished(_ request: Request, _ body: @escaping @Sendable ((any Error)?) -> Void) {
-        addWaiter(.closure { [delegate = request.delegate] in body(delegate.error) }, to: request)
     }
 }
 

@@ -296,9 +296,10 @@ final class RequestDriver: Sendable {
 
     /// Asks the retriers about a failed request, if there are any and it may be retried.
     private func considerRetry(of request: Request, after error: any Error) {
-        guard let retrier = request.retrier(before: sessionDelegate.retrier), let manager = sessionDelegate.manager,
-            mayRetry(request, after: error)
-        else { return finish(request) }
+        guard let retrier = request.retrier(before: sessionDelegate.retrier), let manager = sessionDelegate.manager else {
+            return finish(request)
+        }
+        guard mayRetry(request, after: error) else { return endWithoutRetry(request, after: error) }
         let answer: StepContinuation<(Bool, TimeInterval)>? = waitForAttempt(of: request) { self.retrierAnswered($0, after: $1, request) }
         guard let answer else { return }
         let delivered = session.delivered(error)
@@ -306,11 +307,6 @@ final class RequestDriver: Sendable {
             guard answer.isPending else { return }
             self.inContext { retrier.should(manager, retry: request, with: delivered) { answer(($0, $1)) } }
         }
-    }
-
-    /// Whether a request may be retried: never after it was cancelled.
-    private func mayRetry(_ request: Request, after error: any Error) -> Bool {
-        isRetriable(after: error) && (request.isRepeatable || sessionDelegate.mayRenewBody(of: request)) && body.holdForRetry()
     }
 
     private func retrierAnswered(_ shouldRetry: Bool, after delay: TimeInterval, _ request: Request) {
@@ -363,7 +359,7 @@ final class RequestDriver: Sendable {
     }
 
     /// Reports the end, and releases the handlers.
-    private func finish(_ request: Request) {
+    func finish(_ request: Request) {
         guard let tell = sessionDelegate.closures.withLock({ $0.taskDidComplete }),
             let (task, error) = state.withLock({ state in state.task.map { ($0, state.error) } }),
             !state.withLock({ $0.lifecycle.isAttemptReported })
@@ -390,6 +386,7 @@ final class RequestDriver: Sendable {
             return conclude(request)
         case .finished(let ended):
             ended.steps?.end()
+            body.requestDidFinish(request)
             ended.waiter?.call()
             for waiter in ended.otherWaiters { waiter.call() }
             if let manager = ended.manager { session.release(manager) }

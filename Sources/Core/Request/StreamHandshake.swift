@@ -46,11 +46,11 @@ extension StreamRequest {
     /// The number of the handshake's attempt, from 1; 0 after the handshake.
     package var handshakeAttempt: Int { connection.handshakeAttempt }
 
-    /// The handshake is complete: the request is not retried any more, and has no deadline.
+    /// An attempt's handshake is complete: the request is not retried any more, and has no deadline.
     ///
-    /// - Throws: the error of a deadline that has passed already.
-    package func handshakeCompleted() async throws {
-        connection.endHandshake()
+    /// - Throws: the error of a deadline that has passed already; ``CurlewError/cancelled`` if another attempt has begun.
+    package func handshakeCompleted(attempt: Int) async throws {
+        guard connection.endHandshake(of: attempt) else { throw CurlewError.cancelled }
         guard !driver.endDeadline() else { return }
         try await end()
         throw CurlewError.cancelled
