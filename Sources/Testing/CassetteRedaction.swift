@@ -12,7 +12,7 @@ import CurlewTransport
 /// - texts in the form of a secret, anywhere: tokens of well-known services, JSON Web Tokens, private keys in PEM;
 /// - the values that are given here, anywhere, also in bodies that are not text.
 ///
-/// A body without a secret is stored byte by byte; JSON with one is written anew.
+/// A body without a secret is stored byte by byte; JSON with one is serialized again.
 public struct CassetteRedaction: Sendable, Hashable {
     /// Further names, of header fields, items, fields, keys and elements alike; none by default.
     public var names: Set<String>

@@ -169,16 +169,21 @@ import Testing
         } catch CurlewError.transferFailed(let failure) {
             #expect(failure.kind == .deadline)
         }
+        let (asked, ended) = (Log<Void>(), Log<Void>())
         let task = Task { [manager] in
             try await manager.send(
                 target,
                 body: AsyncStream<[UInt8]>(unfolding: {
-                    try? await Task.sleep(for: .seconds(50)); return nil
+                    asked.append(())
+                    do { try await Task.sleep(for: .seconds(600)) } catch { ended.append(()) }
+                    return nil
                 }))
         }
-        #expect(await held.waitForRequests(0))
+        await asked.wait(for: 1)
         task.cancel()
         await #expect(throws: CancellationError.self) { try await task.value }
+        await ended.wait(for: 1)
+        #expect(ended.count == 1)
     }
 
     @Test func `redirects are followed`() async throws {

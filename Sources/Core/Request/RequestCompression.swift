@@ -56,7 +56,7 @@ public struct RequestCompression: RequestAdapter {
     public let coding: Coding
     /// How a request that already has a `Content-Encoding` is handled.
     public let duplicateHeaderBehavior: DuplicateHeaderBehavior
-    /// How a body is handled that is not in memory, whatever its size.
+    /// How a body of any size is handled that is not in memory.
     public let streamedBodyBehavior: StreamedBodyBehavior
     /// The size in bytes from which bodies are compressed.
     public let minimumSize: Int
