@@ -82,7 +82,11 @@ import Testing
     @Test("cancelling ends a stalled exchange, suspending holds one up") func control() async throws {
         mock.stub("/stalled", respond: .stalled)
         mock.stub("/body", respond: .text("0123456789").stalling(after: 4))
-        mock.stub("/text", respond: .text("text"))
+        let (suspension, isSuspended) = AsyncStream.makeStream(of: Void.self)
+        mock.stub("/text") { _ in
+            for await _ in suspension {}
+            return .text("text")
+        }
         let manager = makeManager()
         let stalled = manager.request("https://files.example.org/stalled")
         async let response = stalled.serializingData().response
@@ -93,10 +97,10 @@ import Testing
             return
         }
         // A suspended request is at the transport, which doesn't perform it.
-        manager.startRequestsImmediately = false
         let suspended = manager.request("https://files.example.org/text")
-        suspended.resume()
+        try await mock.waitForRequests(2)
         suspended.suspend()
+        isSuspended.finish()
         let isResumed = Log<Bool>()
         async let text = suspended.serializingString().response
         Task {
@@ -105,7 +109,6 @@ import Testing
         }
         #expect(await text.value == "text")
         #expect(isResumed.count == 1)
-        manager.startRequestsImmediately = true
         var received = Data()
         let partial = manager.streamRequest("https://files.example.org/body")
         for try await piece in partial.bodyStream() {
