@@ -20,8 +20,9 @@ struct HandshakeRequest: Sendable {
     /// The URL with an HTTP scheme, for which cookies are sent and stored; `nil` if the request does not handle cookies.
     let cookieURL: String?
     let compression: WebSocketCompression?
-    /// The request's head, as sent.
-    let bytes: Data
+    /// The fields of the request, without those that the handshake sets itself.
+    let headers: HTTPHeaders
+    private let target: Target
 
     /// Makes the handshake for a request, after the adapters have modified it.
     ///
@@ -35,7 +36,7 @@ struct HandshakeRequest: Sendable {
         guard request.httpMethod ?? "GET" == "GET", request.httpBody == nil, request.httpBodyStream == nil else {
             throw .invalidRequest(reason: .notAGet)
         }
-        let target = try Target(request.url)
+        target = try Target(request.url)
         var headers = HTTPHeaders(request.allHTTPHeaderFields ?? [:])
         let named = headers.values(for: "Sec-WebSocket-Protocol").flatMap { $0.split(separator: ",") }.map(\.trimmed)
         headers.remove(name: "Sec-WebSocket-Protocol")
@@ -52,7 +53,16 @@ struct HandshakeRequest: Sendable {
         isSecure = target.isSecure
         self.key = key
         self.compression = compression
-        bytes = Self.head(target, headers, self.subprotocols, compression, key)
+        self.headers = headers
+    }
+
+    /// The URL, without user name and password.
+    var url: String { target.url }
+
+    /// Returns the request's head with these fields, except those that the handshake sets itself: ``headers``, or what the session's
+    /// instruments have made of them.
+    func bytes(with fields: HTTPHeaders) -> Data {
+        Self.head(target, HTTPHeaders(fields.filter { !$0.isOneOf(Self.ownFields) }), subprotocols, compression, key)
     }
 
     /// Returns 16 random bytes in Base64.
@@ -107,6 +117,9 @@ struct HandshakeRequest: Sendable {
             pathAndQuery = (path.isEmpty ? "/" : path) + (parts.percentEncodedQuery.map { "?" + $0 } ?? "")
             authorization = parts.user.map { .authorization(username: $0, password: parts.password ?? "") }
         }
+
+        /// The URL, without user name and password.
+        var url: String { "\(isSecure ? "wss" : "ws")://\(authority)\(pathAndQuery)" }
 
         /// The same URL with an HTTP scheme.
         var httpURL: String { "\(isSecure ? "https" : "http")://\(authority)\(pathAndQuery)" }

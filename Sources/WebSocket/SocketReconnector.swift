@@ -56,9 +56,11 @@ final class SocketReconnector: Sendable {
 
     func run() async {
         var failures = 0
+        var isReconnection = false
         while true {
             state.update { $0.connect(attempt: failures + 1) }
-            let (end, wasOpen) = await runConnection()
+            let (end, wasOpen) = await runConnection(isReconnection: isReconnection)
+            isReconnection = true
             if wasOpen { failures = 0 }
             guard let delay = delay(after: end, failures: failures) else { return state.update { $0.finish(end) } }
             failures += 1
@@ -72,10 +74,12 @@ final class SocketReconnector: Sendable {
     }
 
     /// Makes a connection and runs it to its end; returns whether it was ever open.
-    private func runConnection() async -> (Result<WebSocketClosure, any Error>, wasOpen: Bool) {
+    private func runConnection(isReconnection: Bool) async -> (Result<WebSocketClosure, any Error>, wasOpen: Bool) {
         do {
             // A reconnection has no deadline, and the caller's has passed or will.
-            let connection = try await Deadline.$current.withValue(deadline.withLock { $0 }) { try await connect() }
+            let connection = try await Deadline.$current.withValue(deadline.withLock { $0 }) {
+                try await connect(isReconnection: isReconnection)
+            }
             deadline.withLock { $0 = nil }
             state.update { $0.opened(connection.handshake) }
             let end = await connection.serve()
@@ -106,10 +110,10 @@ final class SocketReconnector: Sendable {
 
     // MARK: Connecting
 
-    private func connect() async throws -> SocketConnection {
+    private func connect(isReconnection: Bool) async throws -> SocketConnection {
         let urlRequest = try await beforeDeadline { [makeRequest] in try await makeRequest() }
         let sent = Lock<HandshakeRequest?>(nil)
-        let (stream, session) = try makeStream(urlRequest, sent)
+        let (stream, session) = try makeStream(urlRequest, sent, isReconnection: isReconnection)
         do {
             while true {
                 let response = HandshakeProgress()
@@ -118,7 +122,9 @@ final class SocketReconnector: Sendable {
                     guard let request = sent.withLock({ $0 }) else { throw CurlewError.cancelled }
                     let (head, rest) = try accept(result, to: request, in: session, response)
                     let (handshake, agreement) = try WebSocketHandshake.validate(head, for: request)
-                    try await stream.handshakeCompleted(attempt: response.attempt ?? stream.handshakeAttempt)
+                    let attempt = response.attempt ?? stream.handshakeAttempt
+                    stream.endHandshakeExchange(of: attempt, head: head, error: nil)
+                    try await stream.handshakeCompleted(attempt: attempt)
                     return SocketConnection(
                         stream: stream, state: state, configuration: configuration, handshake: handshake, agreement: agreement, rest: rest)
                 } catch {
@@ -155,9 +161,12 @@ final class SocketReconnector: Sendable {
     /// Returns when the retrier has had another attempt begin; else throws why the handshake has failed.
     private func failed(_ error: any Error, _ response: HandshakeProgress, over stream: StreamRequest) async throws {
         let error = (error as? HandshakeViolation).map { WebSocketError.handshakeFailed(reason: $0) } ?? error
+        let (head, attempt) = (response.head, response.attempt ?? stream.handshakeAttempt)
+        // A status is no error of the exchange.
+        let isRejection = if case WebSocketError.handshakeRejected = error { true } else { false }
+        stream.endHandshakeExchange(of: attempt, head: head, error: isRejection ? nil : error)
         let isWanted = state.update { $0.userClosure == nil && $0.end == nil }
         guard isWanted, !Task.isCancelled, stream.handshakeAttempt > 0 else { throw error }
-        let (head, attempt) = (response.head, response.attempt ?? stream.handshakeAttempt)
         try await withLimit(throwing: WebSocketError.timedOut(.close)) {
             try await stream.handshakeFailed(error, head: head, attempt: attempt)
         } limit: { [self] in
@@ -204,7 +213,9 @@ final class SocketReconnector: Sendable {
     }
 
     /// Opens the byte stream to the adapted request's host. Retains no manager, whose release ends the WebSocket.
-    private func makeStream(_ urlRequest: URLRequest, _ sent: Lock<HandshakeRequest?>) throws -> (StreamRequest, Session) {
+    private func makeStream(
+        _ urlRequest: URLRequest, _ sent: Lock<HandshakeRequest?>, isReconnection: Bool
+    ) throws -> (StreamRequest, Session) {
         guard let manager = manager.withLock({ $0.manager }) else { throw CurlewError.sessionInvalidated }
         let deadline = deadline.withLock { $0 }
         let stream = manager.handshakeStream(urlRequest, interceptor: interceptor, options: options) {
@@ -217,7 +228,9 @@ final class SocketReconnector: Sendable {
                 adapted, subprotocols: subprotocols, defaults: session.configuration.headers, compression: compression,
                 cookies: { session.cookieField(for: $0, given: $1) })
             sent.withLock { $0 = request }
-            return StreamHandshake(host: request.host, port: request.port, isSecure: request.isSecure, bytes: request.bytes)
+            return StreamHandshake(
+                host: request.host, port: request.port, isSecure: request.isSecure, url: request.url, headers: request.headers,
+                isReconnection: isReconnection, bytes: { request.bytes(with: $0) })
         }
         stream.resume()
         return (stream, manager.session)

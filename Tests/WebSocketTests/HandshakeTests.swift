@@ -18,7 +18,7 @@ import Testing
     }
 
     private func lines(_ request: HandshakeRequest) -> [String] {
-        String(decoding: request.bytes, as: UTF8.self).components(separatedBy: "\r\n")
+        String(decoding: request.bytes(with: request.headers), as: UTF8.self).components(separatedBy: "\r\n")
     }
 
     @Test("the key of RFC 6455, section 1.3, gives its accept value") func acceptValue() {

@@ -33,6 +33,8 @@ final class RawConnection: BodyReceiver {
         var mustResend = false
         /// `nil` without a handshake, and after it.
         var handshake: Handshake?
+        /// The exchange of the handshake's last attempt, until it ends; `nil` if no instrument observes it.
+        var exchange: (attempt: Int, value: HandshakeExchange)?
     }
 
     /// The opening of a protocol on the connection: an attempt that fails during it can be repeated.
@@ -41,6 +43,8 @@ final class RawConnection: BodyReceiver {
         var opening = Data()
         /// Counts the attempts.
         var attempt = 1
+        /// Whether the attempt has completed: the next one that is made has the next number.
+        var hasCompleted = false
         /// Waits for the next attempt.
         var waiter: (@Sendable (Result<Void, any Error>) -> Void)?
     }
@@ -179,7 +183,11 @@ final class RawConnection: BodyReceiver {
     func complete(_ outcome: TransferCompletion) throws {
         let (link, request) = link.withLock { ($0.value, $0.request) }
         guard let error = outcome.error else { return finish(.success(())) }
-        let isRepeatable = state.withLock { $0.isRepeatable }
+        endExchange(of: 0, head: nil, error: error)
+        let isRepeatable = state.withLock { state in
+            state.handshake?.hasCompleted = true
+            return state.isRepeatable
+        }
         // Otherwise the request's end is the connection's.
         guard isRepeatable, let link, let request, link.asksRetrier(about: request, after: error) else {
             return finish(.failure(link?.describing(error) ?? error))
@@ -213,6 +221,7 @@ final class RawConnection: BodyReceiver {
     func holdForRetry() -> Bool { state.withLock { $0.isRepeatable } }
 
     func requestDidFinish(_ request: Request) {
+        endExchange(of: 0, head: nil, error: request.delegate.error)
         finish(request.delegate.error.map { .failure($0) } ?? .success(()))
     }
 
@@ -222,6 +231,7 @@ final class RawConnection: BodyReceiver {
             state.hasOpened = false
             state.mustResend = true
             state.handshake?.attempt += 1
+            state.handshake?.hasCompleted = false
             defer { state.handshake?.waiter = nil }
             return state.handshake?.waiter
         }
@@ -237,9 +247,31 @@ extension RawConnection {
         state.withLock { $0.handshake = Handshake() }
     }
 
-    /// Sets the bytes that the next attempt sends first.
-    func setOpening(_ bytes: Data) {
-        state.withLock { $0.handshake?.opening = bytes }
+    /// Begins an attempt: its exchange for the session's instruments, and the bytes that it sends first.
+    func beginAttempt(_ handshake: StreamHandshake) {
+        guard let attempt = state.withLock({ $0.handshake.map { $0.hasCompleted ? $0.attempt + 1 : $0.attempt } }) else { return }
+        let exchange = link.withLock { $0.request }.flatMap { handshake.beginExchange(of: $0, attempt: attempt) }
+        var headers = handshake.headers
+        exchange?.setFields(of: &headers)
+        let bytes = handshake.bytes(headers)
+        state.withLock { state in
+            state.handshake?.opening = bytes
+            state.exchange = exchange.map { (attempt, $0) }
+        }
+    }
+
+    /// Ends the exchange of an attempt, unless it has ended.
+    ///
+    /// - Parameter attempt: 0 for the last one.
+    func endExchange(of attempt: Int, head: ResponseHead?, error: (any Error)?) {
+        let exchange = state.withLock { state -> HandshakeExchange? in
+            guard let exchange = state.exchange, attempt == 0 || attempt == exchange.attempt else { return nil }
+            state.exchange = nil
+            return exchange.value
+        }
+        guard let exchange else { return }
+        if let head { exchange.received(head) }
+        exchange.end(with: error)
     }
 
     /// The number of the attempt, from 1; 0 after the handshake.

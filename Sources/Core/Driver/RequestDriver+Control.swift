@@ -36,6 +36,9 @@ extension RequestDriver {
         return withExtendedLifetime(manager) { task }
     }
 
+    /// Whether the current attempt is a retry.
+    var isRetried: Bool { state.withLock { $0.retryCount } > 0 }
+
     /// The first task starts.
     func noteStart() {
         state.withLock { if $0.startTime == nil { $0.startTime = CFAbsoluteTime.now } }

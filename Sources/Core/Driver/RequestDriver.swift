@@ -41,7 +41,7 @@ final class RequestDriver: Sendable {
         self.body = body
         self.sentBody = sentBody
         self.settings = settings
-        context = session.carriesContext ? CapturedContext(session.configuration.contextCarriers) : nil
+        context = session.carriesContext ? CapturedContext(session.contextCarriers) : nil
     }
 
     // MARK: - An attempt begins

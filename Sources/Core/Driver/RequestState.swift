@@ -28,6 +28,8 @@ struct RequestState {
     var retryCount: UInt = 0
     /// The request's number in the process; 0 until it is read.
     var requestID: UInt64 = 0
+    /// The number of exchanges of which the session's instruments were told.
+    private var exchangeCount = 0
     /// Whether the user has resumed the request, which may not have a task yet.
     var isResumed = false
     /// Whether the user has suspended the request: that counts for the task of the next attempt, too.
@@ -53,6 +55,8 @@ struct RequestState {
     var decision = ResponseDecision.accept
     /// Whether a follow-up takes the place of the response.
     var isFollowed: Bool { if case .followUp = decision { true } else { false } }
+    /// Whether the response's body is cut off, as it is too long to be dropped.
+    var isCutOff: Bool { isFollowed && discarded.map { $0 > Self.largestBodyToDiscard } ?? false }
     /// The number of bytes of a body that is dropped; `nil` for one that is received.
     var discarded: Int?
     /// The number of bytes of the request's body that were last reported as sent.
@@ -121,6 +125,12 @@ struct RequestState {
         if initialResponseTime == nil { initialResponseTime = metrics.firstByteDate?.timeIntervalSinceReferenceDate }
     }
 
+    /// Counts an exchange. Returns its number, from 1.
+    mutating func countExchange() -> Int {
+        exchangeCount += 1
+        return exchangeCount
+    }
+
     // MARK: Cancellation
 
     /// What has to be done to cancel the request, after unlocking.
@@ -184,7 +194,7 @@ struct RequestState {
     /// Takes the follow-up that was decided on, unless the transfer that led to it has failed.
     mutating func takeFollowUp(after outcome: TransferCompletion) -> FollowUp? {
         guard case .followUp(var followUp) = decision else { return nil }
-        let isCutOff = discarded.map { $0 > Self.largestBodyToDiscard } ?? false
+        let isCutOff = isCutOff
         decision = .accept
         discarded = nil
         // A failure ends the task, except the one by which a long body was cut off.

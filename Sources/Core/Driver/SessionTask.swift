@@ -185,12 +185,12 @@ public final class SessionTask: Sendable {
         progress.withLock { $0.driver }?.abandonDecision()
     }
 
-    private func start(_ work: Work, for driver: RequestDriver) {
+    private func start(_ work: Work, for driver: RequestDriver, as followUp: FollowUp.Kind? = nil) {
         switch work {
         case .transfer(let request):
             if let body = request.body as? UnreadableBody { return completeUnstarted(with: body.error) }
             progress.withLock { $0.isHandedOver = true }
-            transport.start(driver.outgoing(request), id: taskIdentifier, observer: driver)
+            transport.start(driver.outgoing(request, as: followUp), id: taskIdentifier, observer: driver)
         case .stream(let request): openStream(request, for: driver)
         }
         // The transport ignores calls for a transfer that it does not know yet: one made by another thread in the meantime is repeated.
@@ -280,8 +280,8 @@ public final class SessionTask: Sendable {
     /// Starts the follow-up: on the session's queue if preparing it may block, otherwise on the caller's thread.
     func start(_ followUp: FollowUp) {
         guard let driver = progress.withLock({ $0.driver }) else { return }
-        guard driver.session.mustPrepareOffTransport else { return start(.transfer(followUp.request), for: driver) }
-        driver.session.queue.async { self.start(.transfer(followUp.request), for: driver) }
+        guard driver.session.mustPrepareOffTransport else { return start(.transfer(followUp.request), for: driver, as: followUp.kind) }
+        driver.session.queue.async { self.start(.transfer(followUp.request), for: driver, as: followUp.kind) }
     }
 
     /// Completes the task; returns `false` if it was never handed to the transport.

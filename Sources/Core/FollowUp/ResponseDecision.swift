@@ -24,6 +24,15 @@ struct FollowUp: Sendable {
         case authenticated
         /// The same request for the whole of a file instead of a range.
         case restart
+
+        /// Why the follow-up is sent, for instruments.
+        var reason: OutgoingExchange.Reason {
+            switch self {
+            case .redirect: .redirect
+            case .authenticated: .authentication
+            case .restart: .restart
+            }
+        }
     }
 
     var request: TransferRequest

@@ -288,7 +288,7 @@ struct PendingAdaptation: Error {
             prepare(manager) { wait.end($0) }
         } else {
             // Captured again, as the request's task has the task-local values of its caller.
-            let context = CapturedContext(manager.session.configuration.contextCarriers)
+            let context = CapturedContext(manager.session.contextCarriers)
             manager.session.queue.async {
                 let prepare = { self.prepare(manager) { wait.end($0) } }
                 if let context { context.run(prepare) } else { prepare() }

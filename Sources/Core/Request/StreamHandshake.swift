@@ -8,13 +8,24 @@ package struct StreamHandshake: Sendable {
     let host: String
     let port: Int
     let isSecure: Bool
-    /// Sent once the connection is established.
-    let bytes: Data
+    /// The URL and the header fields of its request, for the session's instruments.
+    let url: String
+    let headers: HTTPHeaders
+    /// Whether it takes the place of a connection that has ended.
+    let isReconnection: Bool
+    /// Returns what is sent once the connection is established, with these fields in place of ``headers``.
+    let bytes: @Sendable (HTTPHeaders) -> Data
 
-    package init(host: String, port: Int, isSecure: Bool, bytes: Data) {
+    package init(
+        host: String, port: Int, isSecure: Bool, url: String, headers: HTTPHeaders, isReconnection: Bool,
+        bytes: @escaping @Sendable (HTTPHeaders) -> Data
+    ) {
         self.host = host
         self.port = port
         self.isSecure = isSecure
+        self.url = url
+        self.headers = headers
+        self.isReconnection = isReconnection
         self.bytes = bytes
     }
 }
@@ -22,8 +33,9 @@ package struct StreamHandshake: Sendable {
 extension SessionManager {
     /// Opens a raw connection for a protocol that begins with an HTTP request, which adapters and retriers see.
     ///
-    /// Each attempt adapts the request, calls `make` with the result, connects, and sends the handshake's bytes. The layer reads the response,
-    /// and calls ``StreamRequest/handshakeCompleted()`` or ``StreamRequest/handshakeFailed(_:head:attempt:)``.
+    /// Each attempt adapts the request, calls `make` with the result, begins its exchange, connects, and sends the handshake's bytes. The
+    /// layer reads the response, ends the exchange by ``StreamRequest/endHandshakeExchange(of:head:error:)``, and calls
+    /// ``StreamRequest/handshakeCompleted(attempt:)`` or ``StreamRequest/handshakeFailed(_:head:attempt:)``.
     ///
     /// - Parameters:
     ///   - urlRequest: what the adapters are called with.
@@ -45,6 +57,16 @@ extension SessionManager {
 extension StreamRequest {
     /// The number of the handshake's attempt, from 1; 0 after the handshake.
     package var handshakeAttempt: Int { connection.handshakeAttempt }
+
+    /// Ends the exchange of an attempt for the session's instruments. Does nothing if it has ended: the connection may have failed before.
+    ///
+    /// - Parameters:
+    ///   - attempt: which attempt it was; 0 for the last one.
+    ///   - head: the response; `nil` for none.
+    ///   - error: why the attempt has failed; `nil` if the response was received, as a status is no error.
+    package func endHandshakeExchange(of attempt: Int, head: ResponseHead?, error: (any Error)?) {
+        connection.endExchange(of: attempt, head: head, error: error)
+    }
 
     /// An attempt's handshake is complete: the request is not retried any more, and has no deadline.
     ///
@@ -117,8 +139,9 @@ private final class HandshakeOriginal: TaskConvertible {
         let request = try adapter?.adapt(given) ?? given
         adapted.withLock { $0 = request }
         let handshake = try make(request, session)
-        connection.setOpening(handshake.bytes)
         let stream = Streamable(host: handshake.host, port: handshake.port, isSecure: handshake.isSecure)
-        return try stream.validated().work(in: session, adapter: nil)
+        let work = try stream.validated().work(in: session, adapter: nil)
+        connection.beginAttempt(handshake)
+        return work
     }
 }

@@ -41,6 +41,14 @@ struct CapturedContext: Sendable {
         carrier.capture().map { Restorable(carrier: carrier, context: $0) }
     }
 
+    /// Returns what the first carrier of that type has captured; `nil` if there is none.
+    func context<Carrier: ContextCarrier>(of carrier: Carrier.Type) -> Carrier.Context? {
+        for context in contexts {
+            if let context = context as? Restorable<Carrier> { return context.context }
+        }
+        return nil
+    }
+
     /// Calls `body` in the contexts, the first carrier's outermost.
     func run(_ body: () -> Void) {
         run(contexts[...], body)

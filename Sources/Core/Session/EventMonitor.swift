@@ -56,7 +56,7 @@ extension EventMonitor {
 extension Session {
     /// Notifies the monitors of an event of a request, on the session's queue and in the request's context.
     func tellMonitors(of request: Request, _ event: @escaping @Sendable (any EventMonitor) -> Void) {
-        let monitors = layerMonitor.map { configuration.eventMonitors + [$0] } ?? configuration.eventMonitors
+        let monitors = layerMonitor.map { eventMonitors + [$0] } ?? eventMonitors
         guard !monitors.isEmpty else { return }
         queue.async { [driver = request.driver] in
             driver.inContext {
@@ -66,7 +66,7 @@ extension Session {
     }
 
     /// Whether the session has monitors.
-    var isMonitored: Bool { !configuration.eventMonitors.isEmpty || layerMonitor != nil }
+    var isMonitored: Bool { !eventMonitors.isEmpty || layerMonitor != nil }
 
     private var layerMonitor: (any EventMonitor)? { configuration.tellsLayerMonitor ? LayerMonitor.registered : nil }
 }

@@ -31,8 +31,12 @@ public final class Session: Sendable {
     /// Runs users' code before the handlers, serially: validators, adapters that wait, the retrier, the delegate's closures. Also opens and
     /// moves files, which may block.
     let queue: DispatchQueue
-    /// Whether the configuration has context carriers.
+    /// The context carriers of the configuration and of its instruments.
+    let contextCarriers: [any ContextCarrier]
     let carriesContext: Bool
+    /// The monitors of the configuration and of its instruments.
+    let eventMonitors: [any EventMonitor]
+    let isInstrumented: Bool
     /// The timers of all requests: of the configuration's clock.
     let timers: Timers
     /// The timers of short waits of the library's own, which are always of the system's clock.
@@ -64,7 +68,10 @@ public final class Session: Sendable {
         eventLoop = transport as? CurlTransport
         options = PreparedOptions(configuration.options)
         cookies = CookieJar(configuration)
-        carriesContext = !configuration.contextCarriers.isEmpty
+        contextCarriers = configuration.installedCarriers
+        carriesContext = !contextCarriers.isEmpty
+        eventMonitors = configuration.eventMonitors + configuration.instruments.compactMap(\.eventMonitor)
+        isInstrumented = !configuration.instruments.isEmpty
         queue = DispatchQueue(label: "curlew.session", target: .global(qos: .utility))
         timers = Timers(queue: queue, clock: configuration.clock)
         systemTimers = configuration.clock == nil ? timers : Timers(queue: queue)
@@ -206,9 +213,19 @@ public final class Session: Sendable {
 }
 
 extension SessionConfiguration {
-    /// Returns the transport wrapped in those of the configuration: stubs first, then the cache.
+    /// Returns the transport wrapped in those of the configuration: stubs first, then the cache, then the instruments.
     fileprivate func completed(_ transport: any Transport) -> any Transport {
-        let cached: any Transport = urlCache.map { CachingTransport(transport, cache: $0) } ?? transport
+        let observed: any Transport = instruments.isEmpty ? transport : InstrumentingTransport(transport, instruments: instruments)
+        let cached: any Transport = urlCache.map { CachingTransport(observed, cache: $0) } ?? observed
         return protocolClasses.isEmpty ? cached : ProtocolTransport(cached, classes: protocolClasses)
+    }
+
+    /// The carriers, and those of the instruments whose type is not among them.
+    fileprivate var installedCarriers: [any ContextCarrier] {
+        var carriers = contextCarriers
+        for carrier in instruments.compactMap(\.contextCarrier) where !carriers.contains(where: { type(of: $0) == type(of: carrier) }) {
+            carriers.append(carrier)
+        }
+        return carriers
     }
 }

@@ -43,6 +43,12 @@ public struct SessionConfiguration: Sendable {
     /// Carry contexts of the callers, such as task-local values, to the code that is called for their requests; none by default.
     public var contextCarriers: [any ContextCarrier] = []
 
+    /// Take part in each exchange of the session's requests, to trace, measure or log it; none by default.
+    ///
+    /// The context carrier and the monitor of an instrument are installed with it, so that one line is enough:
+    /// `configuration.instruments.append(…)`.
+    public var instruments: [any ExchangeInstrument] = []
+
     /// The clock of delays before retries, deadlines and grace periods; `nil`, the default, for the system's.
     package var clock: (any SessionClock)?
 

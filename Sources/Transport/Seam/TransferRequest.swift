@@ -19,6 +19,7 @@ public struct TransferRequest: Sendable {
         var handlesCookies = true
         var mainDocumentURL: String?
         var allowsCellularAccess = true
+        var source: (any AnyObject & Sendable)?
     }
 
     private final class Storage: @unchecked Sendable {  // mutated only while uniquely referenced
@@ -102,6 +103,11 @@ public struct TransferRequest: Sendable {
     package var allowsCellularAccess: Bool {
         get { parts.allowsCellularAccess }
         set { parts.allowsCellularAccess = newValue }
+    }
+    /// What the session's instruments need to know of the request, passed through the transports above them; `nil` by default.
+    package var source: (any AnyObject & Sendable)? {
+        get { parts.source }
+        set { parts.source = newValue }
     }
     var prepared: PreparedOptions { parts.prepared }
     var limits: TimeLimits { parts.ownTimeouts?.limits ?? parts.prepared.limits }

@@ -59,12 +59,13 @@ extension RequestDriver {
     }
 
     /// The last step before each exchange is sent: the first of an attempt, a redirect, an authenticated retry, a restart. Adds
-    /// credentials for a challenge, cookies, and the host's trust policy, none of which is kept in the task's request: a redirect would
-    /// take them to the next origin.
-    func outgoing(_ request: TransferRequest) -> TransferRequest {
+    /// credentials for a challenge, cookies, the host's trust policy, and what instruments need to know of it, none of which is kept in the
+    /// task's request: a redirect would take them to the next origin.
+    func outgoing(_ request: TransferRequest, as followUp: FollowUp.Kind?) -> TransferRequest {
         let (authentication, deadline) = state.withLock { ($0.authentication, $0.deadline) }
         var outgoing = session.outgoing(authentication?.authorize(request) ?? request)
         if let deadline { add(deadline, to: &outgoing) }
+        if session.isInstrumented { outgoing.source = ExchangeSource(self, followUp?.reason ?? (isRetried ? .retry : .first)) }
         return outgoing
     }
 

@@ -1,0 +1,179 @@
+// SPDX-License-Identifier: Apache-2.0
+import CurlewEncoding
+import CurlewHTTP
+import CurlewTransport
+
+/// Asks a session's instruments before each exchange, and tells them its course.
+///
+/// A transport rather than a step of every request: sessions without instruments have no overhead, and below the cache there are only the
+/// exchanges on the wire.
+final class InstrumentingTransport: Transport {
+    private let base: any Transport
+    private let instruments: [any ExchangeInstrument]
+
+    init(_ base: any Transport, instruments: [any ExchangeInstrument]) {
+        self.base = base
+        self.instruments = instruments
+    }
+
+    func start(_ request: TransferRequest, id: Int, observer: any TransferObserver) {
+        guard let source = request.source as? ExchangeSource else { return base.start(request, id: id, observer: observer) }
+        var outgoing = request
+        // It holds the request's driver, which the base transport has as the observer.
+        outgoing.source = nil
+        let exchange = source.exchange(outgoing)
+        let observations = Observations(instruments, exchange)
+        guard !observations.isEmpty else { return base.start(outgoing, id: id, observer: observer) }
+        observations.setFields(of: &outgoing.headers)
+        base.start(outgoing, id: id, observer: ObservedTransfer(observer, observations, of: source, id: id))
+    }
+
+    func cancel(_ id: Int) { base.cancel(id) }
+
+    func setSuspended(_ suspended: Bool, of id: Int) { base.setSuspended(suspended, of: id) }
+
+    func resumeReceiving(_ id: Int) { base.resumeReceiving(id) }
+
+    func openStream(_ request: StreamTransferRequest, id: Int, observer: any StreamTransferObserver) {
+        base.openStream(request, id: id, observer: observer)
+    }
+
+    func send(_ bytes: Data, endOfStream: Bool, on id: Int) { base.send(bytes, endOfStream: endOfStream, on: id) }
+
+    func shutDown() { base.shutDown() }
+
+    func waitUntilShutDown() async { await base.waitUntilShutDown() }
+}
+
+/// The observations of one exchange, which end once.
+struct Observations {
+    private var observations: [any ExchangeObservation]
+
+    init(_ instruments: [any ExchangeInstrument], _ exchange: OutgoingExchange) {
+        observations = instruments.compactMap { $0.willStart(exchange) }
+    }
+
+    var isEmpty: Bool { observations.isEmpty }
+
+    /// Sets the fields that the instruments want.
+    func setFields(of headers: inout HTTPHeaders) {
+        for observation in observations {
+            for field in observation.headers where field.isValid { headers.update(field) }
+        }
+    }
+
+    func received(_ head: ResponseHead) {
+        for observation in observations { observation.didReceive(head) }
+    }
+
+    func ended(_ completion: ExchangeCompletion) {
+        for observation in observations { observation.didEnd(completion) }
+    }
+}
+
+/// Where an exchange comes from: passed through the transports above the instruments with the transfer's request.
+final class ExchangeSource: Sendable {
+    private let driver: RequestDriver
+    private let reason: Lock<OutgoingExchange.Reason>
+
+    init(_ driver: RequestDriver, _ reason: OutgoingExchange.Reason) {
+        self.driver = driver
+        self.reason = Lock(reason)
+    }
+
+    /// Returns the next exchange on the wire. A second one of the same source is one that the cache has restarted.
+    func exchange(_ request: TransferRequest) -> OutgoingExchange {
+        let reason = reason.withLock { reason in
+            defer { reason = .restart }
+            return reason
+        }
+        return driver.outgoingExchange(request, reason, number: driver.state.withLock { $0.countExchange() })
+    }
+
+    /// Why the exchange with this number has failed.
+    func error(after completion: TransferCompletion, of id: Int) -> (any Error)? {
+        driver.exchangeError(after: completion, of: id)
+    }
+}
+
+/// Forwards the events of a transfer, and tells the instruments.
+private final class ObservedTransfer: TransferObserver {
+    private struct State {
+        /// `nil` after the end.
+        var observations: Observations?
+        var head: ResponseHead?
+    }
+
+    private let observer: any TransferObserver
+    private let source: ExchangeSource
+    private let id: Int
+    private let state: Lock<State>
+
+    init(_ observer: any TransferObserver, _ observations: Observations, of source: ExchangeSource, id: Int) {
+        self.observer = observer
+        self.source = source
+        self.id = id
+        state = Lock(State(observations: observations))
+    }
+
+    deinit {
+        // A transport has released the transfer without its completion, against its contract.
+        end(TransferCompletion(error: CurlewError.cancelled, metrics: TransferMetrics()))
+    }
+
+    func transfer(_ id: Int, didReceive head: ResponseHead) -> ReceiveAction {
+        let observations = state.withLock { state in
+            state.head = head
+            return state.observations
+        }
+        observations?.received(head)
+        return observer.transfer(id, didReceive: head)
+    }
+
+    func transfer(_ id: Int, didReceive bytes: UnsafeRawBufferPointer) -> ReceiveAction {
+        observer.transfer(id, didReceive: bytes)
+    }
+
+    func transfer(_ id: Int, didSend count: Int64) {
+        observer.transfer(id, didSend: count)
+    }
+
+    func transfer(_ id: Int, didComplete completion: TransferCompletion) {
+        // Before the driver's turn: it may finish the request, whose instruments have seen the end then.
+        end(completion)
+        observer.transfer(id, didComplete: completion)
+    }
+
+    private func end(_ completion: TransferCompletion) {
+        let (observations, head) = state.withLock { state in
+            defer { state.observations = nil }
+            return (state.observations, state.head)
+        }
+        guard let observations else { return }
+        let error = source.error(after: completion, of: id)
+        observations.ended(ExchangeCompletion(head: head, error: error, metrics: completion.metrics))
+    }
+}
+
+extension RequestDriver {
+    /// Describes an exchange of the request.
+    func outgoingExchange(_ request: TransferRequest, _ reason: OutgoingExchange.Reason, number: Int) -> OutgoingExchange {
+        OutgoingExchange(
+            requestID: requestID, name: settings?.options.name, number: number, attempt: Int(state.withLock { $0.retryCount }) + 1,
+            reason: reason, method: request.method, url: request.url, headers: request.headers,
+            bodyLength: request.body.flatMap(\.length), isWebSocketHandshake: false, captured: context)
+    }
+
+    /// Why a transfer of the current attempt has failed: where the driver has ended it, the driver's reason for that. `nil` if the response
+    /// was received, or its body was cut off only because a follow-up takes its place.
+    func exchangeError(after completion: TransferCompletion, of id: Int) -> (any Error)? {
+        guard let error = session.explained(completion).error else { return nil }
+        guard case CurlewError.cancelled = error else { return error }
+        return state.withLock { state -> (any Error)? in
+            guard state.number == id else { return error }
+            if state.isCutOff { return nil }
+            if case .fail(let reason) = state.decision { return reason }
+            return state.explained(state.error ?? error, state.request)
+        }
+    }
+}

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+
+/// The origin of a URL: scheme, host and port (RFC 6454, section 4).
+public struct HTTPOrigin: Sendable, Hashable {
+    /// The scheme, in lower case.
+    public let scheme: String
+    /// The host's name or address, in lower case; an IPv6 address without brackets.
+    public let host: String
+    /// The port; the scheme's default if the URL has none.
+    public let port: Int
+
+    /// Creates an origin from its parts.
+    public init(scheme: String, host: String, port: Int) {
+        self.scheme = scheme.lowercased()
+        self.host = host.lowercased()
+        self.port = port
+    }
+
+    /// Creates the origin of an absolute URL; user name and password are ignored.
+    ///
+    /// `nil` without a scheme, a host or a valid port, and for a URL without a port whose scheme is not `http`, `https`, `ws` or `wss`.
+    public init?(url: String) {
+        var url = url
+        guard let origin = url.withUTF8({ Self(bytes: UnsafeRawBufferPointer($0)[...]) }) else { return nil }
+        self = origin
+    }
+
+    // Not by Foundation's parser, which costs more than the rest of observing an exchange.
+    private init?(bytes: Slice<UnsafeRawBufferPointer>) {
+        guard let colon = bytes.firstIndex(of: UInt8(ascii: ":")), colon > bytes.startIndex, bytes[(colon + 1)...].starts(with: "//".utf8)
+        else { return nil }
+        let end = bytes[(colon + 3)...].firstIndex { "/?#".utf8.contains($0) } ?? bytes.endIndex
+        var authority = bytes[(colon + 3)..<end]
+        if let at = authority.lastIndex(of: UInt8(ascii: "@")) { authority = authority[(at + 1)...] }
+        var host = authority
+        var port: Slice<UnsafeRawBufferPointer>?
+        if authority.first == UInt8(ascii: "[") {
+            guard let bracket = authority.firstIndex(of: UInt8(ascii: "]")) else { return nil }
+            host = authority[(authority.startIndex + 1)..<bracket]
+            let rest = authority[(bracket + 1)...]
+            guard rest.isEmpty || rest.first == UInt8(ascii: ":") else { return nil }
+            port = rest.isEmpty ? nil : rest.dropFirst()
+        } else if let colon = authority.lastIndex(of: UInt8(ascii: ":")) {
+            host = authority[..<colon]
+            port = authority[(colon + 1)...]
+        }
+        guard !host.isEmpty else { return nil }
+        let scheme = Self.lowercased(bytes[..<colon])
+        let number = if let port, !port.isEmpty { Int(String(decoding: port, as: UTF8.self)) } else { Self.defaultPort(of: scheme) }
+        guard let number, (0...65_535).contains(number) else { return nil }
+        self.scheme = scheme
+        self.host = Self.lowercased(host)
+        self.port = number
+    }
+
+    private static func defaultPort(of scheme: String) -> Int? {
+        switch scheme {
+        case "http", "ws": 80
+        case "https", "wss": 443
+        default: nil
+        }
+    }
+
+    private static func lowercased(_ bytes: Slice<UnsafeRawBufferPointer>) -> String {
+        guard bytes.contains(where: { $0 &- 0x41 < 26 }) else { return String(decoding: bytes, as: UTF8.self) }
+        return String(decoding: bytes.map(\.asciiLowercased), as: UTF8.self)
+    }
+}
