@@ -24,6 +24,14 @@ enum BodyExcerpt {
     }
 }
 
+extension Request {
+    /// Returns the beginning of the request's or its response's body as text; `nil` if it is no text.
+    package func text(of body: Data, upTo limit: Int, isResponse: Bool) -> String? {
+        let type = isResponse ? responseHead?.value(for: "Content-Type") : request?.value(forHTTPHeaderField: "Content-Type")
+        return BodyExcerpt.text(of: body, limit: limit, contentType: type)
+    }
+}
+
 extension Unicode.Scalar {
     /// Whether this is a control character other than tab, line feed and carriage return.
     fileprivate var isControl: Bool {

@@ -34,6 +34,8 @@ final class CachedTransfer: InterceptedTransfer, TransferObserver {
     private struct Loading {
         /// The stale entry whose validators were sent; `nil` for an unconditional request.
         var revalidated: ResponseStore.Entry?
+        /// The outcome, unless the entry is revalidated.
+        var outcome = TransferMetrics.CacheOutcome.miss
         var head: ResponseHead?
         var isNotModified = false
         /// The body received so far; `nil` if the response is not stored.
@@ -72,7 +74,7 @@ final class CachedTransfer: InterceptedTransfer, TransferObserver {
 
     func begin() {
         switch request.cachePolicy {
-        case .reloadIgnoringLocalCacheData, .reloadIgnoringLocalAndRemoteCacheData: load(revalidating: nil)
+        case .reloadIgnoringLocalCacheData, .reloadIgnoringLocalAndRemoteCacheData: load(revalidating: nil, as: .bypass)
         default: queue.async { self.lookUp() }
         }
     }
@@ -116,19 +118,20 @@ final class CachedTransfer: InterceptedTransfer, TransferObserver {
         guard !completeIfFailed() else { return }
         let entry = store.entry(for: request)
         switch (request.cachePolicy, entry) {
-        case (.returnCacheDataElseLoad, let entry?), (.returnCacheDataDontLoad, let entry?): serve(entry)
+        case (.returnCacheDataElseLoad, let entry?), (.returnCacheDataDontLoad, let entry?):
+            serve(entry, as: entry.response.isStale(at: Date()) ? .stale : .hit)
         case (.returnCacheDataDontLoad, nil): completeNotInCache()
         case (_, nil): CacheDirectives(request.headers).has("only-if-cached") ? completeNotInCache() : load(revalidating: nil)
         case (.reloadRevalidatingCacheData, let entry?) where !request.isConditional: apply(entry.response.revalidation, entry)
         // A request with its own validators expects the 304 that answers them.
-        case (_, _?) where request.isConditional: load(revalidating: nil)
+        case (_, _?) where request.isConditional: load(revalidating: nil, as: .bypass)
         case (_, let entry?): apply(entry.response.use(for: request.headers, at: Date()), entry)
         }
     }
 
     private func apply(_ use: StoredResponse.Use, _ entry: ResponseStore.Entry) {
         switch use {
-        case .serve: serve(entry)
+        case .serve: serve(entry, as: entry.response.isStale(at: Date()) ? .stale : .hit)
         case _ where CacheDirectives(request.headers).has("only-if-cached"): completeNotInCache()
         case .revalidate(let conditions): load(revalidating: (entry, conditions))
         case .reload: load(revalidating: nil)
@@ -156,7 +159,10 @@ final class CachedTransfer: InterceptedTransfer, TransferObserver {
     // MARK: Serving
 
     /// Delivers a stored response; after a revalidation, with the cookies of the 304.
-    private func serve(_ entry: ResponseStore.Entry, metrics: TransferMetrics = TransferMetrics(), cookies: [String] = []) {
+    private func serve(
+        _ entry: ResponseStore.Entry, as outcome: TransferMetrics.CacheOutcome, metrics: TransferMetrics = TransferMetrics(),
+        cookies: [String] = []
+    ) {
         let pump = ResponsePump(id: id, observer: observer, queue: queue) { [self] in
             state.withLock { $0.stage = .complete }
             willComplete()
@@ -170,6 +176,7 @@ final class CachedTransfer: InterceptedTransfer, TransferObserver {
         let headers = HTTPHeaders(Array(entry.response.headers) + cookies.map { HTTPHeader(name: "Set-Cookie", value: $0) })
         var metrics = metrics
         metrics.isFromCache = true
+        metrics.cacheOutcome = outcome
         pump.add(
             .head(ResponseHead(statusCode: entry.response.statusCode, headers: headers)), .bytes(entry.data),
             .complete(TransferCompletion(error: nil, metrics: metrics)))
@@ -177,10 +184,12 @@ final class CachedTransfer: InterceptedTransfer, TransferObserver {
 
     // MARK: Loading
 
-    private func load(revalidating: (entry: ResponseStore.Entry, conditions: HTTPHeaders)?) {
+    private func load(
+        revalidating: (entry: ResponseStore.Entry, conditions: HTTPHeaders)?, as outcome: TransferMetrics.CacheOutcome = .miss
+    ) {
         var request = request
         if let revalidating { request.headers.merge(revalidating.conditions) }
-        loading.withLock { $0 = Loading(revalidated: revalidating?.entry) }
+        loading.withLock { $0 = Loading(revalidated: revalidating?.entry, outcome: outcome) }
         let isWanted = state.withLock { state in
             // From here on a cancellation is forwarded to the base transport.
             if state.failure == nil { state.stage = .loading }
@@ -230,6 +239,9 @@ final class CachedTransfer: InterceptedTransfer, TransferObserver {
 
     func transfer(_ id: Int, didComplete outcome: TransferCompletion) {
         let loading = loading.withLock { $0 }
+        var metrics = outcome.metrics
+        metrics.cacheOutcome = loading.outcome
+        let outcome = TransferCompletion(error: outcome.error, metrics: metrics, trailers: outcome.trailers)
         guard outcome.error == nil, let head = loading.head else { return complete(outcome) }
         if loading.isNotModified, let revalidated = loading.revalidated {
             storeLater { self.freshen(revalidated, head, loading, outcome) }
@@ -262,7 +274,7 @@ final class CachedTransfer: InterceptedTransfer, TransferObserver {
             return load(revalidating: nil)
         }
         if let proposed = store.proposal(entry, for: request) { store.store(proposed, proposed: proposed, for: request) }
-        serve(entry, metrics: outcome.metrics, cookies: head.headers.values(for: "Set-Cookie"))
+        serve(entry, as: .revalidated, metrics: outcome.metrics, cookies: head.headers.values(for: "Set-Cookie"))
     }
 
     /// Stores a response before its completion is delivered, so that a request made because of that finds it.

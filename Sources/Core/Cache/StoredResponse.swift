@@ -55,6 +55,9 @@ struct StoredResponse: Equatable {
         isFresh(for: CacheDirectives(request), at: now) ? .serve : revalidation
     }
 
+    /// Whether the freshness lifetime has passed, regardless of what requests allow.
+    func isStale(at now: Date) -> Bool { age(at: now) >= lifetime }
+
     /// Revalidation by the response's validators; `.reload` if it has none.
     var revalidation: Use {
         var conditions = HTTPHeaders()

@@ -36,9 +36,6 @@ extension RequestDriver {
         return withExtendedLifetime(manager) { task }
     }
 
-    /// Whether the current attempt is a retry.
-    var isRetried: Bool { state.withLock { $0.retryCount } > 0 }
-
     /// The first task starts.
     func noteStart() {
         state.withLock { if $0.startTime == nil { $0.startTime = CFAbsoluteTime.now } }
@@ -50,7 +47,7 @@ extension RequestDriver {
         if (manager.startRequestsImmediately || isResumed) && !isSuspended {
             noteStart()
             resume(task)
-            if session.isMonitored { session.tellMonitors(of: request) { $0.requestDidResume(request) } }
+            if session.isMonitored(.control) { session.tellMonitors(of: request, .control) { $0.requestDidResume(request) } }
         } else if !session.isOpen, task.claimUnstarted() {
             // The session was invalidated before this task existed, so that nothing else would complete it.
             task.completeUnstarted(with: session.endError)
@@ -171,7 +168,7 @@ extension RequestDriver {
     /// Tells the session's monitors of a response.
     func tellMonitors(of head: ResponseHead, _ task: SessionTask) {
         guard let request = state.withLock({ $0.request }), let transfer = task.currentTransfer else { return }
-        session.tellMonitors(of: request) { monitor in
+        session.tellMonitors(of: request, .responses) { monitor in
             if let response = ResponseContext(transfer: transfer, head: head).response { monitor.request(request, didReceive: response) }
         }
     }
@@ -181,7 +178,7 @@ extension RequestDriver {
         let (error, task, isReported) = state.withLock { ($0.error, $0.task, $0.lifecycle.isAttemptReported) }
         guard !isReported, let task else { return }
         let delivered = error.map { session.delivered($0) }
-        session.tellMonitors(of: request) { $0.request(request, didComplete: task, with: delivered) }
+        session.tellMonitors(of: request, .attempts) { $0.request(request, didComplete: task, with: delivered) }
     }
 
     /// Notes why the request fails; the first reason counts.

@@ -81,7 +81,7 @@ final class RequestDriver: Sendable {
             return end(request, with: CurlewError.cancelled)
         }
         if last != 0 { sessionDelegate.remove(last) }
-        if session.isMonitored { session.tellMonitors(of: request) { $0.request(request, didCreate: task) } }
+        if session.isMonitored(.attempts) { session.tellMonitors(of: request, .attempts) { $0.request(request, didCreate: task) } }
         switch kind {
         case .first where manager.startRequestsImmediately: request.resume()
         case .first, .deferredFirst: startDeferred(task, of: request, by: manager)
@@ -114,7 +114,7 @@ final class RequestDriver: Sendable {
             return state.task
         }
         guard let task else { return .cancel }
-        if session.isMonitored { tellMonitors(of: head, task) }
+        if session.isMonitored(.responses) { tellMonitors(of: head, task) }
         switch ResponseRules.decide(about: head, of: task, in: self) {
         case .decided(let decision): return apply(decision, to: head, of: task, isOnQueue: false)
         case .pending(let rules):
@@ -181,6 +181,7 @@ final class RequestDriver: Sendable {
 
     func transfer(_ id: Int, didComplete outcome: TransferCompletion) {
         let outcome = outcome.error == nil ? outcome : session.explained(outcome)
+        if session.reportsExchanges { reportExchange(id, outcome) }
         let (request, isReady, waiting) = state.withLock { state -> (Request?, Bool, AnyObject?) in
             guard state.number == id, let request = state.request else { return (nil, false, nil) }
             let isReady = state.pendingDecision.transferCompleted(outcome)
@@ -210,8 +211,8 @@ final class RequestDriver: Sendable {
             state.sent = 0
         }
         sentBody?.followUp(with: followUp.request.body)
-        if session.isMonitored, let next = followUp.request.urlRequest {
-            session.tellMonitors(of: request) { $0.request(request, willContinueWith: next) }
+        if session.isMonitored(.responses), let next = followUp.request.urlRequest {
+            session.tellMonitors(of: request, .responses) { $0.request(request, willContinueWith: next) }
         }
         task.start(followUp)
     }
@@ -281,7 +282,7 @@ final class RequestDriver: Sendable {
             do { try body.commit(completedAttempt(of: request)) } catch { fail(error) }
         }
         let failure = failure(of: request)
-        if session.isMonitored { reportCompletion(of: request) }
+        if session.isMonitored(.attempts) { reportCompletion(of: request) }
         if let failure { considerRetry(of: request, after: failure) } else { finish(request) }
     }
 
@@ -311,8 +312,8 @@ final class RequestDriver: Sendable {
 
     private func retrierAnswered(_ shouldRetry: Bool, after delay: TimeInterval, _ request: Request) {
         guard shouldRetry else { return finish(request) }
-        if session.isMonitored, let error = state.withLock({ $0.error }).map({ session.delivered($0) }) {
-            session.tellMonitors(of: request) { $0.request(request, willRetryAfter: delay, because: error) }
+        if session.isMonitored(.retries), let error = state.withLock({ $0.error }).map({ session.delivered($0) }) {
+            session.tellMonitors(of: request, .retries) { $0.request(request, willRetryAfter: delay, because: error) }
         }
         guard let due: StepContinuation<Void> = waitForAttempt(of: request, { self.retry(request) }) else { return }
         guard delay > 0 else { return session.queue.async { due() } }
@@ -391,6 +392,6 @@ final class RequestDriver: Sendable {
             for waiter in ended.otherWaiters { waiter.call() }
             if let manager = ended.manager { session.release(manager) }
         }
-        if session.isMonitored, !isReopened { session.tellMonitors(of: request) { $0.requestDidFinish(request) } }
+        if !isReopened { reportEnd(of: request) }
     }
 }

@@ -30,6 +30,8 @@ struct RequestState {
     var requestID: UInt64 = 0
     /// The number of exchanges of which the session's instruments were told.
     private var exchangeCount = 0
+    /// The exchange of which the session's monitors are told at its end.
+    var reportedExchange: ReportedExchange?
     /// Whether the user has resumed the request, which may not have a task yet.
     var isResumed = false
     /// Whether the user has suspended the request: that counts for the task of the next attempt, too.

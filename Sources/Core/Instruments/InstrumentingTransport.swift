@@ -154,26 +154,3 @@ private final class ObservedTransfer: TransferObserver {
         observations.ended(ExchangeCompletion(head: head, error: error, metrics: completion.metrics))
     }
 }
-
-extension RequestDriver {
-    /// Describes an exchange of the request.
-    func outgoingExchange(_ request: TransferRequest, _ reason: OutgoingExchange.Reason, number: Int) -> OutgoingExchange {
-        OutgoingExchange(
-            requestID: requestID, name: settings?.options.name, number: number, attempt: Int(state.withLock { $0.retryCount }) + 1,
-            reason: reason, method: request.method, url: request.url, headers: request.headers,
-            bodyLength: request.body.flatMap(\.length), isWebSocketHandshake: false, captured: context)
-    }
-
-    /// Why a transfer of the current attempt has failed: where the driver has ended it, the driver's reason for that. `nil` if the response
-    /// was received, or its body was cut off only because a follow-up takes its place.
-    func exchangeError(after completion: TransferCompletion, of id: Int) -> (any Error)? {
-        guard let error = session.explained(completion).error else { return nil }
-        guard case CurlewError.cancelled = error else { return error }
-        return state.withLock { state -> (any Error)? in
-            guard state.number == id else { return error }
-            if state.isCutOff { return nil }
-            if case .fail(let reason) = state.decision { return reason }
-            return state.explained(state.error ?? error, state.request)
-        }
-    }
-}

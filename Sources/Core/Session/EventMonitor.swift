@@ -11,8 +11,18 @@ import CurlewTransport
 /// Each method has an empty default implementation. One with another label or type, such as Alamofire 5's `request(_:didCreateTask:)`, is a
 /// different method and is never called.
 public protocol EventMonitor: Sendable {
+    /// The events of which the monitor is told; ``MonitoredEvents/all`` by default.
+    ///
+    /// Read once, when the session is created. Each event costs its request a call on the session's queue: a monitor that needs few of them
+    /// saves that.
+    var monitoredEvents: MonitoredEvents { get }
     /// A task was created for an attempt: the first, or a retry.
     func request(_ request: Request, didCreate task: SessionTask)
+    /// An exchange of the request has completed: the first, a follow-up, or one of a later attempt. Also one that the cache served alone.
+    ///
+    /// `exchange` tells request, attempt, number and reason; `completion` the response's head, the error, and the metrics, with the time in
+    /// the queue for a connection and what the cache did. The exchanges are those of the request's `metrics`, numbered from 1.
+    func request(_ request: Request, didCompleteExchange exchange: OutgoingExchange, with completion: ExchangeCompletion)
     /// The request was started or resumed.
     func requestDidResume(_ request: Request)
     /// The request was suspended.
@@ -25,16 +35,29 @@ public protocol EventMonitor: Sendable {
     func request(_ request: Request, willContinueWith newRequest: URLRequest)
     /// An attempt has completed and was validated; `error` is `nil` if it succeeded.
     func request(_ request: Request, didComplete task: SessionTask, with error: (any Error)?)
+    /// The session's cache was used for an exchange of the request, or bypassed. Only in sessions with a `urlCache`.
+    func request(_ request: Request, didUseCache outcome: TransferMetrics.CacheOutcome)
+    /// The request has failed for good: it is not retried. `isHandled` tells whether it has a handler or is awaited. Cancelled requests fail,
+    /// too.
+    func request(_ request: Request, didFailWith error: any Error, isHandled: Bool)
     /// The request will be retried after a delay in seconds.
     func request(_ request: Request, willRetryAfter delay: TimeInterval, because error: any Error)
     /// The request has finished, and its handlers run. Called once: a request without a handler finishes 100 ms after its completion, even
     /// if a validation added later rejects its response and causes a retry.
     func requestDidFinish(_ request: Request)
+    /// A connection of the session was opened or reused, has become idle, or was closed. Not in the context of a request.
+    ///
+    /// Only for sessions on ``CurlTransport``.
+    func connectionDidChange(_ event: ConnectionEvent)
 }
 
 extension EventMonitor {
+    /// All events.
+    public var monitoredEvents: MonitoredEvents { .all }
     /// Does nothing.
     public func request(_ request: Request, didCreate task: SessionTask) {}
+    /// Does nothing.
+    public func request(_ request: Request, didCompleteExchange exchange: OutgoingExchange, with completion: ExchangeCompletion) {}
     /// Does nothing.
     public func requestDidResume(_ request: Request) {}
     /// Does nothing.
@@ -48,41 +71,13 @@ extension EventMonitor {
     /// Does nothing.
     public func request(_ request: Request, didComplete task: SessionTask, with error: (any Error)?) {}
     /// Does nothing.
+    public func request(_ request: Request, didUseCache outcome: TransferMetrics.CacheOutcome) {}
+    /// Does nothing.
+    public func request(_ request: Request, didFailWith error: any Error, isHandled: Bool) {}
+    /// Does nothing.
     public func request(_ request: Request, willRetryAfter delay: TimeInterval, because error: any Error) {}
     /// Does nothing.
     public func requestDidFinish(_ request: Request) {}
-}
-
-extension Session {
-    /// Notifies the monitors of an event of a request, on the session's queue and in the request's context.
-    func tellMonitors(of request: Request, _ event: @escaping @Sendable (any EventMonitor) -> Void) {
-        let monitors = layerMonitor.map { eventMonitors + [$0] } ?? eventMonitors
-        guard !monitors.isEmpty else { return }
-        queue.async { [driver = request.driver] in
-            driver.inContext {
-                for monitor in monitors { event(monitor) }
-            }
-        }
-    }
-
-    /// Whether the session has monitors.
-    var isMonitored: Bool { !eventMonitors.isEmpty || layerMonitor != nil }
-
-    private var layerMonitor: (any EventMonitor)? { configuration.tellsLayerMonitor ? LayerMonitor.registered : nil }
-}
-
-// MARK: - The monitor of a layer
-
-/// The monitor that a layer above has registered in the process, for sessions whose ``SessionConfiguration/tellsLayerMonitor`` is set.
-///
-/// Not a part of the session: a subclass of ``SessionManager`` calls Core's initializers, which a layer cannot replace.
-package enum LayerMonitor {
-    private static let monitor = Lock<(any EventMonitor)?>(nil)
-
-    static var registered: (any EventMonitor)? { monitor.withLock { $0 } }
-
-    /// Registers a monitor, also for sessions that exist.
-    package static func register(_ monitor: any EventMonitor) {
-        self.monitor.withLock { $0 = monitor }
-    }
+    /// Does nothing.
+    public func connectionDidChange(_ event: ConnectionEvent) {}
 }

@@ -35,8 +35,10 @@ public final class Session: Sendable {
     let contextCarriers: [any ContextCarrier]
     let carriesContext: Bool
     /// The monitors of the configuration and of its instruments.
-    let eventMonitors: [any EventMonitor]
+    let monitors: SessionMonitors
     let isInstrumented: Bool
+    /// Whether monitors are told of exchanges.
+    let reportsExchanges: Bool
     /// The timers of all requests: of the configuration's clock.
     let timers: Timers
     /// The timers of short waits of the library's own, which are always of the system's clock.
@@ -70,8 +72,9 @@ public final class Session: Sendable {
         cookies = CookieJar(configuration)
         contextCarriers = configuration.installedCarriers
         carriesContext = !contextCarriers.isEmpty
-        eventMonitors = configuration.eventMonitors + configuration.instruments.compactMap(\.eventMonitor)
+        monitors = SessionMonitors(configuration)
         isInstrumented = !configuration.instruments.isEmpty
+        reportsExchanges = monitors.events.contains(.exchanges) || configuration.urlCache != nil && monitors.events.contains(.cache)
         queue = DispatchQueue(label: "curlew.session", target: .global(qos: .utility))
         timers = Timers(queue: queue, clock: configuration.clock)
         systemTimers = configuration.clock == nil ? timers : Timers(queue: queue)
@@ -80,6 +83,7 @@ public final class Session: Sendable {
             state.serverTrustPolicyManager = serverTrustPolicyManager
         }
         configuration.clock?.began(self)
+        observeConnections()
     }
 
     /// The trust policies of hosts; `nil` evaluates certificates by the configuration.

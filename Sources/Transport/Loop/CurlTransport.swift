@@ -82,6 +82,14 @@ public final class CurlTransport: Transport {
         shutDown()
     }
 
+    /// Calls `observer` whenever a connection is opened, reused, idle or closed. Without one, the default, connections are not followed.
+    ///
+    /// Only before the first transfer; sessions with event monitors call it. The observer is called on the event loop's thread, must not
+    /// block, and is retained until the loop has ended.
+    public func observeConnections(_ observer: @escaping @Sendable (ConnectionEvent) -> Void) {
+        mailbox.connectionObserver = observer
+    }
+
     /// Starts a transfer; see ``Transport/start(_:id:observer:)``.
     public func start(_ request: TransferRequest, id: Int, observer: any TransferObserver) {
         mailbox.post(.start(Start(request: request, id: id, observer: observer, time: MonotonicTime.now())))

@@ -25,6 +25,7 @@ extension EventLoopThread {
     func complete(_ stream: StreamTransfer, error: (any Error)?) {
         guard streams.removeValue(forKey: stream.id) != nil else { return }
         stream.close()
+        connectionReporter?.streamEnded(stream.id, error)
         stream.complete(error)
     }
 

@@ -19,6 +19,8 @@ final class EventLoopThread {
     /// The connections in libcurl's pools.
     @exclusivity(unchecked) var connections = PooledConnections()
     /// The connections and certificates that were accepted.
+    /// Reports what happens to them; `nil` if nothing observes it.
+    let connectionReporter: ConnectionReporter?
     @exclusivity(unchecked) var trust = TrustRegister()
     @exclusivity(unchecked) var closeNotifyTracker = CloseNotifyTracker()
     /// Shares TLS sessions between transfers, which a multi handle alone does not.
@@ -51,6 +53,7 @@ final class EventLoopThread {
         launchQueue = LaunchQueue(limit: configuration.maximumConnectionsPerHost)
         self.mailbox = mailbox
         self.poller = poller
+        connectionReporter = mailbox.connectionObserver.map { ConnectionReporter($0) }
         share = curl_share_init()
         if let share { _ = ccurlew_share_tls_sessions(share) }
         pools = ConnectionPools(loop: self, configuration: configuration, multiplexes: sharing.isEnabled)
@@ -247,6 +250,7 @@ final class EventLoopThread {
         let decision = transfer.decision(code)
         guard decision == .useFreshConnection else { return complete(transfer, error: transfer.error(decision, code: code)) }
         takeBack(transfer)
+        connectionReporter?.ended(transfer.id, .stale)
         transfer.needsFreshConnection = true
         guard transfer.bodyBytesSent == 0 || transfer.rewind() else {
             return fail(transfer, .connectionLost, "The connection ended, and the body can't be sent again")
@@ -262,6 +266,7 @@ final class EventLoopThread {
     private func complete(_ transfer: Transfer, error: (any Error)?) {
         transfers[transfer.id] = nil
         takeBack(transfer)
+        connectionReporter?.ended(transfer.id, .completed(error))
         if transfer.isQueuedByLoop, !isStopping { launchQueue.leave(transfer) }
         sharing.completed(transfer)
         transfer.complete(error)
@@ -275,6 +280,7 @@ final class EventLoopThread {
     /// Requests a decision on a host's certificates, off this thread. Meanwhile the transfer keeps its slot, without a connection.
     private func ask(_ question: TrustQuestion, for transfer: Transfer) {
         takeBack(transfer)
+        connectionReporter?.ended(transfer.id, .completed(nil))
         transfer.handle.reset()
         ask(question, for: transfer.id)
     }
@@ -369,6 +375,7 @@ final class EventLoopThread {
 
     /// A socket is about to be closed.
     func willClose(_ socket: Int32) {
+        connectionReporter?.closes(socket, isStopping: isStopping)
         connections.forget(socket)
         trust.forget(socket)
         sockets.forget(socket)

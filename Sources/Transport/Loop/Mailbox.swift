@@ -18,6 +18,7 @@ final class Mailbox: Sendable {
         var isClosed = false
         var isSleeping = false
         var wakeUp: WakeUp?
+        var connectionObserver: (@Sendable (ConnectionEvent) -> Void)?
         /// The tasks that wait for the end of the closed mailbox's thread.
         var waiters: [CheckedContinuation<Void, Never>] = []
     }
@@ -29,6 +30,12 @@ final class Mailbox: Sendable {
     init(configuration: TransportConfiguration, makePoller: @escaping @Sendable () throws -> any Poller) {
         self.configuration = configuration
         self.makePoller = makePoller
+    }
+
+    /// The observer of the connections; read once, when the thread starts.
+    var connectionObserver: (@Sendable (ConnectionEvent) -> Void)? {
+        get { state.withLock { $0.connectionObserver } }
+        set { state.withLock { $0.connectionObserver = newValue } }
     }
 
     /// Enqueues a command, then wakes the thread if it sleeps, or starts it. After the mailbox was closed, the command is refused.

@@ -18,6 +18,20 @@ public struct TransferMetrics: Sendable, Hashable {
         case http3 = "HTTP/3"
     }
 
+    /// What a session's cache did for a request.
+    public enum CacheOutcome: String, Sendable, Hashable {
+        /// It had a fresh response, which was served without an exchange.
+        case hit
+        /// Its response was validated with the server, and served.
+        case revalidated
+        /// Its response was served although it was stale, as the request allows.
+        case stale
+        /// It had no response, or one that the server has replaced.
+        case miss
+        /// It was not asked: the request forbids that, or has conditions of its own.
+        case bypass
+    }
+
     /// The times as measured, because each conversion to a `Duration` takes a 128-bit multiplication.
     struct Nanoseconds: Sendable, Hashable {
         var queue: Int64?
@@ -114,6 +128,9 @@ public struct TransferMetrics: Sendable, Hashable {
     /// Whether the response was taken from the session's cache; the other figures are those of the exchange that validated it, if there was
     /// one.
     public var isFromCache = false
+    /// What the session's cache did for the request; `nil` without a cache, for a request that it does not concern, and for one that did
+    /// not get as far.
+    public var cacheOutcome: CacheOutcome?
 
     /// Creates metrics without measurements.
     public init() {

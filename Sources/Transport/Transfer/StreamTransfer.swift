@@ -104,6 +104,11 @@ final class StreamTransfer: MultiMember {
         let socket = ccurlew_get_active_socket(handle.raw)
         guard socket >= 0 else { return failure(.connectionLost, "The connection ended immediately after it was established") }
         self.socket = socket
+        if let reporter = loop.connectionReporter {
+            var metrics = TransferMetrics()
+            handle.readMetrics(into: &metrics, since: .zero, connection: nil)
+            reporter.uses(id, socket, url: request.url, info: metrics.connection, isReused: false)
+        }
         observer?.streamDidOpen(id)
         watch()
         // TLS may have read beyond the handshake; polling doesn't report those bytes.

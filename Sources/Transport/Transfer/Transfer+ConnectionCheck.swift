@@ -47,6 +47,7 @@ extension Transfer {
         }
         connection.forgetSockets()
         connection.socket = socket
+        loop.connectionReporter?.uses(id, socket, url: request.url, info: connection.info, isReused: isReused)
         guard mayUse(remoteAddress) else { return .refuseConnection }
         // A request that can't be repeated warrants a check of the connection at the last moment.
         let needsCheck = !loop.isQuiet(socket) || !state.mayRepeat

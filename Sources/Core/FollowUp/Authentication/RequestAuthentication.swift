@@ -65,7 +65,8 @@ extension RequestDriver {
         let (authentication, deadline) = state.withLock { ($0.authentication, $0.deadline) }
         var outgoing = session.outgoing(authentication?.authorize(request) ?? request)
         if let deadline { add(deadline, to: &outgoing) }
-        if session.isInstrumented { outgoing.source = ExchangeSource(self, followUp?.reason ?? (isRetried ? .retry : .first)) }
+        if session.reportsExchanges { noteExchange(outgoing, reason(of: followUp)) }
+        if session.isInstrumented { outgoing.source = ExchangeSource(self, reason(of: followUp)) }
         return outgoing
     }
 

@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+import CurlewEncoding
+import CurlewHTTP
+import CurlewTransport
+
+// What instruments and monitors are told of a request's exchanges.
+
+/// An exchange of which the session's monitors are told. A class, as it is large, and most sessions have none.
+final class ReportedExchange: Sendable {
+    let exchange: OutgoingExchange
+
+    init(_ exchange: OutgoingExchange) {
+        self.exchange = exchange
+    }
+}
+
+extension RequestDriver {
+    /// Describes an exchange of the request.
+    func outgoingExchange(_ request: TransferRequest, _ reason: OutgoingExchange.Reason, number: Int) -> OutgoingExchange {
+        OutgoingExchange(
+            requestID: requestID, name: settings?.options.name, number: number, attempt: Int(state.withLock { $0.retryCount }) + 1,
+            reason: reason, method: request.method, url: request.url, headers: request.headers,
+            bodyLength: request.body.flatMap(\.length), isWebSocketHandshake: false, captured: context)
+    }
+
+    /// Why a transfer of the current attempt has failed: where the driver has ended it, the driver's reason for that. `nil` if the response
+    /// was received, or its body was cut off only because a follow-up takes its place.
+    func exchangeError(after completion: TransferCompletion, of id: Int) -> (any Error)? {
+        guard let error = session.explained(completion).error else { return nil }
+        guard case CurlewError.cancelled = error else { return error }
+        return state.withLock { state -> (any Error)? in
+            guard state.number == id else { return error }
+            if state.isCutOff { return nil }
+            if case .fail(let reason) = state.decision { return reason }
+            return state.explained(state.error ?? error, state.request)
+        }
+    }
+
+    /// Why an exchange is sent.
+    func reason(of followUp: FollowUp.Kind?) -> OutgoingExchange.Reason {
+        followUp?.reason ?? (state.withLock { $0.retryCount } > 0 ? .retry : .first)
+    }
+
+    /// Notes an exchange of which the monitors are told at its end.
+    func noteExchange(_ request: TransferRequest, _ reason: OutgoingExchange.Reason) {
+        let number = state.withLock { $0.transactions.count } + 1
+        let reported = ReportedExchange(outgoingExchange(request, reason, number: number))
+        state.withLock { $0.reportedExchange = reported }
+    }
+
+    /// Tells the monitors of the end of an exchange.
+    func reportExchange(_ id: Int, _ completion: TransferCompletion) {
+        let (request, reported, head) = state.withLock { state -> (Request?, ReportedExchange?, ResponseHead?) in
+            guard state.number == id else { return (nil, nil, nil) }
+            defer { state.reportedExchange = nil }
+            return (state.request, state.reportedExchange, state.head)
+        }
+        guard let request, let reported else { return }
+        let error = exchangeError(after: completion, of: id).map { session.delivered($0) }
+        let end = ExchangeCompletion(head: head, error: error, metrics: completion.metrics)
+        if let outcome = completion.metrics.cacheOutcome, session.isMonitored(.cache) {
+            session.tellMonitors(of: request, .cache) { $0.request(request, didUseCache: outcome) }
+        }
+        guard session.isMonitored(.exchanges) else { return }
+        session.tellMonitors(of: request, .exchanges) { $0.request(request, didCompleteExchange: reported.exchange, with: end) }
+    }
+
+    /// Tells the monitors that the request has finished, and that it has failed if it has.
+    func reportEnd(of request: Request) {
+        if session.isMonitored(.failures), case (let error?, let isHandled) = state.withLock({ ($0.error, $0.lifecycle.hasHandler) }) {
+            let delivered = session.delivered(error)
+            session.tellMonitors(of: request, .failures) { $0.request(request, didFailWith: delivered, isHandled: isHandled) }
+        }
+        if session.isMonitored(.end) { session.tellMonitors(of: request, .end) { $0.requestDidFinish(request) } }
+    }
+}
