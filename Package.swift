@@ -25,6 +25,7 @@ let package = Package(
         .library(name: "CurlewJSON", targets: ["CurlewJSON", "CurlewHTTP"]),
         .library(name: "CurlewLifecycle", targets: ["CurlewLifecycle"] + layers),
         .library(name: "CurlewHTTPTypes", targets: ["CurlewHTTPTypes"] + layers),
+        .library(name: "CurlewObservability", targets: ["CurlewObservability"] + layers),
         .library(name: "CurlewTesting", targets: ["CurlewTesting", "CurlewLoopback"] + layers),
         .executable(name: "curlew", targets: ["CurlewTool"]),
     ],
@@ -35,10 +36,15 @@ let package = Package(
         .trait(name: "OpenCombine", description: "CurlewServices has publishers of OpenCombine, where there is no Combine."),
         .trait(name: "Lifecycle", description: "CurlewLifecycle is a service of swift-service-lifecycle."),
         .trait(name: "HTTPTypes", description: "CurlewHTTPTypes sends requests of swift-http-types."),
+        .trait(
+            name: "Observability",
+            description: "CurlewObservability traces, measures and logs with swift-distributed-tracing, swift-metrics and swift-log."),
     ],
     dependencies: [
         // Only fetched with their traits.
-        .package(url: "https://github.com/apple/swift-log", from: "1.6.0"),
+        .package(url: "https://github.com/apple/swift-log", from: "1.16.0"),
+        .package(url: "https://github.com/apple/swift-metrics", from: "2.13.0"),
+        .package(url: "https://github.com/apple/swift-distributed-tracing", from: "1.7.0"),
         .package(url: "https://github.com/OpenCombine/OpenCombine", from: "0.14.0"),
         .package(url: "https://github.com/swift-server/swift-service-lifecycle", from: "2.6.0"),
         .package(url: "https://github.com/apple/swift-http-types", from: "1.3.0"),
@@ -97,6 +103,14 @@ let package = Package(
                 .product(name: "HTTPTypes", package: "swift-http-types", condition: .when(traits: ["HTTPTypes"]))
             ],
             path: "Sources/HTTPTypes"),
+        .target(
+            name: "CurlewObservability",
+            dependencies: core + [
+                .product(name: "Logging", package: "swift-log", condition: .when(traits: ["Observability"])),
+                .product(name: "CoreMetrics", package: "swift-metrics", condition: .when(traits: ["Observability"])),
+                .product(name: "Tracing", package: "swift-distributed-tracing", condition: .when(traits: ["Observability"])),
+            ],
+            path: "Sources/Observability"),
         // For tests of programs: transports, a clock and a server. The server knows nothing of the layers, so that their own tests have it.
         .target(name: "CLoopback"),
         .target(name: "CurlewLoopback", dependencies: ["CLoopback"], path: "Sources/Loopback"),
@@ -190,6 +204,16 @@ let package = Package(
             dependencies: core + [
                 "CurlewHTTPTypes", "CurlewSessionTestSupport", "CurlewTestSupport",
                 .product(name: "HTTPTypes", package: "swift-http-types", condition: .when(traits: ["HTTPTypes"])),
+            ]),
+        .testTarget(
+            name: "ObservabilityTests",
+            dependencies: library + [
+                "CurlewObservability", "CurlewEvents", "CurlewWebSocket", "CurlewSessionTestSupport", "CurlewTestSupport",
+                .product(name: "InMemoryLogging", package: "swift-log", condition: .when(traits: ["Observability"])),
+                .product(name: "Logging", package: "swift-log", condition: .when(traits: ["Observability"])),
+                .product(name: "MetricsTestKit", package: "swift-metrics", condition: .when(traits: ["Observability"])),
+                .product(name: "InMemoryTracing", package: "swift-distributed-tracing", condition: .when(traits: ["Observability"])),
+                .product(name: "Tracing", package: "swift-distributed-tracing", condition: .when(traits: ["Observability"])),
             ]),
         .testTarget(name: "ToolTests", dependencies: library + ["CurlewTool", "CurlewTestSupport"]),
     ],

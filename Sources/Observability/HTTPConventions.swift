@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+#if Observability
+import CurlewHTTP
+import CurlewTransport
+
+/// What OpenTelemetry's conventions for HTTP clients say about the values of attributes.
+enum HTTPConventions {
+    /// The methods that the conventions know: those of RFC 9110, `PATCH` (RFC 5789) and `QUERY`.
+    static let knownMethods: Set<HTTPMethod> = [.connect, .delete, .get, .head, .options, .patch, .post, .put, .trace, .query]
+
+    /// The value of `http.request.method`: `_OTHER` for an unknown method, of which programs may make up any number.
+    static func method(_ method: HTTPMethod) -> String {
+        isKnown(method) ? method.rawValue : "_OTHER"
+    }
+
+    static func isKnown(_ method: HTTPMethod) -> Bool {
+        // The most frequent ones without a hash.
+        method == .get || method == .post || knownMethods.contains(method)
+    }
+
+    /// The name of a span: the method, and what the request is called. `HTTP` stands for an unknown method.
+    static func spanName(_ method: HTTPMethod, _ name: String?) -> String {
+        let method = isKnown(method) ? method.rawValue : "HTTP"
+        guard let name else { return method }
+        // Names often begin with the method.
+        return name.hasPrefix(method + " ") ? name : "\(method) \(name)"
+    }
+
+    /// The path template in a request's name: what follows the method, if there is one.
+    static func template(_ method: HTTPMethod, _ name: String) -> String {
+        name.hasPrefix(method.rawValue + " ") ? String(name.dropFirst(method.rawValue.utf8.count + 1)) : name
+    }
+
+    /// The value of `network.protocol.version`.
+    static func version(_ version: TransferMetrics.HTTPVersion) -> String {
+        switch version {
+        case .http1_0: "1.0"
+        case .http1_1: "1.1"
+        case .http2: "2"
+        case .http3: "3"
+        }
+    }
+
+    /// The value of `error.type`: the status from 400 up, otherwise the error's kind; `nil` for a success.
+    static func errorType(_ completion: ExchangeCompletion) -> String? {
+        if let status = completion.head?.statusCode, status >= 400 { return String(status) }
+        return completion.error.map { errorType($0) }
+    }
+
+    /// The kind of an error: few values, without a text of the error.
+    static func errorType(_ error: any Error) -> String {
+        guard let error = error as? CurlewError else {
+            return error is CancellationError ? "cancelled" : String(reflecting: type(of: error))
+        }
+        return switch error {
+        case .transferFailed(let failure): failure.kind.rawValue
+        case .invalidURL: "invalidURL"
+        case .urlRequestValidationFailed: "urlRequestValidationFailed"
+        case .parameterEncodingFailed: "parameterEncodingFailed"
+        case .multipartEncodingFailed: "multipartEncodingFailed"
+        case .redirectFailed: "redirectFailed"
+        case .responseValidationFailed: "responseValidationFailed"
+        case .responseSerializationFailed: "responseSerializationFailed"
+        case .resumeDataInvalid: "resumeDataInvalid"
+        case .cancelled: "cancelled"
+        case .sessionInvalidated: "sessionInvalidated"
+        case .sessionShutDown: "sessionShutDown"
+        }
+    }
+
+    /// Items of queries that are credentials of signed URLs, and whose values the conventions redact.
+    private static let signatures: Set<String> = [
+        "AWSAccessKeyId", "Signature", "sig", "X-Goog-Signature", "X-Amz-Credential", "X-Amz-Security-Token", "X-Amz-Signature",
+    ]
+
+    /// The value of `url.full`: user name and password are `REDACTED:REDACTED`, the values of secret items `REDACTED`.
+    static func url(_ url: String) -> String {
+        var redaction = Redaction.current
+        redaction.queryItems.formUnion(signatures)
+        var redacted = Redaction.escaped(redaction.url(url)).replacingOccurrences(of: Redaction.placeholder, with: "REDACTED")
+        if let scheme = url.firstRange(of: "://"), url[scheme.upperBound...].prefix(while: { !"/?#".contains($0) }).contains("@") {
+            redacted.insert(
+                contentsOf: "REDACTED:REDACTED@", at: redacted.index(redacted.startIndex, offsetBy: url[..<scheme.upperBound].count))
+        }
+        return redacted
+    }
+}
+#endif
