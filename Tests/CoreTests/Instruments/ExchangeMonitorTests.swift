@@ -44,7 +44,7 @@ import Testing
         let manager = manager(mock)
         manager.retrier = Retrying { request, _, completion in completion(request.retryCount == 0, 0) }
         let request = Tenant.$current.withValue("red") { manager.request("http://mock/first") }
-        let response = try await request.serializingData().response
+        let response = await request.serializingData().response
         let seen = await recorder.exchanges.first(3)
         #expect(
             seen.map { "\($0.exchange.reason.rawValue) \($0.exchange.attempt).\($0.exchange.number)" } == [
