@@ -25,6 +25,7 @@ let package = Package(
         .library(name: "CurlewJSON", targets: ["CurlewJSON", "CurlewHTTP"]),
         .library(name: "CurlewLifecycle", targets: ["CurlewLifecycle"] + layers),
         .library(name: "CurlewHTTPTypes", targets: ["CurlewHTTPTypes"] + layers),
+        .library(name: "CurlewHAR", targets: ["CurlewHAR"] + layers),
         .library(name: "CurlewObservability", targets: ["CurlewObservability"] + layers),
         .library(name: "CurlewTesting", targets: ["CurlewTesting", "CurlewLoopback"] + layers),
         .executable(name: "curlew", targets: ["CurlewTool"]),
@@ -103,6 +104,7 @@ let package = Package(
                 .product(name: "HTTPTypes", package: "swift-http-types", condition: .when(traits: ["HTTPTypes"]))
             ],
             path: "Sources/HTTPTypes"),
+        .target(name: "CurlewHAR", dependencies: core, path: "Sources/HAR"),
         .target(
             name: "CurlewObservability",
             dependencies: core + [
@@ -205,6 +207,7 @@ let package = Package(
                 "CurlewHTTPTypes", "CurlewSessionTestSupport", "CurlewTestSupport",
                 .product(name: "HTTPTypes", package: "swift-http-types", condition: .when(traits: ["HTTPTypes"])),
             ]),
+        .testTarget(name: "HARTests", dependencies: library + ["CurlewHAR", "CurlewSessionTestSupport", "CurlewTestSupport"]),
         .testTarget(
             name: "ObservabilityTests",
             dependencies: library + [

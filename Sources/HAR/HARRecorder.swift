@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: Apache-2.0
+import CurlewHTTP
+import CurlewTransport
+
+/// Records the exchanges of sessions as an HTTP Archive (HAR 1.2), which browsers and many tools open.
+///
+/// ```swift
+/// let recorder = try HARRecorder(file: URL(fileURLWithPath: "/tmp/session.har"))
+/// configuration.eventMonitors.append(recorder)
+/// ```
+///
+/// Each exchange is an entry, once it has completed: redirects, authenticated retries, retries, and responses from the cache have their own.
+/// An entry has method, URL, header fields, phases, sizes on the wire, the server's address and the connection (the local port). Bodies are
+/// not recorded. WebSockets and raw streams have none.
+///
+/// The file is complete after each entry, so that it can be read while the program runs, and after it was killed. Thread-safe; one recorder
+/// may serve several sessions.
+public final class HARRecorder: EventMonitor {
+    private enum Target {
+        case memory
+        /// The descriptor, and the offset of the end of the last entry; −1 after ``HARRecorder/close()``.
+        case file(descriptor: Int32, end: Int64)
+    }
+
+    private struct State {
+        var target: Target
+        var entries: [Data] = []
+        var count = 0
+        var error: (any Error)?
+    }
+
+    private static let end = Data("\n]}}\n".utf8)
+
+    private let redacts: Bool
+    private let state: Lock<State>
+
+    /// Creates a recorder in memory; ``data`` returns the archive.
+    ///
+    /// - Parameter redacting: whether secrets are redacted (`Redaction`); `true` by default.
+    public init(redacting: Bool = true) {
+        redacts = redacting
+        state = Lock(State(target: .memory))
+    }
+
+    /// Creates a recorder that writes to a file, which is replaced if it exists. Only the user may read it.
+    ///
+    /// - Parameters:
+    ///   - file: the URL of the file.
+    ///   - redacting: whether secrets are redacted (`Redaction`); `true` by default.
+    /// - Throws: `CocoaError` or `POSIXError` if the file can't be created.
+    public init(file: URL, redacting: Bool = true) throws {
+        redacts = redacting
+        let beginning = try Self.beginning()
+        let descriptor = open(file.path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0o600)
+        guard descriptor >= 0 else { throw POSIXError(POSIXErrorCode(rawValue: errno) ?? .EIO) }
+        state = Lock(State(target: .file(descriptor: descriptor, end: Int64(beginning.count))))
+        do {
+            try Self.write(beginning + Self.end, to: descriptor, at: 0)
+        } catch {
+            self.close()
+            throw error
+        }
+    }
+
+    deinit {
+        close()
+    }
+
+    /// Closes the file; later exchanges are not recorded. Further calls do nothing.
+    public func close() {
+        state.withLock { state in
+            guard case .file(let descriptor, let end) = state.target, end >= 0 else { return }
+            closeDescriptor(descriptor)
+            state.target = .file(descriptor: -1, end: -1)
+        }
+    }
+
+    /// The number of entries so far.
+    public var count: Int { state.withLock { $0.count } }
+
+    /// Why an entry could not be written, such as that the disk is full; the first reason counts, and later entries are not recorded. `nil`
+    /// if all were.
+    public var error: (any Error)? { state.withLock { $0.error } }
+
+    /// The archive of a recorder in memory, as JSON; `nil` for one that writes to a file.
+    public var data: Data? {
+        guard let beginning = try? Self.beginning() else { return nil }
+        return state.withLock { state in
+            guard case .memory = state.target else { return nil }
+            return beginning + state.entries.joined(separator: Data(",\n".utf8)) + Self.end
+        }
+    }
+
+    // MARK: EventMonitor
+
+    /// Completed exchanges.
+    public var monitoredEvents: MonitoredEvents { .exchanges }
+
+    /// Records an exchange.
+    public func request(_ request: Request, didCompleteExchange exchange: OutgoingExchange, with completion: ExchangeCompletion) {
+        record(HAREntry(exchange, completion, redacts: redacts))
+    }
+
+    private func record(_ entry: HAREntry) {
+        state.withLock { state in
+            guard state.error == nil else { return }
+            do {
+                let bytes = try Self.encoder.encode(entry)
+                switch state.target {
+                case .memory: state.entries.append(bytes)
+                case .file(_, -1): return
+                case .file(let descriptor, let end):
+                    let separator = Data((state.count == 0 ? "" : ",\n").utf8)
+                    // In one call, over the end of the archive: a program killed at any time leaves a complete one.
+                    try Self.write(separator + bytes + Self.end, to: descriptor, at: end)
+                    state.target = .file(descriptor: descriptor, end: end + Int64(separator.count + bytes.count))
+                }
+                state.count += 1
+            } catch {
+                state.error = error
+            }
+        }
+    }
+
+    // MARK: The file
+
+    private static var encoder: JSONEncoder {
+        let encoder = JSONEncoder()
+        encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
+        return encoder
+    }
+
+    /// The archive up to its first entry.
+    private static func beginning() throws -> Data {
+        let creator = try encoder.encode(HARArchive.Creator())
+        return Data(#"{"log":{"version":"1.2","creator":"#.utf8) + creator + Data(#","entries":["#.utf8) + Data("\n".utf8)
+    }
+
+    private static func write(_ bytes: Data, to descriptor: Int32, at offset: Int64) throws {
+        try bytes.withUnsafeBytes { buffer in
+            var written = 0
+            while written < buffer.count {
+                let count = pwrite(
+                    descriptor, buffer.baseAddress.map { $0 + written }, buffer.count - written, off_t(offset) + off_t(written))
+                if count < 0, errno == EINTR { continue }
+                guard count > 0 else { throw POSIXError(POSIXErrorCode(rawValue: errno) ?? .EIO) }
+                written += count
+            }
+        }
+    }
+}
+
+/// Closes a descriptor. Outside the recorder, whose own `close` hides the system's.
+private func closeDescriptor(_ descriptor: Int32) {
+    _ = close(descriptor)
+}
