@@ -151,3 +151,20 @@ public struct ExchangeCompletion: Sendable {
         self.metrics = metrics
     }
 }
+
+// MARK: - Descriptions
+
+extension OutgoingExchange: CustomStringConvertible, CustomReflectable {
+    /// Method and URL, redacted (``Redaction``), with the numbers of request, attempt and exchange.
+    public var description: String { "\(method) \(redactedURL) (request \(requestID), attempt \(attempt), exchange \(number))" }
+
+    /// The properties, with URL and header fields redacted.
+    public var customMirror: Mirror {
+        .redacted(
+            self,
+            [
+                "requestID": requestID, "name": name as Any, "number": number, "attempt": attempt, "reason": reason.rawValue,
+                "method": method, "url": redactedURL, "headers": headers, "isWebSocketHandshake": isWebSocketHandshake,
+            ])
+    }
+}

@@ -35,6 +35,9 @@ import Testing
         #expect(exchange.redactedURL.hasSuffix("/users/7?access_token=<hidden>"))
         #expect(!exchange.redactedURL.contains("secret"))
         #expect(exchange.headers["X-Own"] == "1")
+        var text = "\(exchange) \(String(reflecting: exchange))"
+        dump(exchange, to: &text)
+        #expect(!text.contains("secret") && !text.contains("=t") && text.contains("attempt 1"))
         #expect(!exchange.isWebSocketHandshake)
         #expect(instrument.reasons == ["first 1.1"])
         let sent = await mock.started[0].request
