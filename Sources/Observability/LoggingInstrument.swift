@@ -37,18 +37,18 @@ public struct LoggingInstrument: ExchangeInstrument {
         self.logger = logger
     }
 
-    /// Carries the task-local logger and the `ServiceContext`.
-    public var contextCarrier: (any ContextCarrier)? { LoggingContextCarrier() }
+    /// Carries the `ServiceContext`, and without ``logger`` the task-local one.
+    public var contextCarrier: (any ContextCarrier)? { logger == nil ? LoggingContextCarrier() : ServiceContextCarrier() }
 
     /// Logs retries and failures.
     public var eventMonitor: (any EventMonitor)? { LoggingMonitor(logger: logger, bodyLimit: bodyLimit) }
 
     /// Logs the head of a request, and later the exchange's end.
     public func willStart(_ exchange: OutgoingExchange) -> (any ExchangeObservation)? {
-        let context = exchange.context(of: LoggingContextCarrier.self)
+        let context = logger == nil ? exchange.context(of: LoggingContextCarrier.self) : nil
         let logger = logger ?? context?.logger ?? Logger.current
         guard logger.logLevel <= .debug else { return nil }
-        let logged = LoggedExchange(logger, exchange, context?.serviceContext)
+        let logged = LoggedExchange(logger, exchange, context?.serviceContext ?? exchange.context(of: ServiceContextCarrier.self))
         logged.logRequest(exchange)
         return logged
     }

@@ -96,11 +96,11 @@ private final class MeasuredExchange: ExchangeObservation {
             OriginMetrics.Outcome(
                 method: method, status: completion.head?.statusCode, errorType: HTTPConventions.errorType(completion),
                 version: metrics.httpVersion), withSizes: recordsSizes)
-        ended.duration.record(metrics.total)
+        ended.duration.recordNanoseconds(metrics.nanoseconds.total)
         ended.requestSize?.record(metrics.requestBodyBytes)
         ended.responseSize?.record(metrics.responseBodyBytes)
-        if let queued = metrics.queueDuration { origin.queueTime.record(queued) }
-        for phase in ExchangePhase.phases(of: metrics) { origin.phase(phase.name).record(phase.duration) }
+        if let queued = metrics.nanoseconds.queue { origin.queueTime.recordNanoseconds(queued) }
+        ExchangePhase.forEach(of: metrics) { origin.phases[$0].recordNanoseconds($1) }
     }
 }
 

@@ -78,19 +78,23 @@ final class OriginMetrics: Sendable {
         var ended: [Outcome: Ended] = [:]
         var retries: [String: Counter] = [:]
         var active: [String: Meter] = [:]
-        var queueTime: CoreMetrics.Timer?
-        var phases: [String: CoreMetrics.Timer] = [:]
         var openConnections: (active: Meter, idle: Meter)?
         var connectionDurations: [Bool: CoreMetrics.Timer] = [:]
     }
 
     private let server: [(String, String)]
     private let factory: any MetricsFactory
+    let queueTime: CoreMetrics.Timer
+    /// In the order of ``ExchangePhase/names``.
+    let phases: [CoreMetrics.Timer]
     private let state = Lock(State())
 
     init(address: String, port: Int, _ factory: any MetricsFactory) {
-        server = [("server.address", address), ("server.port", String(port))]
+        let server = [("server.address", address), ("server.port", String(port))]
+        self.server = server
         self.factory = factory
+        queueTime = Self.timer("curlew.request.queue.time", server, factory)
+        phases = ExchangePhase.names.map { Self.timer("curlew.request.phase.duration", [("curlew.phase", $0)] + server, factory) }
     }
 
     func ended(_ outcome: Outcome, withSizes: Bool) -> Ended {
@@ -131,23 +135,6 @@ final class OriginMetrics: Sendable {
         }
     }
 
-    var queueTime: CoreMetrics.Timer {
-        state.withLock { state in
-            let timer = state.queueTime ?? timer("curlew.request.queue.time", server)
-            state.queueTime = timer
-            return timer
-        }
-    }
-
-    func phase(_ name: String) -> CoreMetrics.Timer {
-        state.withLock { state in
-            if let timer = state.phases[name] { return timer }
-            let timer = timer("curlew.request.phase.duration", [("curlew.phase", name)] + server)
-            state.phases[name] = timer
-            return timer
-        }
-    }
-
     var openConnections: (active: Meter, idle: Meter) {
         state.withLock { state in
             if let meters = state.openConnections { return meters }
@@ -171,7 +158,9 @@ final class OriginMetrics: Sendable {
 
     private func dimensions(_ method: String) -> [(String, String)] { [("http.request.method", method)] + server }
 
-    private func timer(_ label: String, _ dimensions: [(String, String)]) -> CoreMetrics.Timer {
+    private func timer(_ label: String, _ dimensions: [(String, String)]) -> CoreMetrics.Timer { Self.timer(label, dimensions, factory) }
+
+    private static func timer(_ label: String, _ dimensions: [(String, String)], _ factory: any MetricsFactory) -> CoreMetrics.Timer {
         CoreMetrics.Timer(label: label, dimensions: dimensions, preferredDisplayUnit: .seconds, factory: factory)
     }
 }

@@ -41,10 +41,10 @@ public struct TracingInstrument: ExchangeInstrument {
     /// Whether to record the request's name without its method as `url.template` (in development); `false` by default.
     public var recordsURLTemplates = false
 
-    /// Decides whether the context is injected into exchanges with an origin; by default into all.
+    /// Decides whether the context is injected into exchanges with an origin; with `nil`, the default, into all.
     ///
     /// An origin that gets none has a span nevertheless. Called on any thread.
-    public var propagates: @Sendable (HTTPOrigin) -> Bool = { _ in true }
+    public var propagates: (@Sendable (HTTPOrigin) -> Bool)?
 
     private let requests = RequestSpans()
 
@@ -68,10 +68,13 @@ public struct TracingInstrument: ExchangeInstrument {
         if recordsRequests { context = requests.context(of: exchange, tracer, context) }
         let span: any Span = tracer.startSpan(
             HTTPConventions.spanName(exchange.method, exchange.name), context: context, ofKind: .client)
-        let origin = exchange.origin
+        // Parsed only if it is needed: not for a trace that is sampled out.
+        let origin = span.isRecording || propagates != nil ? exchange.origin : nil
         if span.isRecording { describe(exchange, origin, in: span) }
         var headers = HTTPHeaders()
-        if origin.map(propagates) ?? true { tracer.inject(span.context, into: &headers, using: HeaderInjector()) }
+        if propagates.flatMap({ propagates in origin.map(propagates) }) ?? true {
+            tracer.inject(span.context, into: &headers, using: HeaderInjector())
+        }
         return TracedExchange(span: span, headers: headers, instrument: self)
     }
 

@@ -18,14 +18,13 @@ final class InstrumentingTransport: Transport {
 
     func start(_ request: TransferRequest, id: Int, observer: any TransferObserver) {
         guard let source = request.source as? ExchangeSource else { return base.start(request, id: id, observer: observer) }
+        let observations = Observations(instruments, source.exchange(request))
+        guard !observations.isEmpty else { return base.start(request, id: id, observer: observer) }
+        let observed = ObservedTransfer(observer, observations, of: source, id: id)
+        guard let headers = observations.headers(of: request) else { return base.start(request, id: id, observer: observed) }
         var outgoing = request
-        // It holds the request's driver, which the base transport has as the observer.
-        outgoing.source = nil
-        let exchange = source.exchange(outgoing)
-        let observations = Observations(instruments, exchange)
-        guard !observations.isEmpty else { return base.start(outgoing, id: id, observer: observer) }
-        observations.setFields(of: &outgoing.headers)
-        base.start(outgoing, id: id, observer: ObservedTransfer(observer, observations, of: source, id: id))
+        outgoing.headers = headers
+        base.start(outgoing, id: id, observer: observed)
     }
 
     func cancel(_ id: Int) { base.cancel(id) }
@@ -60,6 +59,19 @@ struct Observations {
         for observation in observations {
             for field in observation.headers where field.isValid { headers.update(field) }
         }
+    }
+
+    /// The fields of a request with those that the instruments want; `nil` if they want none, so that the request need not be copied.
+    func headers(of request: TransferRequest) -> HTTPHeaders? {
+        var headers: HTTPHeaders?
+        for observation in observations {
+            for field in observation.headers where field.isValid {
+                var changed = headers ?? request.headers
+                changed.update(field)
+                headers = changed
+            }
+        }
+        return headers
     }
 
     func received(_ head: ResponseHead) {

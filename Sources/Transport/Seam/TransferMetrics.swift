@@ -33,17 +33,17 @@ public struct TransferMetrics: Sendable, Hashable {
     }
 
     /// The times as measured, because each conversion to a `Duration` takes a 128-bit multiplication.
-    struct Nanoseconds: Sendable, Hashable {
-        var queue: Int64?
-        var nameLookup: Int64?
-        var connect: Int64?
-        var secureConnection: Int64?
-        var requestStart: Int64?
-        var responseStart: Int64?
-        var total: Int64 = 0
+    package struct Nanoseconds: Sendable, Hashable {
+        package var queue: Int64?
+        package var nameLookup: Int64?
+        package var connect: Int64?
+        package var secureConnection: Int64?
+        package var requestStart: Int64?
+        package var responseStart: Int64?
+        package var total: Int64 = 0
     }
 
-    var nanoseconds = Nanoseconds()
+    package var nanoseconds = Nanoseconds()
     var connection = ConnectionInfo.unknown
 
     /// When the transfer was handed to the transport.
