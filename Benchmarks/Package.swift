@@ -10,13 +10,19 @@ let package = Package(
     name: "curlew-benchmarks",
     platforms: [.macOS(.v15)],
     products: [.library(name: "BenchSupport", targets: ["BenchSupport"])],
-    dependencies: [.package(name: "curlew", path: "..")],
+    dependencies: [
+        .package(name: "curlew", path: "..", traits: ["Observability"]),
+        .package(url: "https://github.com/apple/swift-log", from: "1.16.0"),
+        .package(url: "https://github.com/apple/swift-distributed-tracing", from: "1.7.0"),
+    ],
     targets: [
         .target(name: "BenchSupport", swiftSettings: settings),
         .executableTarget(
             name: "CurlewBench",
             dependencies: [
                 "BenchSupport", .product(name: "Curlew", package: "curlew"), .product(name: "CurlewJSON", package: "curlew"),
+                .product(name: "CurlewObservability", package: "curlew"), .product(name: "Logging", package: "swift-log"),
+                .product(name: "Tracing", package: "swift-distributed-tracing"),
             ],
             swiftSettings: settings
         ),

@@ -32,6 +32,10 @@ public struct Options: Sendable {
         case deadline
         /// The body, with an asynchronous adapter of headers that does not suspend.
         case awaited
+        /// Metrics and logs at `info`.
+        case observed
+        /// Tracing, sampled out.
+        case traced
         /// A validation and an object of the body.
         case object
         /// A validation and an array of objects of the body.
@@ -39,7 +43,8 @@ public struct Options: Sendable {
     }
 
     static let usage = """
-        usage: PROGRAM get URL COUNT INFLIGHT [--style data|adapter|headers|handlers|options|deadline|awaited|object|list]
+        usage: PROGRAM get URL COUNT INFLIGHT
+                        [--style data|adapter|headers|handlers|options|deadline|awaited|observed|traced|object|list]
                        [--decoder foundation|fast] [--executor] [--h2] [--multiplex] [--cold] [--ca FILE] [--beside WAITING SLOW-URL]
                PROGRAM wait URL COUNT
                PROGRAM decode FILE COUNT --style object|list [--decoder foundation|fast]

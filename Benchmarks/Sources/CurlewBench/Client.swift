@@ -2,7 +2,10 @@
 import BenchSupport
 import Curlew
 import CurlewJSON
+import CurlewObservability
 import Foundation
+import Logging
+import Tracing
 
 /// Everything of Curlew that the benchmarks call, written as its users write it.
 struct Client: BenchClient {
@@ -25,6 +28,13 @@ struct Client: BenchClient {
         configuration.proxy = .none
         configuration.httpVersion = options.usesHTTP2 ? .automatic : .http1
         configuration.tls.certificateAuthorityFile = options.caFile
+        switch options.style {
+        case .observed:
+            configuration.instruments.append(MetricsInstrument())
+            configuration.instruments.append(LoggingInstrument(logger: Self.logger))
+        case .traced: configuration.instruments.append(TracingInstrument(tracer: SampledOutTracer()))
+        default: break
+        }
         manager = SessionManager(configuration: configuration)
         requestOptions =
             switch options.style {
@@ -36,8 +46,15 @@ struct Client: BenchClient {
         case .adapter, .handlers: manager.adapter = AuthorizingAdapter()
         case .headers: manager.adapter = AuthorizingHeaders()
         case .awaited: manager.adapter = AwaitedHeaders()
-        case .data, .options, .deadline, .object, .list: break
+        case .data, .options, .deadline, .object, .list, .observed, .traced: break
         }
+    }
+
+    /// As a service has it: nothing below `info`.
+    private static var logger: Logger {
+        var logger = Logger(label: "bench")
+        logger.logLevel = .info
+        return logger
     }
 
     var executor: (any TaskExecutor)? { options.usesExecutor ? manager.taskExecutor : nil }
@@ -102,5 +119,43 @@ private struct AuthorizingHeaders: HeaderAdapter {
 private struct AwaitedHeaders: AsyncHeaderAdapter {
     func adapt(_ headers: inout HTTPHeaders, of method: HTTPMethod, to url: String, for manager: SessionManager) async throws {
         headers["Authorization"] = "Bearer benchmark"
+    }
+}
+
+/// A tracer that has decided against every trace, and says so to the next service.
+private struct SampledOutTracer: Tracer {
+    struct Span: Tracing.Span {
+        let context: ServiceContext
+        var operationName: String {
+            get { "" }
+            nonmutating set {}
+        }
+        var attributes: SpanAttributes {
+            get { [:] }
+            nonmutating set {}
+        }
+        var isRecording: Bool { false }
+        func setStatus(_ status: SpanStatus) {}
+        func addEvent(_ event: SpanEvent) {}
+        func recordError<Instant: TracerInstant>(_ error: any Error, attributes: SpanAttributes, at instant: @autoclosure () -> Instant) {}
+        func addLink(_ link: SpanLink) {}
+        func end<Instant: TracerInstant>(at instant: @autoclosure () -> Instant) {}
+    }
+
+    func startSpan<Instant: TracerInstant>(
+        _ operationName: String, context: @autoclosure () -> ServiceContext, ofKind kind: SpanKind, at instant: @autoclosure () -> Instant,
+        function: String, file fileID: String, line: UInt
+    ) -> Span {
+        Span(context: context())
+    }
+
+    func forceFlush() {}
+
+    func extract<Carrier, Extract: Extractor>(_ carrier: Carrier, into context: inout ServiceContext, using extractor: Extract)
+    where Extract.Carrier == Carrier {}
+
+    func inject<Carrier, Inject: Injector>(_ context: ServiceContext, into carrier: inout Carrier, using injector: Inject)
+    where Inject.Carrier == Carrier {
+        injector.inject("00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-00", forKey: "traceparent", into: &carrier)
     }
 }
