@@ -102,11 +102,8 @@ struct ServiceLoggingTests {
             set { metadata[key] = newValue }
         }
 
-        func log(
-            level: Logger.Level, message: Logger.Message, metadata: Logger.Metadata?, source: String, file: String, function: String,
-            line: UInt
-        ) {
-            notes.withLock { $0.append("\(level) \(message)") }
+        func log(event: LogEvent) {
+            notes.withLock { $0.append("\(event.level) \(event.message)") }
         }
     }
 
