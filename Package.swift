@@ -123,7 +123,7 @@ let package = Package(
         .target(name: "CurlewTestSupport", dependencies: ["CurlewLoopback"], path: "Tests/Support"),
         // What needs a session; a target of its own, so that the tests of the lower layers are not built after it.
         .target(
-            name: "CurlewSessionTestSupport", dependencies: core + ["CurlewTestSupport"], path: "Tests/SessionSupport"),
+            name: "CurlewSessionTestSupport", dependencies: core + ["CurlewTestSupport", "CurlewTesting"], path: "Tests/SessionSupport"),
         .testTarget(name: "SupportTests", dependencies: ["CurlewLoopback", "CurlewTestSupport"]),
         .testTarget(name: "HTTPTests", dependencies: ["CurlewHTTP", "CurlewTestSupport"]),
         .testTarget(name: "CachingTests", dependencies: ["CurlewCaching", "CurlewHTTP", "CurlewTestSupport", "curlew-probe"]),
@@ -211,7 +211,8 @@ let package = Package(
         .testTarget(
             name: "ObservabilityTests",
             dependencies: library + [
-                "CurlewObservability", "CurlewEvents", "CurlewWebSocket", "CurlewSessionTestSupport", "CurlewTestSupport",
+                "CurlewObservability", "CurlewEvents", "CurlewHAR", "CurlewSessionTestSupport", "CurlewTestSupport", "CurlewTesting",
+                "CurlewWebSocket",
                 .product(name: "InMemoryLogging", package: "swift-log", condition: .when(traits: ["Observability"])),
                 .product(name: "Logging", package: "swift-log", condition: .when(traits: ["Observability"])),
                 .product(name: "MetricsTestKit", package: "swift-metrics", condition: .when(traits: ["Observability"])),

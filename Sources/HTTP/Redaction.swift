@@ -2,9 +2,11 @@
 
 /// The values that are secret, and therefore redacted in descriptions, error messages, logs and reflection.
 ///
-/// The values of `Authorization`, `Proxy-Authorization`, `Cookie` and `Set-Cookie`, user names and passwords in URLs, and the query item
-/// `access_token` (RFC 6750, section 2.3) are always secret; a redaction marks more by their names. Because an error or a header field
-/// doesn't know its session, the marks of a configuration apply to all texts of the process: they are part of ``current`` from then on.
+/// Always secret are the values of `Authorization`, `Proxy-Authorization`, `Cookie` and `Set-Cookie`, user names and passwords in URLs, the
+/// query item `access_token` (RFC 6750, section 2.3), and header fields and items whose names are usual for secrets, such as `X-Api-Key`,
+/// `refresh_token`, `client_secret`, `password` or `X-Amz-Signature`; in header fields also tokens of well-known services, which have a form
+/// of their own. A redaction marks more by their names. Because an error or a header field doesn't know its session, the marks of a
+/// configuration apply to all texts of the process: they are part of ``current`` from then on.
 ///
 /// Properties keep their values; only texts are redacted. All of them use this type, so that what is secret is decided in one place.
 /// Reflection (`Mirror`, `dump`) shows selected parts in redacted form, and never the state behind a lock.
@@ -45,18 +47,28 @@ public struct Redaction: Sendable, Hashable {
     }
 
     /// Whether the values of the header field are secret.
-    package func hides(header name: String) -> Bool {
-        Self.standardHeaders.contains { $0.equalsIgnoringASCIICase(name) } || headers.contains { $0.equalsIgnoringASCIICase(name) }
-    }
+    package func hides(header name: String) -> Bool { marks(header: name) || Self.isUsual(name) }
 
     /// Whether the values of items of that name are secret; the name may be percent-encoded.
     package func hides(queryItem name: String) -> Bool {
+        marks(queryItem: name) || Self.isUsual(Self.decoded(name).prefix { $0 != "[" })
+    }
+
+    /// Whether the header field is marked, or always secret, whatever is usual.
+    package func marks(header name: String) -> Bool {
+        Self.standardHeaders.contains { $0.equalsIgnoringASCIICase(name) } || headers.contains { $0.equalsIgnoringASCIICase(name) }
+    }
+
+    /// Whether items of that name are marked, or always secret, whatever is usual; the name may be percent-encoded.
+    package func marks(queryItem name: String) -> Bool {
         let decoded = Self.decoded(name)
         return [name, decoded, String(decoded.prefix { $0 != "[" })].contains { name in
             Self.standardQueryItems.contains { $0.equalsIgnoringASCIICase(name) }
                 || queryItems.contains { $0.equalsIgnoringASCIICase(name) }
         }
     }
+
+    private static func isUsual(_ name: some StringProtocol) -> Bool { UsualSecrets.names.contains(UsualSecrets.normalized(name)) }
 }
 
 // MARK: - Texts
@@ -65,16 +77,21 @@ extension Redaction {
     /// Returns the URL without user name and password, and with the placeholder for the values of secret items.
     ///
     /// Accepts any text, including text that is not a URL or contains one: a secret item ends at the next `&` or `#`, or at the end of the
-    /// text.
-    public func url(_ text: String) -> String { hidingItems(text.withoutUserInfo, isInQuery: false) }
+    /// text. An item with a URL that has a secret is one.
+    public func url(_ text: String) -> String { url(text) { hides(queryItem: $0) } }
+
+    /// Returns the URL as by ``url(_:)``, where a closure decides whether items of a name are secret.
+    package func url(_ text: String, hides: (String) -> Bool) -> String {
+        hidingItems(text.withoutUserInfo, isInQuery: false, depth: 0, hides)
+    }
 
     /// Returns the form (`application/x-www-form-urlencoded`) with the placeholder for the values of secret items.
-    public func form(_ text: String) -> String { hidingItems(text, isInQuery: true) }
+    public func form(_ text: String) -> String { hidingItems(text, isInQuery: true, depth: 0) { hides(queryItem: $0) } }
 
-    /// Returns the header field's value, or the placeholder if it is secret; URLs in it are redacted as by ``url(_:)``, control characters
-    /// escaped.
+    /// Returns the header field's value, or the placeholder if it is secret; URLs in it are redacted as by ``url(_:)``, tokens of well-known
+    /// services replaced, control characters escaped.
     public func value(of header: HTTPHeader) -> String {
-        hides(header: header.name) ? Self.placeholder : Self.escaped(url(header.value))
+        hides(header: header.name) ? Self.placeholder : Self.escaped(UsualSecrets.replacingForms(in: url(header.value)))
     }
 
     /// Returns the header field as a line, its value redacted as by ``value(of:)``.
@@ -90,7 +107,7 @@ extension Redaction {
         }
     }
 
-    private func hidingItems(_ text: String, isInQuery: Bool) -> String {
+    private func hidingItems(_ text: String, isInQuery: Bool, depth: Int, _ hides: (String) -> Bool) -> String {
         let bytes = text.utf8
         guard bytes.contains(UInt8(ascii: "=")) else { return text }
         var result = ""
@@ -99,15 +116,28 @@ extension Redaction {
         while let start = position {
             let nameEnd = bytes[start...].firstIndex { $0 == UInt8(ascii: "=") || Self.isSeparator($0) } ?? text.endIndex
             var end = nameEnd
-            if nameEnd < text.endIndex, bytes[nameEnd] == UInt8(ascii: "="), hides(queryItem: String(text[start..<nameEnd])) {
+            if nameEnd < text.endIndex, bytes[nameEnd] == UInt8(ascii: "=") {
                 let valueStart = text.index(after: nameEnd)
-                end = bytes[valueStart...].firstIndex { $0 == UInt8(ascii: "&") || $0 == UInt8(ascii: "#") } ?? text.endIndex
-                result += text[copied..<valueStart] + (valueStart < end ? Self.placeholder : "")
-                copied = end
+                let valueEnd = bytes[valueStart...].firstIndex { $0 == UInt8(ascii: "&") || $0 == UInt8(ascii: "#") } ?? text.endIndex
+                if hides(String(text[start..<nameEnd])) || hasSecret(text[valueStart..<valueEnd], depth: depth, hides) {
+                    end = valueEnd
+                    result += text[copied..<valueStart] + (valueStart < end ? Self.placeholder : "")
+                    copied = end
+                }
             }
             position = Self.afterSeparator(in: text, from: end)
         }
         return result + text[copied...]
+    }
+
+    /// Whether the value of an item is a percent-encoded URL with a secret, or contains one; it may be encoded up to three times.
+    private func hasSecret(_ value: Substring, depth: Int, _ hides: (String) -> Bool) -> Bool {
+        var text = String(value)
+        for depth in depth..<3 where text.utf8.contains(UInt8(ascii: "%")) {
+            text = Self.decoded(text)
+            if hidingItems(text.withoutUserInfo, isInQuery: false, depth: depth + 1, hides) != text { return true }
+        }
+        return false
     }
 
     /// Percent-decodes the name of an item; invalid escapes are kept.

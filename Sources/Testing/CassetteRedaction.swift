@@ -28,31 +28,14 @@ public struct CassetteRedaction: Sendable, Hashable {
         self.exceptions = exceptions
     }
 
-    /// Names that are secret everywhere.
-    private static let usualNames: Set<String> = Set(
-        [
-            "authorization", "proxy-authorization", "cookie", "set-cookie", "authentication-info", "proxy-authentication-info", "api-key",
-            "x-api-key", "x-auth-token", "x-access-token", "x-refresh-token", "x-session-token", "x-session-id", "x-csrf-token",
-            "x-xsrf-token", "x-amz-security-token", "x-amz-signature", "x-amz-credential", "x-goog-api-key", "x-goog-signature",
-            "x-goog-credential", "x-vault-token", "private-token", "job-token", "x-gitlab-token", "x-shopify-access-token",
-            "x-functions-key", "ocp-apim-subscription-key", "subscription-key", "x-hub-signature", "x-hub-signature-256",
-            "x-twilio-signature", "x-slack-signature", "x-forwarded-access-token", "x-ms-token-aad-access-token", "dpop", "access-token",
-            "refresh-token", "id-token", "auth-token", "session-token", "device-code", "client-secret", "client-assertion", "assertion",
-            "secret", "secret-key", "secret-access-key", "access-key", "password", "passwd", "pwd", "passphrase", "new-password",
-            "old-password", "otp", "code-verifier", "session-id", "csrf-token", "signature", "private-key", "credential", "credentials",
-            "jwt", "bearer", "token",
-        ].map { normalized($0) })
-
     /// Names that are secret in queries and forms, and too usual elsewhere.
-    private static let itemNames: Set<String> = Set(["key", "sig", "code", "auth", "sid", "pin", "session", "state", "nonce", "user-code"])
-
-    private static func normalized(_ name: some StringProtocol) -> String { name.lowercased().filter { $0 != "-" && $0 != "_" } }
+    private static let itemNames: Set<String> = Set(["key", "code", "auth", "sid", "pin", "session", "state", "nonce", "usercode"])
 
     private func hides(_ name: some StringProtocol, isItem: Bool = false) -> Bool {
-        let plain = Self.normalized(name)
-        if exceptions.contains(where: { Self.normalized($0) == plain }) { return false }
-        if names.contains(where: { Self.normalized($0) == plain }) { return true }
-        return Self.usualNames.contains(plain) || isItem && Self.itemNames.contains(plain)
+        let plain = UsualSecrets.normalized(name)
+        if exceptions.contains(where: { UsualSecrets.normalized($0) == plain }) { return false }
+        if names.contains(where: { UsualSecrets.normalized($0) == plain }) { return true }
+        return UsualSecrets.names.contains(plain) || isItem && Self.itemNames.contains(plain)
     }
 
     // MARK: Parts of an exchange
@@ -61,7 +44,7 @@ public struct CassetteRedaction: Sendable, Hashable {
         let redaction = Redaction.current
         return HTTPHeaders(
             headers.map { header in
-                guard !hides(header.name), !redaction.hides(header: header.name) else {
+                guard !hides(header.name), !redaction.marks(header: header.name) else {
                     return HTTPHeader(name: header.name, value: Redaction.placeholder)
                 }
                 // A value may be a URL, as in Location and Referer.
@@ -71,7 +54,9 @@ public struct CassetteRedaction: Sendable, Hashable {
     }
 
     func url(_ url: String) -> String {
-        let plain = Redaction.current.url(url)
+        let redaction = Redaction.current
+        // Without the names that are usual for secrets: they may be excepted here.
+        let plain = redaction.url(url) { redaction.marks(queryItem: $0) }
         guard let start = plain.firstIndex(where: { $0 == "?" || $0 == "#" }) else { return text(plain) }
         return text(String(plain[..<start])) + items(of: String(plain[start...]))
     }
@@ -97,7 +82,7 @@ public struct CassetteRedaction: Sendable, Hashable {
     func text(_ text: String) -> String {
         var result = text
         for value in values where !value.isEmpty { result = result.replacing(value, with: Redaction.placeholder) }
-        return SecretForms.replacing(in: result, with: Redaction.placeholder)
+        return UsualSecrets.replacingForms(in: result)
     }
 
     // MARK: Kinds of bodies
@@ -218,36 +203,6 @@ public struct CassetteRedaction: Sendable, Hashable {
                 result.replaceSubrange(range, with: Data(Redaction.placeholder.utf8))
                 end = range.lowerBound
             }
-        }
-        return result
-    }
-}
-
-/// Texts that are secrets by their form.
-enum SecretForms {
-    /// Replaces them. Regular expressions are not `Sendable`, so they are made for each text.
-    static func replacing(in text: String, with placeholder: String) -> String {
-        guard text.utf8.count >= 16 else { return text }
-        var result = text
-        // The prefix is looked for first, because that is faster than an expression.
-        if result.contains("eyJ") { result.replace(#/eyJ[A-Za-z0-9_\-]{8,}\.[A-Za-z0-9_\-]{4,}(\.[A-Za-z0-9_\-]*)*/#, with: placeholder) }
-        if result.contains("AKIA") || result.contains("ASIA") { result.replace(#/(AKIA|ASIA)[A-Z0-9]{16}/#, with: placeholder) }
-        if result.contains("gh") { result.replace(#/gh[pousr]_[A-Za-z0-9]{20,}/#, with: placeholder) }
-        if result.contains("github_pat_") { result.replace(#/github_pat_[A-Za-z0-9_]{20,}/#, with: placeholder) }
-        if result.contains("glpat-") { result.replace(#/glpat-[A-Za-z0-9_\-]{16,}/#, with: placeholder) }
-        if result.contains("xox") { result.replace(#/xox[abeoprs]-[A-Za-z0-9\-]{10,}/#, with: placeholder) }
-        if result.contains("k_") { result.replace(#/[sr]k_(live|test)_[A-Za-z0-9]{10,}/#, with: placeholder) }
-        if result.contains("AIza") { result.replace(#/AIza[A-Za-z0-9_\-]{30,}/#, with: placeholder) }
-        if result.contains("ya29.") { result.replace(#/ya29\.[A-Za-z0-9_\-]{10,}/#, with: placeholder) }
-        if result.contains("npm_") { result.replace(#/npm_[A-Za-z0-9]{30,}/#, with: placeholder) }
-        if result.contains("pypi-") { result.replace(#/pypi-[A-Za-z0-9_\-]{16,}/#, with: placeholder) }
-        if result.contains("sk-") { result.replace(#/sk-[A-Za-z0-9_\-]{20,}/#, with: placeholder) }
-        if result.contains("SG.") { result.replace(#/SG\.[A-Za-z0-9_\-]{10,}\.[A-Za-z0-9_\-]{10,}/#, with: placeholder) }
-        if result.contains("hooks.slack.com") { result.replace(#/hooks\.slack\.com\/services\/[A-Za-z0-9\/]+/#, with: placeholder) }
-        if result.contains("earer ") { result.replace(#/[Bb]earer [A-Za-z0-9._~+\/=\-]{6,}/#, with: placeholder) }
-        if result.contains("asic ") { result.replace(#/[Bb]asic [A-Za-z0-9+\/]{8,}=*/#, with: placeholder) }
-        if result.contains("PRIVATE KEY") {
-            result.replace(#/-----BEGIN [A-Z ]*PRIVATE KEY-----[\s\S]*?(-----END [A-Z ]*PRIVATE KEY-----|$)/#, with: placeholder)
         }
         return result
     }

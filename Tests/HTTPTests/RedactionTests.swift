@@ -4,9 +4,11 @@ import CurlewHTTP
 import Testing
 
 @Suite struct RedactionTests {
-    private let redaction = Redaction(headers: ["X-Api-Key"], queryItems: ["key", "user[pin]", "two words"])
+    private let redaction = Redaction(headers: ["X-Own-Key"], queryItems: ["key", "user[pin]", "two words"])
 
-    @Test("secret header fields, compared case-insensitively", arguments: ["authorization", "COOKIE", "Set-Cookie", "x-api-KEY"])
+    @Test(
+        "secret header fields, compared case-insensitively",
+        arguments: ["authorization", "COOKIE", "Set-Cookie", "x-own-KEY", "x-api-KEY"])
     func secretHeaders(_ name: String) {
         #expect(redaction.hides(header: name))
         #expect(redaction.line(HTTPHeader(name: name, value: "s3cret")) == "\(name): <hidden>")
@@ -17,7 +19,32 @@ import Testing
         #expect(redaction.line(HTTPHeader(name: "X-Api", value: "plain")) == "X-Api: plain")
         let location = HTTPHeader(name: "Location", value: "https://u:p@h/?key=s3cret&a=1#access_token=s3cret")
         #expect(redaction.line(location) == "Location: https://h/?key=<hidden>&a=1#access_token=<hidden>")
-        #expect(!Redaction().hides(header: "X-Api-Key"))
+        #expect(!Redaction().hides(header: "X-Own-Key"))
+    }
+
+    @Test("names that are usual for secrets are secret without a mark") func usualNames() {
+        let redaction = Redaction()
+        #expect(redaction.hides(header: "X-Vault-Token") && !redaction.marks(header: "X-Vault-Token"))
+        #expect(
+            redaction.url("/?client%5Fsecret=1&refreshToken=2&password[0]=3&page=4")
+                == "/?client%5Fsecret=<hidden>&refreshToken=<hidden>&password[0]=<hidden>&page=4")
+        #expect(
+            redaction.url("/?client_secret=1&access_token=2", hides: { redaction.marks(queryItem: $0) })
+                == "/?client_secret=1&access_token=<hidden>")
+        let token = "ghp_" + String(repeating: "a1", count: 18)
+        #expect(redaction.value(of: HTTPHeader(name: "X-Other", value: "token \(token)")) == "token <hidden>")
+    }
+
+    @Test(
+        "an item with a URL that has a secret is one",
+        arguments: [
+            ("/?to=https%3A%2F%2Fh%2F%3Fkey%3D1&a=2", "/?to=<hidden>&a=2"), ("/?to=https%3A%2F%2Fu%3Ap%40h%2F", "/?to=<hidden>"),
+            ("/?to=https%253A%252F%252Fh%252F%253Fkey%253D1", "/?to=<hidden>"),
+            ("/?to=https%3A%2F%2Fh%2F%3Fa%3D1", "/?to=https%3A%2F%2Fh%2F%3Fa%3D1"),
+            ("/?q=a%20b%40c%3D1", "/?q=a%20b%40c%3D1"),
+        ])
+    func nestedURLs(_ url: String, _ shown: String) {
+        #expect(redaction.url(url) == shown)
     }
 
     @Test(
