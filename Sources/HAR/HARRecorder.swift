@@ -13,8 +13,8 @@ import CurlewTransport
 /// An entry has method, URL, header fields, phases, sizes on the wire, the server's address and the connection (the local port). Bodies are
 /// not recorded. WebSockets and raw streams have none.
 ///
-/// The file is complete after each entry, so that it can be read while the program runs, and after it was killed. Thread-safe; one recorder
-/// may serve several sessions.
+/// The file is complete after each entry, so that it can be read while the program runs, and after it was killed; an entry for which there is no
+/// space leaves it as it was. Thread-safe; one recorder may serve several sessions.
 public final class HARRecorder: EventMonitor {
     private enum Target {
         case memory
@@ -112,7 +112,14 @@ public final class HARRecorder: EventMonitor {
                 case .file(let descriptor, let end):
                     let separator = Data((state.count == 0 ? "" : ",\n").utf8)
                     // In one call, over the end of the archive: a program killed at any time leaves a complete one.
-                    try Self.write(separator + bytes + Self.end, to: descriptor, at: end)
+                    do {
+                        try Self.write(separator + bytes + Self.end, to: descriptor, at: end)
+                    } catch {
+                        // The end of the archive returns to where it was, where it needs no space.
+                        try Self.write(Self.end, to: descriptor, at: end)
+                        ftruncate(descriptor, off_t(end) + off_t(Self.end.count))
+                        throw error
+                    }
                     state.target = .file(descriptor: descriptor, end: end + Int64(separator.count + bytes.count))
                 }
                 state.count += 1

@@ -152,6 +152,32 @@ import Testing
         #expect(try entries(Data(contentsOf: file)).count == 120)
     }
 
+    #if os(Linux)
+    @Test func `a file without space for an entry stays a complete archive`() async throws {
+        // A file in memory that may not grow: memfd_create(2) with MFD_ALLOW_SEALING, sealed with F_ADD_SEALS and F_SEAL_GROW, whose
+        // names Swift does not import.
+        typealias Create = @convention(c) (UnsafePointer<CChar>, UInt32) -> Int32
+        let symbol = try #require(dlsym(nil, "memfd_create"))
+        let descriptor = unsafeBitCast(symbol, to: Create.self)("session.har", 2)
+        try #require(descriptor >= 0)
+        defer { close(descriptor) }
+        let file = URL(fileURLWithPath: "/proc/self/fd/\(descriptor)")
+        let recorder = try HARRecorder(file: file)
+        let manager = makeManager { $0.eventMonitors = [recorder] }
+        _ = try await manager.request(server.url("/json")).serializingData().value
+        #expect(await eventually { recorder.count == 1 })
+        // A page has space for the first part of the next entry.
+        try #require(ftruncate(descriptor, 4096) == 0)
+        try #require(fcntl(descriptor, 1033, 4) == 0)
+        let long = String(repeating: "x", count: 5000)
+        _ = try await manager.request(server.url("/json"), headers: ["X-Long": long]).serializingData().value
+        #expect(await eventually { recorder.error != nil })
+        #expect(recorder.count == 1)
+        #expect(try entries(Data(contentsOf: file)).count == 1)
+        manager.invalidateAndCancel()
+    }
+    #endif
+
     // MARK: The waterfall
 
     @Test func `the waterfall is well-formed, and has a row for each exchange`() async throws {
