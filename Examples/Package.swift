@@ -11,6 +11,7 @@ let package = Package(
         .executable(name: "requests", targets: ["Requests"]),
         .executable(name: "operations", targets: ["Operations"]),
         .executable(name: "services", targets: ["Services"]),
+        .executable(name: "waterfall", targets: ["Waterfall"]),
     ],
     dependencies: [.package(name: "curlew", path: "..")],
     targets: [
@@ -38,6 +39,12 @@ let package = Package(
         .executableTarget(
             name: "Services",
             dependencies: ["DemoServer", .product(name: "CurlewServices", package: "curlew")],
+            swiftSettings: [.enableUpcomingFeature("ExistentialAny")]
+        ),
+        // A session recorded and drawn: `swift run --package-path Examples waterfall FOLDER`.
+        .executableTarget(
+            name: "Waterfall",
+            dependencies: ["DemoServer", .product(name: "Curlew", package: "curlew"), .product(name: "CurlewHAR", package: "curlew")],
             swiftSettings: [.enableUpcomingFeature("ExistentialAny")]
         ),
     ],

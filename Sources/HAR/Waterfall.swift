@@ -124,7 +124,7 @@ public struct Waterfall: Sendable {
             """,
             """
             <text x="\(indent.text)" y="\((y + 15).text)" fill="\(isFailed ? "#c5221f" : "#202124")">\
-            \(title.cut(to: 44).escapedForXML)</text>
+            \(title.cut(to: row.isNested ? 40 : 43).escapedForXML)</text>
             """,
             """
             <text x="\((Self.labelWidth - 8).text)" y="\((y + 15).text)" text-anchor="end" fill="\(isFailed ? "#c5221f" : "#5f6368")">\
