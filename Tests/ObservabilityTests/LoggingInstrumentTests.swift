@@ -63,13 +63,13 @@ import Tracing
     }
 
     @Test func `heads and phases are logged at trace, without secrets`() async throws {
-        let headers: HTTPHeaders = ["Authorization": "Bearer s3cret", "X-Own": "shown"]
+        let headers: HTTPHeaders = ["Authorization": "Bearer s3cret", "X-Logged": "shown"]
         _ = try await manager(.trace, { $0.redaction.queryItems = ["code"] })
             .request(server.url("/cookies/set?code=s3cret&access_token=s3cret"), headers: headers).serializingData().value
         let messages = Set(entries(.trace).map(\.message.description))
         #expect(messages == ["Sending a request", "Received a response's head", "A phase of an exchange"])
         let text = "\(handler.entries)"
-        #expect(text.contains("X-Own: shown") && text.contains("Set-Cookie"))
+        #expect(text.contains("X-Logged: shown") && text.contains("Set-Cookie"))
         #expect(!text.contains("s3cret"))
         let phases = entries(.trace).compactMap { $0.metadata["curlew.phase"]?.description }
         #expect(phases.contains("first_byte"))
