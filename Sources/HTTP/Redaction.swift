@@ -54,12 +54,12 @@ public struct Redaction: Sendable, Hashable {
         marks(queryItem: name) || Self.isUsual(Self.decoded(name).prefix { $0 != "[" })
     }
 
-    /// Whether the header field is marked, or always secret, whatever is usual.
+    /// Whether the header field is marked, or always secret, apart from what is usual.
     package func marks(header name: String) -> Bool {
         Self.standardHeaders.contains { $0.equalsIgnoringASCIICase(name) } || headers.contains { $0.equalsIgnoringASCIICase(name) }
     }
 
-    /// Whether items of that name are marked, or always secret, whatever is usual; the name may be percent-encoded.
+    /// Whether items of that name are marked, or always secret, apart from what is usual; the name may be percent-encoded.
     package func marks(queryItem name: String) -> Bool {
         let decoded = Self.decoded(name)
         return [name, decoded, String(decoded.prefix { $0 != "[" })].contains { name in
