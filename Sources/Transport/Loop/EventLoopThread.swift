@@ -18,9 +18,9 @@ final class EventLoopThread {
     @exclusivity(unchecked) private var sockets = SocketTable()
     /// The connections in libcurl's pools.
     @exclusivity(unchecked) var connections = PooledConnections()
-    /// The connections and certificates that were accepted.
     /// Reports what happens to them; `nil` if nothing observes it.
     let connectionReporter: ConnectionReporter?
+    /// The connections and certificates that were accepted.
     @exclusivity(unchecked) var trust = TrustRegister()
     @exclusivity(unchecked) var closeNotifyTracker = CloseNotifyTracker()
     /// Shares TLS sessions between transfers, which a multi handle alone does not.
@@ -29,7 +29,7 @@ final class EventLoopThread {
     private let resumptions = ResumptionBatch()
     private let mailbox: Mailbox
     private let poller: any Poller
-    private let proxies = ProxySettings(environment: ProcessInfo.processInfo.environment)
+    let proxies = ProxySettings(environment: ProcessInfo.processInfo.environment)
     @exclusivity(unchecked) private(set) var pools: ConnectionPools?
     /// For transfers that may be paused for long: they must not block others on a shared connection.
     @exclusivity(unchecked) private var poolsForPausing: ConnectionPools?
@@ -380,10 +380,6 @@ final class EventLoopThread {
         trust.forget(socket)
         sockets.forget(socket)
         poller.forget(socket)
-    }
-
-    func proxy(isSecure: Bool, policy: ProxyPolicy) -> Proxy? {
-        proxies.proxy(isSecure: isSecure, policy: policy)
     }
 
     // MARK: End

@@ -43,7 +43,7 @@ final class StreamTransfer: MultiMember {
         super.init(loop: loop)
     }
 
-    var proxy: Proxy? { loop.proxy(isSecure: request.isSecure, policy: request.options.proxy) }
+    var proxy: Proxy? { loop.proxies.proxy(isSecure: request.isSecure, policy: request.options.proxy) }
 
     // MARK: Opening
 

@@ -155,7 +155,7 @@ final class Transfer: MultiMember, DeadlineHolder {
         return hash
     }
 
-    var proxy: Proxy? { loop.proxy(isSecure: isSecure, policy: request.prepared.options.proxy) }
+    var proxy: Proxy? { loop.proxies.proxy(isSecure: isSecure, policy: request.prepared.options.proxy) }
 
     private static func isSecure(_ url: String) -> Bool {
         var url = url
