@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+import CurlewEncoding
 import CurlewHTTP
 
 /// A challenge in a `WWW-Authenticate` field (RFC 9110, section 11.6.1).
@@ -151,4 +152,13 @@ extension UInt8 {
     fileprivate var isToken68Character: Bool {
         HTTPToken.isTokenCharacter(self) && !"!#$%&'*^`|".utf8.contains(self) || self == UInt8(ascii: "/")
     }
+}
+
+/// The sender that Foundation's challenges require. Does nothing, because closures answer challenges with a disposition.
+final class ChallengeSender: NSObject, URLAuthenticationChallengeSender {
+    func use(_ credential: URLCredential, for challenge: URLAuthenticationChallenge) {}
+    func continueWithoutCredential(for challenge: URLAuthenticationChallenge) {}
+    func cancel(_ challenge: URLAuthenticationChallenge) {}
+    func performDefaultHandling(for challenge: URLAuthenticationChallenge) {}
+    func rejectProtectionSpaceAndContinue(with challenge: URLAuthenticationChallenge) {}
 }
