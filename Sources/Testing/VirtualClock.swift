@@ -200,7 +200,7 @@ public final class VirtualClock: Clock, Sendable {
         group.notify(queue: queue) { self.decide(sessions, transports, changes) }
     }
 
-    private func decide(_ sessions: [Session], _ transports: [ScriptedTransport], _ changes: Int) {
+    private func decide(_ sessions: [any ClockedSession], _ transports: [ScriptedTransport], _ changes: Int) {
         var requests = RequestWaits()
         for waits in sessions.map(\.requestWaits) {
             requests.busy += waits.busy
@@ -238,7 +238,7 @@ extension VirtualClock: SessionClock {
 
     package func makeAlarm(on queue: DispatchQueue) -> any Alarm { VirtualAlarm(clock: self, queue: queue) }
 
-    package func began(_ session: Session) {
+    package func began(_ session: any ClockedSession) {
         state.withLock { $0.sessions.append(WeakSession(session: session)) }
     }
 

@@ -25,7 +25,7 @@ struct ExchangeWaits {
 }
 
 struct WeakSession {
-    weak var session: Session?
+    weak var session: (any ClockedSession)?
 }
 
 struct WeakTransport {
@@ -73,7 +73,7 @@ struct VirtualTime: Sendable {
     private var running = 0
 
     /// The sessions that exist; forgets the others.
-    var livingSessions: [Session] {
+    var livingSessions: [any ClockedSession] {
         mutating get {
             sessions.removeAll { $0.session == nil }
             return sessions.compactMap(\.session)

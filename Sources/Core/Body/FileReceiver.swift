@@ -29,7 +29,7 @@ final class FileReceiver: BodyReceiver, @unchecked Sendable {  // fields without
     }
 
     /// The file that a body is written to.
-    private enum Target {
+    private enum FileTarget {
         /// The part file, to which the body is appended.
         case append(total: Int64)
         /// The part file, which is complete: the body is dropped.
@@ -169,7 +169,7 @@ final class FileReceiver: BodyReceiver, @unchecked Sendable {  // fields without
         return ResponseHead(statusCode: head.statusCode, headers: headers)
     }
 
-    private func prepare(_ target: Target, head: ResponseHead?) -> HeadAction {
+    private func prepare(_ target: FileTarget, head: ResponseHead?) -> HeadAction {
         .prepare(head: head) { [self] in
             let file = try makeFile(for: target)
             fileState.withLock { state in
@@ -179,7 +179,7 @@ final class FileReceiver: BodyReceiver, @unchecked Sendable {  // fields without
         }
     }
 
-    private func makeFile(for target: Target) throws -> PartFile {
+    private func makeFile(for target: FileTarget) throws -> PartFile {
         let (directory, name) = try makePlace()
         switch target {
         case .append(let total): return try resumption.takeFile(total: total) ?? { throw FileError.writing(directory.path, ENOENT) }()

@@ -1,12 +1,43 @@
 // SPDX-License-Identifier: Apache-2.0
+import CurlewEncoding
+import CurlewHTTP
 import CurlewTransport
+
+/// The source of an upload's body.
+enum UploadContent: Sendable {
+    case data(Data)
+    case file(URL)
+    case temporaryFile(TemporaryFile)
+    case stream(StreamBody)
+    case sequence(SequenceBody)
+    case form(UploadForm)
+    /// A body that could not be made, for this reason.
+    case unreadable(any Error)
+}
+
+/// The body in place of a file that can't be opened: the request has a task like every other, which fails when it is started.
+final class UnreadableBody: BodySource {
+    let error: any Error
+
+    init(error: any Error) {
+        self.error = error
+    }
+
+    var length: Int64? { nil }
+
+    func prepare(onReadable: @escaping @Sendable () -> Void) {}
+
+    func read(into buffer: UnsafeMutableRawBufferPointer) -> BodyRead { .failed(error) }
+
+    func rewind() -> Bool { true }
+}
 
 /// The body that an upload sends: its progress and its source, which may be a file that was written for this upload alone.
 final class SentBody: Sendable {
     let progress = ProgressReporter()
-    private let content: Uploadable.Content
+    private let content: UploadContent
 
-    init(_ content: Uploadable.Content) {
+    init(_ content: UploadContent) {
         self.content = content
     }
 

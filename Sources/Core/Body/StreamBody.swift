@@ -113,3 +113,8 @@ public final class StreamBody: BodySource {
         readAhead()
     }
 }
+
+/// The stream that a closure has returned for a body that is sent again.
+struct NewBodyStream: @unchecked Sendable {  // handed over: the closure does not use it any more
+    let value: InputStream?
+}

@@ -70,7 +70,7 @@ extension RequestDriver {
 
     /// Cancels the request because its deadline has passed. On the session's queue.
     private func deadlinePassed() {
-        let (request, cancellation) = state.withLock { state -> (Request?, RequestState.Cancellation?) in
+        let (request, cancellation) = state.withLock { state -> (Request?, RequestState.CancelEffects?) in
             guard state.deadline != nil, state.lifecycle.stage != .finished, !state.lifecycle.isCancelled else { return (nil, nil) }
             let failure = DeadlineFailure(attempt: state.retryCount + 1, phase: state.phaseOutsideTransfer)
             state.deadline?.failure = failure
@@ -79,7 +79,7 @@ extension RequestDriver {
         if let request, let cancellation { perform(cancellation, of: request) }
     }
 
-    private func perform(_ cancellation: RequestState.Cancellation, of request: Request) {
+    private func perform(_ cancellation: RequestState.CancelEffects, of request: Request) {
         switch cancellation.action {
         case .none: break
         case .cancelTask: cancellation.task?.cancel()

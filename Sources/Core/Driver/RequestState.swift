@@ -136,7 +136,7 @@ struct RequestState {
     // MARK: Cancellation
 
     /// What has to be done to cancel the request, after unlocking.
-    struct Cancellation {
+    struct CancelEffects {
         let action: RequestLifecycle.Cancellation
         let task: SessionTask?
         /// The wait that was ended, to be released.
@@ -146,9 +146,9 @@ struct RequestState {
     }
 
     /// Cancels the request.
-    mutating func cancel() -> Cancellation {
+    mutating func cancel() -> CancelEffects {
         let action = lifecycle.cancel(isWaiting: waiting != nil)
-        return Cancellation(
+        return CancelEffects(
             action: action, task: task, waiting: action == .endWait ? stopWaiting() : nil, validation: validation)
     }
 

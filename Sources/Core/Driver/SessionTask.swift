@@ -32,7 +32,8 @@ public final class SessionTask: Sendable {
         var sent: Int64
     }
 
-    private struct Progress {
+    /// What changes while the task runs.
+    private struct TaskProgress {
         var state = State.suspended
         var isStarted = false
         /// Whether the stream was handed to the transport, which takes its bytes from then on.
@@ -56,13 +57,13 @@ public final class SessionTask: Sendable {
     public let taskIdentifier: Int
     private let original: Work
     private let transport: any Transport
-    private let progress: Lock<Progress>
+    private let progress: Lock<TaskProgress>
 
     init(id: Int, work: Work, transport: any Transport, driver: RequestDriver) {
         taskIdentifier = id
         original = work
         self.transport = transport
-        progress = Lock(Progress(driver: driver))
+        progress = Lock(TaskProgress(driver: driver))
     }
 
     /// The current state.

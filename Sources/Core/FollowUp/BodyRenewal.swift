@@ -3,11 +3,6 @@ import CurlewEncoding
 import CurlewHTTP
 import CurlewTransport
 
-/// The stream that a closure has returned for a body that is sent again.
-struct NewBodyStream: @unchecked Sendable {  // handed over: the closure does not use it any more
-    let value: InputStream?
-}
-
 extension PendingResponse {
     /// Prepares the body of a follow-up to be sent again: rewinds it, or replaces the request's own stream with one that the closure
     /// returns. Calls `done` on the session's queue.

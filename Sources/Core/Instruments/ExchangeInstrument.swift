@@ -168,3 +168,12 @@ extension OutgoingExchange: CustomStringConvertible, CustomReflectable {
             ])
     }
 }
+
+/// An exchange of which the session's monitors are told. A class, as it is large, and most sessions have none.
+final class ReportedExchange: Sendable {
+    let exchange: OutgoingExchange
+
+    init(_ exchange: OutgoingExchange) {
+        self.exchange = exchange
+    }
+}

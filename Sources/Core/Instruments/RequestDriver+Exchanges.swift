@@ -3,18 +3,19 @@ import CurlewEncoding
 import CurlewHTTP
 import CurlewTransport
 
-// What instruments and monitors are told of a request's exchanges.
-
-/// An exchange of which the session's monitors are told. A class, as it is large, and most sessions have none.
-final class ReportedExchange: Sendable {
-    let exchange: OutgoingExchange
-
-    init(_ exchange: OutgoingExchange) {
-        self.exchange = exchange
-    }
-}
+// What instruments and monitors are told of a request's exchanges, and the context in which users' code is called.
 
 extension RequestDriver {
+    /// Calls `body`, which calls users' code, in the context of the request's caller.
+    func inContext<Value, Failure: Error>(_ body: () throws(Failure) -> Value) throws(Failure) -> Value {
+        guard let context else { return try body() }
+        var result: Result<Value, Failure>?
+        context.run { result = Result(catching: body) }
+        // A carrier that does not call its closure breaks its contract; the code still has to run.
+        guard let result else { return try body() }
+        return try result.get()
+    }
+
     /// Describes an exchange of the request.
     func outgoingExchange(_ request: TransferRequest, _ reason: OutgoingExchange.Reason, number: Int) -> OutgoingExchange {
         OutgoingExchange(

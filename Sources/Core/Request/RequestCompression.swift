@@ -118,11 +118,6 @@ public struct RequestCompression: RequestAdapter {
 
 // MARK: - Bodies that adapters do not see
 
-/// An adapter that consists of others.
-protocol AdapterGroup: RequestAdapter {
-    var members: [any RequestAdapter] { get }
-}
-
 extension RequestAdapter {
     /// Checks a body that is not part of the request which adapters see: a file, a stream, a sequence or a form of an upload.
     ///
@@ -133,8 +128,4 @@ extension RequestAdapter {
         }
         for member in (self as? any AdapterGroup)?.members ?? [] { try member.checkUnseenBody() }
     }
-}
-
-extension Interceptor: AdapterGroup {
-    var members: [any RequestAdapter] { adapters }
 }

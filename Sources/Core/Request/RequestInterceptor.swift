@@ -343,3 +343,14 @@ extension Request {
         }
     }
 }
+
+// MARK: - Groups
+
+/// An adapter that consists of others.
+protocol AdapterGroup: RequestAdapter {
+    var members: [any RequestAdapter] { get }
+}
+
+extension Interceptor: AdapterGroup {
+    var members: [any RequestAdapter] { adapters }
+}

@@ -238,20 +238,8 @@ struct Downloadable: TaskConvertible {
 
 /// The original of an upload.
 struct Uploadable: TaskConvertible {
-    /// The source of the body.
-    enum Content: Sendable {
-        case data(Data)
-        case file(URL)
-        case temporaryFile(TemporaryFile)
-        case stream(StreamBody)
-        case sequence(SequenceBody)
-        case form(UploadForm)
-        /// A body that could not be made, for this reason.
-        case unreadable(any Error)
-    }
-
     let request: Requestable
-    let content: Content
+    let content: UploadContent
     /// Whether the response's body is received only as fast as it is read.
     let isStreamed: Bool
 
@@ -312,23 +300,6 @@ struct Uploadable: TaskConvertible {
             return UnreadableBody(error: error)
         }
     }
-}
-
-/// The body in place of a file that can't be opened: the request has a task like every other, which fails when it is started.
-final class UnreadableBody: BodySource {
-    let error: any Error
-
-    init(error: any Error) {
-        self.error = error
-    }
-
-    var length: Int64? { nil }
-
-    func prepare(onReadable: @escaping @Sendable () -> Void) {}
-
-    func read(into buffer: UnsafeMutableRawBufferPointer) -> BodyRead { .failed(error) }
-
-    func rewind() -> Bool { true }
 }
 
 /// The original of a raw stream.

@@ -60,11 +60,8 @@ open class StreamRequest: Request, @unchecked Sendable {  // as its superclass
     }
 }
 
-/// The received bytes of a raw connection, as a sequence of pieces.
+/// The received bytes of a raw connection, as a sequence of pieces: `Data`, never empty, of any size.
 public struct StreamBytes: AsyncSequence, Sendable {
-    /// A piece; never empty, of any size.
-    public typealias Element = Data
-
     let buffer: BodyBuffer
 
     /// Reads the bytes.

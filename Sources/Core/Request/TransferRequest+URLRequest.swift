@@ -25,7 +25,7 @@ extension TransferRequest {
         if timeout != 60, timeout > 0 { setTimeouts(idle: .seconds(min(timeout, 1e9))) }
         handlesCookies = urlRequest.httpShouldHandleCookies
         mainDocumentURL = urlRequest.mainDocumentURL?.absoluteString
-        if !urlRequest.allowsCellularAccess { try avoidCellular(session.configuration) }
+        if !urlRequest.allowsCellularAccess { try avoidCellular(session.configuration.interfaces) }
     }
 
     /// Creates a transfer from a request's parts, and validates it; without a cache policy it has the session's.
@@ -51,7 +51,7 @@ extension TransferRequest {
     /// Applies the cache policy, and the session's policy for cellular access, if they differ from the defaults.
     private mutating func applyPolicies(of session: Session, cachePolicy: CachePolicy) throws(CurlewError) {
         if cachePolicy != .useProtocolCachePolicy { try setCachePolicy(cachePolicy, session.configuration) }
-        if !session.configuration.allowsCellularAccess { try avoidCellular(session.configuration) }
+        if !session.configuration.allowsCellularAccess { try avoidCellular(session.configuration.interfaces) }
     }
 
     mutating func setCachePolicy(_ policy: CachePolicy, _ configuration: SessionConfiguration) throws(CurlewError) {
@@ -107,33 +107,7 @@ extension CurlewError {
     }
 }
 
-/// Header fields as the user gave them, kept because `URLRequest` loses order and repetition.
-struct GivenHeaders: Sendable {
-    let headers: HTTPHeaders
-    let fields: [String: String]
-
-    init(_ headers: HTTPHeaders, in urlRequest: URLRequest) {
-        self.headers = headers
-        fields = (urlRequest.allHTTPHeaderFields ?? [:]).filter { name, _ in headers.contains { $0.isNamed(name) } }
-    }
-}
-
 extension URLRequest {
-    /// The header fields: the unchanged ones in their given order, then the others sorted by name.
-    fileprivate func orderedHeaders(like given: GivenHeaders?) -> HTTPHeaders {
-        var fields = allHTTPHeaderFields ?? [:]
-        guard let given else { return HTTPHeaders(fields) }
-        if fields == given.fields { return given.headers }
-        var result = HTTPHeaders()
-        for header in given.headers {
-            guard let name = given.fields.keys.first(where: { header.isNamed($0) }), given.fields[name] == value(forHTTPHeaderField: name)
-            else { continue }
-            result.append(header)
-        }
-        for header in result { fields = fields.filter { !header.isNamed($0.key) } }
-        return HTTPHeaders(Array(result) + Array(HTTPHeaders(fields)))
-    }
-
     /// Whether the request has a body in memory or as a stream.
     package var hasBody: Bool { httpBody != nil || httpBodyStream != nil }
 

@@ -3,15 +3,12 @@ import CurlewEncoding
 import CurlewHTTP
 import CurlewTransport
 
-/// A response's body as a sequence of pieces, while it is received.
+/// A response's body as a sequence of pieces, while it is received: `Data`, never empty, of any size.
 ///
 /// Backpressure: the transfer pauses when 1 MiB is buffered. The sequence throws the request's error, at the latest at its end, so that a
 /// truncated body is never mistaken for a complete one. It can be read once. Releasing it, or cancelling the task that reads it, cancels
 /// the request.
 public struct BodyStream: AsyncSequence, Sendable {
-    /// A piece of the body; never empty, of any size.
-    public typealias Element = Data
-
     /// Cancels the request when the sequence and its iterators are released.
     final class Reading: Sendable {
         let request: DataRequest

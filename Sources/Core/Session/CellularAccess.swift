@@ -19,10 +19,10 @@ extension TransferRequest {
     /// Binds the transfer to a non-cellular interface with a default route if the system would choose a cellular one.
     ///
     /// - Throws: ``TransferFailure/Kind/cellularNotAllowed`` if only cellular interfaces have a route.
-    mutating func avoidCellular(_ configuration: SessionConfiguration) throws(CurlewError) {
+    mutating func avoidCellular(_ provider: any InterfaceProvider) throws(CurlewError) {
         allowsCellularAccess = false
         guard let host = URL(string: url)?.host?.lowercased(), !Self.isLoopback(host) else { return }
-        let interfaces = configuration.interfaces.routedInterfaces()
+        let interfaces = provider.routedInterfaces()
         let chosen = options.interface.map { name in interfaces.first { $0.name == name } } ?? interfaces.first
         guard let chosen, chosen.isCellular else { return }
         guard options.interface == nil, let other = interfaces.first(where: { !$0.isCellular }) else {

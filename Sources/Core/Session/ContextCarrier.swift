@@ -73,15 +73,3 @@ struct CapturedContext: Sendable {
 private protocol RestorableContext: Sendable {
     func run(_ body: () -> Void)
 }
-
-extension RequestDriver {
-    /// Calls `body`, which calls users' code, in the context of the request's caller.
-    func inContext<Value, Failure: Error>(_ body: () throws(Failure) -> Value) throws(Failure) -> Value {
-        guard let context else { return try body() }
-        var result: Result<Value, Failure>?
-        context.run { result = Result(catching: body) }
-        // A carrier that does not call its closure breaks its contract; the code still has to run.
-        guard let result else { return try body() }
-        return try result.get()
-    }
-}

@@ -9,7 +9,7 @@ import Dispatch
 /// Requests retain their session and not their manager, so that releasing the ``SessionManager`` ends them: its `deinit` invalidates the
 /// session. The session is deallocated after its manager and its last request. Thread-safe.
 public final class Session: Sendable {
-    private enum Stage {
+    private enum SessionStage {
         case open
         /// ``SessionManager/shutdown(gracePeriod:)`` was called: new requests are refused, those in flight run.
         case draining
@@ -20,7 +20,7 @@ public final class Session: Sendable {
 
     private struct State {
         var lastTask = 0
-        var stage = Stage.open
+        var stage = SessionStage.open
         var errorTransform: (@Sendable (any Error) -> any Error)?
         weak var delegate: SessionDelegate?
         var serverTrustPolicyManager: ServerTrustPolicyManager?
@@ -69,7 +69,7 @@ public final class Session: Sendable {
         self.transport = configuration.completed(transport)
         eventLoop = transport as? CurlTransport
         options = PreparedOptions(configuration.options)
-        cookies = CookieJar(configuration)
+        cookies = configuration.makeCookieJar()
         contextCarriers = configuration.installedCarriers
         carriesContext = !contextCarriers.isEmpty
         monitors = SessionMonitors(configuration)
@@ -205,7 +205,7 @@ public final class Session: Sendable {
         end(.shutDown)
     }
 
-    private func end(_ stage: Stage) {
+    private func end(_ stage: SessionStage) {
         let isFirst = state.withLock { state in
             guard state.stage == .open || state.stage == .draining else { return false }
             state.stage = stage

@@ -14,10 +14,19 @@ package protocol SessionClock: AnyObject, Sendable {
     func makeAlarm(on queue: DispatchQueue) -> any Alarm
 
     /// A session on this clock was created. The clock must not retain it.
-    func began(_ session: Session)
+    func began(_ session: any ClockedSession)
 
     /// A request of a session waits for a time from now on, or has got a deadline.
     func waitBegan()
+}
+
+/// What a clock sees of a session.
+package protocol ClockedSession: AnyObject, Sendable {
+    /// What the requests in flight are waiting for. A snapshot: each request is looked at by itself.
+    var requestWaits: RequestWaits { get }
+
+    /// Calls a closure on the session's queue, after what is queued there now.
+    func afterQueuedWork(_ body: @escaping @Sendable () -> Void)
 }
 
 /// The clock of the deadlines that a task creates.
@@ -36,37 +45,4 @@ package struct RequestWaits: Sendable, Hashable {
     package var transferring = 0
 
     package init() {}
-}
-
-extension Session {
-    /// What the requests in flight are waiting for. A snapshot: each request is looked at by itself.
-    package var requestWaits: RequestWaits {
-        var waits = RequestWaits()
-        for request in delegate?.requestsInFlight ?? [] { request.driver.count(in: &waits) }
-        return waits
-    }
-
-    /// Calls a closure on the session's queue, after what is queued there now.
-    package func afterQueuedWork(_ body: @escaping @Sendable () -> Void) {
-        queue.async(execute: body)
-    }
-}
-
-extension RequestDriver {
-    fileprivate func count(in waits: inout RequestWaits) {
-        state.withLock { state in
-            switch state.lifecycle.stage {
-            case .finished: break
-            case .running:
-                guard let task = state.task else { return waits.busy += 1 }
-                switch task.state {
-                case .running where !state.pendingDecision.isOpen: waits.transferring += 1
-                case .suspended: break
-                case .running, .canceling, .completed: waits.busy += 1
-                }
-            case .betweenAttempts where state.retryTimer != nil && state.waiting != nil: waits.delayed += 1
-            case .completed, .concluding, .betweenAttempts: waits.busy += 1
-            }
-        }
-    }
 }

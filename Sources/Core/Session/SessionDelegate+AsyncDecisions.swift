@@ -5,28 +5,6 @@ import CurlewTransport
 
 // The decisions of SessionDelegate's closures in `async` form. Each replaces the closure of the same decision, and is replaced by it.
 
-/// How a challenge for credentials is answered.
-public enum ChallengeDecision: Sendable {
-    /// With this credential.
-    case useCredential(URLCredential)
-    /// As without the closure: with the request's credential, the URL's, or a stored one.
-    case performDefaultHandling
-    /// Not at all: the response with the challenge is the request's response.
-    case rejectProtectionSpace
-    /// Not at all: the request is cancelled.
-    case cancel
-}
-
-/// Whether a server is trusted.
-public enum ServerTrustDecision: Sendable {
-    /// It is, regardless of its host's ``ServerTrustPolicy``.
-    case accept
-    /// It is not: the request fails with ``TransferFailure/Kind/serverCertificate``.
-    case reject
-    /// As without the closure: the host's policy and the TLS options decide.
-    case performDefaultHandling
-}
-
 extension SessionDelegate {
     /// Decides about each redirect that the session's ``RedirectPolicy`` allows, as ``taskWillPerformHTTPRedirection`` does: returns the
     /// request to follow it with, or `nil` to have the redirect itself as the response.

@@ -172,7 +172,7 @@ extension SessionManager {
     }
 }
 
-extension Uploadable.Content {
+extension UploadContent {
     /// A form that is sent from where its parts lie.
     fileprivate init(_ form: MultipartFormData) {
         do {
@@ -199,7 +199,7 @@ private struct FormRequest: URLRequestConvertible {
 
 /// An encoded form, in memory or in a temporary file, or one that is sent from where its parts lie.
 private struct EncodedForm {
-    let content: Uploadable.Content
+    let content: UploadContent
     var fileURL: URL? { if case .temporaryFile(let file) = content { file.url } else { nil } }
 
     init(_ form: MultipartFormData, threshold: UInt64, directory: URL, copiesFiles: Bool) throws {

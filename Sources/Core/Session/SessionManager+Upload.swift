@@ -98,7 +98,7 @@ extension SessionManager {
 
     /// - Parameter isStreamed: whether the response's body is received only as fast as it is read.
     func makeUpload(
-        _ content: Uploadable.Content, _ urlRequest: any URLRequestConvertible, _ settings: RequestSettings? = nil, isStreamed: Bool = false
+        _ content: UploadContent, _ urlRequest: any URLRequestConvertible, _ settings: RequestSettings? = nil, isStreamed: Bool = false
     ) -> UploadRequest {
         perform(
             UploadRequest(

@@ -17,7 +17,7 @@ import Testing
         var configuration = SessionConfiguration()
         configuration.cookieStorage = storage
         change(&configuration)
-        return try #require(CookieJar(configuration))
+        return try #require(configuration.makeCookieJar())
     }
 
     /// The cookies that a request sends after a response has set some.

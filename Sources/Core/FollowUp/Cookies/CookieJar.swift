@@ -15,12 +15,10 @@ final class CookieJar: Sendable {
     private let acceptPolicy: HTTPCookie.AcceptPolicy
     private let sendsCookies: Bool
 
-    /// `nil` when the session has no cookie storage.
-    init?(_ configuration: SessionConfiguration) {
-        guard let storage = configuration.cookieStorage else { return nil }
+    init(_ storage: HTTPCookieStorage, acceptPolicy: HTTPCookie.AcceptPolicy, sendsCookies: Bool) {
         self.storage = storage
-        acceptPolicy = configuration.cookieAcceptPolicy
-        sendsCookies = configuration.sendsCookies
+        self.acceptPolicy = acceptPolicy
+        self.sendsCookies = sendsCookies
     }
 
     // MARK: Sending

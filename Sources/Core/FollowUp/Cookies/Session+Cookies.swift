@@ -34,3 +34,10 @@ struct CookieRule: ResponseRule {
         done(nil)
     }
 }
+
+extension SessionConfiguration {
+    /// Returns the jar of a session; `nil` without a cookie storage.
+    func makeCookieJar() -> CookieJar? {
+        cookieStorage.map { CookieJar($0, acceptPolicy: cookieAcceptPolicy, sendsCookies: sendsCookies) }
+    }
+}

@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+import CurlewEncoding
+import CurlewHTTP
+import CurlewTransport
+
+/// A validation of a request's response.
+enum Validator: Sendable {
+    /// The status is in this range.
+    case statusCodes(Range<Int>)
+    /// The status is one of these.
+    case listedStatusCodes(Set<Int>)
+    /// The content type is one of these.
+    case contentTypes([String])
+    /// The user's closure, which must run on the session's queue.
+    case custom(@Sendable (Request, ResponseContext) -> (any Error)?)
+    /// The user's asynchronous closure, which runs in the request's task.
+    case awaited(Awaited)
+
+    typealias Awaited = @Sendable (Request, ResponseContext) async -> (any Error)?
+
+    var isCustom: Bool {
+        switch self {
+        case .custom, .awaited: true
+        default: false
+        }
+    }
+
+    /// Whether a response without a body passes unchecked.
+    var needsBody: Bool {
+        if case .contentTypes = self { true } else { false }
+    }
+
+    /// Returns the error for a response that is not acceptable; `nil` if it is, or there is no response.
+    func validate(_ request: Request) -> (any Error)? {
+        if case .custom(let validation) = self {
+            let context = request.context
+            return context.head == nil ? nil : validation(request, context)
+        }
+        guard !needsBody || request.hasBody, let head = request.responseHead else { return nil }
+        return failure(of: head)
+    }
+
+    /// Returns the error for a head that is not acceptable; `nil` if it is, and for a custom validation.
+    func failure(of head: ResponseHead) -> CurlewError? {
+        switch self {
+        case .statusCodes(let range): range.contains(head.statusCode) ? nil : .unacceptableStatus(of: head)
+        case .listedStatusCodes(let codes): codes.contains(head.statusCode) ? nil : .unacceptableStatus(of: head)
+        case .contentTypes(let acceptable):
+            MediaType.failure(of: head.value(for: "Content-Type"), among: acceptable).map { .responseValidationFailed(reason: $0) }
+        case .custom, .awaited: nil
+        }
+    }
+}
+
+extension CurlewError {
+    fileprivate static func unacceptableStatus(of head: ResponseHead) -> CurlewError {
+        .responseValidationFailed(reason: .unacceptableStatusCode(code: head.statusCode))
+    }
+}
+
+/// A media type or range without parameters (RFC 9110, sections 8.3.1 and 12.5.1).
+struct MediaType: Equatable {
+    let type: String
+    let subtype: String
+
+    /// `nil` for a string without a slash.
+    init?(_ string: some StringProtocol) {
+        let essence = string.prefix { $0 != ";" }.filter { !$0.isWhitespace }
+        let parts = essence.split(separator: "/", maxSplits: 1, omittingEmptySubsequences: false)
+        guard parts.count == 2 else { return nil }
+        type = String(parts[0])
+        subtype = String(parts[1])
+    }
+
+    var acceptsEverything: Bool { type == "*" && subtype == "*" }
+
+    func accepts(_ other: MediaType) -> Bool {
+        (type == "*" || type.equalsIgnoringASCIICase(other.type)) && (subtype == "*" || subtype.equalsIgnoringASCIICase(other.subtype))
+    }
+
+    static func failure(of contentType: String?, among acceptable: [String]) -> CurlewError.ResponseValidationFailureReason? {
+        let ranges = acceptable.compactMap { MediaType($0) }
+        if ranges.contains(where: \.acceptsEverything) { return nil }
+        guard let contentType, let actual = MediaType(contentType) else {
+            return .missingContentType(acceptableContentTypes: acceptable)
+        }
+        guard !ranges.contains(where: { $0.accepts(actual) }) else { return nil }
+        return .unacceptableContentType(acceptableContentTypes: acceptable, responseContentType: actual.type + "/" + actual.subtype)
+    }
+}
