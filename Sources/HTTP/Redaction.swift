@@ -22,8 +22,8 @@ public struct Redaction: Sendable, Hashable {
     public var headers: Set<String>
     /// The names of items in queries, fragments and forms whose values are secret; none by default.
     ///
-    /// Compared case-insensitively and after percent-decoding. A name also matches the elements of an array of that name: `key` matches
-    /// `key[]`.
+    /// Compared case-insensitively and after percent-decoding. A name also matches the elements of an array or an object of that name, and
+    /// the element of that name of another: `key` matches `key[]`, `key[a]` and `a[key]`.
     public var queryItems: Set<String>
 
     /// Creates a redaction that marks these names in addition to those that are always secret.
@@ -49,9 +49,9 @@ public struct Redaction: Sendable, Hashable {
     /// Whether the values of the header field are secret.
     package func hides(header name: String) -> Bool { marks(header: name) || Self.isUsual(name) }
 
-    /// Whether the values of items of that name are secret; the name may be percent-encoded.
+    /// Whether the values of items of that name are secret; the name may be percent-encoded, and one of several in brackets.
     package func hides(queryItem name: String) -> Bool {
-        marks(queryItem: name) || Self.isUsual(Self.decoded(name).prefix { $0 != "[" })
+        marks(queryItem: name) || Self.components(of: name).contains { Self.isUsual($0) }
     }
 
     /// Whether the header field is marked, or always secret, apart from what is usual.
@@ -62,10 +62,15 @@ public struct Redaction: Sendable, Hashable {
     /// Whether items of that name are marked, or always secret, apart from what is usual; the name may be percent-encoded.
     package func marks(queryItem name: String) -> Bool {
         let decoded = Self.decoded(name)
-        return [name, decoded, String(decoded.prefix { $0 != "[" })].contains { name in
+        return ([name, decoded] + Self.components(of: decoded)).contains { name in
             Self.standardQueryItems.contains { $0.equalsIgnoringASCIICase(name) }
                 || queryItems.contains { $0.equalsIgnoringASCIICase(name) }
         }
+    }
+
+    /// The names in the name of an item: `user` and `password` of `user[password]`.
+    package static func components(of name: String) -> [String] {
+        decoded(name).split { $0 == "[" || $0 == "]" }.map { String($0) }
     }
 
     private static func isUsual(_ name: some StringProtocol) -> Bool { UsualSecrets.names.contains(UsualSecrets.normalized(name)) }
@@ -77,8 +82,8 @@ extension Redaction {
     /// Returns the URL without user name and password, and with the placeholder for the values of secret items.
     ///
     /// Accepts any text, including text that is not a URL or contains one: a secret item ends at the next `&` or `#`, or at the end of the
-    /// text. An item with a URL that has a secret is one.
-    public func url(_ text: String) -> String { url(text) { hides(queryItem: $0) } }
+    /// text. An item with a URL that has a secret is one, and so is a token of a well-known service anywhere.
+    public func url(_ text: String) -> String { UsualSecrets.replacingForms(in: url(text) { hides(queryItem: $0) }) }
 
     /// Returns the URL as by ``url(_:)``, where a closure decides whether items of a name are secret.
     package func url(_ text: String, hides: (String) -> Bool) -> String {
@@ -91,7 +96,7 @@ extension Redaction {
     /// Returns the header field's value, or the placeholder if it is secret; URLs in it are redacted as by ``url(_:)``, tokens of well-known
     /// services replaced, control characters escaped.
     public func value(of header: HTTPHeader) -> String {
-        hides(header: header.name) ? Self.placeholder : Self.escaped(UsualSecrets.replacingForms(in: url(header.value)))
+        hides(header: header.name) ? Self.placeholder : Self.escaped(url(header.value))
     }
 
     /// Returns the header field as a line, its value redacted as by ``value(of:)``.
@@ -118,9 +123,14 @@ extension Redaction {
             var end = nameEnd
             if nameEnd < text.endIndex, bytes[nameEnd] == UInt8(ascii: "=") {
                 let valueStart = text.index(after: nameEnd)
-                let valueEnd = bytes[valueStart...].firstIndex { $0 == UInt8(ascii: "&") || $0 == UInt8(ascii: "#") } ?? text.endIndex
-                if hides(String(text[start..<nameEnd])) || hasSecret(text[valueStart..<valueEnd], depth: depth, hides) {
-                    end = valueEnd
+                // A URL in a value is looked for only up to the next item, so that no byte is decoded as a part of two values.
+                let next = bytes[valueStart...].firstIndex(where: Self.isSeparator) ?? text.endIndex
+                if hides(String(text[start..<nameEnd])) {
+                    end = bytes[next...].firstIndex { $0 == UInt8(ascii: "&") || $0 == UInt8(ascii: "#") } ?? text.endIndex
+                } else {
+                    end = hasSecret(text[valueStart..<next], depth: depth, hides) ? next : nameEnd
+                }
+                if end > nameEnd {
                     result += text[copied..<valueStart] + (valueStart < end ? Self.placeholder : "")
                     copied = end
                 }

@@ -98,7 +98,7 @@ public struct CassetteRedaction: Sendable, Hashable {
             if parts.count == 2 {
                 let name = String(parts[0]).removingPercentEncoding ?? String(parts[0])
                 let value = String(parts[1])
-                if hides(name.prefix { $0 != "[" }, isItem: true) {
+                if Redaction.components(of: name).contains(where: { hides($0, isItem: true) }) {
                     result += "\(parts[0])=\(value.isEmpty ? "" : Redaction.placeholder)"
                 } else {
                     // A value may be a secret, or a URL with one, under its percent-encoding.

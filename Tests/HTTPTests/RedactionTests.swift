@@ -136,4 +136,29 @@ import Testing
     private struct Cause: Error, CustomStringConvertible {
         let description: String
     }
+
+    @Test("names in brackets are looked at one by one") func brackets() {
+        #expect(
+            redaction.url("/?user%5Bpassword%5D=1&a[key][b]=2&user[name]=n")
+                == "/?user%5Bpassword%5D=<hidden>&a[key][b]=<hidden>&user[name]=n")
+    }
+
+    @Test("tokens in paths are redacted, and texts that are like them are not") func tokens() {
+        let token = "eyJhbGciOiJub25l.eyJzdWIiOiIxMjM0NTY3.c2lnbmF0dXJl"
+        #expect(redaction.url("https://h/x/\(token)/y") == "https://h/x/<hidden>/y")
+        #expect(redaction.url("https://h/eyJ.\(token)?a=1") == "https://h/eyJ.<hidden>?a=1")
+        for text in ["https://h/eyJhbGciOiJub25l", "https://h/eyJ.x/eyJabcdefgh.abc", "https://h/sketch/git/areas"] {
+            #expect(redaction.url(text) == text)
+        }
+    }
+
+    /// With quadratic effort, each of these would take minutes.
+    @Test(
+        "long texts of a peer take linear time", .timeLimit(.minutes(1)),
+        arguments: ["a=%;", "a=%25;", "?a=?a=", "a=%25%32%35&", "eyJ", "eyJ.", "%5B", "a[", "//a@", "SG.", "-----BEGIN PRIVATE KEY"])
+    func linear(_ piece: String) {
+        let text = "?" + String(repeating: piece, count: (64 << 10) / piece.utf8.count)
+        #expect(redaction.url(text).hasPrefix("?"))
+        #expect(!redaction.value(of: HTTPHeader(name: "Location", value: text)).isEmpty)
+    }
 }
