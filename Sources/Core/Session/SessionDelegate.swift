@@ -42,11 +42,15 @@ open class SessionDelegate: @unchecked Sendable {  // everything mutable is behi
 
     /// Releases a request, which the caller retains.
     func remove(_ number: Int) {
-        let waits = requests.withLock { requests -> [DrainWait]? in
+        if let waits = take(number) { for wait in waits { wait.end() } }
+    }
+
+    /// Releases a request, which the caller retains, and returns the waits for its end, for ``end(_:)`` once the monitors have been told.
+    func take(_ number: Int) -> [DrainWait]? {
+        requests.withLock { requests in
             requests.map[number] = nil
             return requests.takeWaits()
         }
-        if let waits { for wait in waits { wait.end() } }
     }
 
     /// Ends a wait as soon as no request is in flight.
