@@ -104,14 +104,18 @@ extension HAREntry {
             method: exchange.method.rawValue, url: url, httpVersion: version, cookies: [], headers: fields(exchange.headers),
             queryString: Self.query(of: url), headersSize: metrics.requestHeaderBytes, bodySize: metrics.requestBodyBytes)
         let head = completion.head
-        let location = head?.value(for: "Location").map { redacts ? $0.redactedURL : $0 }
+        func value(of name: String) -> String {
+            guard let value = head?.value(for: name) else { return "" }
+            return redacts ? redaction.value(of: HTTPHeader(name: name, value: value)) : value
+        }
         // Of other errors only the type: their texts may have secrets.
-        let error = completion.error.map { ($0 as? CurlewError).map { "\($0)" } ?? String(reflecting: type(of: $0)) }
+        let error = completion.error.map { $0.ownText ?? $0.kindName }
         response = Response(
             status: head?.statusCode ?? 0, statusText: head?.reasonPhrase ?? "", httpVersion: version, cookies: [],
             headers: head.map { fields($0.headers) } ?? [],
-            content: Content(size: metrics.responseBodyBytes, mimeType: head?.value(for: "Content-Type") ?? ""),
-            redirectURL: location ?? "", headersSize: metrics.responseHeaderBytes, bodySize: metrics.responseBodyBytes, _error: error)
+            content: Content(size: metrics.responseBodyBytes, mimeType: value(of: "Content-Type")),
+            redirectURL: value(of: "Location"), headersSize: metrics.responseHeaderBytes, bodySize: metrics.responseBodyBytes, _error: error
+        )
         timings = Timings(metrics)
         time = metrics.total.milliseconds
         serverIPAddress = metrics.remoteAddress

@@ -13,7 +13,8 @@ import CurlewTransport
 /// An entry has method, URL, header fields, phases, sizes on the wire, the server's address and the connection (the local port). Bodies are
 /// not recorded. WebSockets and raw streams have none.
 ///
-/// The file is complete after each entry, so that it can be read while the program runs, and after it was killed; an entry for which there is no
+/// The file is complete after each entry, so that it can be read while the program runs, and after it ended at any time but in the middle of
+/// a write; an entry for which there is no
 /// space leaves it as it was. Thread-safe; one recorder may serve several sessions.
 public final class HARRecorder: EventMonitor {
     private enum Target {
@@ -42,17 +43,24 @@ public final class HARRecorder: EventMonitor {
         state = Lock(State(target: .memory))
     }
 
-    /// Creates a recorder that writes to a file, which is replaced if it exists. Only the user may read it.
+    /// Creates a recorder that writes to a file, whose contents are replaced if it exists. Only the user may read it. The file is locked
+    /// (`flock`) until ``close()``.
     ///
     /// - Parameters:
     ///   - file: the URL of the file.
     ///   - redacting: whether secrets are redacted (`Redaction`); `true` by default.
-    /// - Throws: `CocoaError` or `POSIXError` if the file can't be created.
+    /// - Throws: `POSIXError` if the file can't be created, belongs to another user, or is another recorder's (`EWOULDBLOCK`).
     public init(file: URL, redacting: Bool = true) throws {
         redacts = redacting
         let beginning = try Self.beginning()
-        let descriptor = open(file.path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0o600)
+        let descriptor = open(file.path, O_WRONLY | O_CREAT | O_CLOEXEC, 0o600)
         guard descriptor >= 0 else { throw POSIXError(POSIXErrorCode(rawValue: errno) ?? .EIO) }
+        // An existing file keeps its mode otherwise; another recorder's must not be cut.
+        guard flock(descriptor, LOCK_EX | LOCK_NB) == 0, fchmod(descriptor, 0o600) == 0, ftruncate(descriptor, 0) == 0 else {
+            let reason = errno
+            closeDescriptor(descriptor)
+            throw POSIXError(POSIXErrorCode(rawValue: reason) ?? .EIO)
+        }
         state = Lock(State(target: .file(descriptor: descriptor, end: Int64(beginning.count))))
         do {
             try Self.write(beginning + Self.end, to: descriptor, at: 0)

@@ -37,7 +37,13 @@ public struct Waterfall: Sendable {
     public init(archive data: Data) throws {
         let entries = try JSONDecoder().decode(HARArchive.self, from: data).log.entries
         let style = Date.ISO8601FormatStyle(includingFractionalSeconds: true)
-        let dated = try entries.map { entry in (entry: entry, date: try style.parse(entry.startedDateTime)) }
+        let dated = try entries.map { entry in
+            guard let date = try? style.parse(entry.startedDateTime) else {
+                let message = "\(entry.startedDateTime) is no date with a fraction of seconds"
+                throw DecodingError.dataCorrupted(DecodingError.Context(codingPath: [], debugDescription: message))
+            }
+            return (entry: entry, date: date)
+        }
         let first = dated.map(\.date).min() ?? Date(timeIntervalSince1970: 0)
         var starts: [UInt64: Date] = [:]
         for (entry, date) in dated { starts[entry._requestID] = min(starts[entry._requestID] ?? date, date) }

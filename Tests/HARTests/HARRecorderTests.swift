@@ -152,6 +152,20 @@ import Testing
         #expect(try entries(Data(contentsOf: file)).count == 120)
     }
 
+    @Test func `a file that exists is readable by its user only from then on, and is one recorder's`() throws {
+        let directory = try TemporaryDirectory()
+        let file = directory.url.appendingPathComponent("session.har")
+        try Data("old".utf8).write(to: file)
+        try FileManager.default.setAttributes([.posixPermissions: 0o644], ofItemAtPath: file.path)
+        let recorder = try HARRecorder(file: file)
+        #expect(try FileManager.default.attributesOfItem(atPath: file.path)[.posixPermissions] as? Int == 0o600)
+        let error = #expect(throws: POSIXError.self) { try HARRecorder(file: file) }
+        #expect(error?.code == .EWOULDBLOCK)
+        #expect(try entries(Data(contentsOf: file)).isEmpty)
+        recorder.close()
+        try HARRecorder(file: file).close()
+    }
+
     #if os(Linux)
     @Test func `a file without space for an entry stays a complete archive`() async throws {
         // A file in memory that may not grow: memfd_create(2) with MFD_ALLOW_SEALING, sealed with F_ADD_SEALS and F_SEAL_GROW, whose
