@@ -72,7 +72,7 @@ import Testing
         socket.cancel()
     }
 
-    @Test("a WebSocket whose adapter never answers ends with its deadline, its cancellation, and its manager")
+    @Test("a WebSocket whose adapter never answers ends with its deadline, its cancellation, and its session")
     func awaitedAdapter() async throws {
         let adapter = CurlewCore.Adapter { request async throws in
             try await Task.sleep(for: .seconds(600))
@@ -85,10 +85,10 @@ import Testing
             "ws://127.0.0.1:1", configuration: configuration, interceptor: interceptor,
             options: RequestOptions(deadline: .milliseconds(100)))
         #expect(Self.kind(await failure { try await late.open() }) == .deadline)
-        var other: SessionManager? = SessionManager()
-        let released = try #require(other?.webSocket("ws://127.0.0.1:1", configuration: configuration, interceptor: interceptor))
-        other = nil
-        #expect(await failure { try await released.open() } != nil)
+        let other = SessionManager()
+        let ended = other.webSocket("ws://127.0.0.1:1", configuration: configuration, interceptor: interceptor)
+        other.invalidateAndCancel()
+        #expect(await failure { try await ended.open() } != nil)
         let cancelled = manager.webSocket("ws://127.0.0.1:1", configuration: configuration, interceptor: interceptor)
         cancelled.cancel()
         #expect(await failure { try await cancelled.open() } != nil)

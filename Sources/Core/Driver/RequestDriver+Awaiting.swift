@@ -31,7 +31,7 @@ extension RequestDriver {
     ) {
         let steps = AsyncSteps(stays: manager.runsMoreSteps(request))
         state.withLock { $0.steps = steps }
-        // A manager that ends while the adapter is awaited ends the request.
+        // The end of the session ends the request, and with it the wait. The adapter, which is called with the manager, retains it.
         steps.begin { [weak manager] in
             if let manager { steps.give(await question.answered(by: adapter, for: manager)) }
             if !steps.endsNow() { await steps.runOthers() }

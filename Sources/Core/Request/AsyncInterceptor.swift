@@ -25,7 +25,8 @@ import CurlewHTTP
     ///
     /// - Parameters:
     ///   - urlRequest: the original, or the result of the adapter before.
-    ///   - manager: the request's manager. A request that is created with it here and has the same adapter waits for itself.
+    ///   - manager: the request's manager, which is retained until the adapter returns. A request that is created with it here and has the
+    ///     same adapter waits for itself.
     func adapt(_ urlRequest: URLRequest, for manager: SessionManager) async throws -> URLRequest
 
     /// An equivalent adapter that changes header fields only; `nil`, the default, if there is none.
