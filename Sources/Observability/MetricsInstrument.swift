@@ -23,7 +23,7 @@ public import CoreMetrics
 /// | `http.client.open_connections` | `Meter` | `http.connection.state` (`active`, `idle`), `server.address`, `server.port`; opt-in |
 /// | `http.client.connection.duration` | `Timer` | `server.address`, `server.port`, `network.protocol.version`; opt-in |
 ///
-/// A metric's dimensions always have the same names, as Prometheus requires; a status, an error or a version that there is not is empty. The
+/// A metric's dimensions always have the same names, as Prometheus requires; an absent status, error or version is empty. The
 /// number of series is bounded: no path or query is a dimension, unknown methods are `_OTHER`, and origins after the 256th are counted
 /// together as the address `other`, port `0`. Metrics are created when they are first needed: bootstrap `MetricsSystem` before the first
 /// request.

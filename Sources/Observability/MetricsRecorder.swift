@@ -4,13 +4,20 @@ import CoreMetrics
 import CurlewHTTP
 import CurlewTransport
 
-/// The metrics of an instrument, by origin. Made once each, because making one costs more than recording a value. Thread-safe.
+/// The metrics of an instrument, by host and port. Made once each, because making one costs more than recording a value; never inside a lock,
+/// as that calls the user's factory. Thread-safe.
 final class MetricsRecorder: Sendable {
     /// The number of origins with metrics of their own.
     static let largestNumberOfOrigins = 256
 
+    /// What distinguishes origins in the dimensions: not the scheme.
+    private struct Server: Hashable {
+        let host: String
+        let port: Int
+    }
+
     private struct State {
-        var origins: [HTTPOrigin: OriginMetrics] = [:]
+        var servers: [Server: OriginMetrics] = [:]
         var others: OriginMetrics?
         var cache: [TransferMetrics.CacheOutcome: Counter] = [:]
         var hasBegun = false
@@ -25,35 +32,42 @@ final class MetricsRecorder: Sendable {
 
     /// The metrics of an origin, or those of all others once there are too many.
     func metrics(of origin: HTTPOrigin?) -> OriginMetrics {
-        if let origin, let known = state.withLock({ $0.origins[origin] }) { return known }
+        let server = origin.map { Server(host: $0.host, port: $0.port) }
+        let known = state.withLock { state -> OriginMetrics? in
+            if let server, let known = state.servers[server] { return known }
+            return server == nil || state.servers.count >= Self.largestNumberOfOrigins ? state.others : nil
+        }
+        if let known { return known }
         let factory = factory ?? MetricsSystem.factory
-        return state.withLock { state in
-            if !state.hasBegun {
-                state.hasBegun = true
-                // Handlers are never dropped; the counter says so to who looks for it.
-                Counter(label: "curlew.request.dropped.handlers", dimensions: [], factory: factory).increment(by: 0)
-            }
-            guard let origin, state.origins.count < Self.largestNumberOfOrigins else {
-                let others = state.others ?? OriginMetrics(address: "other", port: 0, factory)
+        let isFirst = state.withLock { state in
+            defer { state.hasBegun = true }
+            return !state.hasBegun
+        }
+        // Handlers are never dropped; the counter is there for dashboards that ask for it.
+        if isFirst { Counter(label: "curlew.request.dropped.handlers", dimensions: [], factory: factory).increment(by: 0) }
+        // Made without the lock, as that calls the user's factory; of two that are made at once the first counts.
+        guard let server, state.withLock({ $0.servers.count }) < Self.largestNumberOfOrigins else {
+            let others = OriginMetrics(address: "other", port: 0, factory)
+            return state.withLock { state in
+                if let known = state.others { return known }
                 state.others = others
                 return others
             }
-            if let known = state.origins[origin] { return known }
-            let metrics = OriginMetrics(address: origin.host, port: origin.port, factory)
-            state.origins[origin] = metrics
-            return metrics
         }
+        let made = OriginMetrics(address: server.host, port: server.port, factory)
+        let entered = state.withLock { state -> OriginMetrics? in
+            guard state.servers[server] != nil || state.servers.count < Self.largestNumberOfOrigins else { return nil }
+            return state.servers.first(made, for: server)
+        }
+        return entered ?? metrics(of: nil)
     }
 
     func cache(_ outcome: TransferMetrics.CacheOutcome) -> Counter {
-        let factory = factory ?? MetricsSystem.factory
-        return state.withLock { state in
-            if let counter = state.cache[outcome] { return counter }
-            let counter = Counter(
-                label: "curlew.request.cache", dimensions: [("curlew.cache.outcome", outcome.rawValue)], factory: factory)
-            state.cache[outcome] = counter
-            return counter
-        }
+        if let counter = state.withLock({ $0.cache[outcome] }) { return counter }
+        let counter = Counter(
+            label: "curlew.request.cache", dimensions: [("curlew.cache.outcome", outcome.rawValue)],
+            factory: factory ?? MetricsSystem.factory)
+        return state.withLock { $0.cache.first(counter, for: outcome) }
     }
 }
 
@@ -98,62 +112,51 @@ final class OriginMetrics: Sendable {
     }
 
     func ended(_ outcome: Outcome, withSizes: Bool) -> Ended {
-        state.withLock { state in
-            if let ended = state.ended[outcome] { return ended }
-            // Empty instead of absent: swift-prometheus traps on metrics of one name whose dimensions have different names, and takes an
-            // empty value for an absent one.
-            let dimensions =
-                dimensions(outcome.method) + [
-                    ("http.response.status_code", outcome.status.map { String($0) } ?? ""), ("error.type", outcome.errorType ?? ""),
-                    ("network.protocol.version", outcome.version.map { HTTPConventions.version($0) } ?? ""),
-                ]
-            var ended = Ended(duration: timer("http.client.request.duration", dimensions))
-            if withSizes {
-                ended.requestSize = Recorder(label: "http.client.request.body.size", dimensions: dimensions, factory: factory)
-                ended.responseSize = Recorder(label: "http.client.response.body.size", dimensions: dimensions, factory: factory)
-            }
-            state.ended[outcome] = ended
-            return ended
+        if let ended = state.withLock({ $0.ended[outcome] }) { return ended }
+        // Empty instead of absent: swift-prometheus traps on metrics of one name whose dimensions have different names, and takes an
+        // empty value for an absent one.
+        let dimensions =
+            dimensions(outcome.method) + [
+                ("http.response.status_code", outcome.status.map { String($0) } ?? ""), ("error.type", outcome.errorType ?? ""),
+                ("network.protocol.version", outcome.version.map { HTTPConventions.version($0) } ?? ""),
+            ]
+        var ended = Ended(duration: timer("http.client.request.duration", dimensions))
+        if withSizes {
+            ended.requestSize = Recorder(label: "http.client.request.body.size", dimensions: dimensions, factory: factory)
+            ended.responseSize = Recorder(label: "http.client.response.body.size", dimensions: dimensions, factory: factory)
         }
+        return state.withLock { [ended] state in state.ended.first(ended, for: outcome) }
     }
 
     func retries(_ method: String) -> Counter {
-        state.withLock { state in
-            if let counter = state.retries[method] { return counter }
-            let counter = Counter(label: "curlew.request.retries", dimensions: dimensions(method), factory: factory)
-            state.retries[method] = counter
-            return counter
-        }
+        if let counter = state.withLock({ $0.retries[method] }) { return counter }
+        let counter = Counter(label: "curlew.request.retries", dimensions: dimensions(method), factory: factory)
+        return state.withLock { $0.retries.first(counter, for: method) }
     }
 
     func activeRequests(_ method: String) -> Meter {
-        state.withLock { state in
-            if let meter = state.active[method] { return meter }
-            let meter = Meter(label: "http.client.active_requests", dimensions: dimensions(method), factory: factory)
-            state.active[method] = meter
-            return meter
-        }
+        if let meter = state.withLock({ $0.active[method] }) { return meter }
+        let meter = Meter(label: "http.client.active_requests", dimensions: dimensions(method), factory: factory)
+        return state.withLock { $0.active.first(meter, for: method) }
     }
 
     var openConnections: (active: Meter, idle: Meter) {
-        state.withLock { state in
-            if let meters = state.openConnections { return meters }
-            func meter(_ name: String) -> Meter {
-                Meter(label: "http.client.open_connections", dimensions: [("http.connection.state", name)] + server, factory: factory)
-            }
-            let meters = (active: meter("active"), idle: meter("idle"))
+        if let meters = state.withLock({ $0.openConnections }) { return meters }
+        func meter(_ name: String) -> Meter {
+            Meter(label: "http.client.open_connections", dimensions: [("http.connection.state", name)] + server, factory: factory)
+        }
+        let meters = (active: meter("active"), idle: meter("idle"))
+        return state.withLock { state in
+            if let known = state.openConnections { return known }
             state.openConnections = meters
             return meters
         }
     }
 
     func connectionDuration(isHTTP2: Bool) -> CoreMetrics.Timer {
-        state.withLock { state in
-            if let timer = state.connectionDurations[isHTTP2] { return timer }
-            let timer = timer("http.client.connection.duration", server + [("network.protocol.version", isHTTP2 ? "2" : "1.1")])
-            state.connectionDurations[isHTTP2] = timer
-            return timer
-        }
+        if let timer = state.withLock({ $0.connectionDurations[isHTTP2] }) { return timer }
+        let timer = timer("http.client.connection.duration", server + [("network.protocol.version", isHTTP2 ? "2" : "1.1")])
+        return state.withLock { $0.connectionDurations.first(timer, for: isHTTP2) }
     }
 
     private func dimensions(_ method: String) -> [(String, String)] { [("http.request.method", method)] + server }
@@ -162,6 +165,15 @@ final class OriginMetrics: Sendable {
 
     private static func timer(_ label: String, _ dimensions: [(String, String)], _ factory: any MetricsFactory) -> CoreMetrics.Timer {
         CoreMetrics.Timer(label: label, dimensions: dimensions, preferredDisplayUnit: .seconds, factory: factory)
+    }
+}
+
+extension Dictionary {
+    /// Returns the value for the key, which is this one if there was none.
+    fileprivate mutating func first(_ value: Value, for key: Key) -> Value {
+        if let known = self[key] { return known }
+        self[key] = value
+        return value
     }
 }
 #endif
