@@ -44,40 +44,12 @@ enum HTTPConventions {
     /// The value of `error.type`: the status from 400 up, otherwise the error's kind; `nil` for a success.
     static func errorType(_ completion: ExchangeCompletion) -> String? {
         if let status = completion.head?.statusCode, status >= 400 { return String(status) }
-        return completion.error.map { errorType($0) }
+        return completion.error?.kindName
     }
-
-    /// The kind of an error: few values, without a text of the error.
-    static func errorType(_ error: any Error) -> String {
-        guard let error = error as? CurlewError else {
-            return error is CancellationError ? "cancelled" : String(reflecting: type(of: error))
-        }
-        return switch error {
-        case .transferFailed(let failure): failure.kind.rawValue
-        case .invalidURL: "invalidURL"
-        case .urlRequestValidationFailed: "urlRequestValidationFailed"
-        case .parameterEncodingFailed: "parameterEncodingFailed"
-        case .multipartEncodingFailed: "multipartEncodingFailed"
-        case .redirectFailed: "redirectFailed"
-        case .responseValidationFailed: "responseValidationFailed"
-        case .responseSerializationFailed: "responseSerializationFailed"
-        case .resumeDataInvalid: "resumeDataInvalid"
-        case .cancelled: "cancelled"
-        case .sessionInvalidated: "sessionInvalidated"
-        case .sessionShutDown: "sessionShutDown"
-        }
-    }
-
-    /// Items of queries that are credentials of signed URLs, and whose values the conventions redact.
-    private static let signatures: Set<String> = [
-        "AWSAccessKeyId", "Signature", "sig", "X-Goog-Signature", "X-Amz-Credential", "X-Amz-Security-Token", "X-Amz-Signature",
-    ]
 
     /// The value of `url.full`: user name and password are `REDACTED:REDACTED`, the values of secret items `REDACTED`.
     static func url(_ url: String) -> String {
-        var redaction = Redaction.current
-        redaction.queryItems.formUnion(signatures)
-        var redacted = Redaction.escaped(redaction.url(url)).replacingOccurrences(of: Redaction.placeholder, with: "REDACTED")
+        var redacted = url.redactedURL.replacingOccurrences(of: Redaction.placeholder, with: "REDACTED")
         if let scheme = url.firstRange(of: "://"), url[scheme.upperBound...].prefix(while: { !"/?#".contains($0) }).contains("@") {
             redacted.insert(
                 contentsOf: "REDACTED:REDACTED@", at: redacted.index(redacted.startIndex, offsetBy: url[..<scheme.upperBound].count))

@@ -124,13 +124,14 @@ private struct LoggingMonitor: EventMonitor {
         let logger = logger ?? Logger.current
         guard logger.logLevel <= .notice else { return }
         var metadata = metadata(of: request, error)
-        metadata["curlew.retry.delay"] = "\(Int((delay * 1000).rounded())) ms"
+        // No integer: a retrier may answer with any number.
+        metadata["curlew.retry.delay"] = .string(String(format: "%.0f ms", delay * 1000))
         logger.log(level: .notice, "Retrying a request", metadata: metadata, source: "Curlew")
     }
 
     func request(_ request: Request, didFailWith error: any Error, isHandled: Bool) {
         let logger = logger ?? Logger.current
-        let isCancelled = HTTPConventions.errorType(error) == "cancelled"
+        let isCancelled = error.kindName == "cancelled"
         let level = isHandled || isCancelled ? Logger.Level.debug : .warning
         guard logger.logLevel <= level else { return }
         logger.log(level: level, "A request has failed", metadata: metadata(of: request, error), source: "Curlew")
@@ -165,8 +166,8 @@ private struct LoggingMonitor: EventMonitor {
 extension Logger.Metadata {
     /// Adds the kind of an error and, if it is Curlew's own, its text, which is redacted: that of others may have secrets.
     fileprivate mutating func describe(_ error: any Error) {
-        self["error.type"] = "\(HTTPConventions.errorType(error))"
-        if let error = error as? CurlewError { self["error.message"] = "\(error)" }
+        self["error.type"] = "\(error.kindName)"
+        if let text = error.ownText { self["error.message"] = "\(text)" }
     }
 }
 

@@ -65,14 +65,15 @@ public struct TracingInstrument: ExchangeInstrument {
     public func willStart(_ exchange: OutgoingExchange) -> (any ExchangeObservation)? {
         let tracer = tracer ?? InstrumentationSystem.tracer
         var context = exchange.context(of: ServiceContextCarrier.self) ?? .topLevel
-        if recordsRequests { context = requests.context(of: exchange, tracer, context) }
+        // After the end nothing would end the span of the request.
+        if recordsRequests, !exchange.isAfterEnd { context = requests.context(of: exchange, tracer, context) }
         let span: any Span = tracer.startSpan(
             HTTPConventions.spanName(exchange.method, exchange.name), context: context, ofKind: .client)
         // Parsed only if it is needed: not for a trace that is sampled out.
         let origin = span.isRecording || propagates != nil ? exchange.origin : nil
         if span.isRecording { describe(exchange, origin, in: span) }
         var headers = HTTPHeaders()
-        if propagates.flatMap({ propagates in origin.map(propagates) }) ?? true {
+        if propagates.map({ propagates in origin.map(propagates) ?? false }) ?? true {
             tracer.inject(span.context, into: &headers, using: HeaderInjector())
         }
         return TracedExchange(span: span, headers: headers, instrument: self)
@@ -121,7 +122,7 @@ public struct TracingInstrument: ExchangeInstrument {
         }
         guard errorType != nil else { return }
         // A status says enough; the texts of other libraries' errors may have secrets.
-        let message = (completion.error as? CurlewError).map { "\($0)" }
+        let message = completion.error?.ownText
         span.setStatus(SpanStatus(code: .error, message: completion.head.map { $0.statusCode >= 400 } ?? false ? nil : message))
     }
 }
@@ -168,7 +169,7 @@ private final class RequestSpans: EventMonitor {
     func requestDidFinish(_ request: Request) {
         guard let span = spans.withLock({ $0.removeValue(forKey: request.id) }) else { return }
         if span.isRecording, let error = request.delegate.error {
-            span.updateAttributes { $0["error.type"] = HTTPConventions.errorType(error) }
+            span.updateAttributes { $0["error.type"] = error.kindName }
             span.setStatus(SpanStatus(code: .error))
         }
         span.end()

@@ -165,3 +165,24 @@ extension WebSocketError.HandshakeFailureReason: CustomStringConvertible, Custom
     /// Empty, so that reflection shows no more than the description does.
     public var customMirror: Mirror { .redacted(self) }
 }
+
+extension WebSocketError: ErrorWithKind {
+    /// The name of the case, and for a timeout what was waited for.
+    package var errorKind: String {
+        switch self {
+        case .invalidRequest: "invalidRequest"
+        case .handshakeRejected: "handshakeRejected"
+        case .handshakeFailed: "handshakeFailed"
+        case .protocolViolation: "protocolViolation"
+        case .messageTooLarge: "messageTooLarge"
+        case .closed: "closed"
+        case .timedOut(.handshake): "timedOut.handshake"
+        case .timedOut(.pong): "timedOut.pong"
+        case .timedOut(.close): "timedOut.close"
+        case .invalidClosure: "invalidClosure"
+        case .pingTooLarge: "pingTooLarge"
+        case .encodingFailed: "encodingFailed"
+        case .decodingFailed: "decodingFailed"
+        }
+    }
+}

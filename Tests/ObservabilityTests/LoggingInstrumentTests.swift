@@ -4,6 +4,7 @@ import Curlew
 import CurlewObservability
 import CurlewSessionTestSupport
 import CurlewTestSupport
+import CurlewWebSocket
 import InMemoryLogging
 import InMemoryTracing
 import Logging
@@ -101,6 +102,56 @@ import Tracing
         cancelled.cancel()
         #expect(await eventually { handler.entries.contains { $0.message.description == "A request has failed" } })
         #expect(entries(.warning) == [] && entries(.error) == [])
+    }
+
+    @Test func `a delay that is no number of milliseconds is logged as it is`() async throws {
+        let manager = manager(.notice)
+        for (delay, text) in [(Double.infinity, "inf ms"), (1e300, nil)] {
+            manager.retrier = Retrier { _, _, _, completion in completion(true, delay) }
+            let request = manager.request(server.url("/status/503")).validate()
+            async let response = request.serializingData().response
+            #expect(await eventually { !entries(.notice).isEmpty })
+            if let text { #expect(entries(.notice).first?.metadata["curlew.retry.delay"] == "\(text)") }
+            request.cancel()
+            _ = await response
+            handler.clear()
+        }
+    }
+
+    @Test func `failures of WebSockets and of streams with a reader are handled`() async throws {
+        let manager = manager(.debug)
+        let socket = manager.webSocket(server.url("/json"))
+        await #expect(throws: WebSocketError.self) { try await socket.open() }
+        #expect(await eventually { handler.entries.contains { $0.message.description == "A request has failed" } })
+        let failure = try #require(handler.entries.last { $0.message.description == "A request has failed" })
+        #expect(failure.level == .debug && failure.metadata["error.type"] == "handshakeRejected")
+        handler.clear()
+        let closed = try LoopbackServer { _, _ in .ok() }
+        let port = closed.port
+        closed.stop()
+        let stream = manager.stream(withHostName: "127.0.0.1", port: port)
+        await #expect(throws: (any Error).self) { for try await _ in stream.bytes() {} }
+        #expect(await eventually { handler.entries.contains { $0.message.description == "A request has failed" } })
+        #expect(entries(.warning) == [])
+        handler.clear()
+        _ = manager.stream(withHostName: "127.0.0.1", port: port)
+        #expect(await eventually { !entries(.warning).isEmpty })
+    }
+
+    @Test func `texts of errors inside of Curlew's are not logged`() async throws {
+        struct Secret: Error, CustomStringConvertible {
+            var description: String { "s3cret" }
+        }
+        struct Failing: Encodable {
+            func encode(to encoder: any Encoder) throws { throw Secret() }
+        }
+        let request = manager(.debug).request(
+            server.url("/json"), method: .post, parameters: Failing(), encoder: JSONParameterEncoder.default)
+        let error = await request.serializingData().response.error
+        #expect("\(try #require(error))".contains("s3cret"))
+        #expect(await eventually { handler.entries.contains { $0.message.description == "A request has failed" } })
+        #expect(!"\(handler.entries)".contains("s3cret"))
+        #expect(handler.entries.last?.metadata["error.type"] == "parameterEncodingFailed")
     }
 
     @Test func `without a logger the task-local one is used, on every thread`() async throws {

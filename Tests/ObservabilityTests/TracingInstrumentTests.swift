@@ -63,6 +63,18 @@ import Tracing
         expectNoActiveSpans()
     }
 
+    @Test func `the exchanges of a request that was reopened have no span of a request`() async throws {
+        let manager = manager({ _ in }) { $0.recordsRequests = true }
+        manager.retrier = retryOnce
+        let request = manager.request(server.url("/flaky?fail=1&key=reopened"))
+        // Without a handler it finishes by itself.
+        #expect(await eventually { tracer.finishedSpans.contains { $0.kind == .internal } })
+        #expect(await request.validate().serializingData().response.error == nil)
+        #expect(await eventually { tracer.finishedSpans.count == 3 })
+        #expect(tracer.finishedSpans.map(\.kind) == [.client, .internal, .client])
+        expectNoActiveSpans()
+    }
+
     @Test func `a redirect has a span for each exchange, each with its own context`() async throws {
         _ = try await manager().request(server.url("/redirect/2")).serializingData().value
         let spans = tracer.finishedSpans

@@ -25,6 +25,9 @@ protocol BodyReceiver: AnyObject, Sendable {
 
     /// Whether the body is received only once it has a reader or the request a handler, and its head is validated before its first piece.
     var waitsForReader: Bool { get }
+    /// Whether a reader that the request does not know, as it is neither a handler nor an awaiting task, is told how the body ends; `false` by
+    /// default.
+    var hasReader: Bool { get }
 
     /// Receives the head of the accepted response.
     func receive(_ head: ResponseHead, _ exchange: Exchange) throws -> HeadAction
@@ -70,6 +73,7 @@ extension BodyReceiver {
     var retainsManager: Bool { true }
     func beginning(_ count: Int) -> Data? { nil }
     var waitsForReader: Bool { false }
+    var hasReader: Bool { false }
     func complete(_ outcome: TransferCompletion) throws {}
     var isDiscardable: Bool { false }
     func discard() {}

@@ -31,6 +31,8 @@ final class RawConnection: BodyReceiver {
         var unopened: [(bytes: Data, endOfStream: Bool)] = []
         /// Whether ``unopened`` is sent once the connection is established: there was no attempt yet, or it has failed.
         var mustResend = false
+        /// Whether a layer or a reader learns how the connection ends.
+        var hasReader = false
         /// `nil` without a handshake, and after it.
         var handshake: Handshake?
         /// The exchange of the handshake's last attempt, until it ends; `nil` if no instrument observes it.
@@ -155,6 +157,11 @@ final class RawConnection: BodyReceiver {
 
     var receivedCount: Int64 { 0 }
 
+    var hasReader: Bool { state.withLock { $0.hasReader } }
+
+    /// A reader is told from now on how the connection ends.
+    func noteReader() { state.withLock { $0.hasReader = true } }
+
     /// Never called: a raw connection has no response.
     func receive(_ head: ResponseHead, _ exchange: Exchange) throws -> HeadAction { .proceed }
 
@@ -244,7 +251,10 @@ final class RawConnection: BodyReceiver {
 extension RawConnection {
     /// Begins a handshake, before the request is started.
     func beginHandshake() {
-        state.withLock { $0.handshake = Handshake() }
+        state.withLock { state in
+            state.handshake = Handshake()
+            state.hasReader = true
+        }
     }
 
     /// Begins an attempt: its exchange for the session's instruments, and the bytes that it sends first.
@@ -254,10 +264,13 @@ extension RawConnection {
         var headers = handshake.headers
         exchange?.setFields(of: &headers)
         let bytes = handshake.bytes(headers)
-        state.withLock { state in
+        let last = state.withLock { state in
             state.handshake?.opening = bytes
-            state.exchange = exchange.map { (attempt, $0) }
+            defer { state.exchange = exchange.map { (attempt, $0) } }
+            return state.exchange
         }
+        // Released without the lock: its end is told to instruments.
+        withExtendedLifetime(last) {}
     }
 
     /// Ends the exchange of an attempt, unless it has ended.

@@ -118,6 +118,8 @@ public struct OutgoingExchange: Sendable {
     public let bodyLength: Int64?
     /// Whether the exchange is the handshake of a WebSocket, which ends with the response's head.
     public let isWebSocketHandshake: Bool
+    /// Whether the request has finished before, and was reopened by a late validation: its end is not told again.
+    package let isAfterEnd: Bool
     /// The context of the request's caller.
     let captured: CapturedContext?
 

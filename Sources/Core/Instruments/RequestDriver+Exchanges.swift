@@ -18,10 +18,11 @@ extension RequestDriver {
 
     /// Describes an exchange of the request.
     func outgoingExchange(_ request: TransferRequest, _ reason: OutgoingExchange.Reason, number: Int) -> OutgoingExchange {
-        OutgoingExchange(
-            requestID: requestID, name: settings?.options.name, number: number, attempt: Int(state.withLock { $0.retryCount }) + 1,
-            reason: reason, method: request.method, url: request.url, headers: request.headers,
-            bodyLength: request.body.flatMap(\.length), isWebSocketHandshake: false, captured: context)
+        let (retryCount, isReopened) = state.withLock { ($0.retryCount, $0.lifecycle.isReopened) }
+        return OutgoingExchange(
+            requestID: requestID, name: settings?.options.name, number: number, attempt: Int(retryCount) + 1, reason: reason,
+            method: request.method, url: request.url, headers: request.headers, bodyLength: request.body.flatMap(\.length),
+            isWebSocketHandshake: false, isAfterEnd: isReopened, captured: context)
     }
 
     /// Why a transfer of the current attempt has failed: where the driver has ended it, the driver's reason for that. `nil` if the response
@@ -68,7 +69,8 @@ extension RequestDriver {
 
     /// Tells the monitors that the request has finished, and that it has failed if it has.
     func reportEnd(of request: Request) {
-        if session.isMonitored(.failures), case (let error?, let isHandled) = state.withLock({ ($0.error, $0.lifecycle.hasHandler) }) {
+        if session.isMonitored(.failures), case (let error?, let hasHandler) = state.withLock({ ($0.error, $0.lifecycle.hasHandler) }) {
+            let isHandled = hasHandler || body.hasReader
             let delivered = session.delivered(error)
             session.tellMonitors(of: request, .failures) { $0.request(request, didFailWith: delivered, isHandled: isHandled) }
         }

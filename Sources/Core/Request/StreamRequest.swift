@@ -26,7 +26,8 @@ open class StreamRequest: Request, @unchecked Sendable {  // as its superclass
     ///
     /// Receiving pauses when 1 MiB is buffered. All iterators read from the same stream.
     public func bytes() -> StreamBytes {
-        StreamBytes(buffer: connection.buffer)
+        connection.noteReader()
+        return StreamBytes(buffer: connection.buffer)
     }
 
     /// Sends bytes, in the order of the calls; returns when they were handed to the network.
@@ -56,7 +57,8 @@ open class StreamRequest: Request, @unchecked Sendable {  // as its superclass
     /// Returns the connection as a pair of Foundation's streams. Their reads and writes block, so use them on a thread of their own.
     /// Closing the output stream closes the sending side; closing both ends the connection.
     public func captureStreams() -> (input: InputStream, output: OutputStream) {
-        (StreamRequestInput(self), StreamRequestOutput(self))
+        connection.noteReader()
+        return (StreamRequestInput(self), StreamRequestOutput(self))
     }
 }
 

@@ -8,6 +8,8 @@ import CurlewTransport
 /// The methods are called on the session's queue, one at a time, in the order of events. A slow method delays the session's other requests.
 /// The session retains its monitors.
 ///
+/// The handshake of a WebSocket is no exchange here; ``ExchangeInstrument`` is told of it.
+///
 /// Each method has an empty default implementation. One with another label or type, such as Alamofire 5's `request(_:didCreateTask:)`, is a
 /// different method and is never called.
 public protocol EventMonitor: Sendable {

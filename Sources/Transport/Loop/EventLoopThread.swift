@@ -53,7 +53,7 @@ final class EventLoopThread {
         launchQueue = LaunchQueue(limit: configuration.maximumConnectionsPerHost)
         self.mailbox = mailbox
         self.poller = poller
-        connectionReporter = mailbox.connectionObserver.map { ConnectionReporter($0) }
+        connectionReporter = mailbox.takeConnectionObserver().map { ConnectionReporter($0) }
         share = curl_share_init()
         if let share { _ = ccurlew_share_tls_sessions(share) }
         pools = ConnectionPools(loop: self, configuration: configuration, multiplexes: sharing.isEnabled)

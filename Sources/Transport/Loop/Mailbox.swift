@@ -38,6 +38,14 @@ final class Mailbox: Sendable {
         set { state.withLock { $0.connectionObserver = newValue } }
     }
 
+    /// Returns the observer of the connections, and releases it.
+    func takeConnectionObserver() -> (@Sendable (ConnectionEvent) -> Void)? {
+        state.withLock { state in
+            defer { state.connectionObserver = nil }
+            return state.connectionObserver
+        }
+    }
+
     /// Enqueues a command, then wakes the thread if it sleeps, or starts it. After the mailbox was closed, the command is refused.
     func post(_ command: CurlTransport.Command) {
         switch put(command) {
