@@ -29,10 +29,15 @@ package final class ScriptedExchange: Sendable {
         var hold: Hold?
         var actions: [ReceiveAction] = []
         var isBodyPrepared = false
+        /// Whether the body was not readable when it was last read, and so has to be read again.
+        var isBodyUnread = false
         var bodySignals = 0
         var sentBody = Data()
         var received = 0
         var hasHead = false
+
+        /// Whether steps go on as soon as the body is readable, or is already.
+        var awaitsBody: Bool { isBodyUnread && !isOver && !isPaused && !isSuspended && (hold == nil || hold == .body) }
     }
 
     package let id: Int
@@ -70,8 +75,8 @@ package final class ScriptedExchange: Sendable {
     package func perform(_ steps: ScriptedTransport.Step...) {
         add(steps)
         queue.sync { pump() }
-        while state.withLock({ $0.hold == .body }) {
-            readable.wait()
+        while case (true, let isHeldUp) = state.withLock({ ($0.awaitsBody, $0.hold == .body) }) {
+            if isHeldUp { readable.wait() }
             queue.sync { pump() }
         }
     }
@@ -222,7 +227,10 @@ package final class ScriptedExchange: Sendable {
         if !isPrepared { body.prepare { [weak self] in self?.bodyIsReadable() } }
         var buffer = [UInt8](repeating: 0, count: 64 * 1024)
         while true {
-            let signals = state.withLock { $0.bodySignals }
+            let signals = state.withLock { state in
+                state.isBodyUnread = false
+                return state.bodySignals
+            }
             switch buffer.withUnsafeMutableBytes({ body.read(into: $0) }) {
             case .bytes(let count):
                 let total = state.withLock { state in
@@ -233,6 +241,7 @@ package final class ScriptedExchange: Sendable {
             case .unavailable:
                 return state.withLock { state in
                     state.steps.insert(.sendBody, at: 0)
+                    state.isBodyUnread = true
                     if state.bodySignals == signals { state.hold = .body }
                 }
             case .end: return
