@@ -66,7 +66,7 @@ public struct MetricsInstrument: ExchangeInstrument {
 
     /// Begins to measure an exchange.
     public func willStart(_ exchange: OutgoingExchange) -> (any ExchangeObservation)? {
-        let origin = recorder.metrics(of: exchange.origin)
+        let origin = recorder.metrics(ofURL: exchange.url)
         let method = HTTPConventions.method(exchange.method)
         if exchange.reason == .retry { origin.retries(method).increment() }
         let active = optional.contains(.activeRequests) ? origin.activeRequests(method) : nil

@@ -18,6 +18,8 @@ final class MetricsRecorder: Sendable {
 
     private struct State {
         var servers: [Server: OriginMetrics] = [:]
+        /// The last URL's scheme and authority with the slash after them, and its metrics: reading an origin costs more than comparing.
+        var last: (prefix: String, metrics: OriginMetrics)?
         var others: OriginMetrics?
         var cache: [TransferMetrics.CacheOutcome: Counter] = [:]
         var hasBegun = false
@@ -28,6 +30,18 @@ final class MetricsRecorder: Sendable {
 
     init(_ factory: (any MetricsFactory)?) {
         self.factory = factory
+    }
+
+    /// The metrics of a URL's origin.
+    func metrics(ofURL url: String) -> OriginMetrics {
+        if let last = state.withLock({ $0.last }), url.hasPrefix(last.prefix) { return last.metrics }
+        let metrics = metrics(of: HTTPOrigin(url: url))
+        guard let scheme = url.firstRange(of: "://"), let slash = url[scheme.upperBound...].firstIndex(where: { "/?#".contains($0) }),
+            url[slash] == "/"
+        else { return metrics }
+        let prefix = String(url[...slash])
+        state.withLock { $0.last = (prefix, metrics) }
+        return metrics
     }
 
     /// The metrics of an origin, or those of all others once there are too many.
@@ -90,6 +104,8 @@ final class OriginMetrics: Sendable {
 
     private struct State {
         var ended: [Outcome: Ended] = [:]
+        /// The last of these: most exchanges end like the one before, and comparing costs less than hashing.
+        var last: (outcome: Outcome, ended: Ended)?
         var retries: [String: Counter] = [:]
         var active: [String: Meter] = [:]
         var openConnections: (active: Meter, idle: Meter)?
@@ -112,7 +128,13 @@ final class OriginMetrics: Sendable {
     }
 
     func ended(_ outcome: Outcome, withSizes: Bool) -> Ended {
-        if let ended = state.withLock({ $0.ended[outcome] }) { return ended }
+        let known = state.withLock { state -> Ended? in
+            if let last = state.last, last.outcome == outcome { return last.ended }
+            guard let ended = state.ended[outcome] else { return nil }
+            state.last = (outcome, ended)
+            return ended
+        }
+        if let known { return known }
         // Empty instead of absent: swift-prometheus traps on metrics of one name whose dimensions have different names, and takes an
         // empty value for an absent one.
         let dimensions =
