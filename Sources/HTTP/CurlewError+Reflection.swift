@@ -18,6 +18,14 @@ extension CurlewError: CustomReflectable {
     /// The name of the case; `nil` for a case without a payload, or with a request as its only one that is unknown.
     package var caseName: String? {
         switch self {
+        case .cancelled, .sessionInvalidated, .sessionShutDown: request == nil ? nil : name
+        default: name
+        }
+    }
+
+    /// The name of the case.
+    package var name: String {
+        switch self {
         case .invalidURL: "invalidURL"
         case .urlRequestValidationFailed: "urlRequestValidationFailed"
         case .parameterEncodingFailed: "parameterEncodingFailed"
@@ -27,9 +35,9 @@ extension CurlewError: CustomReflectable {
         case .responseValidationFailed: "responseValidationFailed"
         case .responseSerializationFailed: "responseSerializationFailed"
         case .resumeDataInvalid: "resumeDataInvalid"
-        case .cancelled: request == nil ? nil : "cancelled"
-        case .sessionInvalidated: request == nil ? nil : "sessionInvalidated"
-        case .sessionShutDown: request == nil ? nil : "sessionShutDown"
+        case .cancelled: "cancelled"
+        case .sessionInvalidated: "sessionInvalidated"
+        case .sessionShutDown: "sessionShutDown"
         }
     }
 }

@@ -26,19 +26,6 @@ extension Error {
 extension CurlewError: ErrorWithKind {
     /// The kind of a transfer's failure, or the name of the case.
     package var errorKind: String {
-        switch self {
-        case .transferFailed(let failure): failure.kind.rawValue
-        case .invalidURL: "invalidURL"
-        case .urlRequestValidationFailed: "urlRequestValidationFailed"
-        case .parameterEncodingFailed: "parameterEncodingFailed"
-        case .multipartEncodingFailed: "multipartEncodingFailed"
-        case .redirectFailed: "redirectFailed"
-        case .responseValidationFailed: "responseValidationFailed"
-        case .responseSerializationFailed: "responseSerializationFailed"
-        case .resumeDataInvalid: "resumeDataInvalid"
-        case .cancelled: "cancelled"
-        case .sessionInvalidated: "sessionInvalidated"
-        case .sessionShutDown: "sessionShutDown"
-        }
+        if case .transferFailed(let failure) = self { failure.kind.rawValue } else { name }
     }
 }

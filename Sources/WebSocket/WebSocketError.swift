@@ -169,20 +169,6 @@ extension WebSocketError.HandshakeFailureReason: CustomStringConvertible, Custom
 extension WebSocketError: ErrorWithKind {
     /// The name of the case, and for a timeout what was waited for.
     package var errorKind: String {
-        switch self {
-        case .invalidRequest: "invalidRequest"
-        case .handshakeRejected: "handshakeRejected"
-        case .handshakeFailed: "handshakeFailed"
-        case .protocolViolation: "protocolViolation"
-        case .messageTooLarge: "messageTooLarge"
-        case .closed: "closed"
-        case .timedOut(.handshake): "timedOut.handshake"
-        case .timedOut(.pong): "timedOut.pong"
-        case .timedOut(.close): "timedOut.close"
-        case .invalidClosure: "invalidClosure"
-        case .pingTooLarge: "pingTooLarge"
-        case .encodingFailed: "encodingFailed"
-        case .decodingFailed: "decodingFailed"
-        }
+        if case .timedOut(let stage) = self { "timedOut.\(stage)" } else { caseName }
     }
 }
