@@ -169,6 +169,11 @@ extension WebSocketError.HandshakeFailureReason: CustomStringConvertible, Custom
 extension WebSocketError: ErrorWithKind {
     /// The name of the case, and for a timeout what was waited for.
     package var errorKind: String {
-        if case .timedOut(let stage) = self { "timedOut.\(stage)" } else { caseName }
+        switch self {
+        case .timedOut(.handshake): "timedOut.handshake"
+        case .timedOut(.pong): "timedOut.pong"
+        case .timedOut(.close): "timedOut.close"
+        default: caseName
+        }
     }
 }
