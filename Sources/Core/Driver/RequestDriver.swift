@@ -378,8 +378,8 @@ final class RequestDriver: Sendable {
         let (number, isReopened, deadline) = state.withLock { ($0.number, $0.lifecycle.isReopened, $0.deadline) }
         if let deadline { session.timers.cancel(deadline.timer) }
         // Before the handlers run, which may release everything.
-        let waits = number == 0 ? nil : sessionDelegate.take(number)
-        defer { if let waits { for wait in waits { sessionDelegate.end(wait) } } }
+        if number != 0 { sessionDelegate.take(number) }
+        defer { if number != 0 { sessionDelegate.told() } }
         switch state.withLock({ $0.finish() }) {
         case .finishedBefore: return
         case .unvalidated:

@@ -17,7 +17,9 @@ open class SessionDelegate: @unchecked Sendable {  // everything mutable is behi
     fileprivate struct Requests {
         /// By the number of their task, from their start until they have finished.
         var map = NumberMap<Request>()
-        /// Ended when the map is empty.
+        /// The number of requests that are not in the map any more, and of whose end the monitors have not been told yet.
+        var ending = 0
+        /// Ended when there are no requests of either kind.
         var waits: [DrainWait] = []
     }
 
@@ -42,15 +44,29 @@ open class SessionDelegate: @unchecked Sendable {  // everything mutable is behi
 
     /// Releases a request, which the caller retains.
     func remove(_ number: Int) {
-        if let waits = take(number) { for wait in waits { wait.end() } }
-    }
-
-    /// Releases a request, which the caller retains, and returns the waits for its end, for ``end(_:)`` once the monitors have been told.
-    func take(_ number: Int) -> [DrainWait]? {
-        requests.withLock { requests in
+        let waits = requests.withLock { requests -> [DrainWait]? in
             requests.map[number] = nil
             return requests.takeWaits()
         }
+        if let waits { for wait in waits { wait.end() } }
+    }
+
+    /// Releases a request, which the caller retains, before its handlers and awaiting tasks, which may end the session. The session is not
+    /// without requests until ``told()`` has been called.
+    func take(_ number: Int) {
+        requests.withLock { requests in
+            requests.map[number] = nil
+            requests.ending += 1
+        }
+    }
+
+    /// The monitors have been told of the end of a request that was taken.
+    func told() {
+        let waits = requests.withLock { requests -> [DrainWait]? in
+            requests.ending -= 1
+            return requests.takeWaits()
+        }
+        if let waits { for wait in waits { wait.end() } }
     }
 
     /// Ends a wait as soon as no request is in flight.
@@ -107,9 +123,9 @@ open class SessionDelegate: @unchecked Sendable {  // everything mutable is behi
 }
 
 extension SessionDelegate.Requests {
-    /// Takes the waits if the map is empty; `nil` if there are none to end.
+    /// Takes the waits if there are no requests any more; `nil` if there are none to end.
     fileprivate mutating func takeWaits() -> [DrainWait]? {
-        guard map.count == 0, !waits.isEmpty else { return nil }
+        guard map.count == 0, ending == 0, !waits.isEmpty else { return nil }
         defer { waits = [] }
         return waits
     }

@@ -2,6 +2,7 @@
 import CurlewEncoding
 import CurlewHTTP
 import CurlewTransport
+import Dispatch
 import Testing
 
 @testable import CurlewCore
@@ -145,6 +146,31 @@ import Testing
         _ = await asked.first(1)
         await manager.shutdown(gracePeriod: .milliseconds(50))
         #expect(isShutDown(await request.serializingData().response.error))
+    }
+
+    private final class EndMonitor: EventMonitor {
+        let ends = Lock(0)
+
+        func requestDidFinish(_ request: Request) { ends.withLock { $0 += 1 } }
+    }
+
+    @Test("a shutdown that begins when the last request is released ends after its monitors have been told") func lastRequest() async {
+        let monitor = EndMonitor()
+        let manager = SessionManager(mock: .answering(200)) { $0.eventMonitors = [monitor] }
+        let request = manager.request("http://mock/")
+        let seen = Inbox<Int>()
+        let isShutDown = DispatchSemaphore(value: 0)
+        request.driver.addWaiter(
+            .closure {
+                Task {
+                    await manager.shutdown(gracePeriod: .seconds(60))
+                    seen.put(monitor.ends.withLock { $0 })
+                    isShutDown.signal()
+                }
+                // Holds the thread that is about to tell the monitors: a shutdown that does not wait for it ends here.
+                _ = isShutDown.wait(timeout: .now() + .milliseconds(300))
+            }, to: request)
+        #expect(await seen.first(1) == [1])
     }
 
     private func isShutDown(_ error: (any Error)?) -> Bool {
