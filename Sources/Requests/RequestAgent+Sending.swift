@@ -200,7 +200,7 @@ extension RequestRun {
     /// Keeps the body of a rejected download, unless it exceeds the limit.
     fileprivate func keepRejected(_ file: URL?, upTo limit: Int) {
         guard let file, let size = try? file.resourceValues(forKeys: [.fileSizeKey]).fileSize, size <= limit,
-            let body = try? Data(contentsOf: file)
+            let body = try? Data(readingFrom: file)
         else { return }
         keep(rejectedBody: body)
     }

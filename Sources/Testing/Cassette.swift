@@ -40,11 +40,11 @@ public final class Cassette: Sendable {
         for name in names.sorted() {
             guard let number = Self.number(of: name) else { continue }
             do {
-                let file = try JSONDecoder().decode(ExchangeFile.self, from: Data(contentsOf: directory.appendingPathComponent(name)))
+                let file = try JSONDecoder().decode(ExchangeFile.self, from: Data(readingFrom: directory.appendingPathComponent(name)))
                 let exchange = try file.exchange { body in
                     // A cassette from elsewhere must not read other files.
                     guard !body.contains("/") else { throw CassetteError("has a body outside of the directory") }
-                    return try Data(contentsOf: directory.appendingPathComponent(body))
+                    return try Data(readingFrom: directory.appendingPathComponent(body))
                 }
                 state.withLock { state in
                     state.exchanges.append(exchange)

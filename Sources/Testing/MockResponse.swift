@@ -213,7 +213,7 @@ extension MockResponse {
         case .stream(let data): return (status, headers, data)
         case .data(let data): return (status, announcing(data.count), data)
         case .file(let url):
-            let data = try Data(contentsOf: url)
+            let data = try Data(readingFrom: url)
             return (status, announcing(data.count), data)
         case .resource(let data, let etag):
             guard request.headers["If-None-Match"] != etag else { return (304, ["ETag": etag], Data()) }

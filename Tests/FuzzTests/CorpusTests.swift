@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+import CurlewHTTP
 import Foundation
 import Testing
 
@@ -12,7 +13,7 @@ import Testing
         let files = try FileManager.default.contentsOfDirectory(at: folder, includingPropertiesForKeys: nil)
         #expect(!files.isEmpty)
         for file in files {
-            let input = [UInt8](try Data(contentsOf: file))
+            let input = [UInt8](try Data(readingFrom: file))
             #expect(throws: Never.self, "\(file.lastPathComponent)") { try target.check(input) }
         }
     }
@@ -22,7 +23,7 @@ import Testing
         let target = try #require(FuzzTarget.named(name))
         let folder = Self.corpus.appendingPathComponent(name)
         for file in try FileManager.default.contentsOfDirectory(at: folder, includingPropertiesForKeys: nil).prefix(6) {
-            let input = [UInt8](try Data(contentsOf: file))
+            let input = [UInt8](try Data(readingFrom: file))
             for index in input.indices.prefix(24) {
                 for byte: UInt8 in [0, 10, 13, 32, 44, 59, 255] {
                     var changed = input

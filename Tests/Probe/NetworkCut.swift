@@ -64,7 +64,7 @@ struct NetworkCut {
         try Self.setLoopback("up")
         gate.open()
         _ = try await manager.download(server.url("/file"), to: file, options: .resumePreviousDownload).validate().serializingURL().value
-        let data = try Data(contentsOf: file)
+        let data = try Data(readingFrom: file)
         Probe.report("resumed", data.count == Self.size && GeneratedBody().matches(data) ? 1 : 0)
         server.stop()
     }
