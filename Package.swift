@@ -3,7 +3,7 @@
 import PackageDescription
 
 // Whoever imports the umbrella, or more than one layer, depends on each by name: else the build does not see that a layer has changed.
-let layers = ["CurlewCore", "CurlewTransport", "CurlewEncoding", "CurlewHTTP"]
+let layers = ["CurlewCore", "CurlewCache", "CurlewTransport", "CurlewEncoding", "CurlewHTTP"]
 let core: [Target.Dependency] = layers.map { .target(name: $0) }
 let library: [Target.Dependency] = ["Curlew"] + core
 
@@ -21,7 +21,7 @@ let package = Package(
         .library(name: "CurlewServices", targets: ["CurlewServices", "CurlewWebSocket"] + layers),
         .library(name: "CurlewWebSocket", targets: ["CurlewWebSocket"] + layers),
         .library(name: "CurlewEvents", targets: ["CurlewEvents"] + layers),
-        .library(name: "CurlewCaching", targets: ["CurlewCaching", "CurlewHTTP"]),
+        .library(name: "CurlewCaching", targets: ["CurlewCaching", "CurlewCache", "CurlewHTTP"]),
         .library(name: "CurlewJSON", targets: ["CurlewJSON", "CurlewHTTP"]),
         .library(name: "CurlewLifecycle", targets: ["CurlewLifecycle"] + layers),
         .library(name: "CurlewHTTPTypes", targets: ["CurlewHTTPTypes"] + layers),
@@ -68,6 +68,7 @@ let package = Package(
 
         // The layers, lowest first; imports only go down.
         .target(name: "CurlewHTTP", path: "Sources/HTTP"),
+        .target(name: "CurlewCache", dependencies: ["CurlewHTTP"], path: "Sources/Cache"),
         .target(name: "CurlewJSON", dependencies: ["CurlewHTTP"], path: "Sources/JSON"),
         .target(name: "CurlewEncoding", dependencies: ["CurlewHTTP"], path: "Sources/Encoding"),
         .target(
@@ -77,10 +78,10 @@ let package = Package(
                 .target(name: "CZstd", condition: .when(traits: ["Zstd"])),
             ],
             path: "Sources/Transport"),
-        .target(name: "CurlewCore", dependencies: ["CurlewHTTP", "CurlewEncoding", "CurlewTransport"], path: "Sources/Core"),
+        .target(name: "CurlewCore", dependencies: ["CurlewHTTP", "CurlewCache", "CurlewEncoding", "CurlewTransport"], path: "Sources/Core"),
         .target(name: "Curlew", dependencies: core),
         .target(name: "CurlewAlamofire", dependencies: core, path: "Sources/Alamofire"),
-        .target(name: "CurlewCaching", dependencies: ["CurlewHTTP"], path: "Sources/Caching"),
+        .target(name: "CurlewCaching", dependencies: ["CurlewCache", "CurlewHTTP"], path: "Sources/Caching"),
         .target(name: "CurlewRequests", dependencies: core + ["CurlewCaching"], path: "Sources/Requests"),
         .target(name: "CurlewOperations", dependencies: core, path: "Sources/Operations"),
         .target(
@@ -126,6 +127,7 @@ let package = Package(
             name: "CurlewSessionTestSupport", dependencies: core + ["CurlewTestSupport", "CurlewTesting"], path: "Tests/SessionSupport"),
         .testTarget(name: "SupportTests", dependencies: ["CurlewLoopback", "CurlewTestSupport"]),
         .testTarget(name: "HTTPTests", dependencies: ["CurlewHTTP", "CurlewTestSupport"]),
+        .testTarget(name: "CacheTests", dependencies: ["CurlewCache", "CurlewHTTP", "CurlewTestSupport"]),
         .testTarget(name: "CachingTests", dependencies: ["CurlewCaching", "CurlewHTTP", "CurlewTestSupport", "curlew-probe"]),
         .testTarget(name: "JSONTests", dependencies: ["CurlewJSON", "CurlewCore", "CurlewHTTP", "CurlewTestSupport"]),
         .testTarget(name: "EncodingTests", dependencies: ["CurlewEncoding", "CurlewHTTP"]),

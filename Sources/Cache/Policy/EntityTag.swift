@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+import CurlewHTTP
+
+/// An entity tag (RFC 9110, section 8.8.3).
+package struct EntityTag: Sendable, Hashable {
+    /// The tag as received, with its quotes and the mark of a weak one.
+    package let text: String
+    /// Whether the tag is weak: equal tags tell of equivalent representations, not of equal bytes.
+    package var isWeak: Bool { text.hasPrefix("W/") }
+    /// The tag without the mark of a weak one.
+    private var opaque: Substring { isWeak ? text.dropFirst(2) : text[...] }
+
+    /// Creates a tag from a field's value; `nil` for an empty one. Tags without quotes, which some hosts send, are kept as they are.
+    package init?(_ value: some StringProtocol) {
+        let trimmed = FieldList.trimmed(Substring(value))
+        guard !trimmed.isEmpty else { return nil }
+        text = String(trimmed)
+    }
+
+    /// Compares two tags weakly (RFC 9110, section 8.8.3.2).
+    package func matchesWeakly(_ other: EntityTag) -> Bool { opaque == other.opaque }
+
+    /// Compares two tags strongly: weak ones are never equal.
+    package func matchesStrongly(_ other: EntityTag) -> Bool { !isWeak && !other.isWeak && text == other.text }
+
+    /// The tags of `If-Match` or `If-None-Match`; `nil` for `*`.
+    package static func list(_ value: String) -> [EntityTag]? {
+        let members = FieldList.members(of: value)
+        guard members != ["*"] else { return nil }
+        return members.compactMap { EntityTag($0) }
+    }
+}
