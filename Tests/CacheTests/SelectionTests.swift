@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+import CurlewCache
+import CurlewHTTP
+import Testing
+
+@Suite(.timeLimit(.minutes(1))) struct SelectionTests {
+    @Test(
+        "a response serves requests with equal values of the fields in its Vary",
+        arguments: [
+            ("X", ["X": "1"], ["X": "1"], true), ("X", ["X": "1"], ["x": "1"], true), ("X", ["X": "1"], ["X": "2"], false),
+            ("X", ["X": "1"], [:], false), ("X", [:], ["X": ""], false), ("X", [:], [:], true),
+            ("X, Y", ["X": "1", "Y": "2"], ["X": "1"], false),
+            ("X, Y", ["X": "1", "Y": "2"], ["Y": "2", "X": "1"], true), ("X", ["X": "1,  2"], ["X": "1,2"], true),
+            ("X", ["X": "1, 2"], ["X": "1", "x": "2"], true), ("X", ["X": "1, 2"], ["X": "2, 1"], false),
+            ("Accept-Language", ["Accept-Language": "EN, de;q=0.5"], ["Accept-Language": "de; q=0.5,en"], true),
+            ("Accept-Language", ["Accept-Language": "en, de"], ["Accept-Language": "de, en"], false),
+            ("Accept-Encoding", ["Accept-Encoding": "gzip"], ["Accept-Encoding": "br"], false), ("Cookie", ["Cookie": "a=1"], [:], false),
+        ] as [(String, HTTPHeaders, HTTPHeaders, Bool)])
+    func vary(field: String, first: HTTPHeaders, second: HTTPHeaders, matches: Bool) throws {
+        let stored = try #require(store(["Cache-Control": "max-age=60", "Vary": field], for: get(first)))
+        #expect(CacheRules.decide(get(second), [stored], now: start + 1).serves == matches)
+    }
+
+    @Test("Vary: * is never stored", arguments: ["*", "X, *", "*, X"])
+    func star(_ value: String) {
+        #expect(store(["Cache-Control": "max-age=60", "Vary": value]) == nil)
+    }
+
+    @Test("several lines of Vary count together")
+    func lines() throws {
+        let stored = try #require(store(["Cache-Control": "max-age=60", "Vary": "X", "vary": "Y"], for: get(["X": "1", "Y": "1"])))
+        #expect(!CacheRules.decide(get(["X": "1", "Y": "2"]), [stored], now: start + 1).serves)
+    }
+
+    @Test("a response is served to other credentials only if it is public")
+    func credentials() throws {
+        let first = get(["Authorization": "Bearer one"])
+        let second = get(["Authorization": "Bearer two"])
+        let own = try #require(store(["Cache-Control": "max-age=60"], for: first))
+        #expect(CacheRules.decide(first, [own], now: start + 1).serves)
+        #expect(CacheRules.decide(second, [own], now: start + 1) == .forward(.otherVariant, isBypass: false))
+        #expect(!CacheRules.decide(get(), [own], now: start + 1).serves)
+        let anonymous = try #require(store(["Cache-Control": "max-age=60"]))
+        #expect(!CacheRules.decide(first, [anonymous], now: start + 1).serves)
+        let shared = try #require(store(["Cache-Control": "max-age=60, public"], for: first))
+        #expect(CacheRules.decide(second, [shared], now: start + 1).serves)
+    }
+
+    @Test("values are kept as a fingerprint only")
+    func fingerprint() throws {
+        let stored = try #require(store(["Cache-Control": "max-age=60", "Vary": "X-Key"], for: get(["X-Key": "topsecret"])))
+        #expect(!String(decoding: stored.encoded, as: UTF8.self).contains("topsecret"))
+    }
+
+    @Test("of several that match the most recent counts, a whole one before a part")
+    func mostRecent() throws {
+        let old = try #require(store(["Cache-Control": "max-age=60", "Date": date(-5), "ETag": "\"a\""]))
+        let new = try #require(store(["Cache-Control": "max-age=60", "Date": date(-1), "ETag": "\"b\""]))
+        #expect(CacheRules.decide(get(), [old, new], now: start) == .serve(1, .whole, .fresh, isStale: false, validates: false))
+        #expect(CacheRules.decide(get(), [new, old], now: start) == .serve(0, .whole, .fresh, isStale: false, validates: false))
+        let part = try #require(StorageRules.beginning(of: new, length: 10, total: 20))
+        #expect(CacheRules.decide(get(), [part, old], now: start) == .serve(1, .whole, .fresh, isStale: false, validates: false))
+    }
+
+    @Test(
+        "No-Vary-Search makes URLs equal",
+        arguments: [
+            ("key-order", "?b=1&a=2", "?a=2&b=1", true), ("key-order", "?a=1&a=2", "?a=2&a=1", false), ("params", "?a=1", "", true),
+            ("params=(\"u\")", "?a=1&u=2", "?a=1", true), ("params=(\"u\")", "?a=1", "?a=2", false),
+            ("params, except=(\"a\")", "?a=1&x=9", "?a=1", true), ("params, except=(\"a\")", "?a=1", "?a=2", false),
+            ("params=(\"a b\")", "?a+b=1", "?a%20b=2", true), ("key-order, params=(\"u\");x=1", "?u=1&b=1&a=1", "?a=1&b=1", true),
+        ])
+    func noVarySearch(field: String, first: String, second: String, isEqual: Bool) throws {
+        let rule = try #require(NoVarySearch(["No-Vary-Search": field]))
+        #expect((rule.normalized("http://h/\(first)") == rule.normalized("http://h/\(second)")) == isEqual)
+    }
+
+    @Test(
+        "No-Vary-Search that does not parse counts as absent",
+        arguments: [
+            "", "params=1", "key-order=(\"a\")", "params=(\"a\"", "params=(a)", "except=(\"a\")", "params=?2", "key-order,", "Params",
+            "a=\"x",
+        ])
+    func invalidNoVarySearch(_ field: String) {
+        #expect(NoVarySearch(["No-Vary-Search": field]) == nil)
+    }
+}
