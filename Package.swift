@@ -78,7 +78,8 @@ let package = Package(
                 .target(name: "CZstd", condition: .when(traits: ["Zstd"])),
             ],
             path: "Sources/Transport"),
-        .target(name: "CurlewCore", dependencies: ["CurlewHTTP", "CurlewCache", "CurlewEncoding", "CurlewTransport"], path: "Sources/Core"),
+        .target(
+            name: "CurlewCore", dependencies: ["CurlewHTTP", "CurlewCache", "CurlewEncoding", "CurlewTransport"], path: "Sources/Core"),
         .target(name: "Curlew", dependencies: core),
         .target(name: "CurlewAlamofire", dependencies: core, path: "Sources/Alamofire"),
         .target(name: "CurlewCaching", dependencies: ["CurlewCache", "CurlewHTTP"], path: "Sources/Caching"),
@@ -173,7 +174,7 @@ let package = Package(
         .testTarget(
             name: "DocumentationTests",
             dependencies: library + [
-                "CurlewRequests", "CurlewOperations", "CurlewServices", "CurlewWebSocket", "CurlewEvents", "CurlewJSON",
+                "CurlewCaching", "CurlewRequests", "CurlewOperations", "CurlewServices", "CurlewWebSocket", "CurlewEvents", "CurlewJSON",
                 "CurlewTestSupport", "CurlewTesting",
             ]),
         // In Swift 5 mode, as the programs are for which the module is.

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+import CurlewCache
 import CurlewHTTP
 
 /// The files of a disk store: their names, the lock shared by the stores of all processes, and the total size kept in the lock file.

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+import CurlewCache
 import CurlewHTTP
 
 /// A store in a directory, with one file for each entry.
@@ -98,6 +99,22 @@ public final class DiskCacheStorage: CacheStorage {
         }
         try files.removeInvalid(path, seen: status)
         return nil
+    }
+
+    /// Calls `visit` with each entry, in no order, until it returns `false`. Reads keys and metadata, not the bodies; damaged files are left
+    /// out.
+    ///
+    /// - Throws: `CocoaError` if the directory can't be read.
+    public func forEachEntry(_ visit: (_ key: CacheKey, _ metadata: Data, _ bodyLength: Int64) -> Bool) throws {
+        let found = try files.withLock(creating: false) { _ in try files.scan().files }
+        for found in found {
+            guard let file = Descriptor(found.path, O_RDONLY), let status = file.status,
+                let head = (try? file.read(EntryHead.size)).flatMap({ EntryHead($0, fileSize: Int64(status.st_size)) }),
+                let key = try? file.read(head.keyLength), let metadata = try? file.read(head.metadataLength),
+                head.agrees(with: key, metadata)
+            else { continue }
+            guard visit(CacheKey(bytes: key), metadata, Int64(head.bodyLength)) else { return }
+        }
     }
 
     // MARK: Writing

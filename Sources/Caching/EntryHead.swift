@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+import CurlewCache
 import CurlewHTTP
 
 /// The head of an entry's file, which describes the rest. Numbers are little-endian. The file is untrusted, as a crash or another program

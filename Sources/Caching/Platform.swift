@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
+// The protocol of the stores, and the store in memory.
+@_exported import CurlewCache
+
 // Platform differences are isolated in this file.
 #if canImport(FoundationEssentials)
 @_exported import FoundationEssentials

@@ -63,7 +63,7 @@ final class ConnectionPool: Sendable {
     /// Creates the request of an attempt, which receives its events from the time it is resumed.
     func makeRequest(_ urlRequest: URLRequest, with options: RequestOptions?, for attempt: ConnectionAttempt) -> DataRequest {
         // The core does not cache bodies of streamed requests.
-        let isCacheable = manager.session.configuration.urlCache != nil && urlRequest.isCacheable
+        let isCacheable = manager.session.configuration.hasCache && urlRequest.isCacheable
         let request =
             isCacheable ? manager.request(urlRequest, options: options) : manager.streamRequest(urlRequest, options: options)
         attempts.withLock { $0[ObjectIdentifier(request)] = attempt }

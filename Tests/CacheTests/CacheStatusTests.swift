@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import CurlewCache
+import CurlewHTTP
 import Testing
 
 @Suite struct CacheStatusTests {

@@ -43,6 +43,16 @@ import Testing
         #expect(delivery(["Range": "bytes=2-5", "If-Range": "W/\"a\""]) == .serve(0, .whole, .fresh, isStale: false, validates: false))
     }
 
+    @Test("ranges of a coded body are the host's, as what is stored is decoded")
+    func coded() throws {
+        let stored = try #require(store(["Cache-Control": "max-age=60", "ETag": "\"a\"", "Content-Encoding": "gzip"]))
+        #expect(CacheRules.decide(get(["Range": "bytes=2-5"]), [stored], now: start + 1) == .forward(.otherRange, isBypass: false))
+        let part: HTTPHeaders = [
+            "Cache-Control": "max-age=60", "ETag": "\"a\"", "Content-Encoding": "gzip", "Content-Range": "bytes 0-3/10",
+        ]
+        #expect(store(part, status: 206) == nil)
+    }
+
     @Test(
         "ranges are resolved against the length",
         arguments: [

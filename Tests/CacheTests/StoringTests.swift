@@ -62,7 +62,7 @@ import Testing
                 "Set-Cookie": "a=1",
             ],
             status: 304, at: 100)
-        let updated = try #require(StorageRules.updated(stored, by: answer))
+        let updated = try #require(StorageRules.updated(stored, by: answer, request: [:]))
         #expect(updated.headers["X"] == "new" && updated.headers["Y"] == "y" && updated.headers["Age"] == nil)
         #expect(
             updated.headers["Content-Type"] == "text/a" && updated.headers["Content-Length"] == "3" && updated.headers["Set-Cookie"] == nil)
@@ -78,7 +78,19 @@ import Testing
         ] as [(HTTPHeaders, HTTPHeaders, Bool)])
     func otherRepresentation(_ stored: HTTPHeaders, _ answer: HTTPHeaders, isUpdated: Bool) throws {
         let stored = try #require(store(stored))
-        #expect((StorageRules.updated(stored, by: received(answer, status: 304)) != nil) == isUpdated)
+        #expect((StorageRules.updated(stored, by: received(answer, status: 304), request: [:]) != nil) == isUpdated)
+    }
+
+    @Test("a 304 may change the fields that select, and forbid storing")
+    func selectionAfterUpdate() throws {
+        let stored = try #require(store(["ETag": "\"a\"", "Cache-Control": "max-age=1"]))
+        let answer = received(["Vary": "X", "Cache-Control": "max-age=60"], status: 304)
+        let updated = try #require(StorageRules.updated(stored, by: answer, request: ["X": "1"]))
+        #expect(CacheRules.decide(get(["X": "1"]), [updated], now: start + 1).serves)
+        #expect(!CacheRules.decide(get(["X": "2"]), [updated], now: start + 1).serves)
+        for headers: HTTPHeaders in [["Vary": "*"], ["Cache-Control": "no-store"]] {
+            #expect(StorageRules.updated(stored, by: received(headers, status: 304), request: [:]) == nil)
+        }
     }
 
     @Test(
@@ -90,10 +102,10 @@ import Testing
         ] as [(HTTPHeaders, Bool)])
     func head(_ answer: HTTPHeaders, isUpdated: Bool) throws {
         let stored = try #require(store(["ETag": "\"a\"", "Content-Length": "3", "X": "old"]))
-        let updated = StorageRules.headUpdate(stored, by: received(answer, at: 50))
+        let updated = StorageRules.headUpdate(stored, by: received(answer, at: 50), request: [:])
         #expect((updated != nil) == isUpdated)
         if answer["X"] != nil { #expect(updated?.headers["X"] == "new") }
-        #expect(StorageRules.headUpdate(stored, by: received(answer, status: 404)) == nil)
+        #expect(StorageRules.headUpdate(stored, by: received(answer, status: 404), request: [:]) == nil)
     }
 
     @Test(

@@ -45,6 +45,26 @@ import Testing
         #expect(try storage.metadata(for: CacheKey("c")) == nil)
     }
 
+    @Test("all entries are visited, until the closure has enough", arguments: Kind.allCases)
+    func visiting(_ kind: Kind) throws {
+        let storage = make(kind)
+        for name in ["a", "b", "c"] { try storage.store(entry(name, count: 100), for: CacheKey("key", name)) }
+        var found: [String: Int64] = [:]
+        try storage.forEachEntry { key, metadata, length in
+            #expect(key == CacheKey("key", String(decoding: metadata, as: UTF8.self)))
+            found[String(decoding: metadata, as: UTF8.self)] = length
+            return true
+        }
+        #expect(found == ["a": 100, "b": 100, "c": 100])
+        var visits = 0
+        try storage.forEachEntry { _, _, _ in
+            visits += 1
+            return false
+        }
+        #expect(visits == 1)
+        #expect(storage.isInMemory == (kind == .memory))
+    }
+
     @Test(arguments: Kind.allCases)
     func entriesCanBeRemoved(_ kind: Kind) throws {
         let storage = make(kind)

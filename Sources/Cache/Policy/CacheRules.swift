@@ -23,7 +23,7 @@ package enum CacheRules {
         switch use(of: response, by: request, now: now) {
         case .serve(let reason, let isStale, let validates):
             guard let delivery else {
-                // The part that is stored is not enough.
+                // The part that is stored is not enough, or has no ranges.
                 guard request.range == nil, !request.isConditional, request.mode != .storedOnly, !request.directives.has(.onlyIfCached),
                     let fields = completion(of: response)
                 else { return forward(request, .otherRange, isBypass: false) }
@@ -109,6 +109,19 @@ package enum CacheRules {
         return .validate(.stale)
     }
 
+    /// The stored response that may be used if the host can't be reached, or answers with a server's error; `nil` if none may.
+    package static func fallback(for request: CacheRequest, _ stored: [StoredResponse], now: Double) -> Int? {
+        guard request.isCacheable, !request.isConditional, request.range == nil, let index = selected(request, stored),
+            mayServeAfterError(stored[index], to: request, now: now)
+        else { return nil }
+        return index
+    }
+
+    /// The stored responses that the request selects, for updates by a response to it.
+    package static func allSelected(_ request: CacheRequest, _ stored: [StoredResponse]) -> [Int] {
+        stored.indices.filter { stored[$0].selection.matches(request.headers) }
+    }
+
     /// Whether a stale response may be used because the host can't be reached, or answers with a server's error (RFC 5861, section 4).
     package static func mayServeAfterError(_ response: StoredResponse, to request: CacheRequest, now: Double) -> Bool {
         guard request.mode == .protocolRules, !response.directives.has(.mustRevalidate), !response.directives.has(.noCache),
@@ -170,7 +183,10 @@ package enum CacheRules {
 
     /// A single satisfiable range; anything else is for the host.
     private static func range(_ field: String, of response: StoredResponse) -> CacheDelivery? {
-        guard let wanted = RequestedByteRange(field) else { return nil }
+        // Ranges are those of the coded body (RFC 9110, section 14.1.2), and what is stored is decoded.
+        guard let wanted = RequestedByteRange(field), !response.headers.contains(where: { $0.isNamed("Content-Encoding") }) else {
+            return nil
+        }
         guard let part = response.part else { return .range(wanted) }
         guard let total = part.total, let range = wanted.resolved(total: total), range.first >= part.offset, range.last < part.end else {
             return nil

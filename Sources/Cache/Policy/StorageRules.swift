@@ -62,8 +62,11 @@ package enum StorageRules {
         }
         var part: StoredResponse.Part?
         if received.statusCode == 206 {
-            // Parts without a strong validator could not be combined with anything (section 3.4).
-            guard let range = ContentRange(received.headers), let total = range.total else { return nil }
+            // Parts without a strong validator could not be combined with anything (section 3.4), and those of a coded body are not what is
+            // stored, which is decoded.
+            guard received.headers.value(for: "Content-Encoding") == nil, let range = ContentRange(received.headers),
+                let total = range.total
+            else { return nil }
             part = .init(offset: range.range.first, length: range.range.count, total: total)
         } else if request.range != nil, received.statusCode != 200 {
             return nil
@@ -101,7 +104,9 @@ package enum StorageRules {
     // MARK: Updating
 
     /// The stored response that a 304 has validated, updated (sections 3.2 and 4.3.4); `nil` if the 304 is for another representation.
-    package static func updated(_ stored: StoredResponse, by received: Received) -> StoredResponse? {
+    ///
+    /// - Parameter request: the fields of the request that was answered, as the response may have got another `Vary`.
+    package static func updated(_ stored: StoredResponse, by received: Received, request: HTTPHeaders) -> StoredResponse? {
         if let tag = received.headers.values(for: "ETag").first.flatMap({ EntityTag($0) }) {
             guard let own = stored.entityTag, tag.isWeak || own.isWeak ? tag.matchesWeakly(own) : tag.matchesStrongly(own) else {
                 return nil
@@ -109,27 +114,35 @@ package enum StorageRules {
         } else if let modified = received.headers.values(for: "Last-Modified").first, stored.entityTag == nil {
             guard modified == stored.lastModified else { return nil }
         }
-        return merged(stored, received)
+        return merged(stored, received, request)
     }
 
-    /// The stored response to a GET after a response to HEAD; `nil` if that shows that the stored one has changed (section 4.3.5).
-    package static func headUpdate(_ stored: StoredResponse, by received: Received) -> StoredResponse? {
+    /// The stored response to a GET after a response to HEAD; `nil` if that shows that the stored one has changed, or forbids storing it
+    /// (section 4.3.5).
+    package static func headUpdate(_ stored: StoredResponse, by received: Received, request: HTTPHeaders) -> StoredResponse? {
         guard received.statusCode == 200, stored.statusCode == 200 else { return nil }
         let own = stored.headers
         for name in ["ETag", "Last-Modified", "Content-Length"] {
             if let value = received.headers.value(for: name), let stored = own.value(for: name), value != stored { return nil }
         }
-        return merged(stored, received)
+        return merged(stored, received, request)
     }
 
-    private static func merged(_ stored: StoredResponse, _ received: Received) -> StoredResponse {
+    /// `nil` if the response must not be stored any longer.
+    private static func merged(_ stored: StoredResponse, _ received: Received, _ request: HTTPHeaders) -> StoredResponse? {
         var fresh = storable(received.headers)
         for name in contentFields { fresh.remove(name: name) }
         var headers = stored.headers
         // The age is that of the newer response, which may have none.
         headers.remove(name: "Age")
         headers.merge(fresh)
-        return stored.with(headers: headers, requestTime: received.requestTime, responseTime: received.responseTime)
+        let directives = CacheDirectives(headers)
+        guard !directives.has(.noStore) || directives.has(.mustUnderstand),
+            let selection = SelectionKey(response: headers, isPublic: directives.has(.isPublic), request: request)
+        else { return nil }
+        return StoredResponse(
+            url: stored.url, statusCode: stored.statusCode, headers: headers, requestTime: received.requestTime,
+            responseTime: received.responseTime, selection: selection, part: stored.part)
     }
 
     // MARK: Combining

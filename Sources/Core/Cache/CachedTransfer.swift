@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+import CurlewCache
 import CurlewEncoding
 import CurlewHTTP
 import CurlewTransport
@@ -10,9 +11,12 @@ protocol CacheDecider {
     func decide(aboutCaching proposed: CachedURLResponse, decided: @escaping @Sendable (CachedURLResponse?) -> Void)
 }
 
-/// A transfer of a cacheable request: looked up, then served from the cache, revalidated, or loaded and stored.
-final class CachedTransfer: InterceptedTransfer, TransferObserver {
-    private enum Stage {
+/// A transfer of a cacheable request: looked up, then served from the cache, validated, or loaded and stored.
+///
+/// The look-up and what users' calls do are here; `CachedTransfer+Loading` has the events of the base transport, `CachedTransfer+Storing`
+/// what becomes of them.
+final class CachedTransfer: InterceptedTransfer {
+    enum Stage {
         /// The base transport does not know the transfer yet.
         case lookingUp
         /// The base transport runs the transfer.
@@ -24,59 +28,68 @@ final class CachedTransfer: InterceptedTransfer, TransferObserver {
         case complete
     }
 
-    private struct State {
+    struct State {
         var stage = Stage.lookingUp
         var failure: (any Error)?
         var isSuspended = false
     }
 
     /// The response being loaded. Accessed by one thread at a time: the base transport's, then the queue after completion.
-    private struct Loading {
-        /// The stale entry whose validators were sent; `nil` for an unconditional request.
-        var revalidated: ResponseStore.Entry?
-        /// The outcome, unless the entry is revalidated.
+    struct Loading {
+        /// What was stored when the request was sent.
+        var stored = StoredResponses.none
+        /// The index of the stored response whose validators were sent; `nil` for a request without conditions of the cache.
+        var validated: Int?
+        /// The index of the stored response that may be served in place of an error.
+        var fallback: Int?
+        /// The outcome, unless a stored response is served.
         var outcome = TransferMetrics.CacheOutcome.miss
-        var head: ResponseHead?
-        var isNotModified = false
+        var reason = CacheReason.notStored
+        /// The response, as far as the rules need it.
+        var received: StorageRules.Received?
+        /// The head under which the response is stored; `nil` if it is not.
+        var head: StoredResponse?
+        /// The head to deliver with the body.
+        var delivered: ResponseHead?
+        /// Whether the response is kept from the observer: it validates a stored one, or the fallback takes its place.
+        var isWithheld = false
         /// The body received so far; `nil` if the response is not stored.
         var body: Data?
-        var requestTime = Date()
-        var responseTime = Date()
+        var requestTime = 0.0
     }
 
-    private let id: Int
-    private let request: TransferRequest
-    private let observer: any TransferObserver
-    private let base: any Transport
-    private let store: ResponseStore
-    private let queue: DispatchQueue
+    let id: Int
+    let request: TransferRequest
+    let cacheRequest: CacheRequest
+    let observer: any TransferObserver
+    let transport: CachingTransport
+    let state = Lock(State())
+    let loading = Lock(Loading())
+    private let isInBackground: Bool
     private let willComplete: @Sendable () -> Void
-    private let state = Lock(State())
-    private let loading = Lock(Loading())
+
+    var store: any ResponseStoring { transport.store }
 
     /// - Parameters:
-    ///   - queue: serial; the cache, which may block on disk, is read and written there.
+    ///   - isInBackground: whether the transfer validates a response that was served already.
     ///   - willComplete: called before the completion is delivered.
     init(
-        id: Int, request: TransferRequest, observer: any TransferObserver, base: any Transport, store: ResponseStore, queue: DispatchQueue,
+        id: Int, request: TransferRequest, observer: any TransferObserver, transport: CachingTransport, isInBackground: Bool = false,
         willComplete: @escaping @Sendable () -> Void
     ) {
         self.id = id
         self.request = request
+        cacheRequest = CacheRequest(method: request.method, headers: request.headers, mode: .init(request.cachePolicy))
         self.observer = observer
-        self.base = base
-        self.store = store
-        self.queue = queue
+        self.transport = transport
+        self.isInBackground = isInBackground
         self.willComplete = willComplete
     }
 
     // MARK: Any thread
 
     func begin() {
-        switch request.cachePolicy {
-        case .reloadIgnoringLocalCacheData, .reloadIgnoringLocalAndRemoteCacheData: load(revalidating: nil, as: .bypass)
-        default: queue.async { self.lookUp() }
-        }
+        if store.isInMemory || cacheRequest.mode == .ignoresStored { lookUp() } else { transport.queue.async { self.lookUp() } }
     }
 
     func fail(with error: any Error) {
@@ -85,8 +98,8 @@ final class CachedTransfer: InterceptedTransfer, TransferObserver {
             return state.stage
         }
         switch stage {
-        case .lookingUp, .storing: queue.async { self.completeIfFailed() }
-        case .loading: base.cancel(id)
+        case .lookingUp, .storing: transport.queue.async { self.completeIfFailed() }
+        case .loading: transport.base.cancel(id)
         case .serving(let pump): pump.fail(with: error)
         case .complete: break
         }
@@ -98,7 +111,7 @@ final class CachedTransfer: InterceptedTransfer, TransferObserver {
             return state.stage
         }
         switch stage {
-        case .loading: base.setSuspended(suspended, of: id)
+        case .loading: transport.base.setSuspended(suspended, of: id)
         case .serving(let pump): pump.setSuspended(suspended)
         case .lookingUp, .storing, .complete: break
         }
@@ -106,45 +119,39 @@ final class CachedTransfer: InterceptedTransfer, TransferObserver {
 
     func resumeReceiving() {
         switch state.withLock({ $0.stage }) {
-        case .loading: base.resumeReceiving(id)
+        case .loading: transport.base.resumeReceiving(id)
         case .serving(let pump): pump.resumeReceiving()
         case .lookingUp, .storing, .complete: break
         }
     }
 
-    // MARK: Looking up, on the queue
+    // MARK: Looking up
 
     private func lookUp() {
         guard !completeIfFailed() else { return }
-        let entry = store.entry(for: request)
-        switch (request.cachePolicy, entry) {
-        case (.returnCacheDataElseLoad, let entry?), (.returnCacheDataDontLoad, let entry?):
-            serve(entry, as: entry.response.isStale(at: Date()) ? .stale : .hit)
-        case (.returnCacheDataDontLoad, nil): completeNotInCache()
-        case (_, nil): CacheDirectives(request.headers).has("only-if-cached") ? completeNotInCache() : load(revalidating: nil)
-        case (.reloadRevalidatingCacheData, let entry?) where !request.isConditional: apply(entry.response.revalidation, entry)
-        // A request with its own validators expects the 304 that answers them.
-        case (_, _?) where request.isConditional: load(revalidating: nil, as: .bypass)
-        case (_, let entry?): apply(entry.response.use(for: request.headers, at: Date()), entry)
+        let stored = cacheRequest.mode == .ignoresStored ? StoredResponses.none : store.find(request)
+        let now = transport.now()
+        let fallback = CacheRules.fallback(for: cacheRequest, stored.heads, now: now)
+        switch CacheRules.decide(cacheRequest, stored.heads, now: now) {
+        case .serve(let index, let delivery, let reason, let isStale, let validates):
+            guard let served = Served(stored[index], delivery, now: now) else {
+                // Evicted since, or a range that the body does not have.
+                return load(Loading(stored: stored, reason: delivery == .whole ? .notStored : .otherRange))
+            }
+            serve(served, as: isStale ? .stale : .hit, reason)
+            if validates { transport.validateInBackground(request) }
+        case .validate(let index, let conditions, let reason):
+            load(Loading(stored: stored, validated: index, fallback: fallback, reason: reason), conditions: conditions)
+        case .complete: load(Loading(stored: stored, fallback: fallback, reason: .otherRange))
+        case .forward(let reason, let isBypass):
+            load(Loading(stored: stored, fallback: fallback, outcome: isBypass ? .bypass : .miss, reason: reason))
+        case .fail: complete(TransferCompletion(error: CurlewError.notInCache(request), metrics: TransferMetrics()))
         }
-    }
-
-    private func apply(_ use: StoredResponse.Use, _ entry: ResponseStore.Entry) {
-        switch use {
-        case .serve: serve(entry, as: entry.response.isStale(at: Date()) ? .stale : .hit)
-        case _ where CacheDirectives(request.headers).has("only-if-cached"): completeNotInCache()
-        case .revalidate(let conditions): load(revalidating: (entry, conditions))
-        case .reload: load(revalidating: nil)
-        }
-    }
-
-    private func completeNotInCache() {
-        complete(TransferCompletion(error: CurlewError.notInCache(request), metrics: TransferMetrics()))
     }
 
     /// Completes a failed or cancelled transfer in the stages in which neither the base transport nor a pump does.
     @discardableResult
-    private func completeIfFailed() -> Bool {
+    func completeIfFailed() -> Bool {
         let failure = state.withLock { state -> (any Error)? in
             switch state.stage {
             case .lookingUp, .storing: state.failure
@@ -158,12 +165,13 @@ final class CachedTransfer: InterceptedTransfer, TransferObserver {
 
     // MARK: Serving
 
-    /// Delivers a stored response; after a revalidation, with the cookies of the 304.
-    private func serve(
-        _ entry: ResponseStore.Entry, as outcome: TransferMetrics.CacheOutcome, metrics: TransferMetrics = TransferMetrics(),
+    /// Delivers a stored response; after a validation, with the cookies of the 304.
+    func serve(
+        _ served: Served, as outcome: TransferMetrics.CacheOutcome, _ reason: CacheReason, metrics: TransferMetrics = TransferMetrics(),
         cookies: [String] = []
     ) {
-        let pump = ResponsePump(id: id, observer: observer, queue: queue) { [self] in
+        store.count(outcome)
+        let pump = ResponsePump(id: id, observer: observer, queue: transport.queue) { [self] in
             state.withLock { $0.stage = .complete }
             willComplete()
         }
@@ -173,33 +181,41 @@ final class CachedTransfer: InterceptedTransfer, TransferObserver {
         }
         forwardSuspension { pump.setSuspended($0) }
         if let failure { pump.fail(with: failure) }
-        let headers = HTTPHeaders(Array(entry.response.headers) + cookies.map { HTTPHeader(name: "Set-Cookie", value: $0) })
+        var headers = served.headers
+        for cookie in cookies { headers.append(name: "Set-Cookie", value: cookie) }
         var metrics = metrics
         metrics.isFromCache = true
         metrics.cacheOutcome = outcome
+        metrics.cacheReason = reason
         pump.add(
-            .head(ResponseHead(statusCode: entry.response.statusCode, headers: headers)), .bytes(entry.data),
-            .complete(TransferCompletion(error: nil, metrics: metrics)))
+            [
+                .head(ResponseHead(statusCode: served.statusCode, headers: headers)),
+                .bytes(cacheRequest.method == .head ? Data() : served.body), .complete(TransferCompletion(error: nil, metrics: metrics)),
+            ], inPlace: store.isInMemory)
     }
 
     // MARK: Loading
 
-    private func load(
-        revalidating: (entry: ResponseStore.Entry, conditions: HTTPHeaders)?, as outcome: TransferMetrics.CacheOutcome = .miss
-    ) {
+    /// Sends the request, with conditions of the cache if there are some.
+    func load(_ start: Loading, conditions: HTTPHeaders = HTTPHeaders()) {
+        var start = start
+        start.requestTime = transport.now()
+        loading.withLock { $0 = start }
         var request = request
-        if let revalidating { request.headers.merge(revalidating.conditions) }
-        loading.withLock { $0 = Loading(revalidated: revalidating?.entry, outcome: outcome) }
+        if !conditions.isEmpty { request.headers.merge(conditions) }
+        if cacheRequest.mode == .revalidates, !isInBackground, !request.headers.contains(where: { $0.isNamed("Cache-Control") }) {
+            request.headers.append(name: "Cache-Control", value: "max-age=0")
+        }
         let isWanted = state.withLock { state in
             // From here on a cancellation is forwarded to the base transport.
             if state.failure == nil { state.stage = .loading }
             return state.failure == nil
         }
-        guard isWanted else { return queue.async { self.completeIfFailed() } }
-        base.start(request, id: id, observer: self)
+        guard isWanted else { return transport.queue.async { self.completeIfFailed() } }
+        transport.base.start(request, id: id, observer: self)
         // A call of another thread before `start` did not reach the base transport.
-        guard state.withLock({ $0.failure }) == nil else { return base.cancel(id) }
-        forwardSuspension { base.setSuspended($0, of: id) }
+        guard state.withLock({ $0.failure }) == nil else { return transport.base.cancel(id) }
+        forwardSuspension { transport.base.setSuspended($0, of: id) }
     }
 
     /// Forwards a suspension from before the receiver knew the transfer. Repeats while another thread changes the state, because that
@@ -212,99 +228,16 @@ final class CachedTransfer: InterceptedTransfer, TransferObserver {
         }
     }
 
-    func transfer(_ id: Int, didReceive head: ResponseHead) -> ReceiveAction {
-        let isNotModified = loading.withLock { loading in
-            loading.head = head
-            loading.responseTime = Date()
-            loading.isNotModified = head.statusCode == 304 && loading.revalidated != nil
-            loading.body = isStorable(head) ? Data() : nil
-            return loading.isNotModified
-        }
-        return isNotModified ? .proceed : observer.transfer(id, didReceive: head)
-    }
-
-    func transfer(_ id: Int, didReceive bytes: UnsafeRawBufferPointer) -> ReceiveAction {
-        let isNotModified = loading.withLock { loading in
-            if let count = loading.body?.count {
-                if count + bytes.count > store.largestBody { loading.body = nil } else { loading.body?.append(contentsOf: bytes) }
-            }
-            return loading.isNotModified
-        }
-        return isNotModified ? .proceed : observer.transfer(id, didReceive: bytes)
-    }
-
-    func transfer(_ id: Int, didSend count: Int64) {
-        observer.transfer(id, didSend: count)
-    }
-
-    func transfer(_ id: Int, didComplete outcome: TransferCompletion) {
-        let loading = loading.withLock { $0 }
-        var metrics = outcome.metrics
-        metrics.cacheOutcome = loading.outcome
-        let outcome = TransferCompletion(error: outcome.error, metrics: metrics, trailers: outcome.trailers)
-        guard outcome.error == nil, let head = loading.head else { return complete(outcome) }
-        if loading.isNotModified, let revalidated = loading.revalidated {
-            storeLater { self.freshen(revalidated, head, loading, outcome) }
-        } else if let body = loading.body {
-            storeLater { self.storeResponse(body, head, loading, outcome) }
-        } else {
-            complete(outcome)
-        }
-    }
-
-    private func isStorable(_ head: ResponseHead) -> Bool {
-        !request.expectsLargeBody && (head.expectedBodyLength ?? 0) <= store.largestBody
-            && StoredResponse.isStorable(head, request: request.headers)
-    }
-
-    private func storeLater(_ body: @escaping @Sendable () -> Void) {
-        state.withLock { $0.stage = .storing }
-        queue.async { body() }
-    }
-
-    // MARK: Storing, on the queue
-
-    /// Updates the stored response from a 304, and serves it.
-    private func freshen(_ stale: ResponseStore.Entry, _ head: ResponseHead, _ loading: Loading, _ outcome: TransferCompletion) {
-        guard !completeIfFailed(), !isComplete else { return }
-        var entry = stale
-        guard entry.response.update(with: head.headers, requestTime: loading.requestTime, responseTime: loading.responseTime) else {
-            // The 304's ETag is that of another representation: load that without conditions.
-            store.remove(request.url)
-            return load(revalidating: nil)
-        }
-        if let proposed = store.proposal(entry, for: request) { store.store(proposed, proposed: proposed, for: request) }
-        serve(entry, as: .revalidated, metrics: outcome.metrics, cookies: head.headers.values(for: "Set-Cookie"))
-    }
-
-    /// Stores a response before its completion is delivered, so that a request made because of that finds it.
-    private func storeResponse(_ body: Data, _ head: ResponseHead, _ loading: Loading, _ outcome: TransferCompletion) {
-        let response = StoredResponse(
-            statusCode: head.statusCode, headers: StoredResponse.storable(head.headers), requestTime: loading.requestTime,
-            responseTime: loading.responseTime)
-        let entry = ResponseStore.Entry(response: response, data: body)
-        guard let proposed = store.proposal(entry, for: request) else { return complete(outcome) }
-        guard let decider = observer as? any CacheDecider else { return write(proposed, proposed, outcome) }
-        decider.decide(aboutCaching: proposed) { [self] chosen in
-            queue.async { self.write(chosen, proposed, outcome) }
-        }
-    }
-
-    private func write(_ chosen: CachedURLResponse?, _ proposed: CachedURLResponse, _ outcome: TransferCompletion) {
-        if let chosen { store.store(chosen, proposed: proposed, for: request) }
-        complete(outcome)
-    }
-
     // MARK: Completion
 
-    private var isComplete: Bool {
+    var isComplete: Bool {
         state.withLock { state in
             if case .complete = state.stage { true } else { false }
         }
     }
 
     /// Delivers the completion, once.
-    private func complete(_ outcome: TransferCompletion) {
+    func complete(_ outcome: TransferCompletion) {
         let isFirst = state.withLock { state in
             if case .complete = state.stage { return false }
             state.stage = .complete
@@ -316,11 +249,40 @@ final class CachedTransfer: InterceptedTransfer, TransferObserver {
     }
 }
 
-extension TransferRequest {
-    /// Whether the request has conditions of its own (RFC 9110, section 13.1).
-    fileprivate var isConditional: Bool {
-        headers.contains { header in
-            ["If-None-Match", "If-Modified-Since", "If-Match", "If-Unmodified-Since", "If-Range"].contains { header.isNamed($0) }
+/// What is delivered of a stored response.
+struct Served {
+    let statusCode: Int
+    let headers: HTTPHeaders
+    let body: Data
+
+    /// `nil` if the body is gone, or does not have the range.
+    ///
+    /// - Parameter now: for the `Age` of a response that is served without validation (RFC 9111, section 4); `nil` for a validated one.
+    init?(_ stored: StoredResponses.Element, _ delivery: CacheDelivery, now: Double?) {
+        let head = stored.head
+        var headers = head.headers
+        if let now {
+            let age = head.age(at: now)
+            headers["Age"] = String(Int(min(age, Double(CacheDirectives.longest))))
         }
+        switch delivery {
+        case .notModified:
+            statusCode = 304
+            for name in ["Content-Length", "Content-Encoding", "Content-Type"] { headers.remove(name: name) }
+            body = Data()
+        case .whole:
+            guard head.part == nil, let stored = stored.body() else { return nil }
+            statusCode = head.statusCode
+            body = stored
+        case .range(let wanted):
+            guard let bytes = stored.body(), let range = wanted.resolved(total: head.part?.total ?? Int64(bytes.count)) else { return nil }
+            let offset = range.first - (head.part?.offset ?? 0)
+            guard offset >= 0, offset + range.count <= Int64(bytes.count) else { return nil }
+            statusCode = 206
+            headers["Content-Range"] = "bytes \(range.first)-\(range.last)/\(head.part?.total ?? Int64(bytes.count))"
+            headers["Content-Length"] = String(range.count)
+            body = bytes.dropFirst(Int(offset)).prefix(Int(range.count))
+        }
+        self.headers = headers
     }
 }

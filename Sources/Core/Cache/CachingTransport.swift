@@ -1,28 +1,41 @@
 // SPDX-License-Identifier: Apache-2.0
+import CurlewCache
 import CurlewEncoding
 import CurlewHTTP
 import CurlewTransport
 import Dispatch
 
-/// A private HTTP cache (RFC 9111) over a `URLCache`, in front of another transport.
+/// A private HTTP cache (RFC 9111) in front of another transport.
 ///
-/// A transport rather than a step of every request, so that sessions without a `URLCache` have no overhead. Looks up, stores and delivers
-/// on its own queue, because the cache may be on disk. Requests with `Authorization` or `Range` bypass it.
+/// A transport rather than a step of every request, so that sessions without a cache have no overhead. The rules are `CacheRules` and
+/// `StorageRules`, each request's story is a ``CachedTransfer``. Looks up, stores and delivers on its own queue, because the store may be on
+/// disk; a store in memory is looked up on the caller's thread.
 final class CachingTransport: InterceptingTransport {
     let base: any Transport
     let intercepted = InterceptedTransfers()
-    private let store: ResponseStore
+    let store: any ResponseStoring
     let queue = DispatchQueue(label: "curlew.cache", target: .global(qos: .utility))
+    /// The time in seconds since 1970.
+    let now: @Sendable () -> Double
+    private let background = Lock(Background())
 
-    init(_ base: any Transport, cache: URLCache) {
+    /// The validations in the background.
+    private struct Background {
+        /// Negative, so that they are never those of the session's transfers.
+        var lastID = 0
+        var urls: Set<String> = []
+    }
+
+    init(_ base: any Transport, store: any ResponseStoring, now: @escaping @Sendable () -> Double) {
         self.base = base
-        store = ResponseStore(cache: cache)
+        self.store = store
+        self.now = now
     }
 
     func start(_ request: TransferRequest, id: Int, observer: any TransferObserver) {
         guard request.isCacheable else { return forward(request, id: id, observer: observer) }
         let transfer = intercepted.insert(id) { remove in
-            CachedTransfer(id: id, request: request, observer: observer, base: base, store: store, queue: queue, willComplete: remove)
+            CachedTransfer(id: id, request: request, observer: observer, transport: self, willComplete: remove)
         }
         transfer.begin()
     }
@@ -33,22 +46,53 @@ final class CachingTransport: InterceptingTransport {
             let pump = ResponsePump(id: id, observer: observer, queue: queue) {}
             return pump.fail(with: CurlewError.notInCache(request))
         }
-        guard !request.method.isSafe else { return base.start(request, id: id, observer: observer) }
-        base.start(request, id: id, observer: InvalidatingObserver(observer, request: request, store: store, queue: queue))
+        base.start(request, id: id, observer: InvalidatingObserver(observer, request: request, transport: self))
+    }
+
+    /// Validates a stale response that was served (RFC 5861, section 3): one transfer for each URL at a time, which ends with the session.
+    func validateInBackground(_ request: TransferRequest) {
+        let url = request.cacheURL
+        let id = background.withLock { background -> Int? in
+            guard background.urls.insert(url).inserted else { return nil }
+            background.lastID -= 1
+            return background.lastID
+        }
+        guard let id else { return }
+        var request = request
+        request.cachePolicy = .reloadRevalidatingCacheData
+        let transfer = intercepted.insert(id) { remove in
+            CachedTransfer(id: id, request: request, observer: DiscardingObserver(), transport: self, isInBackground: true) { [weak self] in
+                remove()
+                self?.background.withLock { _ = $0.urls.remove(url) }
+            }
+        }
+        transfer.begin()
+    }
+
+    /// Removes what a response invalidates.
+    func invalidate(by head: ResponseHead, to request: TransferRequest) {
+        let mayInvalidate = !request.method.isSafe || head.contains("clear-site-data")
+        guard mayInvalidate else { return }
+        let received = StorageRules.Received(statusCode: head.statusCode, headers: head.headers, requestTime: 0, responseTime: 0)
+        let result = StorageRules.invalidation(by: received, method: request.method, url: request.url) { reference in
+            URL(string: request.url).flatMap { URL(string: reference, relativeTo: $0)?.absoluteString }
+        }
+        guard !result.isEmpty else { return }
+        // The queue is serial: this runs before the lookup of any request made because of this response, unless that is in memory.
+        let remove = { @Sendable [store] in
+            for url in result.urls { store.remove(url) }
+            if let origin = result.origin { store.remove(origin: origin) }
+        }
+        if store.isInMemory { remove() } else { queue.async(execute: remove) }
     }
 }
 
 extension TransferRequest {
-    /// Whether the cache may serve or store the response: not one for a single user, a partial one, or one that is not decoded.
+    /// Whether the cache may serve or store the response: not one whose content codings are left undecoded, or whose connection is
+    /// authenticated.
     fileprivate var isCacheable: Bool {
-        guard method == .get, body == nil, authentication == nil, options.decodesContent, url.withoutUserInfo == url else { return false }
-        return !headers.contains { $0.isNamed("Authorization") || $0.isNamed("Range") }
+        (method == .get || method == .head) && body == nil && authentication == nil && options.decodesContent && url.withoutUserInfo == url
     }
-}
-
-extension HTTPMethod {
-    /// Whether the method is safe (RFC 9110, section 9.2.1).
-    fileprivate var isSafe: Bool { [.get, .head, .options, .trace].contains(self) }
 }
 
 extension CurlewError {
@@ -59,35 +103,29 @@ extension CurlewError {
     }
 }
 
-/// Invalidates the stored responses of a URL after an unsafe method succeeded (RFC 9111, section 4.4).
+/// The observer of a validation in the background: its result is stored, and of no other interest.
+private final class DiscardingObserver: TransferObserver {
+    func transfer(_ id: Int, didReceive head: ResponseHead) -> ReceiveAction { .proceed }
+    func transfer(_ id: Int, didReceive bytes: UnsafeRawBufferPointer) -> ReceiveAction { .proceed }
+    func transfer(_ id: Int, didSend count: Int64) {}
+    func transfer(_ id: Int, didComplete completion: TransferCompletion) {}
+}
+
+/// Invalidates stored responses (RFC 9111, section 4.4), and reports that the cache was bypassed.
 private final class InvalidatingObserver: TransferObserver {
     private let observer: any TransferObserver
     private let request: TransferRequest
-    private let store: ResponseStore
-    private let queue: DispatchQueue
+    private let transport: CachingTransport
 
-    init(_ observer: any TransferObserver, request: TransferRequest, store: ResponseStore, queue: DispatchQueue) {
+    init(_ observer: any TransferObserver, request: TransferRequest, transport: CachingTransport) {
         self.observer = observer
         self.request = request
-        self.store = store
-        self.queue = queue
+        self.transport = transport
     }
 
     func transfer(_ id: Int, didReceive head: ResponseHead) -> ReceiveAction {
-        if (200..<400).contains(head.statusCode) {
-            // The queue is serial: this runs before the lookup of any request made because of this response.
-            queue.async { [store, request] in
-                for url in Self.invalidated(by: request.url, head) { store.remove(url) }
-            }
-        }
+        transport.invalidate(by: head, to: request)
         return observer.transfer(id, didReceive: head)
-    }
-
-    /// The request's URL, and the URLs of the same host and port in `Location` and `Content-Location`.
-    private static func invalidated(by url: String, _ head: ResponseHead) -> [String] {
-        guard let base = URL(string: url) else { return [] }
-        let named = ["Location", "Content-Location"].compactMap { head.value(for: $0) }.compactMap { URL(string: $0, relativeTo: base) }
-        return [url] + named.filter { $0.host == base.host && $0.port == base.port }.map(\.absoluteString)
     }
 
     func transfer(_ id: Int, didReceive bytes: UnsafeRawBufferPointer) -> ReceiveAction {

@@ -145,7 +145,7 @@ private final class ProtocolClient: NSObject, URLProtocolClient {
 
     func urlProtocol(_ protocol: URLProtocol, didLoad data: Data) {
         state.withLock { state in
-            if !state.isComplete { pump.add(.bytes(data)) }
+            if !state.isComplete { pump.add([.bytes(data)]) }
         }
     }
 
@@ -181,7 +181,7 @@ private final class ProtocolClient: NSObject, URLProtocolClient {
         state.withLock { state in
             guard !state.hasHead, !state.isComplete else { return }
             state.hasHead = true
-            pump.add(.head(ResponseHead(response, location: location)))
+            pump.add([.head(ResponseHead(response, location: location))])
         }
     }
 
@@ -189,7 +189,7 @@ private final class ProtocolClient: NSObject, URLProtocolClient {
         state.withLock { state in
             guard !state.isComplete else { return }
             state.isComplete = true
-            pump.add(.complete(TransferCompletion(error: error, metrics: TransferMetrics())))
+            pump.add([.complete(TransferCompletion(error: error, metrics: TransferMetrics()))])
         }
     }
 }

@@ -48,10 +48,10 @@ final class ResponsePump: Sendable {
 
     // MARK: Any thread
 
-    /// Appends events, which are delivered later on the queue.
-    func add(_ events: Event...) {
+    /// Appends events, which are delivered later on the queue, or before this call returns.
+    func add(_ events: [Event], inPlace: Bool = false) {
         state.withLock { $0.events += events }
-        pumpLater()
+        if inPlace { pump() } else { pumpLater() }
     }
 
     /// Drops the remaining events and completes with an error, even while paused or suspended.

@@ -15,8 +15,8 @@ extension Session {
         if let (store, url) = store(for: request) { store.remove(url) }
     }
 
-    private func store(for request: URLRequest) -> (store: ResponseStore, url: String)? {
+    private func store(for request: URLRequest) -> (store: URLCacheStore, url: String)? {
         guard let cache = configuration.urlCache, let url = request.url else { return nil }
-        return (ResponseStore(cache: cache), url.absoluteString)
+        return (URLCacheStore(cache: cache), url.absoluteString)
     }
 }

@@ -20,7 +20,7 @@ import CurlewTransport
 /// }
 /// ```
 ///
-/// Only exchanges on the wire count: a response that the session's `urlCache` serves alone is none, its validation with the server is one. A
+/// Only exchanges on the wire count: a response that the session's cache serves alone is none, its validation with the server is one. A
 /// repetition inside libcurl, on a fresh connection or for the authentication of a connection, is part of its exchange. Raw streams, and the
 /// requests that `protocolClasses` load, have none.
 ///

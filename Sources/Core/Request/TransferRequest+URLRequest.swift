@@ -57,7 +57,7 @@ extension TransferRequest {
     mutating func setCachePolicy(_ policy: CachePolicy, _ configuration: SessionConfiguration) throws(CurlewError) {
         cachePolicy = policy
         // Checked here, because a session without a cache has no CachingTransport.
-        if policy == .returnCacheDataDontLoad, configuration.urlCache == nil { throw .notInCache(self) }
+        if policy == .returnCacheDataDontLoad, !configuration.hasCache { throw .notInCache(self) }
         if policy == .reloadIgnoringLocalAndRemoteCacheData {
             headers.addMissing(from: ["Cache-Control": "no-cache", "Pragma": "no-cache"])
         }

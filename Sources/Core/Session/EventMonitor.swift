@@ -37,7 +37,7 @@ public protocol EventMonitor: Sendable {
     func request(_ request: Request, willContinueWith newRequest: URLRequest)
     /// An attempt has completed and was validated; `error` is `nil` if it succeeded.
     func request(_ request: Request, didComplete task: SessionTask, with error: (any Error)?)
-    /// The session's cache was used for an exchange of the request, or bypassed. Only in sessions with a `urlCache`.
+    /// The session's cache was used for an exchange of the request, or bypassed. Only in sessions with a cache.
     func request(_ request: Request, didUseCache outcome: TransferMetrics.CacheOutcome)
     /// The request has failed for good: it is not retried. `isHandled` tells whether it has a handler or is awaited. Cancelled requests fail,
     /// too.

@@ -74,7 +74,7 @@ public final class Session: Sendable {
         carriesContext = !contextCarriers.isEmpty
         monitors = SessionMonitors(configuration)
         isInstrumented = !configuration.instruments.isEmpty
-        reportsExchanges = monitors.events.contains(.exchanges) || configuration.urlCache != nil && monitors.events.contains(.cache)
+        reportsExchanges = monitors.events.contains(.exchanges) || configuration.hasCache && monitors.events.contains(.cache)
         queue = DispatchQueue(label: "curlew.session", target: .global(qos: .utility))
         timers = Timers(queue: queue, clock: configuration.clock)
         systemTimers = configuration.clock == nil ? timers : Timers(queue: queue)
@@ -220,8 +220,16 @@ extension SessionConfiguration {
     /// Returns the transport wrapped in those of the configuration: stubs first, then the cache, then the instruments.
     fileprivate func completed(_ transport: any Transport) -> any Transport {
         let observed: any Transport = instruments.isEmpty ? transport : InstrumentingTransport(transport, instruments: instruments)
-        let cached: any Transport = urlCache.map { CachingTransport(observed, cache: $0) } ?? observed
+        let store: (any ResponseStoring)? = cache.map { SharedResponseStore(cache: $0) } ?? urlCache.map { URLCacheStore(cache: $0) }
+        let cached: any Transport = store.map { CachingTransport(observed, store: $0, now: wallClock) } ?? observed
         return protocolClasses.isEmpty ? cached : ProtocolTransport(cached, classes: protocolClasses)
+    }
+
+    /// The time in seconds since 1970; on the session's clock, if it has one, from the time of its creation.
+    private var wallClock: @Sendable () -> Double {
+        guard let clock else { return { Date().timeIntervalSince1970 } }
+        let (start, time) = (Date().timeIntervalSince1970, clock.time)
+        return { start + Double(clock.time - time) / 1_000_000_000 }
     }
 
     /// The carriers, and those of the instruments whose type is not among them.

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+import CurlewCache
 import CurlewEncoding
 import CurlewHTTP
 import CurlewTransport
@@ -69,15 +70,28 @@ public struct SessionConfiguration: Sendable {
     /// Whether stored cookies are sent; `true` by default.
     public var sendsCookies = true
 
-    /// The cache for responses (RFC 9111); with `nil`, the default, none are cached.
+    /// The cache for responses (RFC 9111); with `nil`, the default, ``urlCache`` counts, and without that none are cached.
     ///
-    /// Responses to requests with `Authorization` or `Range`, downloads and streamed bodies are not cached. On Linux Foundation's cache
-    /// does not distinguish URLs by their query: those with one are cached under other keys, which ``Session/cachedResponse(for:)`` finds
-    /// and the cache's own method does not.
+    /// In memory with `.memory()`, on disk with `.disk()` of the product CurlewCaching, in a store of one's own with `.storage(_:)`. Sessions
+    /// with the same cache share its responses. Responses are stored as HTTP allows a private cache, those to requests with `Authorization`
+    /// for the same credentials only; bodies of downloads and streams are not stored, but served. The closure
+    /// `dataTaskWillCacheResponse` is not called.
+    public var cache: ResponseCache? {
+        get { storages.responses }
+        set { storages.responses = newValue }
+    }
+
+    /// Foundation's cache, as the store of a cache under the same rules as ``cache``, which has precedence; `nil`, the default, for none.
+    ///
+    /// It has room for one variant of a response. On Linux it does not distinguish URLs by their query: those with one are cached under
+    /// other keys, which ``Session/cachedResponse(for:)`` finds and the cache's own method does not.
     public var urlCache: URLCache? {
         get { storages.cache }
         set { storages.cache = newValue }
     }
+
+    /// Whether responses are cached.
+    package var hasCache: Bool { cache != nil || urlCache != nil }
 
     /// The cache policy of requests that have none of their own; `useProtocolCachePolicy` by default.
     public var cachePolicy = CachePolicy.useProtocolCachePolicy
@@ -128,14 +142,18 @@ extension SessionConfiguration {
     struct Storages: Hashable, Sendable, CustomReflectable {
         var cookies: HTTPCookieStorage?
         var cache: URLCache?
+        var responses: ResponseCache?
         var credentials: URLCredentialStorage?
 
         private var identifiers: [ObjectIdentifier?] {
-            [cookies.map { ObjectIdentifier($0) }, cache.map { ObjectIdentifier($0) }, credentials.map { ObjectIdentifier($0) }]
+            [
+                cookies.map { ObjectIdentifier($0) }, cache.map { ObjectIdentifier($0) }, responses.map { ObjectIdentifier($0) },
+                credentials.map { ObjectIdentifier($0) },
+            ]
         }
 
         var customMirror: Mirror {
-            .redacted(self, ["cookies": cookies != nil, "cache": cache != nil, "credentials": credentials != nil])
+            .redacted(self, ["cookies": cookies != nil, "cache": cache != nil || responses != nil, "credentials": credentials != nil])
         }
 
         static func == (lhs: Storages, rhs: Storages) -> Bool { lhs.identifiers == rhs.identifiers }

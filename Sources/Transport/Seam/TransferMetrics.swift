@@ -131,6 +131,8 @@ public struct TransferMetrics: Sendable, Hashable {
     /// What the session's cache did for the request; `nil` without a cache, for a request that it does not concern, and for one that did
     /// not get as far.
     public var cacheOutcome: CacheOutcome?
+    /// Why the cache was used, or not; `nil` without a cache.
+    public var cacheReason: CacheReason?
 
     /// Creates metrics without measurements.
     public init() {

@@ -146,9 +146,8 @@ private final class SlowCache: URLCache, @unchecked Sendable {  // what is added
     }
 
     @Test(
-        "responses for one user, partial ones and large ones bypass the cache",
+        "responses that must not be stored, large ones, and those of URLs with a password bypass the cache",
         arguments: [
-            (["Authorization": "Basic x"], "1", "http://mock/a"), (["Range": "bytes=0-1"], "1", "http://mock/a"),
             (["Cache-Control": "no-store"], "1", "http://mock/a"), ([:], String(repeating: "x", count: 300_000), "http://mock/a"),
             ([:], "1", "http://user:password@mock/a"),
         ] as [(HTTPHeaders, String, String)])
@@ -192,7 +191,8 @@ private final class SlowCache: URLCache, @unchecked Sendable {  // what is added
         _ = try await load(manager)
         _ = await manager.request(url, method: method).serializingData().response
         _ = try await load(manager)
-        #expect(mock.started.count == 2)
+        // HEAD is served from the stored response.
+        #expect(mock.started.count == (method == .head ? 1 : 2))
     }
 
     @Test("the delegate decides what is stored, which may be nothing") func willCache() async throws {

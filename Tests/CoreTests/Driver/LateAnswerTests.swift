@@ -262,10 +262,8 @@ import Testing
         let cache = URLCache(memoryCapacity: 1 << 20, diskCapacity: 0, diskPath: nil)
         var request = try TransferRequest(plain: "http://mock/", method: .get, headers: [:], body: nil, in: manager.session)
         request.cachePolicy = .reloadIgnoringLocalCacheData
-        let transfer = CachedTransfer(
-            id: 1, request: request, observer: manager.request("http://mock/").driver, base: base,
-            store: ResponseStore(cache: cache), queue: DispatchQueue(label: "test")
-        ) {}
+        let caching = CachingTransport(base, store: URLCacheStore(cache: cache)) { 0 }
+        let transfer = CachedTransfer(id: 1, request: request, observer: manager.request("http://mock/").driver, transport: caching) {}
         let box = Lock<CachedTransfer?>(transfer)
         base.overtake.withLock { $0 = { box.withLock { $0 }?.setSuspended(false) } }
         transfer.setSuspended(true)

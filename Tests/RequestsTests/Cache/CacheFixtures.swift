@@ -91,6 +91,7 @@ final class BusyStorage: CacheStorage {
     func store(_ entry: CacheEntry, for key: CacheKey) throws { try storage.store(entry, for: key) }
     func removeEntry(for key: CacheKey) { storage.removeEntry(for: key) }
     func removeAll() { storage.removeAll() }
+    func forEachEntry(_ visit: (CacheKey, Data, Int64) -> Bool) { storage.forEachEntry(visit) }
     func entry(for key: CacheKey) -> CacheEntry? {
         action.withLock { $0.take() }?()
         return storage.entry(for: key)

@@ -25,6 +25,23 @@ public struct CacheKey: Sendable, Hashable {
         self.bytes = bytes
     }
 
+    /// Creates a key of the bytes of another one.
+    package init(bytes: Data) { self.bytes = bytes }
+
+    /// The strings; `nil` if the bytes are not those of a key.
+    package var parts: [String]? {
+        var parts: [String] = []
+        var rest = bytes[...]
+        while !rest.isEmpty {
+            guard let colon = rest.firstIndex(of: UInt8(ascii: ":")), let length = Int(String(decoding: rest[..<colon], as: UTF8.self)),
+                length >= 0, rest.endIndex - colon - 1 > length, rest[colon + 1 + length] == UInt8(ascii: ",")
+            else { return nil }
+            parts.append(String(decoding: rest[(colon + 1)..<(colon + 1 + length)], as: UTF8.self))
+            rest = rest[(colon + 2 + length)...]
+        }
+        return parts
+    }
+
     /// The SHA-256 digest of the bytes as 64 hexadecimal digits, which is a valid file name.
     public var digest: String { SHA256.digest(of: bytes).hexDigits }
 }

@@ -20,6 +20,9 @@ public final class MemoryCacheStorage: CacheStorage {
     /// The total size of all entries, in bytes.
     public var size: Int64 { entries.withLock { $0.size } }
 
+    /// `true`.
+    public var isInMemory: Bool { true }
+
     /// Returns the entry for a key and marks it as used.
     public func entry(for key: CacheKey) -> CacheEntry? {
         entries.withLock { $0.use(key) }
@@ -28,6 +31,13 @@ public final class MemoryCacheStorage: CacheStorage {
     /// Returns the metadata for a key. Does not mark the entry as used.
     public func metadata(for key: CacheKey) -> Data? {
         entries.withLock { $0.peek(key)?.metadata }
+    }
+
+    /// Calls `visit` with each entry, in no order, until it returns `false`; a copy taken before the first call.
+    public func forEachEntry(_ visit: (_ key: CacheKey, _ metadata: Data, _ bodyLength: Int64) -> Bool) {
+        for (key, entry) in entries.withLock({ $0.all }) {
+            guard visit(key, entry.metadata, Int64(entry.body.count)) else { return }
+        }
     }
 
     /// Stores an entry for a key, replacing the previous one.
@@ -76,6 +86,8 @@ private struct RecencyList {
     private var nodes: [CacheKey: Node] = [:]
     private var oldest: CacheKey?
     private var newest: CacheKey?
+
+    var all: [(CacheKey, CacheEntry)] { nodes.map { ($0.key, $0.value.entry) } }
 
     func peek(_ key: CacheKey) -> CacheEntry? { nodes[key]?.entry }
 

@@ -39,6 +39,16 @@ public protocol CacheStorage: Sendable {
     func removeEntry(for key: CacheKey) throws
     /// Removes all entries.
     func removeAll() throws
+    /// Calls `visit` with the key and the metadata of each entry, in no order, until it returns `false`. Entries that are stored or
+    /// removed meanwhile may be missed.
+    func forEachEntry(_ visit: (_ key: CacheKey, _ metadata: Data, _ bodyLength: Int64) -> Bool) throws
+    /// Whether the store keeps its entries in this process' memory, so that no call blocks on I/O; `false` by default.
+    var isInMemory: Bool { get }
+}
+
+extension CacheStorage {
+    /// `false`.
+    public var isInMemory: Bool { false }
 }
 
 /// Why a store rejected an entry.

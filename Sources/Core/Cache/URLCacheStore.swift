@@ -1,18 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
+import CurlewCache
 import CurlewEncoding
 import CurlewHTTP
 import CurlewTransport
 
-/// The responses in a `URLCache`, with the cache keys, secondary keys (`Vary`) and times that Foundation's cache on Linux lacks.
-///
-/// Blocks, as the cache may be on disk.
-struct ResponseStore: Sendable {
-    /// A stored response with its body.
-    struct Entry: Sendable {
-        var response: StoredResponse
-        let data: Data
-    }
-
+/// Stores responses in a `URLCache`, with the cache keys, secondary keys (`Vary`) and times that Foundation's cache on Linux lacks. It has room
+/// for one variant of each response.
+struct URLCacheStore: ResponseStoring {
     /// A body may take up to one of this many parts of the cache, which is Foundation's limit.
     private static let capacityDivisor = 20
     /// Makes removing and storing atomic. On Linux, storing a response twice under one key makes `URLCache` trap at a later eviction, so
@@ -23,44 +17,62 @@ struct ResponseStore: Sendable {
 
     /// The size of the largest body that is stored, in bytes.
     var largestBody: Int { max(cache.memoryCapacity, cache.diskCapacity) / Self.capacityDivisor }
+    /// The cache may be on disk.
+    var isInMemory: Bool { false }
 
     // MARK: Reading
 
-    /// The stored response for a request's URL, provided that the fields in its `Vary` match (RFC 9111, section 4.1).
-    func entry(for request: TransferRequest) -> Entry? {
-        guard let cached = cached(request.url), let response = cached.response as? HTTPURLResponse else { return nil }
+    func find(_ request: TransferRequest) -> StoredResponses {
+        guard let cached = cached(request.url), let response = cached.response as? HTTPURLResponse else { return .none }
         let headers = HTTPHeaders(response)
-        guard let varying = VaryKey(headers, request: request.headers) else { return nil }
         let metadata = Metadata(cached.userInfo)
-        // An entry that the program has stored itself has no secondary key.
-        if let stored = metadata.varying, stored != varying.description { return nil }
-        let date = headers.value(for: "Date").flatMap { HTTPDate.date(from: $0) } ?? .distantPast
-        let stored = StoredResponse(
-            statusCode: response.statusCode, headers: headers, requestTime: metadata.requestTime ?? date,
-            responseTime: metadata.responseTime ?? date)
-        return Entry(response: stored, data: cached.data)
+        // An entry that the program has stored itself has no secondary key: it serves all requests, but for `Vary: *`.
+        guard let any = SelectionKey(response: headers, isPublic: true, request: request.headers) else { return .none }
+        let date = headers.value(for: "Date").flatMap { HTTPDate.date(from: $0) }?.timeIntervalSince1970 ?? 0
+        let head = StoredResponse(
+            url: request.cacheURL, statusCode: response.statusCode, headers: headers, requestTime: metadata.requestTime ?? date,
+            responseTime: metadata.responseTime ?? date, selection: metadata.selection ?? any, part: metadata.part)
+        let data = cached.data
+        return StoredResponses(heads: [head]) { _ in data }
     }
 
     /// Foundation's stored response for a URL.
     func cached(_ url: String) -> CachedURLResponse? {
         guard let keys = CacheKeys(url) else { return nil }
         return keys.all.lazy.compactMap { cache.cachedResponse(for: $0) }.first {
-            $0.response.url?.absoluteString.withoutFragment == keys.url
+            ($0.response.url?.absoluteString).map { StorageRules.withoutFragment($0) } == keys.url
         }
     }
 
     // MARK: Writing
 
-    /// The entry as Foundation's type; `nil` if it can't be stored.
-    func proposal(_ entry: Entry, for request: TransferRequest) -> CachedURLResponse? {
-        guard let keys = CacheKeys(request.url), let url = URL(string: keys.url),
-            let varying = VaryKey(entry.response.headers, request: request.headers),
+    func store(
+        _ head: StoredResponse, _ body: Data, for request: TransferRequest, observer: any TransferObserver,
+        completion: @escaping @Sendable () -> Void
+    ) {
+        guard let proposed = proposal(head, body) else { return completion() }
+        guard let decider = observer as? any CacheDecider else {
+            store(proposed, proposed: proposed, for: request)
+            return completion()
+        }
+        decider.decide(aboutCaching: proposed) { chosen in
+            if let chosen { store(chosen, proposed: proposed, for: request) }
+            completion()
+        }
+    }
+
+    func update(_ old: StoredResponses.Element, with head: StoredResponse, for request: TransferRequest) {
+        guard let body = old.body(), let proposed = proposal(head, body) else { return }
+        store(proposed, proposed: proposed, for: request)
+    }
+
+    /// A response as Foundation's type; `nil` if it can't be stored.
+    func proposal(_ head: StoredResponse, _ body: Data) -> CachedURLResponse? {
+        guard let keys = CacheKeys(head.url), let url = URL(string: keys.url),
             let response = HTTPURLResponse(
-                url: url, statusCode: entry.response.statusCode, httpVersion: "HTTP/1.1", headerFields: entry.response.headers.dictionary)
+                url: url, statusCode: head.statusCode, httpVersion: "HTTP/1.1", headerFields: head.headers.dictionary)
         else { return nil }
-        let metadata = Metadata(
-            requestTime: entry.response.requestTime, responseTime: entry.response.responseTime, varying: varying.description)
-        return CachedURLResponse(response: response, data: entry.data, userInfo: metadata.userInfo, storagePolicy: .allowed)
+        return CachedURLResponse(response: response, data: body, userInfo: Metadata(head).userInfo, storagePolicy: .allowed)
     }
 
     /// Stores the response that the delegate has chosen for a proposal.
@@ -81,11 +93,19 @@ struct ResponseStore: Sendable {
     func remove(_ url: String) {
         guard let keys = CacheKeys(url) else { return }
         Self.writeLock.withLock { _ in
-            for key in keys.all where cache.cachedResponse(for: key)?.response.url?.absoluteString.withoutFragment == keys.url {
-                cache.removeCachedResponse(for: key)
+            for key in keys.all {
+                let stored = cache.cachedResponse(for: key)?.response.url?.absoluteString
+                if stored.map({ StorageRules.withoutFragment($0) }) == keys.url { cache.removeCachedResponse(for: key) }
             }
         }
     }
+
+    /// Removes all responses: Foundation's cache can't list those of an origin.
+    func remove(origin: HTTPOrigin) {
+        Self.writeLock.withLock { _ in cache.removeAllCachedResponses() }
+    }
+
+    func count(_ outcome: TransferMetrics.CacheOutcome) {}
 }
 
 /// The requests under which the response for a URL is stored.
@@ -103,7 +123,7 @@ private struct CacheKeys {
     var all: [URLRequest] { [primary] + (foreign.map { [$0] } ?? []) }
 
     init?(_ text: String) {
-        url = text.withoutFragment
+        url = StorageRules.withoutFragment(text)
         guard let original = URL(string: url), original.host != nil else { return nil }
         guard url.utf8.count > Self.longestKey || !url.utf8.allSatisfy({ $0 < 0x7F && $0 != UInt8(ascii: "?") && $0 != UInt8(ascii: "%") })
         else {
@@ -117,47 +137,26 @@ private struct CacheKeys {
     }
 }
 
-/// The secondary key: the request fields in a response's `Vary`, with their values. A fingerprint, as the values may be secrets.
-private struct VaryKey: CustomStringConvertible {
-    let description: String
-
-    /// `nil` for `Vary: *`.
-    init?(_ headers: HTTPHeaders, request: HTTPHeaders) {
-        let names = StoredResponse.varyNames(headers)
-        guard !names.contains("*") else { return nil }
-        let fields = names.map { "\($0)=\(request.values(for: $0).joined(separator: ","))" }
-        description = names.isEmpty ? "" : Fingerprint.of(fields.joined(separator: "\n"))
-    }
-}
-
 /// What is stored with a response in its `userInfo`; as strings, because the cache's archive on disk takes few other types.
 private struct Metadata {
-    var requestTime: Date?
-    var responseTime: Date?
-    var varying: String?
+    private static let key = "curlew.head"
+    /// The selection, times and part, in a head without fields: those are the response's.
+    private var head: StoredResponse?
 
-    init(requestTime: Date, responseTime: Date, varying: String) {
-        self.requestTime = requestTime
-        self.responseTime = responseTime
-        self.varying = varying
+    var requestTime: Double? { head?.requestTime }
+    var responseTime: Double? { head?.responseTime }
+    var selection: SelectionKey? { head?.selection }
+    var part: StoredResponse.Part? { head?.part }
+
+    init(_ head: StoredResponse) {
+        self.head = head.with(headers: HTTPHeaders())
     }
 
     init(_ userInfo: [AnyHashable: Any]?) {
-        func date(_ key: String) -> Date? {
-            (userInfo?[key] as? String).flatMap { Double($0) }.flatMap { $0.isFinite ? Date(timeIntervalSince1970: $0) : nil }
-        }
-        requestTime = date("curlew.requested")
-        responseTime = date("curlew.received")
-        varying = userInfo?["curlew.varying"] as? String
+        head = (userInfo?[Self.key] as? String).flatMap { Data(base64Encoded: $0) }.flatMap { StoredResponse(decoding: $0) }
     }
 
-    var userInfo: [AnyHashable: Any] {
-        var result: [AnyHashable: Any] = [:]
-        result["curlew.requested"] = requestTime.map { "\($0.timeIntervalSince1970)" }
-        result["curlew.received"] = responseTime.map { "\($0.timeIntervalSince1970)" }
-        result["curlew.varying"] = varying
-        return result
-    }
+    var userInfo: [AnyHashable: Any] { head.map { [Self.key: $0.encoded.base64EncodedString()] } ?? [:] }
 }
 
 /// A hash of a text in hexadecimal digits, equal in every process. Not cryptographic.
@@ -170,10 +169,6 @@ private enum Fingerprint {
             return String(repeating: "0", count: 16 - digits.count) + digits
         }.joined()
     }
-}
-
-extension String {
-    fileprivate var withoutFragment: String { String(prefix { $0 != "#" }) }
 }
 
 extension HTTPHeaders {

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+import CurlewCache
 import CurlewEncoding
 import CurlewHTTP
 import CurlewTestSupport
@@ -7,26 +8,31 @@ import Testing
 
 @testable import CurlewCore
 
-@Suite(.timeLimit(.minutes(1))) struct ResponseStoreTests {
+@Suite(.timeLimit(.minutes(1))) struct URLCacheStoreTests {
     private let directory: TemporaryDirectory
 
     init() throws {
         directory = try TemporaryDirectory()
     }
 
-    private func store(memory: Int = 1 << 20, disk: Int = 0) -> ResponseStore {
-        ResponseStore(cache: URLCache(memoryCapacity: memory, diskCapacity: disk, diskPath: directory.url.path))
+    private func store(memory: Int = 1 << 20, disk: Int = 0) -> URLCacheStore {
+        URLCacheStore(cache: URLCache(memoryCapacity: memory, diskCapacity: disk, diskPath: directory.url.path))
     }
 
-    private func put(_ body: String, for request: TransferRequest, in store: ResponseStore, headers: HTTPHeaders = [:]) throws {
-        let now = Date(timeIntervalSince1970: 1_000_000)
-        let response = StoredResponse(statusCode: 200, headers: headers, requestTime: now, responseTime: now.addingTimeInterval(1))
-        let proposed = try #require(store.proposal(ResponseStore.Entry(response: response, data: Data(body.utf8)), for: request))
+    private func put(_ body: String, for request: TransferRequest, in store: URLCacheStore, headers: HTTPHeaders = [:]) throws {
+        let cacheRequest = CacheRequest(method: .get, headers: request.headers, mode: .protocolRules)
+        let received = StorageRules.Received(statusCode: 200, headers: headers, requestTime: 1_000_000, responseTime: 1_000_001)
+        let head = try #require(StorageRules.head(of: received, url: request.cacheURL, request: cacheRequest))
+        let proposed = try #require(store.proposal(head, Data(body.utf8)))
         store.store(proposed, proposed: proposed, for: request)
     }
 
-    private func body(_ request: TransferRequest, in store: ResponseStore) -> String? {
-        store.entry(for: request).map { String(decoding: $0.data, as: UTF8.self) }
+    /// The body that the request selects, of any age.
+    private func body(_ request: TransferRequest, in store: URLCacheStore) -> String? {
+        let found = store.find(request)
+        let cacheRequest = CacheRequest(method: .get, headers: request.headers, mode: .storedOnly)
+        guard case .serve(let index, _, _, _, _) = CacheRules.decide(cacheRequest, found.heads, now: 2_000_000) else { return nil }
+        return found[index].body().map { String(decoding: $0, as: UTF8.self) }
     }
 
     @Test(
@@ -66,11 +72,9 @@ import Testing
         let store = store(memory: 0, disk: 1 << 20)
         let request = TransferRequest(url: "http://example.org/a?b")
         try put("1", for: request, in: store, headers: ["ETag": "\"x\"", "X": "é, ü"])
-        let entry = try #require(store.entry(for: request))
-        #expect(entry.response.headers["ETag"] == "\"x\"")
-        #expect(entry.response.headers["X"] == "é, ü")
-        #expect(entry.response.requestTime == Date(timeIntervalSince1970: 1_000_000))
-        #expect(entry.response.responseTime == Date(timeIntervalSince1970: 1_000_001))
+        let head = try #require(store.find(request).heads.first)
+        #expect(head.headers["ETag"] == "\"x\"" && head.headers["X"] == "é, ü")
+        #expect(head.requestTime == 1_000_000 && head.responseTime == 1_000_001)
     }
 
     @Test("a response with Vary is used for requests with the same fields") func varying() throws {
@@ -91,7 +95,8 @@ import Testing
             store.cache.storeCachedResponse(CachedURLResponse(response: response, data: Data("own".utf8)), for: URLRequest(url: url))
             #expect(body(TransferRequest(url: text), in: store) == "own")
             // Its age is unknown.
-            #expect(store.entry(for: TransferRequest(url: text))?.response.use(for: [:], at: Date()) == .reload)
+            let now = Date().timeIntervalSince1970
+            #expect(try #require(store.find(TransferRequest(url: text)).heads.first).remaining(at: now) < 0)
         }
         try put("1", for: TransferRequest(url: "http://example.org/ours"), in: store)
         let ours = URLRequest(url: try "http://example.org/ours".asURL())

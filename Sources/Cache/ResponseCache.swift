@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: Apache-2.0
+import CurlewHTTP
+
+/// A private cache of HTTP responses (RFC 9111), for `SessionConfiguration.cache`.
+///
+/// Sessions that are given the same object share its responses. So do several processes with stores in one directory (`.disk` of the product
+/// CurlewCaching). Responses to requests with `Authorization` serve only requests with the same credentials, unless they are `public`.
+/// Cookies are no part of that: users whose requests differ only in their cookies need a cache each, as they need a session each.
+///
+/// All members are thread-safe. Those that read or change the store block while it does, on disk for example; errors are the store's.
+public final class ResponseCache: Sendable {
+    /// A stored response.
+    public struct Entry: Sendable, Hashable {
+        /// The URL, without a fragment.
+        public let url: String
+        /// The status code.
+        public let statusCode: Int
+        /// The stored header fields. Cookies and fields of the connection are not stored.
+        public let headers: HTTPHeaders
+        /// When the response, or the last one that validated it, was received.
+        public let responseDate: Date
+        /// When it becomes stale (RFC 9111, section 4.2); in the past for a stale response.
+        public let expirationDate: Date
+        /// The tags in the field ``ResponseCache/tagHeader``, in order.
+        public let tags: [String]
+    }
+
+    /// How often the cache was used in which way since it was created, by the sessions of this process.
+    public struct Statistics: Sendable, Hashable {
+        /// Responses served without an exchange, fresh ones and stale ones.
+        public var hits = 0
+        /// Those of the hits that were stale.
+        public var stale = 0
+        /// Responses served after the host had validated them.
+        public var validations = 0
+        /// Requests that were forwarded although the cache was asked.
+        public var misses = 0
+        /// Requests for which the cache was not asked.
+        public var bypasses = 0
+        /// Responses stored, without those that a validation has updated.
+        public var stores = 0
+        /// Failures of the store; each is a miss, or a response that was not stored.
+        public var failures = 0
+    }
+
+    /// The name of the response field with tags, separated by commas or spaces, for ``remove(tag:)``: `Cache-Tag` or `Surrogate-Key`, for
+    /// example. `nil` without tags.
+    public let tagHeader: String?
+    /// The size of the largest body that is stored, in bytes.
+    public let largestBody: Int
+    /// Where the responses are stored.
+    public let storage: any CacheStorage
+
+    package let store: VariantStore
+    private let counters = Lock(Statistics())
+
+    /// Creates a cache over a store.
+    ///
+    /// - Parameters:
+    ///   - storage: where responses are stored: one of the library's, or one's own.
+    ///   - largestBody: in bytes; by default a tenth of the store's capacity, and at most 32 MiB, because bodies are collected in memory.
+    ///   - tagHeader: the name of a response field with tags; none by default.
+    public init(storage: any CacheStorage, largestBody: Int? = nil, tagHeader: String? = nil) {
+        self.storage = storage
+        self.largestBody = largestBody ?? Int(clamping: min(storage.capacity / 10, 32 << 20))
+        self.tagHeader = tagHeader
+        store = VariantStore(storage)
+    }
+
+    /// A cache in this process' memory; its capacity is in bytes, 16 MiB by default.
+    public static func memory(capacity: Int64 = 16 << 20) -> ResponseCache {
+        ResponseCache(storage: MemoryCacheStorage(capacity: capacity))
+    }
+
+    /// A cache over a store of one's own.
+    public static func storage(_ storage: any CacheStorage) -> ResponseCache { ResponseCache(storage: storage) }
+
+    // MARK: Inspection
+
+    /// How often the cache was used in which way.
+    public var statistics: Statistics { counters.withLock { $0 } }
+
+    package func count(_ change: (inout Statistics) -> Void) {
+        counters.withLock { change(&$0) }
+    }
+
+    /// Returns all stored responses, in no order. Reads the whole store.
+    public func entries() throws -> [Entry] {
+        var found: [Entry] = []
+        try store.forEachRecord { record in
+            found += record.variants.map { entry($0.head) }
+        }
+        return found
+    }
+
+    private func entry(_ head: StoredResponse) -> Entry {
+        let lifetime = head.remaining(at: head.responseTime)
+        return Entry(
+            url: head.url, statusCode: head.statusCode, headers: head.headers, responseDate: Date(timeIntervalSince1970: head.responseTime),
+            expirationDate: Date(timeIntervalSince1970: head.responseTime + (lifetime.isFinite ? lifetime : 0)), tags: tags(of: head))
+    }
+
+    private func tags(of head: StoredResponse) -> [String] {
+        guard let tagHeader else { return [] }
+        return head.headers.values(for: tagHeader).flatMap { $0.split { $0 == "," || $0 == " " || $0 == "\t" } }.map(String.init)
+    }
+
+    // MARK: Removing
+
+    /// Removes the responses stored for a URL, all variants; its fragment does not matter.
+    public func remove(_ url: String) throws {
+        try store.remove(StorageRules.withoutFragment(url))
+    }
+
+    /// Removes all responses.
+    public func removeAll() throws {
+        try store.removeAll()
+    }
+
+    /// Removes the responses with a tag in the field ``tagHeader``, and with them the other variants of their URLs. Reads the whole store.
+    ///
+    /// - Returns: the number of URLs whose responses were removed.
+    @discardableResult
+    public func remove(tag: String) throws -> Int {
+        try remove { $0.tags.contains(tag) }
+    }
+
+    /// Removes the responses for which a closure returns `true`, and with them the other variants of their URLs. Reads the whole store.
+    ///
+    /// - Returns: the number of URLs whose responses were removed.
+    @discardableResult
+    public func remove(matching isRemoved: (Entry) -> Bool) throws -> Int {
+        var urls: [String] = []
+        try store.forEachRecord { record in
+            if record.variants.contains(where: { isRemoved(entry($0.head)) }), let url = record.variants.first?.head.url {
+                urls.append(url)
+            }
+        }
+        for url in urls { try store.remove(url) }
+        return urls.count
+    }
+
+    /// Removes all responses of an origin.
+    package func remove(origin: HTTPOrigin) throws {
+        try remove { HTTPOrigin(url: $0.url) == origin }
+    }
+}

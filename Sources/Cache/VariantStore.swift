@@ -1,0 +1,183 @@
+// SPDX-License-Identifier: Apache-2.0
+import CurlewHTTP
+
+/// The responses for one URL.
+package struct VariantRecord: Sendable, Hashable {
+    /// A response, and where its body is.
+    package struct Variant: Sendable, Hashable {
+        /// The head.
+        package var head: StoredResponse
+        /// The number of the body, which is another one whenever a body is stored, so that a head never meets the body of another; 0 if the
+        /// body is in the record's own entry.
+        package let body: UInt64
+    }
+
+    private static let version: UInt8 = 1
+    /// The most variants; the one that was received first makes room for another.
+    package static let capacity = 16
+
+    /// The responses, the most recently stored one last.
+    package var variants: [Variant] = []
+
+    /// Creates an empty record.
+    package init() {}
+
+    /// The record as bytes: version, number of variants, and for each the number of its body and the encoded head.
+    package var encoded: Data {
+        var writer = ByteWriter()
+        writer.put(Self.version)
+        writer.put(UInt8(variants.count))
+        for variant in variants {
+            writer.put(variant.body)
+            variant.head.encode(to: &writer)
+        }
+        return Data(writer.bytes)
+    }
+
+    /// Decodes what ``encoded`` has made; untrusted bytes give a record or `nil`.
+    package init?(decoding data: Data) {
+        var reader = ByteReader([UInt8](data))
+        guard reader.byte() == Self.version, let count = reader.byte(), (1...Self.capacity).contains(Int(count)) else { return nil }
+        for _ in 0..<count {
+            guard let body = reader.word(), let head = StoredResponse.decode(from: &reader) else { return nil }
+            variants.append(Variant(head: head, body: body))
+        }
+        guard reader.isAtEnd else { return nil }
+    }
+}
+
+/// Responses in a ``CacheStorage``.
+///
+/// For each URL there is an entry whose metadata is a ``VariantRecord``. A single small body is in that entry, so that a hit reads one entry;
+/// others have entries of their own under numbers that are never used again. Processes that store variants of one URL at the same time may
+/// lose one of them, which is a miss later.
+package final class VariantStore: Sendable {
+    /// Bodies up to this size are stored with the record, 64 KiB: larger ones would be written again by each update of the head.
+    private static let largestInline = 64 << 10
+    /// The number of decoded records that are kept.
+    private static let memoCapacity = 512
+
+    /// What is stored for a URL.
+    package struct Found: Sendable {
+        /// The responses.
+        package let record: VariantRecord
+        /// The body in the record's entry.
+        fileprivate let inline: Data
+    }
+
+    private let storage: any CacheStorage
+    /// Makes reading and changing a record atomic in this process.
+    private let writing = Lock(())
+    /// Decoded records by their URL, with the bytes that they were decoded from: decoding costs more than a look-up in memory.
+    private let memo = Lock([String: (bytes: Data, record: VariantRecord)]())
+
+    init(_ storage: any CacheStorage) {
+        self.storage = storage
+    }
+
+    private static func key(_ url: String) -> CacheKey { CacheKey("http", url) }
+
+    private static func key(_ url: String, _ body: UInt64) -> CacheKey { CacheKey("http", url, String(body, radix: 16)) }
+
+    /// What is stored for a URL; `nil` for nothing, or for an entry that can't be read.
+    package func find(_ url: String) throws -> Found? {
+        guard let entry = try storage.entry(for: Self.key(url)) else { return nil }
+        guard let record = decoded(entry.metadata, of: url) else { return nil }
+        return Found(record: record, inline: entry.body)
+    }
+
+    private func decoded(_ bytes: Data, of url: String) -> VariantRecord? {
+        if let known = memo.withLock({ $0[url] }), known.bytes == bytes { return known.record }
+        // Two URLs have one key only if the store confuses them.
+        guard let record = VariantRecord(decoding: bytes), record.variants.allSatisfy({ $0.head.url == url }) else { return nil }
+        memo.withLock { memo in
+            if memo.count >= Self.memoCapacity { memo.removeAll(keepingCapacity: true) }
+            memo[url] = (bytes, record)
+        }
+        return record
+    }
+
+    /// The body of a response; `nil` if it is gone, or is not the one that belongs to the head.
+    package func body(of index: Int, in found: Found) throws -> Data? {
+        let variant = found.record.variants[index]
+        guard variant.body != 0 else { return found.inline }
+        return try storage.entry(for: Self.key(variant.head.url, variant.body))?.body
+    }
+
+    /// Stores a response in place of those that the same requests select.
+    package func store(_ head: StoredResponse, _ body: Data) throws {
+        let isInline = body.count <= Self.largestInline
+        // A body before the record that names it.
+        let number = isInline ? 0 : UInt64.random(in: 1...UInt64.max)
+        if !isInline { try storage.store(CacheEntry(body: body), for: Self.key(head.url, number)) }
+        let dropped = try writing.withLock { _ -> [UInt64] in
+            let found = try find(head.url)
+            var record = found?.record ?? VariantRecord()
+            var dropped = record.variants.filter { $0.head.selection == head.selection }.map(\.body)
+            record.variants.removeAll { $0.head.selection == head.selection }
+            if record.variants.count == VariantRecord.capacity { dropped.append(record.variants.removeFirst().body) }
+            var inline = body
+            var number = number
+            if let found, record.variants.contains(where: { $0.body == 0 }) {
+                // The entry of the record has room for one body, and keeps the one that it has.
+                inline = found.inline
+                if isInline {
+                    number = UInt64.random(in: 1...UInt64.max)
+                    try storage.store(CacheEntry(body: body), for: Self.key(head.url, number))
+                }
+            } else if !isInline {
+                inline = Data()
+            }
+            record.variants.append(.init(head: head, body: number))
+            try write(record, inline, head.url)
+            return dropped
+        }
+        for body in dropped where body != 0 { try storage.removeEntry(for: Self.key(head.url, body)) }
+    }
+
+    /// Replaces the head of a response, unless another one has taken its place.
+    package func update(_ old: StoredResponse, with new: StoredResponse) throws {
+        try writing.withLock { _ in
+            guard let found = try find(old.url), let index = found.record.variants.firstIndex(where: { $0.head == old }) else { return }
+            var record = found.record
+            record.variants[index].head = new
+            try write(record, found.inline, old.url)
+        }
+    }
+
+    private func write(_ record: VariantRecord, _ inline: Data, _ url: String) throws {
+        let bytes = record.encoded
+        try storage.store(CacheEntry(metadata: bytes, body: inline), for: Self.key(url))
+    }
+
+    /// Removes what is stored for a URL.
+    package func remove(_ url: String) throws {
+        try writing.withLock { _ in
+            guard let bytes = try storage.metadata(for: Self.key(url)) else { return }
+            try storage.removeEntry(for: Self.key(url))
+            for variant in VariantRecord(decoding: bytes)?.variants ?? [] where variant.body != 0 {
+                try storage.removeEntry(for: Self.key(url, variant.body))
+            }
+        }
+    }
+
+    /// Removes everything that this store has stored, and nothing else that may be in the storage.
+    package func removeAll() throws {
+        var keys: [CacheKey] = []
+        try storage.forEachEntry { key, _, _ in
+            if key.parts?.first == "http" { keys.append(key) }
+            return true
+        }
+        try writing.withLock { _ in
+            for key in keys { try storage.removeEntry(for: key) }
+        }
+    }
+
+    /// Calls `visit` with what is stored for each URL.
+    package func forEachRecord(_ visit: (VariantRecord) -> Void) throws {
+        try storage.forEachEntry { key, metadata, _ in
+            if let parts = key.parts, parts.count == 2, parts[0] == "http", let record = VariantRecord(decoding: metadata) { visit(record) }
+            return true
+        }
+    }
+}
