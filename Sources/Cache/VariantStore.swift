@@ -77,7 +77,11 @@ package final class VariantStore: Sendable {
 
     private static func key(_ url: String) -> CacheKey { CacheKey("http", url) }
 
-    private static func key(_ url: String, _ body: UInt64) -> CacheKey { CacheKey("http", url, String(body, radix: 16)) }
+    /// Keys of one length, so that a body that replaces another one of its size takes no more of the store.
+    private static func key(_ url: String, _ body: UInt64) -> CacheKey {
+        let digits = String(body, radix: 16)
+        return CacheKey("http", url, String(repeating: "0", count: 16 - digits.count) + digits)
+    }
 
     /// What is stored for a URL; `nil` for nothing, or for an entry that can't be read.
     package func find(_ url: String) throws -> Found? {
