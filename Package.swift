@@ -28,7 +28,6 @@ let package = Package(
         .library(name: "CurlewHAR", targets: ["CurlewHAR"] + layers),
         .library(name: "CurlewObservability", targets: ["CurlewObservability"] + layers),
         .library(name: "CurlewTesting", targets: ["CurlewTesting", "CurlewLoopback"] + layers),
-        .executable(name: "curlew", targets: ["CurlewTool"]),
     ],
     traits: [
         .trait(name: "Brotli", description: "Decodes bodies in brotli (br), with the system's libbrotlidec."),
@@ -119,7 +118,6 @@ let package = Package(
         .target(name: "CLoopback"),
         .target(name: "CurlewLoopback", dependencies: ["CLoopback"], path: "Sources/Loopback"),
         .target(name: "CurlewTesting", dependencies: core + ["CurlewLoopback"], path: "Sources/Testing"),
-        .executableTarget(name: "CurlewTool", dependencies: library, path: "Sources/Tool"),
 
         // Tests, one target a layer.
         .target(name: "CurlewTestSupport", dependencies: ["CurlewLoopback"], path: "Tests/Support"),
@@ -222,7 +220,6 @@ let package = Package(
                 .product(name: "InMemoryTracing", package: "swift-distributed-tracing", condition: .when(traits: ["Observability"])),
                 .product(name: "Tracing", package: "swift-distributed-tracing", condition: .when(traits: ["Observability"])),
             ]),
-        .testTarget(name: "ToolTests", dependencies: library + ["CurlewTool", "CurlewTestSupport"]),
     ],
     swiftLanguageModes: [.v6]
 )

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import Curlew
+import CurlewCore
 import CurlewHTTP
 import CurlewTestSupport
 import Testing
@@ -131,6 +132,27 @@ import Testing
         let ratio = Double(sent) / Double(Int64(Self.rounds) * Self.roundSize)
         print("\(Self.rounds) rounds of \(Self.killsOfRound) kills: \(ratio) times the bytes")
         #expect(ratio <= 1.2)
+    }
+
+    @Test("a download that can't be resumed leaves no file when its process is killed") func withoutName() async throws {
+        let directory = try TemporaryDirectory()
+        let part = try PartFile(in: directory.url)
+        part.discard()
+        // Where the file system has no files without names, the partial file has a hidden one.
+        guard !part.isNamed else { return }
+        let sent = Gate()
+        let server = try LoopbackServer(recording: false) { _, connection in
+            try connection.send(raw: "HTTP/1.1 200 OK\r\nContent-Length: 1000000\r\n\r\n")
+            try connection.send(raw: GeneratedBody().data(count: 500_000))
+            sent.open()
+            connection.waitUntilClosed()
+            return nil
+        }
+        let child = try Probe.start("download", server.url("/"), directory.file("file").path)
+        #expect(await sent.wait())
+        child.send(SIGKILL)
+        #expect(await child.finish().status != 0)
+        #expect(try contents(of: directory) == [])
     }
 
     private func isComplete(_ file: URL, size: Int64 = size) throws -> Bool {

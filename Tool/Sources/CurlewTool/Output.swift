@@ -39,7 +39,7 @@ struct Output: Sendable {
 
     /// Writes a line with control characters escaped. Errors are ignored, because a failing standard error can't be reported.
     func note(_ line: String) {
-        try? write(Data("\(Redaction.escaped(line))\n".utf8))
+        try? write(Data("\(SafeText.escaped(line))\n".utf8))
     }
 
     /// Needed because another process may have made the descriptor non-blocking.

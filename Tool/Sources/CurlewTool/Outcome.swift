@@ -11,7 +11,7 @@ struct Outcome: Equatable {
 
     init(status: ExitStatus, message: String? = nil) {
         self.status = status
-        self.message = message.map(Redaction.escaped)
+        self.message = message.map(SafeText.escaped)
     }
 
     /// The outcome of a complete response.

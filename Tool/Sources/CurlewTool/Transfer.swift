@@ -218,7 +218,7 @@ private struct HeadPrinter {
         guard isOnOutput, !isPrinted, let response else { return }
         isPrinted = true
         let lines = ["HTTP \(response.statusText)"] + response.sortedFields.map { "\($0.name): \($0.value)" }
-        let text = lines.map { (Output.standard.isTerminal ? Redaction.escaped($0) : $0) + "\n" }.joined() + "\n"
+        let text = lines.map { (Output.standard.isTerminal ? SafeText.escaped($0) : $0) + "\n" }.joined() + "\n"
         try Output.standard.write(Data(text.utf8))
     }
 

@@ -14,11 +14,15 @@ enum VerboseText {
     /// Returns a header field as a line, with secrets redacted. Of credentials, the scheme is kept.
     static func line(_ name: String, _ value: String) -> String {
         let header = HTTPHeader(name: name, value: value)
-        guard isSuspicious(name) else { return Redaction().line(header) }
+        guard isSuspicious(name) else { return shown(header, Redaction()) }
         let scheme = name.lowercased().hasSuffix("authorization") ? value.prefix { $0.isLetter || $0.isNumber || $0 == "-" } : ""
         let isScheme = !scheme.isEmpty && value.dropFirst(scheme.count).first == " "
-        guard isScheme else { return Redaction(headers: [name]).line(header) }
-        return Redaction.escaped("\(name): \(scheme) \(Redaction.placeholder)")
+        guard isScheme else { return shown(header, Redaction(headers: [name])) }
+        return SafeText.escaped("\(name): \(scheme) \(SafeText.hidden)")
+    }
+
+    private static func shown(_ header: HTTPHeader, _ redaction: Redaction) -> String {
+        "\(SafeText.escaped(header.name)): \(SafeText.escaped(redaction.value(of: header)))"
     }
 
     /// Returns a URL's path and query, as in a request line, with secrets redacted.
@@ -28,6 +32,6 @@ enum VerboseText {
         let path = target.prefix { $0 != "?" }
         let names = target.dropFirst(path.count + 1).split(separator: "&").map { item in String(item.prefix { $0 != "=" }) }
         let query = Redaction(queryItems: Set(names.filter(isSuspicious))).form(String(target.dropFirst(path.count + 1)))
-        return Redaction.escaped((path.isEmpty ? "/" : path) + (target.count > path.count ? "?" : "") + query)
+        return SafeText.escaped((path.isEmpty ? "/" : path) + (target.count > path.count ? "?" : "") + query)
     }
 }

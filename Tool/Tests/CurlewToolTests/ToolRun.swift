@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 import Curlew
-import CurlewTestSupport
 import Dispatch
 import Testing
 
@@ -101,7 +100,7 @@ struct ToolRun {
 
     /// Waits for the process to exit.
     func status() async -> Int32 {
-        await withTrackedContinuation { continuation in
+        await withCheckedContinuation { continuation in
             ended.notify(queue: .global()) { [process] in
                 let isExit = process.value.terminationReason == .exit
                 continuation.resume(returning: isExit ? process.value.terminationStatus : -process.value.terminationStatus)
@@ -116,7 +115,7 @@ struct ToolRun {
 
     /// Reads all bytes until the other end is closed, then closes the descriptor.
     static func bytes(of descriptor: Int32) async -> Data {
-        await withTrackedContinuation { continuation in
+        await withCheckedContinuation { continuation in
             Thread.detachNewThread {
                 var data = Data()
                 while let piece = read(descriptor) { data += piece }
@@ -128,14 +127,14 @@ struct ToolRun {
 
     /// Reads the first available bytes.
     static func piece(of descriptor: Int32) async -> Data {
-        await withTrackedContinuation { continuation in
+        await withCheckedContinuation { continuation in
             Thread.detachNewThread { continuation.resume(returning: read(descriptor) ?? Data()) }
         }
     }
 
     /// Reads until the output contains `text`, or ends.
     static func text(of descriptor: Int32, until text: String) async -> String {
-        await withTrackedContinuation { continuation in
+        await withCheckedContinuation { continuation in
             Thread.detachNewThread {
                 var data = Data()
                 while !String(decoding: data, as: UTF8.self).contains(text), let piece = read(descriptor) { data += piece }

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import Curlew
-import CurlewCore
-import CurlewHTTP
-import CurlewTestSupport
+import CurlewTesting
 import Testing
 
 @testable import CurlewTool
@@ -216,22 +214,6 @@ private let json = #"{"name":"curlew","numbers":[1,2,3],"nested":{"key":"value"}
             connection.waitUntilClosed()
             return nil
         }
-    }
-
-    @Test("a download that is killed leaves no file") func killed() async throws {
-        let server = try Self.stallingServer()
-        let directory = try TemporaryDirectory()
-        let part = try PartFile(in: directory.url)
-        part.discard()
-        // Where the file system has no files without names, the partial file has a hidden one.
-        guard !part.isNamed else { return }
-        let tool = try ToolRun([server.url("/"), "--download", directory.file("file").path], errorIsTerminal: true)
-        #expect(await ToolRun.text(of: tool.error, until: "%").contains("976.5 KiB"))
-        tool.signal(SIGKILL)
-        #expect(await tool.status() == -SIGKILL)
-        #expect(try FileManager.default.contentsOfDirectory(atPath: directory.url.path) == [])
-        close(tool.output)
-        close(tool.error)
     }
 
     @Test("a signal ends a download and removes the partial file", arguments: [(SIGINT, 130), (SIGTERM, 143)] as [(Int32, Int32)])

@@ -157,7 +157,7 @@ struct Arguments: Equatable {
 
 extension String {
     /// The string in quotes, with non-printable characters escaped.
-    var quoted: String { Redaction.escaped(debugDescription) }
+    var quoted: String { SafeText.escaped(debugDescription) }
 }
 
 /// The reason why a command line is invalid, as a phrase.

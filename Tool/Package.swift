@@ -1,0 +1,33 @@
+// swift-tools-version: 6.2
+// SPDX-License-Identifier: Apache-2.0
+import PackageDescription
+
+// The program curlew, a package of its own, so that who uses the library does not fetch what only the program needs.
+
+/// Whoever depends on one of the library's products depends on each product that it imports, as any client of it does.
+func library(_ names: String...) -> [Target.Dependency] {
+    names.map { .product(name: $0, package: "curlew") }
+}
+
+let settings: [SwiftSetting] = [.enableUpcomingFeature("ExistentialAny")]
+
+let package = Package(
+    name: "curlew-tool",
+    platforms: [.macOS(.v13)],
+    products: [.executable(name: "curlew", targets: ["CurlewTool"])],
+    dependencies: [
+        .package(name: "curlew", path: ".."),
+        .package(url: "https://github.com/apple/swift-argument-parser", from: "1.8.2"),
+    ],
+    targets: [
+        .executableTarget(
+            name: "CurlewTool",
+            dependencies: library("Curlew", "CurlewEvents", "CurlewHAR", "CurlewTesting", "CurlewWebSocket") + [
+                .product(name: "ArgumentParser", package: "swift-argument-parser")
+            ],
+            swiftSettings: settings),
+        .testTarget(
+            name: "CurlewToolTests", dependencies: ["CurlewTool"] + library("Curlew", "CurlewTesting"), swiftSettings: settings),
+    ],
+    swiftLanguageModes: [.v6]
+)
