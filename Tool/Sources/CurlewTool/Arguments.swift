@@ -1,118 +1,44 @@
 // SPDX-License-Identifier: Apache-2.0
 import Curlew
 
-/// A parsed command line.
-struct Arguments: Equatable {
+/// A parsed command line of a request.
+@dynamicMemberLookup struct Arguments {
     /// The source of a body that is not made of items.
     enum BodySource: Equatable {
         case file(String)
         case standardInput
+        case text(String)
     }
 
+    let options: SendOptions
     /// `nil` if not given.
     var method: String?
     var url = ""
     var items: [RequestItem] = []
-
-    var showsHelp = false
-    var showsVersion = false
-    var isVerbose = false
-    var printsHead = false
-    var isForm = false
-    var isRaw = false
-    var isPretty = false
     var body: BodySource?
-    var download: String?
-    var replacesFile = false
-    var resumesDownload = false
-    var timeout: Duration?
-    var connectTimeout: Duration?
-    var maximumRedirects: Int?
-    var isInsecure = false
-    var certificateAuthorityFile: String?
-    var usesHTTP1 = false
-    var decodes = true
-    var token: String?
-    var user: String?
+
+    subscript<Value>(dynamicMember path: KeyPath<SendOptions, Value>) -> Value { options[keyPath: path] }
 
     /// Parses a command line, without the program's name.
     init(_ words: [String]) throws(UsageError) {
-        var positionals: [String] = []
-        var rest = words[...]
-        while let word = rest.popFirst() {
-            if word == "--" {
-                positionals += rest
-                break
-            }
-            if word.hasPrefix("-"), word.count > 1 {
-                try parseOption(word, &rest)
-            } else {
-                positionals.append(word)
-            }
+        try self.init(try SendCommand.parsed(words).options)
+    }
+
+    init(_ options: SendOptions) throws(UsageError) {
+        self.options = options
+        guard !options.showsHelp, !options.showsVersion else { return }
+        if let text = options.raw {
+            body = .text(text)
+        } else if let path = options.bodyFile {
+            body = path == "-" ? .standardInput : .file(path)
         }
-        guard !showsHelp, !showsVersion else { return }
-        try parsePositionals(positionals)
+        try parsePositionals(options.words)
+        try checkValues()
         try checkCombinations()
     }
 
-    // MARK: Options
-
-    private mutating func parseOption(_ word: String, _ rest: inout ArraySlice<String>) throws(UsageError) {
-        let parts = word.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
-        let name = String(parts[0])
-        if let flag = Self.flags[name] {
-            guard parts.count == 1 else { throw UsageError("\(name) takes no value") }
-            self[keyPath: flag] = true
-        } else if name == "--no-decode", parts.count == 1 {
-            decodes = false
-        } else if Self.optionsWithValue.contains(name) {
-            guard let value = parts.count == 2 ? String(parts[1]) : rest.popFirst() else { throw UsageError("\(name) needs a value") }
-            try set(name, value)
-        } else {
-            // The part after "=" may be a secret, so it is not printed.
-            throw UsageError("unknown option \(name)")
-        }
-    }
-
-    private static var flags: [String: WritableKeyPath<Arguments, Bool>] {
-        [
-            "-h": \.showsHelp, "--help": \.showsHelp, "--version": \.showsVersion, "-v": \.isVerbose, "--verbose": \.isVerbose,
-            "--headers": \.printsHead, "--form": \.isForm, "--raw": \.isRaw, "--pretty": \.isPretty, "--force": \.replacesFile,
-            "--continue": \.resumesDownload, "--insecure": \.isInsecure, "--http1": \.usesHTTP1,
-        ]
-    }
-
-    private static let optionsWithValue: Set = [
-        "--body", "--download", "--timeout", "--connect-timeout", "--max-redirects", "--cacert", "--token", "--user",
-    ]
-
-    private mutating func set(_ name: String, _ value: String) throws(UsageError) {
-        guard !value.isEmpty else { throw UsageError("the value of \(name) is empty") }
-        switch name {
-        case "--body": body = value == "-" ? .standardInput : .file(value)
-        case "--download": download = value
-        case "--timeout": timeout = try Self.seconds(value, of: name)
-        case "--connect-timeout": connectTimeout = try Self.seconds(value, of: name)
-        case "--max-redirects":
-            guard let count = Int(value), (0...10_000).contains(count) else {
-                throw UsageError("\(name) needs a number from 0 to 10000, not \(value.quoted)")
-            }
-            maximumRedirects = count
-        case "--cacert": certificateAuthorityFile = value
-        case "--token": token = value
-        default:
-            guard value.contains(":") else { throw UsageError("\(name) needs NAME:PASSWORD") }
-            user = value
-        }
-    }
-
-    private static func seconds(_ value: String, of name: String) throws(UsageError) -> Duration {
-        let isPlain = value.utf8.allSatisfy { ("0"..."9").contains(Unicode.Scalar($0)) || $0 == UInt8(ascii: ".") }
-        guard isPlain, let seconds = Double(value), seconds > 0, seconds <= 1e9 else {
-            throw UsageError("\(name) needs a number of seconds above 0, not \(value.quoted)")
-        }
-        return .seconds(seconds)
-    }
+    var isForm: Bool { options.form }
+    var decodes: Bool { !options.noDecode }
 
     // MARK: Method, URL, items
 
@@ -135,23 +61,58 @@ struct Arguments: Equatable {
         return isCapital && word.contains { $0.isLetter } ? word : nil
     }
 
+    // MARK: Checks
+
+    private func checkValues() throws(UsageError) {
+        if let count = options.maxRedirects, !(0...10_000).contains(count) {
+            throw UsageError("--max-redirects needs a number from 0 to 10000, not \"\(count)\"")
+        }
+        if let count = options.retry, count > 1000 { throw UsageError("--retry needs a number up to 1000") }
+        for (name, value) in [("--token", options.token), ("--user", options.user), ("--download", options.download)] where value == "" {
+            throw UsageError("the value of \(name) is empty")
+        }
+        if let parts = options.print, let odd = parts.first(where: { !"HBhbm".contains($0) }) {
+            throw UsageError("--print knows the letters H, B, h, b and m, not \(String(odd).quoted)")
+        }
+        if let name = options.session, name.isEmpty || name.contains("/") || name.hasPrefix(".") {
+            throw UsageError("a session's name can't be \(name.quoted)")
+        }
+        for pin in options.pin where Self.hash(of: pin) == nil { throw UsageError("--pin needs sha256//BASE64, not \(pin.quoted)") }
+    }
+
+    /// The hash of a pin in curl's form.
+    static func hash(of pin: String) -> Data? {
+        guard pin.hasPrefix("sha256//"), let hash = Data(base64Encoded: String(pin.dropFirst(8))), hash.count == 32 else { return nil }
+        return hash
+    }
+
     private func checkCombinations() throws(UsageError) {
-        if body != nil, items.contains(where: \.isField) { throw UsageError("--body and body fields can't be combined") }
-        if isForm, let item = items.first(where: \.isJSON) {
-            throw UsageError("\(item.name.quoted) is JSON, which --form can't send; use name=value")
+        let forms = [("--json", options.json), ("--form", options.form), ("--multipart", options.multipart)].filter(\.1).map(\.0)
+        if forms.count > 1 { throw UsageError("\(forms[0]) and \(forms[1]) can't be combined") }
+        if options.raw != nil, options.bodyFile != nil { throw UsageError("--raw and --body can't be combined") }
+        if body != nil {
+            let name = options.raw != nil ? "--raw" : "--body"
+            if items.contains(where: \.isField) { throw UsageError("\(name) and body fields can't be combined") }
+            if let form = forms.last, form != "--json" { throw UsageError("\(name) and \(form) can't be combined") }
         }
-        if !isForm, body == nil {
-            var names: Set<String> = []
-            for item in items where item.isField && !names.insert(item.name).inserted {
-                throw UsageError("the field \(item.name.quoted) is given twice, which only --form allows")
+        if options.form || options.multipart {
+            if let item = items.first(where: \.isJSON) {
+                throw UsageError("\(item.name.quoted) is JSON, which \(forms[0]) can't send; use name=value")
             }
+            if options.form, let item = items.first(where: \.isFile) {
+                throw UsageError("\(item.name.quoted) is a file, which --form can't send; use --multipart")
+            }
+        } else if let item = items.first(where: \.isFile) {
+            throw UsageError("\(item.name.quoted) is a file, which only --multipart can send; \(item.name)=@FILE sends its text")
         }
-        if isForm, body != nil { throw UsageError("--body and --form can't be combined") }
-        if token != nil, user != nil { throw UsageError("--token and --user can't be combined") }
-        if isRaw, isPretty { throw UsageError("--raw and --pretty can't be combined") }
-        if replacesFile, download == nil { throw UsageError("--force requires --download") }
-        if resumesDownload, download == nil { throw UsageError("--continue requires --download") }
-        if download == "-" { throw UsageError("--download needs a file; without it the body goes to standard output") }
+        if options.token != nil, options.user != nil { throw UsageError("--token and --user can't be combined") }
+        if options.replacesFile, options.download == nil { throw UsageError("--force requires --download") }
+        if options.resumesDownload, options.download == nil { throw UsageError("--continue requires --download") }
+        if options.download == "-" { throw UsageError("--download needs a file; without it the body goes to standard output") }
+        if options.key != nil, options.cert == nil { throw UsageError("--key requires --cert") }
+        if options.cert != nil, options.key == nil { throw UsageError("--cert requires --key") }
+        if options.record != nil, options.replay != nil { throw UsageError("--record and --replay can't be combined") }
+        if options.download != nil, options.multipart { throw UsageError("--download and --multipart can't be combined") }
     }
 }
 

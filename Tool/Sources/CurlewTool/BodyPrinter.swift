@@ -7,6 +7,8 @@ struct BodyPrinter {
         case undecided
         case passthrough
         case formatting(JSONReindenter)
+        /// Lines of JSON are coloured each by itself, as they come; the beginning of the next one.
+        case lines(Data)
     }
 
     /// Larger bodies are not formatted, because that takes the entire body in memory, twice.
@@ -15,15 +17,17 @@ struct BodyPrinter {
     let isTerminal: Bool
     let isRaw: Bool
     let isPretty: Bool
+    let style: Style
     let write: (Data) throws -> Void
 
     private var mode = Mode.undecided
     private var lastByte: UInt8?
 
-    init(isTerminal: Bool, isRaw: Bool, isPretty: Bool, write: @escaping (Data) throws -> Void) {
+    init(isTerminal: Bool, isRaw: Bool, isPretty: Bool, style: Style = Style(isOn: false), write: @escaping (Data) throws -> Void) {
         self.isTerminal = isTerminal
         self.isRaw = isRaw
         self.isPretty = isPretty
+        self.style = style
         self.write = write
     }
 
@@ -33,6 +37,11 @@ struct BodyPrinter {
             if isTerminal, !isRaw, piece.contains(0) { return false }
             let isFormatted = isPretty || isTerminal && !isRaw
             mode = isFormatted && Self.isJSON(contentType) ? .formatting(JSONReindenter()) : .passthrough
+            if style.isOn, Self.isLines(contentType) { mode = .lines(Data()) }
+        }
+        if case .lines(let rest) = mode {
+            try putLines(rest + piece)
+            return true
         }
         guard case .formatting(var text) = mode else {
             try put(piece)
@@ -53,15 +62,33 @@ struct BodyPrinter {
     mutating func finish() throws {
         if case .formatting(var text) = mode {
             mode = .passthrough
-            try put(Data(text.finish()))
+            try put(style.json(text.finish()))
+        }
+        if case .lines(let rest) = mode {
+            mode = .passthrough
+            try put(style.json(rest))
         }
         let isForReader = isPretty || isTerminal && !isRaw
         if isForReader, let lastByte, lastByte != UInt8(ascii: "\n") { try put(Data("\n".utf8)) }
     }
 
+    private mutating func putLines(_ text: Data) throws {
+        let end = text.lastIndex(of: UInt8(ascii: "\n")).map { text.index(after: $0) } ?? text.startIndex
+        // A line without an end must not grow for ever.
+        let isTooLong = text.count > Self.maximumFormattedSize
+        mode = isTooLong ? .passthrough : .lines(Data(text[end...]))
+        try put(style.json(isTooLong ? text : text[..<end]))
+    }
+
     private mutating func put(_ bytes: Data) throws {
         lastByte = bytes.last ?? lastByte
         try write(bytes)
+    }
+
+    /// Whether a content type is lines of JSON.
+    static func isLines(_ contentType: String?) -> Bool {
+        let type = (contentType ?? "").prefix { $0 != ";" }.trimmingCharacters(in: .whitespaces).lowercased()
+        return ["application/x-ndjson", "application/ndjson", "application/jsonl", "application/json-lines"].contains(type)
     }
 
     /// Whether a content type is JSON or based on it (RFC 6839, section 3.1).

@@ -3,10 +3,13 @@ import Curlew
 
 /// The tool's help and version texts.
 enum Help {
-    /// The versions of the tool and the libcurl in use.
+    /// The versions of the tool and the libcurl in use, and what that can do.
     static var version: String {
         let curl = CurlInfo.current
+        let features = [("HTTP/2", curl.supportsHTTP2), ("NTLM", curl.supportsNTLM), ("Negotiate", curl.supportsNegotiate)]
+            .filter(\.1).map(\.0)
         return "curlew \(CurlewInfo.version)\nlibcurl \(curl.version)\(curl.tlsLibrary.map { " (\($0))" } ?? "")\n"
+            + "features: \(features.joined(separator: ", "))\n"
     }
 
     static var text: String {
@@ -26,45 +29,80 @@ enum Help {
         loopback addresses http://; :8080/path is http://localhost:8080/path.
 
         Items:
-          name=value     a field of the JSON body, or of a form with --form
+          name=value     a field of the JSON body, or of a form with --form or --multipart
           name:=json     a field of the JSON body with a raw JSON value
           name==value    a query item
+          name@file      a file as a part of --multipart; name@file;type=text/csv with its type
           Header:value   a header field; "Header:" removes a default, "Header;" sends an empty one
+          name=@file     the same with the text of a file as the value; likewise :=@, ==@ and :@
+          a[b][0]=x      a field in nested objects and arrays; a[]=x appends
           A backslash escapes a separator in a name: a\\:b=c
 
         Body:
-          --form                  send the fields as a form
+          -j, --json              send the fields as JSON, the default; with --raw or --body, say that it is JSON
+          -f, --form              send the fields as a form
+          --multipart             send the fields and files as multipart/form-data
+          --raw TEXT              send TEXT as the body
           --body FILE|-           send a file, or standard input, as the body
+          -I, --ignore-stdin      don't send what a pipe or file on standard input has, which otherwise is the body of a
+                                  request without one, unless its method is GET or HEAD
 
         Output:
-          --headers               print the response's head, too
-          --pretty                format JSON when writing to a pipe, too
-          --raw                   don't format JSON; show binary bodies on a terminal, too
+          -v, --verbose           print heads and bodies of all exchanges, redirects too: -p HBhb
+          -h, --headers           print the heads of the responses only
+          -b, --body-only         print the body only, which is the default in a pipe; on a terminal it is -p hb
+          -m, --meta              print times, addresses, protocol and sizes of each exchange, in place of the response or
+                                  beside what -v, -h, -b or -p prints
+          -p, --print WHAT        print what the letters say: H and B the request's head and body, h and b the response's,
+                                  m as --meta
+          --pretty HOW            all, colors, format or none: by default colours and formatted JSON on a terminal, unless
+                                  NO_COLOR is set, and neither in a pipe; with none a terminal gets binary bodies too
+          --show-secrets          don't redact credentials and cookies in heads
+          --offline               print the request, and send nothing
+          --curl                  print the request as a command of curl, with its secrets, and send nothing
           --no-decode             don't request or decode compression
           --download FILE         write the body to a file, which appears only when complete
           --continue              resume an earlier download of the URL to the file, and keep a partial download for
                                   resumption; the server must send an ETag. A finished
                                   download is loaded again only if it has changed
           --force                 replace an existing file
-          -v, --verbose           print both heads to standard error, without secrets
+          --waterfall FILE        draw the exchanges into a file (SVG)
+          --har FILE              record the exchanges, redacted, in an HTTP Archive
+          --record FOLDER         record the exchanges, redacted, to be replayed
+          --replay FOLDER         respond from what was recorded, without a network
 
         Credentials:
           --token TOKEN           send "Authorization: Bearer TOKEN"; prefer the environment variable CURLEW_TOKEN,
                                   as other users may read the command line
-          --user NAME:PASSWORD    send "Authorization: Basic …"
+          -u, -a, --user NAME:PASSWORD
+                                  send "Authorization: Basic …"; without :PASSWORD it is asked for on the terminal
+          -A, --auth-type TYPE    basic sends the password at once; challenge waits for what the server asks for (Basic,
+                                  Digest, NTLM, Negotiate)
+          --netrc                 take name and password of the host from ~/.netrc, or the file in NETRC
+          --session NAME          keep cookies and given header fields for the host and port under this name, in
+                                  ~/.config/curlew/sessions, and send them
 
         Connection:
-          --timeout SECONDS       the limit for the entire request; without it only 60 s without data end a transfer
+          --timeout SECONDS       the limit of each attempt; without it only 60 s without data end a transfer
+          --deadline SECONDS      the limit for everything, all attempts and the waits between them
           --connect-timeout SECONDS
                                   the limit for connecting; 30 s by default
+          --retry N               try again up to N times, after Retry-After or with growing delays, where a connection
+                                  fails or the status is 408, 429, 500, 502, 503 or 504; not POST and PATCH
           --max-redirects N       how many redirects to follow; 20 by default, 0 prints the redirect itself
           --cacert FILE           trust these certificates (PEM) instead of the system's
+          --cert FILE --key FILE  the client's certificate and its key (PEM)
+          --pin sha256//BASE64    demand this public key of the server; may be repeated
           --insecure              don't verify the server's certificate
-          --http1                 use HTTP/1.1
+          --proxy URL|none        use this proxy: http, https, socks4, socks4a, socks5 or socks5h; by default that of the
+                                  environment
+          --interface NAME        send from this network interface
+          --http 1.1|2            use HTTP/1.1; or HTTP/2, without TLS by prior knowledge, with TLS if the server has it
 
-          -h, --help              print this help
-          --version               print the versions of curlew and libcurl
+          --help                  print this help
+          --version               print the versions of curlew, libcurl and TLS
 
+        \(Subcommand.usage)
         Exit status:
 
         """

@@ -1,14 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
+import Curlew
 
 /// An argument after the URL: a body field, a query item, or a header field.
 enum RequestItem: Equatable {
-    /// `name=value`
+    /// `name=value`, or `name=@file` for a file's text.
     case field(name: String, value: String)
-    /// `name:=json`
+    /// `name:=json`, or `name:=@file` for a file's JSON.
     case json(name: String, text: String)
-    /// `name==value`
+    /// `name@file`, or `name@file;type=…`.
+    case file(name: String, path: String, type: String?)
+    /// `name==value`, or `name==@file`.
     case query(name: String, value: String)
-    /// `Name:value`, or `Name;` for an empty value.
+    /// `Name:value`, `Name;` for an empty value, or `Name:@file`.
     case header(name: String, value: String)
     /// `Name:`
     case removedHeader(name: String)
@@ -18,7 +21,7 @@ enum RequestItem: Equatable {
         var name = String.UnicodeScalarView()
         var rest = word.unicodeScalars[...]
         while let scalar = rest.first {
-            if scalar == "\\", let next = rest.dropFirst().first, "=:;\\".unicodeScalars.contains(next) {
+            if scalar == "\\", let next = rest.dropFirst().first, "=:;@\\".unicodeScalars.contains(next) {
                 name.append(next)
                 rest = rest.dropFirst(2)
             } else if let separator = Self.separator(at: rest) {
@@ -30,24 +33,25 @@ enum RequestItem: Equatable {
                 rest = rest.dropFirst()
             }
         }
-        throw UsageError("\(word.quoted) is none of name=value, name:=json, name==value, Header:value, Header: and Header;")
+        throw UsageError("\(word.quoted) is none of name=value, name:=json, name==value, name@file, Header:value, Header: and Header;")
     }
 
+    private static let separators = [":=@", "==@", ":=", "==", "=@", ":@", "=", ":", "@"]
+
     private static func separator(at text: Substring.UnicodeScalarView) -> String? {
-        switch (text.first, text.dropFirst().first) {
-        case ("=", "="): "=="
-        case (":", "="): ":="
-        case ("=", _): "="
-        case (":", _): ":"
-        case (";", nil): ";"
-        default: nil
-        }
+        if text.first == ";", text.dropFirst().isEmpty { return ";" }
+        return separators.first { text.starts(with: $0.unicodeScalars) }
     }
 
     private static func make(_ separator: String, _ name: String, _ value: String) throws(UsageError) -> RequestItem {
         // The text after the name may be a secret, so it is not printed.
         guard !name.isEmpty else { throw UsageError("a name is missing before \(separator.quoted)") }
         switch separator {
+        case "@":
+            let parts = value.components(separatedBy: ";type=")
+            guard !parts[0].isEmpty else { throw UsageError("the file of \(name.quoted) is missing") }
+            return .file(name: name, path: parts[0], type: parts.count > 1 ? parts[1] : nil)
+        case _ where separator.hasSuffix("@"): return try make(String(separator.dropLast()), name, try text(of: value))
         case "==": return .query(name: name, value: value)
         case ":=":
             guard JSONReindenter.isValid(value.utf8) else { throw UsageError("the value of \(name.quoted) is not JSON") }
@@ -58,21 +62,33 @@ enum RequestItem: Equatable {
         }
     }
 
+    private static func text(of path: String) throws(UsageError) -> String {
+        guard let data = FileManager.default.contents(atPath: path) else { throw UsageError("\(path.quoted) can't be read") }
+        guard let text = String(data: data, encoding: .utf8) else { throw UsageError("\(path.quoted) is not text in UTF-8") }
+        return text.hasSuffix("\n") ? String(text.dropLast()) : text
+    }
+
     var name: String {
         switch self {
-        case .field(let name, _), .json(let name, _), .query(let name, _), .header(let name, _), .removedHeader(let name): name
+        case .field(let name, _), .json(let name, _), .query(let name, _), .header(let name, _), .removedHeader(let name),
+            .file(let name, _, _):
+            name
         }
     }
 
     /// Whether it is part of the body.
     var isField: Bool {
         switch self {
-        case .field, .json: true
+        case .field, .json, .file: true
         case .query, .header, .removedHeader: false
         }
     }
 
     var isJSON: Bool {
         if case .json = self { true } else { false }
+    }
+
+    var isFile: Bool {
+        if case .file = self { true } else { false }
     }
 }

@@ -9,6 +9,8 @@ struct RequestPlan {
         case bytes(Data)
         case file(String)
         case standardInput
+        /// The fields of a multipart form.
+        case parts([RequestItem])
     }
 
     let method: HTTPMethod
@@ -20,7 +22,7 @@ struct RequestPlan {
     ///
     /// - Parameter environment: may contain `CURLEW_TOKEN`.
     init(_ arguments: Arguments, environment: [String: String]) throws(UsageError) {
-        body = Self.body(of: arguments)
+        body = try Self.body(of: arguments)
         guard let method = HTTPMethod(rawValue: arguments.method ?? (body == .none ? "GET" : "POST")) else {
             throw UsageError("\((arguments.method ?? "").quoted) is not a valid method")
         }
@@ -31,44 +33,17 @@ struct RequestPlan {
 
     // MARK: Body
 
-    private static func body(of arguments: Arguments) -> Body {
+    private static func body(of arguments: Arguments) throws(UsageError) -> Body {
         switch arguments.body {
         case .file(let path): return .file(path)
         case .standardInput: return .standardInput
+        case .text(let text): return .bytes(Data(text.utf8))
         case nil: break
         }
         let fields = arguments.items.filter(\.isField)
+        if arguments.multipart { return .parts(fields) }
         guard !fields.isEmpty || arguments.isForm else { return .none }
-        return .bytes(Data((arguments.isForm ? form(of: fields) : json(of: fields)).utf8))
-    }
-
-    /// Written by hand, because the library's encodings take dictionaries, which lose the order.
-    private static func json(of fields: [RequestItem]) -> String {
-        let members = fields.compactMap { item -> String? in
-            switch item {
-            case .field(let name, let value): "\(quoted(name)):\(quoted(value))"
-            case .json(let name, let text): "\(quoted(name)):\(text)"
-            default: nil
-            }
-        }
-        return "{\(members.joined(separator: ","))}"
-    }
-
-    /// Returns a JSON string (RFC 8259, section 7).
-    private static func quoted(_ string: String) -> String {
-        var result = "\""
-        for scalar in string.unicodeScalars {
-            switch scalar {
-            case "\"", "\\": result += "\\\(scalar)"
-            case "\n": result += "\\n"
-            case "\t": result += "\\t"
-            case _ where scalar.value < 0x20:
-                let digits = String(scalar.value, radix: 16)
-                result += "\\u" + String(repeating: "0", count: 4 - digits.count) + digits
-            default: result.unicodeScalars.append(scalar)
-            }
-        }
-        return result + "\""
+        return .bytes(Data((arguments.isForm ? form(of: fields) : try NestedJSON.body(of: fields)).utf8))
     }
 
     private static func form(of fields: [RequestItem]) -> String {
@@ -78,13 +53,18 @@ struct RequestPlan {
         }.joined(separator: "&")
     }
 
+    private static func looksLikeJSON(_ body: Body) -> Bool {
+        guard case .bytes(let data) = body else { return false }
+        return JSONReindenter.isValid(data)
+    }
+
     // MARK: Headers
 
     private static func headers(of arguments: Arguments, body: Body, token: String?, hasUserInfo: Bool) -> HTTPHeaders {
         var headers = defaults(of: arguments, body: body)
-        if let user = arguments.user {
+        if let user = arguments.user, arguments.authType == .basic {
             headers.append(.authorization("Basic " + Data(user.utf8).base64EncodedString()))
-        } else if let token = arguments.token ?? (hasUserInfo ? nil : token), !token.isEmpty {
+        } else if let token = arguments.token ?? (hasUserInfo || arguments.user != nil ? nil : token), !token.isEmpty {
             headers.append(.authorization(bearerToken: token))
         }
         for item in arguments.items {
@@ -100,15 +80,17 @@ struct RequestPlan {
     }
 
     private static func defaults(of arguments: Arguments, body: Body) -> HTTPHeaders {
-        var isJSON = false
-        if case .bytes = body { isJSON = !arguments.isForm }
+        var isJSON = arguments.json
+        if case .bytes = body { isJSON = isJSON || !arguments.isForm && arguments.body == nil }
         var headers: HTTPHeaders = [.userAgent("curlew/\(CurlewInfo.version)")]
         headers.append(.accept(isJSON ? "application/json, */*;q=0.5" : "*/*"))
         if arguments.decodes { headers.append(.acceptEncoding("gzip, deflate")) }
         switch body {
+        case .bytes where arguments.body != nil:
+            headers.append(.contentType(isJSON || Self.looksLikeJSON(body) ? "application/json" : "text/plain; charset=utf-8"))
         case .bytes: headers.append(.contentType(isJSON ? "application/json" : "application/x-www-form-urlencoded"))
         case .file(let path) where path.lowercased().hasSuffix(".json"): headers.append(.contentType("application/json"))
-        case .none, .file, .standardInput: break
+        case .none, .file, .standardInput, .parts: break
         }
         return headers
     }

@@ -7,11 +7,6 @@ extension HTTPURLResponse {
         Self.reasons[statusCode].map { "\(statusCode) \($0)" } ?? "\(statusCode)"
     }
 
-    /// The header fields sorted by name, because Foundation loses their order.
-    var sortedFields: [(name: String, value: String)] {
-        allHeaderFields.map { (name: "\($0.key)", value: "\($0.value)") }.sorted { $0.name < $1.name }
-    }
-
     private static var reasons: [Int: String] {
         [
             200: "OK", 201: "Created", 202: "Accepted", 204: "No Content", 206: "Partial Content", 301: "Moved Permanently", 302: "Found",

@@ -31,7 +31,7 @@ final class Stopper: @unchecked Sendable {  // the state is guarded by a lock; t
         if isStopped { cancel() }
         guard let timeout else { return }
         let seconds = Double(timeout.components.seconds) + Double(timeout.components.attoseconds) / 1e18
-        let outcome = Outcome(status: .timeout, message: "timed out after \(Self.number(seconds)) s (--timeout)")
+        let outcome = Outcome(status: .timeout, message: "timed out after \(Self.number(seconds)) s (--deadline)")
         queue.asyncAfter(deadline: .now() + seconds) { self.stop(outcome) }
     }
 

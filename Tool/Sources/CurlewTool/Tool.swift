@@ -23,18 +23,47 @@ enum Tool {
     }
 
     private static func run(_ words: [String], environment: [String: String]) async throws(UsageError) -> Outcome {
-        let arguments = try Arguments(words)
+        if let first = words.first, let command = Subcommand(rawValue: first) {
+            return try await command.run(Array(words.dropFirst()), environment: environment)
+        }
+        return try await send(try Arguments(words), environment: environment)
+    }
+
+    /// Sends the request of a command line.
+    static func send(_ arguments: Arguments, environment: [String: String]) async throws(UsageError) -> Outcome {
         if arguments.showsHelp { return show(Help.text) }
         if arguments.showsVersion { return show(Help.version) }
-        let transfer = Transfer(arguments: arguments, plan: try RequestPlan(arguments, environment: environment))
+        var arguments = arguments
+        if arguments.body == nil, !arguments.ignoreStdin, !arguments.items.contains(where: \.isField), !arguments.form,
+            !arguments.multipart,
+            arguments.method != "GET", arguments.method != "HEAD", StandardInput.hasBody()
+        {
+            arguments.body = .standardInput
+        }
+        let plan = try RequestPlan(arguments, environment: environment)
+        let setup: TransferSetup
+        do {
+            setup = try TransferSetup(arguments, plan, environment: environment)
+        } catch let error as UsageError {
+            throw error
+        } catch {
+            return Outcome(error)
+        }
+        if arguments.offline || arguments.printsCurl { return setup.showOffline() }
+        let transfer = Transfer(arguments: arguments, plan: plan, setup: setup)
+        return await stoppable(timeout: arguments.deadline?.duration) { await transfer.run() }
+    }
+
+    /// Runs work that signals and a timeout end.
+    static func stoppable(timeout: Duration?, _ body: @escaping @Sendable () async -> Outcome) async -> Outcome {
         let stopper = Stopper()
-        let work = Task { await transfer.run() }
-        stopper.watch(timeout: arguments.timeout) { work.cancel() }
+        let work = Task { await body() }
+        stopper.watch(timeout: timeout) { work.cancel() }
         let outcome = await work.value
         return stopper.finish() ?? outcome
     }
 
-    private static func show(_ text: String) -> Outcome {
+    static func show(_ text: String) -> Outcome {
         do {
             try Output.standard.write(Data(text.utf8))
             return .success

@@ -15,6 +15,8 @@ struct Transfer {
             case .bytes(let data): request.httpBody = data
             case .file(let path): request.httpBodyStream = InputStream(fileAtPath: path)
             case .standardInput: request.httpBodyStream = DescriptorStream(descriptor: 0)
+            // Sent by an upload of the form.
+            case .parts: break
             }
             return request
         }
@@ -22,37 +24,25 @@ struct Transfer {
 
     let arguments: Arguments
     let plan: RequestPlan
-    private let manager: SessionManager
+    private let setup: TransferSetup
+    private var manager: SessionManager { setup.manager }
 
-    init(arguments: Arguments, plan: RequestPlan) {
+    init(arguments: Arguments, plan: RequestPlan, setup: TransferSetup) {
         self.arguments = arguments
         self.plan = plan
-        manager = SessionManager(configuration: Self.configuration(arguments))
-    }
-
-    private static func configuration(_ arguments: Arguments) -> SessionConfiguration {
-        var configuration = SessionConfiguration()
-        configuration.callbackQueue = DispatchQueue(label: "curlew.tool")
-        if let timeout = arguments.connectTimeout { configuration.connectTimeout = timeout }
-        if let limit = arguments.maximumRedirects { configuration.redirects.limit = limit }
-        if arguments.isInsecure { configuration.tls.verifiesServer = false }
-        configuration.tls.certificateAuthorityFile = arguments.certificateAuthorityFile
-        if arguments.usesHTTP1 { configuration.httpVersion = .http1 }
-        configuration.decodesContent = arguments.decodes
-        return configuration
+        self.setup = setup
     }
 
     /// Sends the request and returns the outcome.
     func run() async -> Outcome {
         if let outcome = checkFiles() { return outcome }
-        if arguments.isVerbose { showRequest() }
-        if let path = arguments.download { return await download(to: path) }
-        return await stream()
+        let outcome = if let path = arguments.download { await download(to: path) } else { await stream() }
+        return await setup.finish() ?? outcome
     }
 
     /// Checks the files before sending, because a request may have side effects. The library checks them again on use.
     private func checkFiles() -> Outcome? {
-        for path in [arguments.certificateAuthorityFile, bodyPath].compactMap({ $0 }) {
+        for path in [arguments.cacert, arguments.cert, arguments.key, bodyPath].compactMap({ $0 }) {
             guard access(path, R_OK) == 0 else { return Self.fileOutcome(path, errno) }
             if Self.isDirectory(path) { return Self.fileOutcome(path, EISDIR) }
         }
@@ -85,40 +75,100 @@ struct Transfer {
     // MARK: To standard output
 
     private func stream() async -> Outcome {
-        let request = makeStreamRequest()
+        var attempt: UInt = 0
+        while true {
+            let (outcome, delay) = await attemptToStream(isLast: attempt >= arguments.retry ?? 0, attempt: attempt)
+            guard let delay else { return outcome }
+            attempt += 1
+            Output.error.note("curlew: \(outcome.message ?? "failed"); retry \(attempt) in \(Retry.text(delay))")
+            guard (try? await Task.sleep(for: delay)) != nil else { return outcome }
+        }
+    }
+
+    /// Returns the outcome, and the delay before another attempt; `nil` for none.
+    private func attemptToStream(isLast: Bool, attempt: UInt) async -> (Outcome, Duration?) {
+        let request: DataRequest
+        do { request = try makeStreamRequest() } catch { return (Outcome(error), nil) }
         var printer = BodyPrinter(
-            isTerminal: Output.standard.isTerminal, isRaw: arguments.isRaw, isPretty: arguments.isPretty,
+            isTerminal: Output.standard.isTerminal, isRaw: arguments.pretty == Pretty.none,
+            isPretty: arguments.pretty == .all || arguments.pretty == .format, style: setup.style,
             write: { try Output.standard.write($0) })
-        var head = HeadPrinter(arguments: arguments)
+        let parts = arguments.parts(isTerminal: Output.standard.isTerminal, method: plan.method)
+        let isBodyShown = parts.contains("b")
+        var hasPiece = false
         do {
-            defer { head.note(request.response) }
             var isShown = true
             for try await piece in request.bodyStream() {
-                try head.print(request.response)
+                if !hasPiece, let delay = retryDelay(request, isLast: isLast, attempt: attempt) {
+                    request.cancel()
+                    return (Outcome(request.response), delay)
+                }
+                try setup.printExchanges()
+                hasPiece = true
+                guard isBodyShown else { continue }
                 isShown = try printer.print(piece, contentType: request.response?.value(forHTTPHeaderField: "Content-Type"))
                 if !isShown { break }
             }
-            guard isShown else { return rejectBinary(request) }
-            try head.print(request.response)
-            try printer.finish()
+            guard isShown else { return (rejectBinary(request), nil) }
+            if !hasPiece, let delay = retryDelay(request, isLast: isLast, attempt: attempt) { return (Outcome(request.response), delay) }
+            try setup.printExchanges()
+            if isBodyShown { try printer.finish() }
+            if parts.contains("m") { try setup.printMeta(await metrics(of: request)) }
         } catch let error as Output.Failure {
             request.cancel()
-            return Outcome(error)
+            return (Outcome(error), nil)
         } catch {
+            if !hasPiece, !isLast, Retry.isTransient(error, plan) { return (Outcome(error), Retry.delay(attempt: attempt, response: nil)) }
             // The part of the body that was received is printed.
-            do { try printer.finish() } catch { return Outcome(error) }
-            return Outcome(error)
+            do {
+                try setup.printExchanges()
+                if isBodyShown { try printer.finish() }
+            } catch { return (Outcome(error), nil) }
+            return (Outcome(error), nil)
         }
-        if arguments.isVerbose { await showMetrics(request) }
-        return Outcome(request.response)
+        return (Outcome(request.response), nil)
     }
 
-    private func makeStreamRequest() -> DataRequest {
-        if case .file(let path) = plan.body {
-            return manager.upload(URL(fileURLWithPath: path), to: plan.url, method: plan.method, headers: plan.headers)
+    private func retryDelay(_ request: DataRequest, isLast: Bool, attempt: UInt) -> Duration? {
+        guard !isLast, let response = request.response, Retry.isTransient(response, plan) else { return nil }
+        return Retry.delay(attempt: attempt, response: response)
+    }
+
+    private func makeStreamRequest() throws -> DataRequest {
+        let request: DataRequest
+        switch plan.body {
+        case .file(let path):
+            request = manager.upload(URL(fileURLWithPath: path), to: plan.url, method: plan.method, headers: setup.headers)
+        case .parts(let fields):
+            request = manager.upload(try Self.form(fields), to: plan.url, method: plan.method, headers: setup.headers)
+        default:
+            request = manager.streamRequest(
+                plan.url, method: plan.method, parameters: [:], encoding: PlannedBody(body: plan.body), headers: setup.headers)
         }
-        return manager.streamRequest(
-            plan.url, method: plan.method, parameters: [:], encoding: PlannedBody(body: plan.body), headers: plan.headers)
+        if let (user, password) = setup.credential { request.authenticate(user: user, password: password, persistence: .none) }
+        return request
+    }
+
+    private static func form(_ fields: [RequestItem]) throws -> MultipartFormData {
+        let form = MultipartFormData()
+        for field in fields {
+            switch field {
+            case .field(let name, let value): form.append(Data(value.utf8), withName: name)
+            case .file(let name, let path, let type):
+                let file = URL(fileURLWithPath: path)
+                if let type {
+                    form.append(file, withName: name, fileName: file.lastPathComponent, mimeType: type)
+                } else {
+                    form.append(file, withName: name)
+                }
+            default: break
+            }
+        }
+        return form
+    }
+
+    private func metrics(of request: DataRequest) async -> TaskMetrics {
+        await request.serializingResponse(using: DataResponseSerializer { _, _, _, _ in .success(()) }).response.metrics
     }
 
     private func rejectBinary(_ request: DataRequest) -> Outcome {
@@ -126,7 +176,7 @@ struct Transfer {
         request.cancel()
         var outcome = Outcome(response)
         let type = response?.value(forHTTPHeaderField: "Content-Type").map { " (\($0))" } ?? ""
-        let note = "the body is binary\(type) and not shown on a terminal: use --raw, --download FILE or a pipe"
+        let note = "the body is binary\(type) and not shown on a terminal: use --pretty none, --download FILE or a pipe"
         outcome.message = outcome.message.map { "\($0); \(note)" } ?? note
         return outcome
     }
@@ -135,7 +185,7 @@ struct Transfer {
 
     private func download(to path: String) async -> Outcome {
         let url = URL(fileURLWithPath: path)
-        var headers = plan.headers
+        var headers = setup.headers
         // A stream with a Content-Length is sent unchunked.
         if let bodyPath, let size = try? FileManager.default.attributesOfItem(atPath: bodyPath)[.size] as? Int64 {
             headers.update(name: "Content-Length", value: "\(size)")
@@ -144,6 +194,7 @@ struct Transfer {
             plan.url, method: plan.method, parameters: [:], encoding: PlannedBody(body: plan.body), headers: headers, to: url,
             options: downloadOptions
         ).validate(statusCode: 200..<300)
+        if let (user, password) = setup.credential { request.authenticate(user: user, password: password, persistence: .none) }
         let progress = ProgressLine(output: .error)
         if Output.error.isTerminal {
             request.downloadProgress { progress.update(completed: $0.completedUnitCount, total: $0.totalUnitCount) }
@@ -151,11 +202,9 @@ struct Transfer {
         let response = await request.serializingURL().response
         // Runs after the last call of the progress closure.
         manager.session.configuration.callbackQueue.sync { progress.end() }
-        var head = HeadPrinter(arguments: arguments)
-        head.note(response.response)
-        if arguments.isVerbose { show(response.metrics) }
         do {
-            try head.print(response.response)
+            try setup.printExchanges()
+            if arguments.meta || (arguments.print ?? "").contains("m") { try setup.printMeta(response.metrics) }
             _ = try response.result.get()
             if request.isFileUnchanged { Output.error.note("\(path): the server has no newer version; nothing was downloaded") }
             return .success
@@ -171,63 +220,5 @@ struct Transfer {
         if arguments.replacesFile { options.insert(.removePreviousFile) }
         if arguments.resumesDownload { options.insert(.resumePreviousDownload) }
         return options
-    }
-
-    // MARK: --verbose
-
-    private func showRequest() {
-        let host = URL(string: plan.url).map { ($0.host ?? "") + ($0.port.map { ":\($0)" } ?? "") } ?? ""
-        var lines = ["\(plan.method) \(VerboseText.target(plan.url))"]
-        if plan.headers["Host"] == nil { lines.append("Host: \(host)") }
-        lines += plan.headers.map { VerboseText.line($0.name, $0.value) }
-        if case .bytes(let data) = plan.body { lines.append("Content-Length: \(data.count)") }
-        for line in lines { Output.error.note("> \(line)") }
-        Output.error.note(">")
-    }
-
-    private func showMetrics(_ request: DataRequest) async {
-        show(await request.serializingResponse(using: DataResponseSerializer { _, _, _, _ in .success(()) }).response.metrics)
-    }
-
-    private func show(_ metrics: TaskMetrics) {
-        guard let last = metrics.last else { return }
-        var parts = last.remoteAddress.map { ["\($0):\(last.remotePort ?? 0)"] } ?? []
-        if let version = last.httpVersion { parts.append(version.rawValue) }
-        if let version = last.tlsVersion { parts.append(version) }
-        if metrics.redirectCount > 0 { parts.append("redirects: \(metrics.redirectCount)") }
-        parts.append("\(last.responseBodyBytes) bytes of body")
-        parts.append("\(Int((last.total / .milliseconds(1)).rounded())) ms")
-        Output.error.note("* \(parts.joined(separator: ", "))")
-    }
-}
-
-/// Prints a response's head once, as soon as it is available.
-private struct HeadPrinter {
-    private let isOnOutput: Bool
-    private var isOnError: Bool
-    private var isPrinted = false
-
-    init(arguments: Arguments) {
-        isOnOutput = arguments.printsHead || arguments.method == "HEAD"
-        isOnError = arguments.isVerbose
-    }
-
-    /// Prints the head to the outputs that were asked for.
-    mutating func print(_ response: HTTPURLResponse?) throws {
-        note(response)
-        guard isOnOutput, !isPrinted, let response else { return }
-        isPrinted = true
-        let lines = ["HTTP \(response.statusText)"] + response.sortedFields.map { "\($0.name): \($0.value)" }
-        let text = lines.map { (Output.standard.isTerminal ? SafeText.escaped($0) : $0) + "\n" }.joined() + "\n"
-        try Output.standard.write(Data(text.utf8))
-    }
-
-    /// Prints the head to standard error, for `--verbose`.
-    mutating func note(_ response: HTTPURLResponse?) {
-        guard isOnError, let response else { return }
-        isOnError = false
-        Output.error.note("< \(response.statusText)")
-        for (name, value) in response.sortedFields { Output.error.note("< \(VerboseText.line(name, value))") }
-        Output.error.note("<")
     }
 }

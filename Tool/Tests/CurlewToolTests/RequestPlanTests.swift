@@ -48,6 +48,22 @@ private func plan(_ words: String..., environment: [String: String] = [:]) throw
         #expect(plan.headers["Accept"] == "application/json, */*;q=0.5")
     }
 
+    @Test(
+        "keys in brackets nest",
+        arguments: [
+            (["a[b]=1", "a[c][0]=2", "a[c][]:=3"], #"{"a":{"b":"1","c":["2",3]}}"#), (["a[]=1", "a[]=2"], #"{"a":["1","2"]}"#),
+            (["[]:=1", "[]:=2"], "[1,2]"), (["a[2]:=1"], #"{"a":[null,null,1]}"#), (["a[b=1"], #"{"a[b":"1"}"#),
+        ])
+    func nestedFields(_ items: [String], _ text: String) throws {
+        #expect(try RequestPlan(Arguments(["x"] + items), environment: [:]).body == .bytes(Data(text.utf8)))
+    }
+
+    @Test("a field that does not fit another is an error") func misfits() {
+        #expect(throws: UsageError(#""a[0]" does not fit an earlier field, which is of another kind"#)) {
+            try plan("x", "a[b]=1", "a[0]=2")
+        }
+    }
+
     @Test("fields become a form, with repeated names") func formFields() throws {
         let plan = try plan("x", "--form", "b=1 &", "a=2", "a=3")
         #expect(plan.body == .bytes(Data("b=1%20%26&a=2&a=3".utf8)))

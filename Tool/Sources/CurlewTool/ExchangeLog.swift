@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+import Curlew
+
+/// Notes the exchanges of the request as they are on the wire: redirects, authenticated repetitions and retries too.
+final class ExchangeLog: ExchangeInstrument, @unchecked Sendable {  // the entries are guarded by the lock
+    final class Entry: ExchangeObservation, @unchecked Sendable {  // head and metrics are guarded by the lock
+        let exchange: OutgoingExchange
+        private let lock = NSLock()
+        private var received: ResponseHead?
+        private var completion: ExchangeCompletion?
+
+        init(_ exchange: OutgoingExchange) {
+            self.exchange = exchange
+        }
+
+        var head: ResponseHead? { lock.withLock { received ?? completion?.head } }
+        var metrics: TransferMetrics? { lock.withLock { completion?.metrics } }
+
+        func didReceive(_ head: ResponseHead) {
+            lock.withLock { received = head }
+        }
+
+        func didEnd(_ completion: ExchangeCompletion) {
+            lock.withLock { self.completion = completion }
+        }
+    }
+
+    private let lock = NSLock()
+    private var all: [Entry] = []
+
+    var entries: [Entry] { lock.withLock { all } }
+
+    func willStart(_ exchange: OutgoingExchange) -> (any ExchangeObservation)? {
+        let entry = Entry(exchange)
+        lock.withLock { all.append(entry) }
+        return entry
+    }
+}
+
+/// Prints heads, and bodies of requests, as asked for.
+struct ExchangePrinter {
+    let parts: Set<Character>
+    let style: Style
+    let output: Output
+    let showsSecrets: Bool
+    let isTerminal: Bool
+    /// The body that each exchange sends; `nil` if it can't be shown.
+    let body: Data?
+    private var printed = 0
+
+    init(parts: Set<Character>, style: Style, output: Output, showsSecrets: Bool, body: Data?) {
+        self.parts = parts
+        self.style = style
+        self.output = output
+        self.showsSecrets = showsSecrets
+        self.body = body
+        isTerminal = output.isTerminal
+    }
+
+    /// Prints the exchanges that were not printed yet.
+    mutating func print(_ entries: [ExchangeLog.Entry]) throws(Output.Failure) {
+        for entry in entries.dropFirst(printed) {
+            printed += 1
+            let exchange = entry.exchange
+            try printRequest(
+                method: exchange.method, url: exchange.url, headers: exchange.headers, bodyLength: exchange.bodyLength,
+                version: entry.head.map(\.httpVersion))
+            if let head = entry.head { try printHead(head) }
+        }
+    }
+
+    func printRequest(method: HTTPMethod, url: String, headers: HTTPHeaders, bodyLength: Int64?, version: String?)
+        throws(Output.Failure)
+    {
+        if parts.contains("H") {
+            let target = showsSecrets ? Self.target(url) : VerboseText.target(url)
+            var lines = [style.paint("\(method)", .green) + " " + style.paint(target, .cyan) + (version.map { " \($0)" } ?? "")]
+            if headers["Host"] == nil { lines.append(line("Host", Self.host(of: url))) }
+            lines += headers.map { line($0.name, $0.value) }
+            if let bodyLength, bodyLength >= 0, headers["Content-Length"] == nil { lines.append(line("Content-Length", "\(bodyLength)")) }
+            try write(lines.joined(separator: "\n") + "\n\n")
+        }
+        if parts.contains("B"), let body, bodyLength != nil, !body.isEmpty {
+            try write(String(decoding: style.isOn ? style.json(body) : body, as: UTF8.self) + "\n\n")
+        }
+    }
+
+    private func printHead(_ head: ResponseHead) throws(Output.Failure) {
+        guard parts.contains("h") else { return }
+        let status = "\(head.statusCode)" + (head.reasonPhrase.isEmpty ? "" : " \(SafeText.escaped(head.reasonPhrase))")
+        var lines = [SafeText.escaped(head.httpVersion) + " " + style.status(head.statusCode, status)]
+        lines += head.headers.map { line($0.name, $0.value) }
+        try write(lines.joined(separator: "\n") + "\n\n")
+    }
+
+    private func line(_ name: String, _ value: String) -> String {
+        let text = showsSecrets ? SafeText.escaped("\(name): \(value)") : VerboseText.line(name, value)
+        guard style.isOn, let colon = text.firstIndex(of: ":") else { return text }
+        return style.paint(String(text[..<colon]), .cyan) + text[colon...]
+    }
+
+    private func write(_ text: String) throws(Output.Failure) {
+        try output.write(Data(text.utf8))
+    }
+
+    static func target(_ url: String) -> String {
+        let start = url.firstRange(of: "//").map { url[$0.upperBound...] } ?? url[...]
+        let target = start.drop { $0 != "/" && $0 != "?" && $0 != "#" }.prefix { $0 != "#" }
+        return SafeText.escaped(target.first == "/" ? String(target) : "/" + target)
+    }
+
+    static func host(of url: String) -> String {
+        let start = url.firstRange(of: "//").map { url[$0.upperBound...] } ?? url[...]
+        let authority = start.prefix { $0 != "/" && $0 != "?" && $0 != "#" }
+        return String(authority.split(separator: "@", omittingEmptySubsequences: false).last ?? "")
+    }
+}

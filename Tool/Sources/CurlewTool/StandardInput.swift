@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+import Curlew
+
+/// Whether there is a body on standard input.
+enum StandardInput {
+    /// Waits until a pipe has data or its end. A terminal, and whatever is neither a pipe, a socket nor a file, has no body.
+    static func hasBody() -> Bool {
+        var status = stat()
+        guard fstat(0, &status) == 0 else { return false }
+        switch status.st_mode & S_IFMT {
+        case S_IFREG: return status.st_size > max(lseek(0, 0, SEEK_CUR), 0)
+        case S_IFIFO, S_IFSOCK: break
+        default: return false
+        }
+        var entry = pollfd(fd: 0, events: Int16(POLLIN), revents: 0)
+        if poll(&entry, 1, 2000) == 0 {
+            Output.error.note("curlew: waiting for a body on standard input; --ignore-stdin sends none")
+            while poll(&entry, 1, -1) < 0, errno == EINTR {}
+        }
+        guard entry.revents & Int16(POLLIN) != 0 else { return false }
+        var count: Int32 = 0
+        // A pipe that is readable and empty is at its end. FIONREAD tells without reading.
+        return ioctl(0, UInt(FIONREAD), &count) != 0 || count > 0
+    }
+}

@@ -1,0 +1,209 @@
+// SPDX-License-Identifier: Apache-2.0
+import Curlew
+import CurlewHAR
+import CurlewTesting
+import Dispatch
+
+/// What a transfer needs, made from the options: the session, the printers, and what is written at the end.
+final class TransferSetup: @unchecked Sendable {  // used by one task at a time
+    let manager: SessionManager
+    let style: Style
+    /// The header fields of the request, with those of `--session`.
+    let headers: HTTPHeaders
+    /// What answers a challenge.
+    let credential: (user: String, password: String)?
+
+    private let arguments: Arguments
+    private let plan: RequestPlan
+    private let log = ExchangeLog()
+    private var printer: ExchangePrinter
+    private let output: Output
+    private let archive: HARRecorder?
+    private let cassette: Cassette?
+    private var stored: (session: SessionFile, file: URL, cookies: HTTPCookieStorage)?
+
+    init(_ arguments: Arguments, _ plan: RequestPlan, environment: [String: String]) throws {
+        self.arguments = arguments
+        self.plan = plan
+        // With --download, standard output stays empty.
+        output = arguments.download == nil ? .standard : .error
+        style = Style(isOn: Style.isWanted(arguments.pretty, isTerminal: output.isTerminal, environment: environment))
+        var configuration = try Self.configuration(arguments)
+        var headers = plan.headers
+        if let name = arguments.session {
+            let file = SessionFile.url(name: name, for: plan.url, environment: environment)
+            var session = try SessionFile(contentsOf: file)
+            session.keep(arguments.items)
+            guard let cookies = URLSessionConfiguration.ephemeral.httpCookieStorage else {
+                throw UsageError("--session has no storage for cookies on this system")
+            }
+            session.restore(into: cookies)
+            configuration.cookieStorage = cookies
+            configuration.redirects.sensitiveHeaders.formUnion(session.headers.map(\.name))
+            for field in session.headers { headers.update(name: field.name, value: field.value) }
+            stored = (session, file, cookies)
+        }
+        credential = try Self.credential(arguments, plan, environment, &headers)
+        self.headers = headers
+        var body: Data?
+        if case .bytes(let data) = plan.body { body = data }
+        printer = ExchangePrinter(
+            parts: arguments.parts(isTerminal: output.isTerminal && arguments.download == nil, method: plan.method), style: style,
+            output: output, showsSecrets: arguments.showSecrets, body: body)
+        configuration.instruments.append(log)
+        if let path = arguments.har {
+            archive = try HARRecorder(file: URL(fileURLWithPath: path))
+        } else {
+            archive = arguments.waterfall == nil ? nil : HARRecorder()
+        }
+        if let archive { configuration.eventMonitors.append(archive) }
+        if let path = arguments.record {
+            let cassette = try Cassette(directory: URL(fileURLWithPath: path, isDirectory: true))
+            self.cassette = cassette
+            manager = SessionManager(
+                configuration: configuration,
+                transport: RecordingTransport(cassette, base: CurlTransport(configuration: configuration.connections)))
+        } else if let path = arguments.replay {
+            let cassette = try Cassette(directory: URL(fileURLWithPath: path, isDirectory: true))
+            self.cassette = nil
+            manager = SessionManager(
+                configuration: configuration, transport: try ReplayTransport(cassette, mode: .none, matching: .lenient))
+        } else {
+            cassette = nil
+            manager = SessionManager(configuration: configuration)
+        }
+    }
+
+    /// The settings of a session that the options of a connection make.
+    static func configuration(_ arguments: Arguments) throws -> SessionConfiguration {
+        var configuration = SessionConfiguration()
+        configuration.callbackQueue = DispatchQueue(label: "curlew.tool")
+        if let timeout = arguments.connectTimeout { configuration.connectTimeout = timeout.duration }
+        configuration.totalTimeout = arguments.timeout?.duration
+        if let limit = arguments.maxRedirects { configuration.redirects.limit = limit }
+        if arguments.insecure { configuration.tls.verifiesServer = false }
+        configuration.tls.certificateAuthorityFile = arguments.cacert
+        if let certificate = arguments.cert, let key = arguments.key {
+            configuration.tls.clientCertificate = .pem(file: certificate, keyFile: key)
+        }
+        configuration.tls.publicKeyHashes = Set(arguments.pin.compactMap(Arguments.hash))
+        if let proxy = arguments.proxy { configuration.proxy = proxy == "none" ? .none : .url(proxy) }
+        configuration.interface = arguments.interface
+        switch arguments.http {
+        case .http1: configuration.httpVersion = .http1
+        case .http2: configuration.httpVersion = .http2PriorKnowledge
+        case nil: break
+        }
+        configuration.decodesContent = arguments.decodes
+        return configuration
+    }
+
+    /// Finds the user's name and password: sent at once, or for a challenge.
+    private static func credential(
+        _ arguments: Arguments, _ plan: RequestPlan, _ environment: [String: String], _ headers: inout HTTPHeaders
+    ) throws -> (user: String, password: String)? {
+        var found: (user: String, password: String)?
+        if let user = arguments.user {
+            if let colon = user.firstIndex(of: ":") {
+                found = (String(user[..<colon]), String(user[user.index(after: colon)...]))
+            } else if let password = Credentials.prompt("password of \(user): ") {
+                found = (user, password)
+            } else {
+                throw UsageError("--user needs NAME:PASSWORD where there is no terminal to ask for the password")
+            }
+        } else if arguments.netrc, headers["Authorization"] == nil {
+            let path = environment["NETRC"] ?? (environment["HOME"] ?? "") + "/.netrc"
+            guard let data = FileManager.default.contents(atPath: path) else { throw UsageError("\(path.quoted) can't be read") }
+            let host = URL(string: plan.url)?.host ?? ""
+            found = Credentials.netrc(String(decoding: data, as: UTF8.self), host: host)
+        }
+        guard let found, arguments.authType == .basic else { return found }
+        if headers["Authorization"] == nil || arguments.items.allSatisfy({ $0.name.lowercased() != "authorization" }) {
+            headers.update(.authorization(username: found.user, password: found.password))
+        }
+        return nil
+    }
+
+    // MARK: Printing
+
+    /// Prints the exchanges that have begun since the last call.
+    func printExchanges() throws {
+        guard !printer.parts.isDisjoint(with: "HBh") else { return }
+        try printer.print(log.entries)
+    }
+
+    func printMeta(_ metrics: TaskMetrics) throws {
+        let lines = MetaText(style: style, width: output.width ?? 80).lines(metrics)
+        try output.write(Data((lines.joined(separator: "\n") + "\n").utf8))
+    }
+
+    /// Prints the request without sending it.
+    func showOffline() -> Outcome {
+        do {
+            if arguments.printsCurl {
+                guard plan.body != .standardInput else { throw UsageError("--curl can't print a body on standard input") }
+                try Output.standard.write(Data((CurlText.command(plan, headers: headers, arguments) + "\n").utf8))
+                return .success
+            }
+            var length: Int64?
+            if case .bytes(let data) = plan.body { length = Int64(data.count) }
+            let parts = arguments.print.map { Set($0) } ?? Set("HB")
+            let printer = ExchangePrinter(
+                parts: parts, style: style, output: .standard, showsSecrets: arguments.showSecrets, body: self.printer.body)
+            try printer.printRequest(
+                method: plan.method, url: plan.url, headers: headers, bodyLength: length,
+                version: arguments.http == .http2 ? "HTTP/2" : "HTTP/1.1")
+            return .success
+        } catch {
+            return Outcome(error)
+        }
+    }
+
+    // MARK: The end
+
+    /// Writes the files that were asked for. Returns what failed.
+    func finish() async -> Outcome? {
+        do {
+            if case (var session, let file, let cookies)? = stored {
+                session.keep(cookies)
+                try session.write(to: file)
+            }
+            try await cassette?.flush()
+            if let archive {
+                archive.close()
+                if let error = archive.error { throw error }
+                if let path = arguments.waterfall {
+                    let data = try archive.data ?? Data(contentsOf: URL(fileURLWithPath: arguments.har ?? ""))
+                    try Data(try Waterfall(archive: data).svg.utf8).write(to: URL(fileURLWithPath: path), options: .atomic)
+                }
+            }
+            return nil
+        } catch {
+            return Outcome(status: .file, message: "\(error)")
+        }
+    }
+}
+
+extension Arguments {
+    /// The parts to print: on a terminal head and body, else the body.
+    func parts(isTerminal: Bool, method: HTTPMethod) -> Set<Character> {
+        var parts: Set<Character>
+        if let print = options.print {
+            parts = Set(print)
+        } else if options.verbose {
+            parts = Set("HBhb")
+        } else if options.headers {
+            parts = ["h"]
+        } else if options.bodyOnly {
+            parts = ["b"]
+        } else if method == .head {
+            parts = ["h"]
+        } else if options.meta {
+            parts = []
+        } else {
+            parts = isTerminal ? ["h", "b"] : ["b"]
+        }
+        if options.meta { parts.insert("m") }
+        return parts
+    }
+}
