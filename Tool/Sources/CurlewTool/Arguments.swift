@@ -26,7 +26,7 @@ import Curlew
 
     init(_ options: SendOptions) throws(UsageError) {
         self.options = options
-        guard !options.showsHelp, !options.showsVersion else { return }
+        guard !options.showsHelp, !options.showsVersion, options.completions == nil else { return }
         if let text = options.raw {
             body = .text(text)
         } else if let path = options.bodyFile {

@@ -99,6 +99,7 @@ enum Help {
           --interface NAME        send from this network interface
           --http 1.1|2            use HTTP/1.1; or HTTP/2, without TLS by prior knowledge, with TLS if the server has it
 
+          --completions SHELL     print a script of completion for bash, zsh or fish
           --help                  print this help
           --version               print the versions of curlew, libcurl and TLS
 

@@ -87,6 +87,8 @@ struct SendOptions: ParsableArguments {
 
     @Flag(name: .customLong("help"), help: "print the help") var showsHelp = false
     @Flag(name: .customLong("version"), help: "print the versions") var showsVersion = false
+    @Option(name: .long, help: "print a script of completion: bash, zsh or fish", completion: .list(["bash", "zsh", "fish"]))
+    var completions: String?
     @Argument(help: "[METHOD] URL [ITEM…]", completion: .list(["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"]))
     var words: [String] = []
 }

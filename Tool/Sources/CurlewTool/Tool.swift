@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+import ArgumentParser
 import Curlew
 
 /// The `curlew` command.
@@ -33,6 +34,12 @@ enum Tool {
     static func send(_ arguments: Arguments, environment: [String: String]) async throws(UsageError) -> Outcome {
         if arguments.showsHelp { return show(Help.text) }
         if arguments.showsVersion { return show(Help.version) }
+        if let name = arguments.completions {
+            guard let shell = CompletionShell(rawValue: name) else {
+                throw UsageError("--completions knows bash, zsh and fish, not \(name.quoted)")
+            }
+            return show(CurlewCommand.completionScript(for: shell) + "\n")
+        }
         var arguments = arguments
         if arguments.body == nil, !arguments.ignoreStdin, !arguments.items.contains(where: \.isField), !arguments.form,
             !arguments.multipart,

@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: Apache-2.0
+import ArgumentParser
+import Curlew
+
+/// `curlew bench URL`
+struct BenchCommand: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "bench", abstract: "Sends a request many times, and prints how long the responses took.", helpNames: .long)
+
+    @OptionGroup var options: SendOptions
+    @Option(name: [.customShort("n"), .customLong("requests")], help: "how many requests to send; 200 by default") var count = 200
+    @Option(name: [.customShort("c"), .long], help: "how many at a time; 50 by default") var concurrency = 50
+    @Option(name: .long, help: "how many requests to begin a second; without it each begins when another has ended") var rate: Double?
+
+    func run(environment: [String: String]) async throws(UsageError) -> Outcome {
+        guard (1...100_000_000).contains(count) else { throw UsageError("--requests needs a number from 1 to 100000000") }
+        guard (1...10_000).contains(concurrency) else { throw UsageError("--concurrency needs a number from 1 to 10000") }
+        if let rate, !(rate > 0 && rate <= 1e6) { throw UsageError("--rate needs a number above 0, up to 1000000") }
+        let arguments = try Arguments(options)
+        if let name = unsupported { throw UsageError("\(name) has no meaning for bench") }
+        let plan = try RequestPlan(arguments, environment: environment)
+        let body: Data?
+        switch plan.body {
+        case .none: body = nil
+        case .bytes(let data): body = data
+        case .file(let path):
+            guard let data = FileManager.default.contents(atPath: path) else { throw UsageError("\(path.quoted) can't be read") }
+            body = data
+        case .standardInput, .parts: throw UsageError("bench sends bodies of fields, --raw and --body FILE only")
+        }
+        var configuration: SessionConfiguration
+        do { configuration = try TransferSetup.configuration(arguments) } catch { throw UsageError("\(error)") }
+        configuration.maximumConnectionsPerHost = concurrency
+        let run = BenchRun(
+            count: count, concurrency: concurrency, rate: rate, plan: plan, body: body,
+            manager: SessionManager(configuration: configuration))
+        return await Tool.stoppable(timeout: options.deadline?.duration) { await run.run() }
+    }
+
+    /// The first option that a benchmark does not have.
+    private var unsupported: String? {
+        let given: [(String, Bool)] = [
+            ("--multipart", options.multipart), ("--verbose", options.verbose), ("--headers", options.headers),
+            ("--body-only", options.bodyOnly), ("--meta", options.meta), ("--print", options.print != nil),
+            ("--pretty", options.pretty != nil), ("--show-secrets", options.showSecrets), ("--offline", options.offline),
+            ("--curl", options.printsCurl), ("--download", options.download != nil), ("--waterfall", options.waterfall != nil),
+            ("--har", options.har != nil), ("--record", options.record != nil), ("--replay", options.replay != nil),
+            ("--netrc", options.netrc), ("--session", options.session != nil), ("--retry", options.retry != nil),
+            ("--auth-type challenge", options.authType == .challenge), ("--version", options.showsVersion),
+            ("--user without a password", options.user.map { !$0.contains(":") } ?? false),
+        ]
+        return given.first(where: \.1)?.0
+    }
+}
+
+/// The sending of `bench`.
+struct BenchRun: Sendable {
+    let count: Int
+    let concurrency: Int
+    let rate: Double?
+    let plan: RequestPlan
+    let body: Data?
+    let manager: SessionManager
+
+    private struct Sample {
+        /// From when the request was due, which with a rate is not when it could be sent: a server that stalls delays the requests behind,
+        /// and these count too (coordinated omission).
+        var latency: Duration
+        var status: Int?
+        var error: String?
+        var bytes: Int64
+    }
+
+    func run() async -> Outcome {
+        let start = ContinuousClock.now
+        var samples: [Sample] = []
+        samples.reserveCapacity(min(count, 1_000_000))
+        await withTaskGroup(of: [Sample].self) { group in
+            for worker in 0..<min(concurrency, count) {
+                group.addTask {
+                    var own: [Sample] = []
+                    for number in stride(from: worker, to: count, by: min(concurrency, count)) {
+                        if Task.isCancelled { break }
+                        var due = ContinuousClock.now
+                        if let rate {
+                            due = start + .seconds(Double(number) / rate)
+                            guard (try? await Task.sleep(until: due, clock: .continuous)) != nil else { break }
+                        }
+                        own.append(await send(due: due))
+                    }
+                    return own
+                }
+            }
+            for await own in group { samples += own }
+        }
+        let elapsed = ContinuousClock.now - start
+        do {
+            try Output.standard.write(Data(Self.report(samples, elapsed: elapsed, width: Output.standard.width ?? 80).utf8))
+        } catch {
+            return Outcome(error)
+        }
+        let failed = samples.count { $0.error != nil }
+        if failed == samples.count {
+            return Outcome(status: .connection, message: "all requests failed: \(samples.first?.error ?? "none was sent")")
+        }
+        return failed > 0 ? Outcome(status: .transfer, message: "\(failed) of \(samples.count) requests failed") : .success
+    }
+
+    private func send(due: ContinuousClock.Instant) async -> Sample {
+        let request =
+            body.map { manager.upload($0, to: plan.url, method: plan.method, headers: plan.headers) }
+            ?? manager.request(plan.url, method: plan.method, headers: plan.headers)
+        let response = await request.serializingData().response
+        let latency = ContinuousClock.now - due
+        switch response.result {
+        case .success(let data): return Sample(latency: latency, status: response.response?.statusCode, bytes: Int64(data.count))
+        case .failure(let error):
+            // A response without a body has no data, which is no failure.
+            guard let status = response.response?.statusCode, case CurlewError.responseSerializationFailed = error else {
+                return Sample(latency: latency, error: Outcome(error).message ?? "failed", bytes: 0)
+            }
+            return Sample(latency: latency, status: status, bytes: 0)
+        }
+    }
+
+    // MARK: Report
+
+    private static func report(_ samples: [Sample], elapsed: Duration, width: Int) -> String {
+        let seconds = elapsed / .seconds(1)
+        let good = samples.filter { $0.error == nil }
+        let latencies = good.map { $0.latency / .milliseconds(1) }.sorted()
+        var lines = ["requests    \(samples.count) in \(number(seconds)) s, \(number(Double(samples.count) / max(seconds, 1e-9))) a second"]
+        lines.append("received    \(good.reduce(0) { $0 + $1.bytes }) bytes of bodies")
+        let statuses = Dictionary(grouping: good, by: { $0.status ?? 0 }).mapValues(\.count).sorted { $0.key < $1.key }
+        if !statuses.isEmpty { lines.append("statuses    " + statuses.map { "\($0.key): \($0.value)" }.joined(separator: ", ")) }
+        let errors = Dictionary(grouping: samples.compactMap(\.error), by: \.self).mapValues(\.count).sorted { $0.value > $1.value }
+        for (error, count) in errors.prefix(5) { lines.append("failed      \(count): \(error)") }
+        guard !latencies.isEmpty else { return lines.joined(separator: "\n") + "\n" }
+        lines.append("")
+        for percent in [50.0, 75, 90, 95, 99, 99.9, 100] {
+            let name = percent == 100 ? "slowest" : "\(percent == percent.rounded() ? "\(Int(percent))" : "\(percent)") %"
+            lines.append(name + String(repeating: " ", count: 12 - name.count) + MetaText.text(percentile(percent, of: latencies)))
+        }
+        lines.append("")
+        lines += histogram(latencies, width: width)
+        return lines.joined(separator: "\n") + "\n"
+    }
+
+    /// The latency that a part of the samples does not exceed.
+    static func percentile(_ percent: Double, of sorted: [Double]) -> Double {
+        let rank = Int((percent / 100 * Double(sorted.count)).rounded(.up))
+        return sorted[min(max(rank - 1, 0), sorted.count - 1)]
+    }
+
+    /// Ten lines from the fastest to the slowest, with bars that fit the width.
+    static func histogram(_ sorted: [Double], width: Int) -> [String] {
+        guard let first = sorted.first, let last = sorted.last else { return [] }
+        let step = max((last - first) / 10, 1e-6)
+        var counts = [Int](repeating: 0, count: 10)
+        for value in sorted { counts[min(Int((value - first) / step), 9)] += 1 }
+        let most = counts.max() ?? 1
+        let digits = "\(most)".count
+        return counts.enumerated().map { index, count in
+            let edge = MetaText.text(first + step * Double(index + 1))
+            let bar = max(width - 14 - digits - 3, 1)
+            let length = count == 0 ? 0 : max(count * bar / most, 1)
+            return String(repeating: " ", count: max(12 - edge.count, 0)) + edge + "  "
+                + String(repeating: " ", count: digits - "\(count)".count) + "\(count)"
+                + (length > 0 ? " " + String(repeating: "█", count: length) : "")
+        }
+    }
+
+    private static func number(_ value: Double) -> String {
+        let hundredths = Int((value * 100).rounded())
+        let rest = hundredths % 100
+        return "\(hundredths / 100).\(rest < 10 ? "0" : "")\(rest)"
+    }
+}
