@@ -21,9 +21,9 @@ enum Subcommand: String, CaseIterable {
 
     private var helpText: String {
         switch self {
-        case .ws: WebSocketCommand.helpMessage(columns: 100) + "\n"
-        case .sse: EventsCommand.helpMessage(columns: 100) + "\n"
-        case .bench: BenchCommand.helpMessage(columns: 100) + "\n"
+        case .ws: CurlewCommand.helpMessage(for: WebSocketCommand.self, columns: 100) + "\n"
+        case .sse: CurlewCommand.helpMessage(for: EventsCommand.self, columns: 100) + "\n"
+        case .bench: CurlewCommand.helpMessage(for: BenchCommand.self, columns: 100) + "\n"
         default: Help.text
         }
     }
