@@ -102,7 +102,9 @@ struct WebSocketCommand: ParsableCommand {
     @OptionGroup var options: StreamOptions
     @Option(name: .long, help: "a subprotocol to offer; may be repeated") var subprotocol: [String] = []
     @Option(name: [.customShort("n"), .long], help: "end after this many messages") var count: Int?
-    @Flag(name: .long, help: "stay connected when standard input ends") var keepOpen = false
+    @Option(name: .long, help: "how long to wait for messages after the end of a pipe on standard input, in seconds; 1 by default")
+    var wait: Seconds?
+    @Flag(name: .long, help: "stay connected after the end of a pipe on standard input; so it is with --count") var keepOpen = false
 
     func run(environment: [String: String]) async throws(UsageError) -> Outcome {
         let (plan, configuration) = try options.request(environment)
@@ -139,14 +141,18 @@ struct WebSocketCommand: ParsableCommand {
     private func sendLines(to socket: WebSocket) {
         let (lines, continuation) = AsyncStream.makeStream(of: String.self, bufferingPolicy: .unbounded)
         let isAtTerminal = isatty(0) == 1
-        let keepsOpen = keepOpen && !isAtTerminal
+        let keepsOpen = (keepOpen || count != nil) && !isAtTerminal
+        // What arrives while a WebSocket closes is discarded.
+        let wait = isAtTerminal ? Duration.zero : wait?.duration ?? .seconds(1)
         Thread.detachNewThread {
             while let line = readLine() { continuation.yield(line) }
             continuation.finish()
         }
         Task {
             for await line in lines { try await socket.send(line) }
-            if !keepsOpen { _ = try await socket.close() }
+            guard !keepsOpen else { return }
+            try await Task.sleep(for: wait)
+            try await socket.close()
         }
     }
 
