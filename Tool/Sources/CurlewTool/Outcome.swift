@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import Curlew
+import CurlewEvents
+import CurlewWebSocket
 
 /// The outcome of the tool's work, with its message.
 struct Outcome: Equatable {
@@ -28,6 +30,8 @@ struct Outcome: Equatable {
     init(_ error: any Error) {
         switch error {
         case let error as CurlewError: self.init(error)
+        case let error as WebSocketError: self.init(error)
+        case let error as EventStreamError: self.init(error)
         case Output.Failure.closed: self = .success
         case Output.Failure.failed(let code):
             self.init(status: .file, message: "can't write to standard output: \(String(cString: strerror(code)))")
@@ -50,6 +54,27 @@ struct Outcome: Equatable {
         case .multipartEncodingFailed: self.init(status: .file, message: "\(error)")
         case .responseValidationFailed, .responseSerializationFailed: self.init(status: .transfer, message: "\(error)")
         case .resumeDataInvalid, .cancelled, .sessionInvalidated, .sessionShutDown: self.init(status: .other, message: "\(error)")
+        }
+    }
+
+    private init(_ error: WebSocketError) {
+        switch error {
+        case .invalidRequest: self.init(status: .usage, message: "\(error)")
+        case .handshakeRejected(let rejection):
+            let status = ExitStatus(httpStatus: rejection.response.statusCode)
+            self.init(status: status == .success ? .transfer : status, message: "\(error)")
+        case .timedOut: self.init(status: .timeout, message: "\(error)")
+        case .closed(let closure): self.init(status: .transfer, message: "the server closed the WebSocket with \(closure)")
+        default: self.init(status: .transfer, message: "\(error)")
+        }
+    }
+
+    private init(_ error: EventStreamError) {
+        switch error {
+        case .rejected(let rejection):
+            let status = ExitStatus(httpStatus: rejection.response.statusCode)
+            self.init(status: status == .success ? .transfer : status, message: "\(rejection.error)")
+        default: self.init(status: .transfer, message: "\(error)")
         }
     }
 

@@ -39,8 +39,8 @@ import Testing
 
     @Test("a server that is none is an error") func refused() async throws {
         let server = try LoopbackServer.standard()
-        let result = try await ToolRun.run("ws", server.url("/json"))
-        #expect(result.status != 0)
+        let result = try await ToolRun.run("ws", server.url("/status/404"))
+        #expect(result.status == 4)
         #expect(result.error.hasPrefix("curlew: "))
     }
 }
