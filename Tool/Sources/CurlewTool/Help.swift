@@ -55,7 +55,7 @@ enum Help {
                                   beside what -v, -h, -b or -p prints
           -p, --print WHAT        print what the letters say: H and B the request's head and body, h and b the response's,
                                   m as --meta
-          --pretty HOW            all, colors, format or none: by default colours and formatted JSON on a terminal, unless
+          --pretty HOW            all, format or none: by default colours and formatted JSON on a terminal, unless
                                   NO_COLOR is set, and neither in a pipe; with none a terminal gets binary bodies too
           --show-secrets          don't redact credentials and cookies in heads
           --offline               print the request, and send nothing

@@ -14,7 +14,7 @@ struct Seconds: ExpressibleByArgument, Equatable {
 
 /// How bodies are shown.
 enum Pretty: String, ExpressibleByArgument, CaseIterable {
-    case all, colors, format, none
+    case all, format, none
 }
 
 /// How `--user` is sent.
@@ -46,7 +46,7 @@ struct SendOptions: ParsableArguments {
     @Flag(name: [.customShort("b"), .customLong("body-only")], help: "print the body of the response only") var bodyOnly = false
     @Flag(name: [.short, .long], help: "print times, connection and sizes") var meta = false
     @Option(name: [.short, .long], help: "print these parts: H, B, h, b and m") var print: String?
-    @Option(name: .long, help: "format and colour: all, colors, format or none") var pretty: Pretty?
+    @Option(name: .long, help: "all, format or none") var pretty: Pretty?
     @Flag(name: .long, help: "don't redact credentials and cookies in heads") var showSecrets = false
     @Flag(name: .long, help: "print the request, and send nothing") var offline = false
     @Flag(name: .customLong("curl"), help: "print the request as a curl command, and send nothing") var printsCurl = false

@@ -13,7 +13,7 @@ struct Style {
     /// Colours for a terminal, unless `NO_COLOR` is set (no-color.org) or the terminal is a dumb one.
     static func isWanted(_ pretty: Pretty?, isTerminal: Bool, environment: [String: String]) -> Bool {
         switch pretty {
-        case .all, .colors: true
+        case .all: true
         case .format, .some(.none): false
         case nil: isTerminal && (environment["NO_COLOR"] ?? "").isEmpty && environment["TERM"] != "dumb"
         }

@@ -191,7 +191,8 @@ struct Transfer {
             headers.update(name: "Content-Length", value: "\(size)")
         }
         let request = manager.download(
-            plan.url, method: plan.method, parameters: [:], encoding: PlannedBody(body: plan.body), headers: headers, to: url,
+            plan.url, method: plan.method, parameters: [:], encoding: PlannedBody(body: plan.body), headers: headers,
+            interceptor: arguments.retry.map { RetryPolicy(retryLimit: $0) }, to: url,
             options: downloadOptions
         ).validate(statusCode: 200..<300)
         if let (user, password) = setup.credential { request.authenticate(user: user, password: password, persistence: .none) }

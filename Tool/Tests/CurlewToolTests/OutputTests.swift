@@ -110,6 +110,14 @@ import Testing
         #expect(try FileManager.default.attributesOfItem(atPath: file.path)[.posixPermissions] as? Int == 0o600)
     }
 
+    @Test("the table of exit statuses is that of the program") func exitStatuses() throws {
+        let page = URL(fileURLWithPath: #filePath).deletingLastPathComponent().appendingPathComponent("../../README.md").standardized
+        let rows = try String(contentsOf: page, encoding: .utf8).split(separator: "\n").filter {
+            $0.hasPrefix("| ") && $0.dropFirst(2).first?.isNumber == true
+        }
+        #expect(rows.map(String.init) == ExitStatus.allCases.map { "| \($0.rawValue) | \($0.summary) |" })
+    }
+
     @Test("--curl prints a command that sends the same request") func curlCommand() async throws {
         let result = try await ToolRun.run("--curl", ":3000/x", "a=it's", "q==1")
         #expect(
@@ -144,6 +152,9 @@ import Testing
         let result = try await ToolRun.run("--retry", "3", server.url("/"))
         #expect(result.status == 0)
         #expect(result.text == "yes")
+        let directory = try TemporaryDirectory()
+        let download = try await ToolRun.run("--retry", "3", "--download", directory.file("f").path, server.url("/"))
+        #expect(download.status == 0, "\(download.error)")
         let given = try await ToolRun.run("--retry", "1", server.url("/always"))
         #expect(given.status == 5)
         #expect(given.text == "no")
