@@ -25,6 +25,7 @@ let package = Package(
         .library(name: "CurlewJSON", targets: ["CurlewJSON", "CurlewHTTP"]),
         .library(name: "CurlewLifecycle", targets: ["CurlewLifecycle"] + layers),
         .library(name: "CurlewHTTPTypes", targets: ["CurlewHTTPTypes"] + layers),
+        .library(name: "CurlewResilience", targets: ["CurlewResilience"] + layers),
         .library(name: "CurlewHAR", targets: ["CurlewHAR"] + layers),
         .library(name: "CurlewObservability", targets: ["CurlewObservability"] + layers),
         .library(name: "CurlewRedis", targets: ["CurlewRedis"] + layers),
@@ -109,6 +110,7 @@ let package = Package(
             ],
             path: "Sources/HTTPTypes"),
         .target(name: "CurlewHAR", dependencies: core, path: "Sources/HAR"),
+        .target(name: "CurlewResilience", dependencies: core, path: "Sources/Resilience"),
         .target(
             name: "CurlewObservability",
             dependencies: core + [
@@ -118,7 +120,8 @@ let package = Package(
             ],
             path: "Sources/Observability"),
         .target(
-            name: "CurlewRedis", dependencies: core + [.target(name: "CHiredis", condition: .when(traits: ["Redis"]))],
+            name: "CurlewRedis",
+            dependencies: core + ["CurlewResilience", .target(name: "CHiredis", condition: .when(traits: ["Redis"]))],
             path: "Sources/Redis"),
         // For tests of programs: transports, a clock and a server. The server knows nothing of the layers, so that their own tests have it.
         .target(name: "CLoopback"),
@@ -167,7 +170,9 @@ let package = Package(
             ],
             path: "Tests/WorkerProbe"),
         // A process of a fleet, for the tests of what is shared; in no product.
-        .executableTarget(name: "curlew-redis-probe", dependencies: core + ["CurlewRedis", "CurlewTestSupport"], path: "Tests/RedisProbe"),
+        .executableTarget(
+            name: "curlew-redis-probe", dependencies: core + ["CurlewRedis", "CurlewResilience", "CurlewTestSupport"],
+            path: "Tests/RedisProbe"),
         // Does what a test kit from outside asks for; in no product.
         .executableTarget(name: "curlew-kit", dependencies: library + ["CurlewWebSocket"], path: "Tests/Driver"),
         // What scripts/fuzz fuzzes, and the inputs that it has kept.
@@ -217,10 +222,15 @@ let package = Package(
                 .product(name: "HTTPTypes", package: "swift-http-types", condition: .when(traits: ["HTTPTypes"])),
             ]),
         .testTarget(
+<<<<<<< HEAD
             name: "RedisTests",
             dependencies: library + [
-                "CurlewRedis", "CurlewSessionTestSupport", "CurlewTestSupport", "CurlewTesting", "curlew-redis-probe",
+                "CurlewRedis", "CurlewResilience", "CurlewSessionTestSupport", "CurlewTestSupport", "CurlewTesting", "curlew-redis-probe",
             ]),
+=======
+            name: "ResilienceTests",
+            dependencies: library + ["CurlewResilience", "CurlewSessionTestSupport", "CurlewTestSupport", "CurlewTesting"]),
+>>>>>>> 5f493c7f8bfbb625011c88abb0b584af59ec8da7
         .testTarget(name: "HARTests", dependencies: library + ["CurlewHAR", "CurlewSessionTestSupport", "CurlewTestSupport"]),
         .testTarget(
             name: "ObservabilityTests",

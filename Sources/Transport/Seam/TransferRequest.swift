@@ -138,7 +138,7 @@ public struct TransferRequest: Sendable {
 extension TransferRequest {
     /// The priority with which the transfer gets a connection when others wait: from 0, the most urgent, to 7. The parameter `u` of the
     /// header field `Priority`, otherwise 3 (RFC 9218, section 4.1).
-    var urgency: Int {
+    package var urgency: Int {
         guard let field = headers.value(for: "Priority") else { return 3 }
         let urgencies = field.split(separator: ",").map { $0.filter { $0 != " " && $0 != "\t" } }.filter { $0.hasPrefix("u=") }
         // The last occurrence of a member counts; parameters may follow its value (RFC 9651, section 3.2).
