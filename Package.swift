@@ -222,15 +222,13 @@ let package = Package(
                 .product(name: "HTTPTypes", package: "swift-http-types", condition: .when(traits: ["HTTPTypes"])),
             ]),
         .testTarget(
-<<<<<<< HEAD
             name: "RedisTests",
             dependencies: library + [
                 "CurlewRedis", "CurlewResilience", "CurlewSessionTestSupport", "CurlewTestSupport", "CurlewTesting", "curlew-redis-probe",
             ]),
-=======
+        .testTarget(
             name: "ResilienceTests",
             dependencies: library + ["CurlewResilience", "CurlewSessionTestSupport", "CurlewTestSupport", "CurlewTesting"]),
->>>>>>> 5f493c7f8bfbb625011c88abb0b584af59ec8da7
         .testTarget(name: "HARTests", dependencies: library + ["CurlewHAR", "CurlewSessionTestSupport", "CurlewTestSupport"]),
         .testTarget(
             name: "ObservabilityTests",

@@ -13,11 +13,12 @@ final class FakeServer: Sendable {
     let port: Int
 
     init(response: String, path: String? = nil, isTCP: Bool = false) throws {
+        let listener = socket(isTCP ? AF_INET : AF_UNIX, Int32(SOCK_STREAM.rawValue), 0)
+        self.listener = listener
         directory = path == nil ? try TemporaryDirectory() : nil
         let path = path ?? directory?.file("fake.sock").path ?? ""
         var port = 0
         if isTCP {
-            listener = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
             var address = sockaddr_in()
             address.sin_family = sa_family_t(AF_INET)
             address.sin_addr.s_addr = UInt32(0x7F00_0001).bigEndian
@@ -30,7 +31,6 @@ final class FakeServer: Sendable {
             }
             port = Int(UInt16(bigEndian: address.sin_port))
         } else {
-            listener = socket(AF_UNIX, Int32(SOCK_STREAM.rawValue), 0)
             var address = sockaddr_un()
             address.sun_family = sa_family_t(AF_UNIX)
             withUnsafeMutableBytes(of: &address.sun_path) { $0.copyBytes(from: path.utf8.prefix(100)) }
@@ -45,7 +45,7 @@ final class FakeServer: Sendable {
         var configuration = RedisConfiguration(.unix(path: path))
         configuration.commandTimeout = .seconds(5)
         self.configuration = configuration
-        Thread.detachNewThread { [listener] in
+        Thread.detachNewThread {
             var connections: [Int32] = []
             while case let connection = accept(listener, nil, nil), connection >= 0 {
                 connections.append(connection)

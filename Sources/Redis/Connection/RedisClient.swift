@@ -62,8 +62,7 @@ public final class RedisClient: Sendable {
     ) {
         var bytes: [UInt8] = []
         bytes.appendCommand(arguments)
-        let name = if case .text(let name)? = arguments.first { name } else { "" }
-        let command = RedisCommand(name: name, bytes: bytes, timeout: timeout, deadline: deadline, completion: completion)
+        let command = RedisCommand(name: arguments.name, bytes: bytes, timeout: timeout, deadline: deadline, completion: completion)
         if let refusal = mailbox.post([command]) { completion(.failure(refusal)) }
     }
 
@@ -76,11 +75,32 @@ public final class RedisClient: Sendable {
 
     /// Sends a command, and blocks until the response has arrived, at most for the timeout.
     package func block(_ arguments: [RedisArgument]) throws(RedisError) -> RedisValue {
-        try blocking(arguments.first) { submit(arguments, completion: $0) }
+        try blocking(arguments.name) { submit(arguments, completion: $0) }
+    }
+
+    /// Sends commands, and blocks until all have responded, at most for the timeout.
+    package func blockAll(_ commands: [[RedisArgument]]) throws(RedisError) -> [RedisValue] {
+        let results = Lock([Int: Result<RedisValue, RedisError>]())
+        let group = DispatchGroup()
+        for (index, command) in commands.enumerated() {
+            group.enter()
+            submit(command) { result in
+                results.withLock { $0[index] = result }
+                group.leave()
+            }
+        }
+        _ = group.wait(timeout: .now() + .nanoseconds(Int(configuration.commandTimeout.nanoseconds) + 10_000_000))
+        let found = results.withLock { $0 }
+        var values: [RedisValue] = []
+        for (index, command) in commands.enumerated() {
+            guard let result = found[index] else { throw .timedOut(command: command.name, after: configuration.commandTimeout) }
+            values.append(try result.get())
+        }
+        return values
     }
 
     func blocking(
-        _ name: RedisArgument?, _ start: (@escaping @Sendable (Result<RedisValue, RedisError>) -> Void) -> Void
+        _ name: String, _ start: (@escaping @Sendable (Result<RedisValue, RedisError>) -> Void) -> Void
     ) throws(RedisError) -> RedisValue {
         let result = Lock<Result<RedisValue, RedisError>?>(nil)
         let isDone = DispatchSemaphore(value: 0)
@@ -91,8 +111,7 @@ public final class RedisClient: Sendable {
         // The thread observes the deadline itself; this one is for a thread that the system does not run.
         _ = isDone.wait(timeout: .now() + .nanoseconds(Int(configuration.commandTimeout.nanoseconds) + 10_000_000))
         if let value = result.withLock({ $0 }) { return try value.get() }
-        let command = if case .text(let text)? = name { text } else { "" }
-        throw .timedOut(command: command, after: configuration.commandTimeout)
+        throw .timedOut(command: name, after: configuration.commandTimeout)
     }
 
     // MARK: Channels
@@ -117,6 +136,11 @@ package final class RedisSubscription: Sendable {
     }
 
     deinit { mailbox.unsubscribe(id) }
+}
+
+extension [RedisArgument] {
+    /// The name of the command.
+    fileprivate var name: String { if case .text(let name)? = first { name } else { "" } }
 }
 
 extension RedisConfiguration {

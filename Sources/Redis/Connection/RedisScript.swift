@@ -52,13 +52,15 @@ extension RedisClient {
     }
 
     /// The key of what a store has under a name: with the prefix, and the name as its hash tag, so that all keys of one name are in one slot
-    /// of a cluster. A name of other characters than those of tokens is replaced by its digest.
-    package func key(_ store: String, _ name: String, _ part: String = "") -> String {
+    /// of a cluster.
+    package func key(_ store: String, _ name: String) -> String { "\(configuration.prefix):\(store):{\(Self.token(name))}" }
+
+    /// A name of letters, digits and `_-.:/` as it is; the digest of any other.
+    static func token(_ name: String) -> String {
         let isPlain =
             !name.isEmpty && name.utf8.count <= 128
             && name.utf8.allSatisfy { ($0 | 0x20) >= 0x61 && ($0 | 0x20) <= 0x7A || $0 >= 0x2D && $0 <= 0x3A || $0 == 0x5F }
-        let tag = isPlain ? name : SHA256.digest(of: name.utf8).hexDigits
-        return "\(configuration.prefix):\(store):{\(tag)}" + (part.isEmpty ? "" : ":\(part)")
+        return isPlain ? name : SHA256.digest(of: name.utf8).hexDigits
     }
 }
 #endif
