@@ -104,3 +104,12 @@ extension TransferRequest {
         source = exchangeSource?.hedge
     }
 }
+
+extension Request {
+    /// The transfer of the last attempt; `nil` for a raw connection, and for a request that could not be made.
+    package var lastTransfer: TransferRequest? {
+        guard var transfer = task?.currentTransfer else { return nil }
+        transfer.source = ExchangeSource(driver, .retry)
+        return transfer
+    }
+}

@@ -121,6 +121,15 @@ public struct TransferRequest: Sendable {
             total: total ?? own?.total, otherwise: parts.prepared.limits)
     }
 
+    /// Whether another request without a body would be sent in the same way, to the same place, with the same fields. Timeouts may differ.
+    package func isEquivalent(to other: TransferRequest) -> Bool {
+        let (lhs, rhs) = (parts, other.parts)
+        return lhs.method == rhs.method && lhs.url == rhs.url && lhs.headers == rhs.headers && lhs.cachePolicy == rhs.cachePolicy
+            && lhs.handlesCookies == rhs.handlesCookies && lhs.mainDocumentURL == rhs.mainDocumentURL
+            && lhs.allowsCellularAccess == rhs.allowsCellularAccess
+            && (lhs.prepared === rhs.prepared || lhs.prepared.options == rhs.prepared.options)
+    }
+
     /// Creates a request.
     public init(
         url: String, method: HTTPMethod = .get, headers: HTTPHeaders = [:], body: (any BodySource)? = nil,
