@@ -276,7 +276,7 @@ struct Served {
     /// - Parameter now: for the `Age` of a response that is served without validation (RFC 9111, section 4); `nil` for a validated one.
     init?(_ stored: StoredResponses.Element, _ delivery: CacheDelivery, now: Double?) {
         let head = stored.head
-        var headers = head.headers
+        var headers = now == nil ? head.headers : CacheRules.unvalidatedFields(of: head)
         if let now {
             let age = head.age(at: now)
             headers["Age"] = String(Int(min(age, Double(CacheDirectives.longest))))
