@@ -3,6 +3,7 @@ import CurlewTestSupport
 
 #if Redis
 import CurlewCache
+import CurlewEncoding
 import CurlewHTTP
 import CurlewRedis
 import CurlewResilience

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #if Redis
+import CurlewEncoding
 import CurlewHTTP
 
 import CurlewSessionTestSupport
@@ -161,7 +162,9 @@ final class TestAuthenticator: AsyncAuthenticator {
     func credential(replacing expired: TestCredential?, for manager: SessionManager) async throws -> TestCredential {
         TestCredential(number: (expired?.number ?? 0) + 1)
     }
-    func didRequest(_ urlRequest: URLRequest, with response: HTTPURLResponse, failDueToAuthenticationError error: any Error) -> Bool { false }
+    func didRequest(_ urlRequest: URLRequest, with response: HTTPURLResponse, failDueToAuthenticationError error: any Error) -> Bool {
+        false
+    }
     func isRequest(_ urlRequest: URLRequest, authenticatedWith credential: TestCredential) -> Bool { true }
 }
 #endif

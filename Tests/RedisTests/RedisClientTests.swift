@@ -130,9 +130,12 @@ import Testing
         #expect(await client.becomesReady())
     }
 
-    @Test("what is no Redis server is an error that says so", arguments: [
-        "HTTP/1.1 400 Bad Request\r\n\r\n", "$5\r\nhello\r\n", "*2147483647\r\n", "+OK\r\n", ":1\r\n", "$-7\r\nx", "*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n",
-    ])
+    @Test(
+        "what is no Redis server is an error that says so",
+        arguments: [
+            "HTTP/1.1 400 Bad Request\r\n\r\n", "$5\r\nhello\r\n", "*2147483647\r\n", "+OK\r\n", ":1\r\n", "$-7\r\nx",
+            "*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n",
+        ])
     func garbage(_ response: String) async throws {
         let fake = try FakeServer(response: response)
         let client = try RedisClient(fake.configuration)

@@ -126,7 +126,8 @@ import Testing
         #expect(median < 50_000_000)
     }
 
-    @Test("a response in the memory of one process leaves it by key, tag and unsafe method of another", arguments: ["key", "tag", "unsafe"])
+    @Test(
+        "a response in the memory of one process leaves it by key, tag and unsafe method of another", arguments: ["key", "tag", "unsafe"])
     func invalidated(_ way: String) async throws {
         let server = try await RedisServer()
         let host = try LoopbackServer { [cacheable] request, _ in request.method == "GET" ? cacheable("text", "red") : .status(204) }

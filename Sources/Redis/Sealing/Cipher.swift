@@ -8,12 +8,14 @@ import CurlewHTTP
 struct Cipher: Sendable {
     typealias Make = @convention(c) () -> OpaquePointer?
     typealias Free = @convention(c) (OpaquePointer?) -> Void
-    typealias Begin = @convention(c) (
-        OpaquePointer?, OpaquePointer?, OpaquePointer?, UnsafePointer<UInt8>?, UnsafePointer<UInt8>?
-    ) -> Int32
-    typealias Update = @convention(c) (
-        OpaquePointer?, UnsafeMutablePointer<UInt8>?, UnsafeMutablePointer<Int32>?, UnsafePointer<UInt8>?, Int32
-    ) -> Int32
+    typealias Begin =
+        @convention(c) (
+            OpaquePointer?, OpaquePointer?, OpaquePointer?, UnsafePointer<UInt8>?, UnsafePointer<UInt8>?
+        ) -> Int32
+    typealias Update =
+        @convention(c) (
+            OpaquePointer?, UnsafeMutablePointer<UInt8>?, UnsafeMutablePointer<Int32>?, UnsafePointer<UInt8>?, Int32
+        ) -> Int32
     typealias Finish = @convention(c) (OpaquePointer?, UnsafeMutablePointer<UInt8>?, UnsafeMutablePointer<Int32>?) -> Int32
     typealias Control = @convention(c) (OpaquePointer?, Int32, Int32, UnsafeMutableRawPointer?) -> Int32
 
@@ -63,7 +65,9 @@ struct Cipher: Sendable {
         else { return nil }
         var last = [UInt8](repeating: 0, count: 16)
         var rest = Int32(0)
-        guard finishSealing(state, &last, &rest) == 1, rest == 0, control(state, Self.getTag, Int32(tag.count), &tag) == 1 else { return nil }
+        guard finishSealing(state, &last, &rest) == 1, rest == 0, control(state, Self.getTag, Int32(tag.count), &tag) == 1 else {
+            return nil
+        }
         return sealed.prefix(Int(length)) + tag
     }
 

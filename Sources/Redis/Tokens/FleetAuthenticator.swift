@@ -62,13 +62,13 @@ public final class FleetAuthenticator<Base: AsyncAuthenticator>: AsyncAuthentica
     public init(
         _ base: Base, client: RedisClient, name: String, lease: Duration = .seconds(10), sealedWith: SealingKeys? = nil,
         whenUnavailable: Unavailability = .refreshLocally, longestWait: Duration = .seconds(30), refusalTime: Duration = .seconds(30),
-        isRefusal: @escaping @Sendable (any Error) -> Bool = { $0.isUsuallyRefusal }
+        isRefusal: (@Sendable (any Error) -> Bool)? = nil
     ) {
         self.base = base
         self.whenUnavailable = whenUnavailable
         self.longestWait = longestWait
         self.refusalTime = refusalTime
-        self.isRefusal = isRefusal
+        self.isRefusal = isRefusal ?? { isUsuallyRefusal($0) }
         token = FleetToken(client, name: name, lease: max(lease, .milliseconds(100)))
         format = ValueFormat(keys: sealedWith)
     }
@@ -79,7 +79,8 @@ public final class FleetAuthenticator<Base: AsyncAuthenticator>: AsyncAuthentica
     public func apply(_ credential: Credential, to urlRequest: inout URLRequest) { base.apply(credential, to: &urlRequest) }
 
     /// Asks the base.
-    public func didRequest(_ urlRequest: URLRequest, with response: HTTPURLResponse, failDueToAuthenticationError error: any Error) -> Bool {
+    public func didRequest(_ urlRequest: URLRequest, with response: HTTPURLResponse, failDueToAuthenticationError error: any Error) -> Bool
+    {
         base.didRequest(urlRequest, with: response, failDueToAuthenticationError: error)
     }
 
@@ -179,7 +180,7 @@ public final class FleetAuthenticator<Base: AsyncAuthenticator>: AsyncAuthentica
         do {
             guard try await token.complete(fence, try format.encode(value, for: token.key)) else { return nil }
             last.withLock { $0 = (value, fence) }
-        } catch is RedisError {
+        } catch {
             // Obtained, and not stored: it is this process' until the next refresh.
         }
         return credential
@@ -212,16 +213,14 @@ extension FleetTokenError: LocalizedError, CustomStringConvertible {
     public var errorDescription: String? { description }
 }
 
-extension Error {
-    /// Whether it says that a refresh was refused, rather than that it could not be asked for.
-    public var isUsuallyRefusal: Bool {
-        switch self {
-        case is CancellationError, is RedisError, CurlewError.transferFailed, CurlewError.cancelled, CurlewError.sessionInvalidated,
-            CurlewError.sessionShutDown:
-            false
-        case CurlewError.responseValidationFailed(.unacceptableStatusCode(let code), _): (400..<500).contains(code) && code != 429
-        default: true
-        }
+/// Whether an error says that a refresh was refused, rather than that it could not be asked for.
+private func isUsuallyRefusal(_ error: any Error) -> Bool {
+    switch error {
+    case is CancellationError, is RedisError, CurlewError.transferFailed, CurlewError.cancelled, CurlewError.sessionInvalidated,
+        CurlewError.sessionShutDown:
+        false
+    case CurlewError.responseValidationFailed(.unacceptableStatusCode(let code), _): (400..<500).contains(code) && code != 429
+    default: true
     }
 }
 #endif

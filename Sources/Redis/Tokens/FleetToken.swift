@@ -22,15 +22,15 @@ struct FleetToken: Sendable {
     /// The newest generation and its value; the number of the last lease, its holder and end; the refusal of a generation and its end.
     private static let claim = RedisScript(
         now + """
-        local h = redis.call('HMGET', KEYS[1], 'value', 'generation', 'fence', 'holder', 'until', 'refusal', 'refused', 'told')
-        local known, generation = tonumber(ARGV[3]), tonumber(h[2] or '0')
-        if h[1] and generation > known then return {'use', generation, h[1]} end
-        if h[6] and tonumber(h[7]) == generation and tonumber(h[8]) > now then return {'fail', h[6]} end
-        if h[4] and h[4] ~= ARGV[1] and tonumber(h[5]) > now then return {'wait', tonumber(h[5]) - now} end
-        local fence = math.max(tonumber(h[3] or '0') + 1, now)
-        redis.call('HSET', KEYS[1], 'fence', fence, 'holder', ARGV[1], 'until', now + ARGV[2])
-        return {'refresh', fence, h[1]}
-        """)
+            local h = redis.call('HMGET', KEYS[1], 'value', 'generation', 'fence', 'holder', 'until', 'refusal', 'refused', 'told')
+            local known, generation = tonumber(ARGV[3]), tonumber(h[2] or '0')
+            if h[1] and generation > known then return {'use', generation, h[1]} end
+            if h[6] and tonumber(h[7]) == generation and tonumber(h[8]) > now then return {'fail', h[6]} end
+            if h[4] and h[4] ~= ARGV[1] and tonumber(h[5]) > now then return {'wait', tonumber(h[5]) - now} end
+            local fence = math.max(tonumber(h[3] or '0') + 1, now)
+            redis.call('HSET', KEYS[1], 'fence', fence, 'holder', ARGV[1], 'until', now + ARGV[2])
+            return {'refresh', fence, h[1]}
+            """)
 
     /// Changes the credential, if no later lease was granted.
     private static let complete = RedisScript(
@@ -43,11 +43,11 @@ struct FleetToken: Sendable {
 
     private static let refuse = RedisScript(
         now + """
-        if redis.call('HGET', KEYS[1], 'fence') ~= ARGV[1] then return 0 end
-        redis.call('HSET', KEYS[1], 'refusal', ARGV[2], 'refused', redis.call('HGET', KEYS[1], 'generation') or '0', 'told', now + ARGV[3])
-        redis.call('HDEL', KEYS[1], 'holder', 'until')
-        return 1
-        """)
+            if redis.call('HGET', KEYS[1], 'fence') ~= ARGV[1] then return 0 end
+            redis.call('HSET', KEYS[1], 'refusal', ARGV[2], 'refused', redis.call('HGET', KEYS[1], 'generation') or '0', 'told', now + ARGV[3])
+            redis.call('HDEL', KEYS[1], 'holder', 'until')
+            return 1
+            """)
 
     private static let release = RedisScript(
         """
@@ -58,18 +58,18 @@ struct FleetToken: Sendable {
 
     private static let renew = RedisScript(
         now + """
-        if redis.call('HGET', KEYS[1], 'fence') ~= ARGV[1] or not redis.call('HGET', KEYS[1], 'holder') then return 0 end
-        redis.call('HSET', KEYS[1], 'until', now + ARGV[2])
-        return 1
-        """)
+            if redis.call('HGET', KEYS[1], 'fence') ~= ARGV[1] or not redis.call('HGET', KEYS[1], 'holder') then return 0 end
+            redis.call('HSET', KEYS[1], 'until', now + ARGV[2])
+            return 1
+            """)
 
     private static let share = RedisScript(
         now + """
-        local fence = math.max(tonumber(redis.call('HGET', KEYS[1], 'fence') or '0') + 1, now)
-        redis.call('HSET', KEYS[1], 'value', ARGV[1], 'generation', fence, 'fence', fence)
-        redis.call('HDEL', KEYS[1], 'holder', 'until', 'refusal', 'refused', 'told')
-        return fence
-        """)
+            local fence = math.max(tonumber(redis.call('HGET', KEYS[1], 'fence') or '0') + 1, now)
+            redis.call('HSET', KEYS[1], 'value', ARGV[1], 'generation', fence, 'fence', fence)
+            redis.call('HDEL', KEYS[1], 'holder', 'until', 'refusal', 'refused', 'told')
+            return fence
+            """)
 
     let client: RedisClient
     let key: String
