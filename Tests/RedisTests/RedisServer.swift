@@ -26,7 +26,6 @@ final class RedisServer: Sendable {
 
     private static func start(_ directory: TemporaryDirectory, _ options: [String]) throws -> ChildProcess {
         let socket = directory.file("redis.sock").path
-        // Owned by this process: it ends when its input's reader does not exist any more, by SIGTERM of ChildProcess.
         return try ChildProcess(
             "redis-server",
             ["--port", "0", "--unixsocket", socket, "--save", "", "--appendonly", "no", "--dir", directory.url.path, "--daemonize", "no"]
@@ -36,7 +35,7 @@ final class RedisServer: Sendable {
     private func ready() async throws {
         let process = process.withLock { $0 }
         while let line = await process.readLine() {
-            if line.contains("ready to accept connections") { return }
+            if line.lowercased().contains("ready to accept connections") { return }
         }
         throw TestError("redis-server ended before it was ready")
     }

@@ -90,11 +90,13 @@ final class CacheChannel: Sendable {
     }
 
     func observe(_ report: @escaping @Sendable (CacheKey?) -> Void) -> CacheObservation {
-        let id = state.withLock { state in
+        let (id, isSubscribed) = state.withLock { state in
             state.lastObserver += 1
             state.observers[state.lastObserver] = report
-            return state.lastObserver
+            return (state.lastObserver, state.isSubscribed)
         }
+        // What has changed before is not known.
+        if isSubscribed { report(nil) }
         return CacheObservation { [weak self] in self?.state.withLock { _ = $0.observers.removeValue(forKey: id) } }
     }
 

@@ -52,7 +52,7 @@ public struct RedisRateLimitStore: RateLimitStore {
             (0...max(count, 1)).contains(granted), microseconds >= 0
         else { throw RedisError.unexpectedResponse(command: "EVALSHA") }
         guard granted > 0 else { return .wait(.microseconds(microseconds)) }
-        // The server's time is between the request and the response. Later by the response's way, permits would be slower than the rate.
+        // From the request on: counted from the response, permits would come later than the rate has them by the time of its way.
         let due = sent + Nanoseconds(microseconds) * 1_000
         let now = MonotonicTime.now()
         if due > now { try await Task.sleep(nanoseconds: due - now) }

@@ -77,7 +77,7 @@ struct ValueFormat: Sendable {
         switch version {
         case Self.plain:
             guard keys == nil else { throw .unreadableValue(key: name, .notSealed) }
-            return data.dropFirst()
+            return Data(bytes.dropFirst())
         case Self.sealed: return try open(bytes, of: name)
         default: throw .unreadableValue(key: name, .version(version))
         }

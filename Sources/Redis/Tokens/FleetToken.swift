@@ -26,7 +26,7 @@ struct FleetToken: Sendable {
             local known, generation = tonumber(ARGV[3]), tonumber(h[2] or '0')
             if h[1] and generation > known then return {'use', generation, h[1]} end
             if h[6] and tonumber(h[7]) == generation and tonumber(h[8]) > now then return {'fail', h[6]} end
-            if h[4] and h[4] ~= ARGV[1] and tonumber(h[5]) > now then return {'wait', tonumber(h[5]) - now} end
+            if h[4] and tonumber(h[5]) > now then return {'wait', tonumber(h[5]) - now} end
             local fence = math.max(tonumber(h[3] or '0') + 1, now)
             redis.call('HSET', KEYS[1], 'fence', fence, 'holder', ARGV[1], 'until', now + ARGV[2])
             return {'refresh', fence, h[1]}
@@ -74,6 +74,7 @@ struct FleetToken: Sendable {
     let client: RedisClient
     let key: String
     let lease: Duration
+    /// For those who look at the server; not compared, as two sessions of a process may share an authenticator.
     private let holder = UUID().uuidString
 
     init(_ client: RedisClient, name: String, lease: Duration) {
