@@ -21,7 +21,7 @@ import CurlewHTTP
 /// Thread-safe. Members block until the server has responded.
 public final class RedisCacheStorage: LeasingCacheStorage, ObservableCacheStorage {
     /// The overhead that each entry is charged, in bytes: about what the server needs for a hash and its key.
-    static let overhead: Int64 = 300
+    static let overhead: Int64 = 400
 
     private static let storing = RedisScript(
         """
