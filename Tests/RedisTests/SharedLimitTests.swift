@@ -40,7 +40,7 @@ import Testing
         let right = await fleet.reports().map { $0["right"] ?? -1 }
         let all = times.read { $0.sorted() }
         #expect(right.reduce(0, +) == all.count)
-        // The second after the first: by then all have begun, and none has ended.
+        // From half a second after the first request until half a second before the last: all have begun, and none has ended.
         let first = try #require(all.first) + 500_000_000
         let window = (seconds - 1) * 1_000_000_000
         let total = all.count { $0 >= first && $0 < first + window }
