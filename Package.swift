@@ -28,7 +28,7 @@ let package = Package(
         .library(name: "CurlewResilience", targets: ["CurlewResilience"] + layers),
         .library(name: "CurlewHAR", targets: ["CurlewHAR"] + layers),
         .library(name: "CurlewObservability", targets: ["CurlewObservability"] + layers),
-        .library(name: "CurlewRedis", targets: ["CurlewRedis"] + layers),
+        .library(name: "CurlewRedis", targets: ["CurlewRedis", "CurlewResilience"] + layers),
         .library(name: "CurlewTesting", targets: ["CurlewTesting", "CurlewLoopback"] + layers),
     ],
     traits: [
