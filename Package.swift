@@ -25,8 +25,10 @@ let package = Package(
         .library(name: "CurlewJSON", targets: ["CurlewJSON", "CurlewHTTP"]),
         .library(name: "CurlewLifecycle", targets: ["CurlewLifecycle"] + layers),
         .library(name: "CurlewHTTPTypes", targets: ["CurlewHTTPTypes"] + layers),
+        .library(name: "CurlewResilience", targets: ["CurlewResilience"] + layers),
         .library(name: "CurlewHAR", targets: ["CurlewHAR"] + layers),
         .library(name: "CurlewObservability", targets: ["CurlewObservability"] + layers),
+        .library(name: "CurlewRedis", targets: ["CurlewRedis", "CurlewResilience"] + layers),
         .library(name: "CurlewTesting", targets: ["CurlewTesting", "CurlewLoopback"] + layers),
     ],
     traits: [
@@ -39,6 +41,7 @@ let package = Package(
         .trait(
             name: "Observability",
             description: "CurlewObservability traces, measures and logs with swift-distributed-tracing, swift-metrics and swift-log."),
+        .trait(name: "Redis", description: "CurlewRedis shares limits, tokens and caches on a Redis server, with the system's libhiredis."),
     ],
     dependencies: [
         // Only fetched with their traits.
@@ -58,6 +61,8 @@ let package = Package(
         ),
         .systemLibrary(
             name: "CBrotli", pkgConfig: "libbrotlidec", providers: [.apt(["libbrotli-dev"]), .brew(["brotli"])]),
+        // Without pkg-config: Debian's file for hiredis has a flag that the package manager warns of.
+        .systemLibrary(name: "CHiredis", providers: [.apt(["libhiredis-dev"]), .brew(["hiredis"])]),
         .systemLibrary(name: "CZstd", pkgConfig: "libzstd", providers: [.apt(["libzstd-dev"]), .brew(["zstd"])]),
         .target(
             name: "CCurlew",
@@ -106,6 +111,7 @@ let package = Package(
             ],
             path: "Sources/HTTPTypes"),
         .target(name: "CurlewHAR", dependencies: core, path: "Sources/HAR"),
+        .target(name: "CurlewResilience", dependencies: core, path: "Sources/Resilience"),
         .target(
             name: "CurlewObservability",
             dependencies: core + [
@@ -114,6 +120,10 @@ let package = Package(
                 .product(name: "Tracing", package: "swift-distributed-tracing", condition: .when(traits: ["Observability"])),
             ],
             path: "Sources/Observability"),
+        .target(
+            name: "CurlewRedis",
+            dependencies: core + ["CurlewResilience", .target(name: "CHiredis", condition: .when(traits: ["Redis"]))],
+            path: "Sources/Redis"),
         // For tests of programs: transports, a clock and a server. The server knows nothing of the layers, so that their own tests have it.
         .target(name: "CLoopback"),
         .target(name: "CurlewLoopback", dependencies: ["CLoopback"], path: "Sources/Loopback"),
@@ -160,6 +170,10 @@ let package = Package(
                 .product(name: "UnixSignals", package: "swift-service-lifecycle", condition: .when(traits: ["Lifecycle"])),
             ],
             path: "Tests/WorkerProbe"),
+        // A process of a fleet, for the tests of what is shared; in no product.
+        .executableTarget(
+            name: "curlew-redis-probe", dependencies: core + ["CurlewRedis", "CurlewResilience", "CurlewTestSupport"],
+            path: "Tests/RedisProbe"),
         // Does what a test kit from outside asks for; in no product.
         .executableTarget(name: "curlew-kit", dependencies: library + ["CurlewWebSocket"], path: "Tests/Driver"),
         // What scripts/fuzz fuzzes, and the inputs that it has kept.
@@ -208,6 +222,14 @@ let package = Package(
                 "CurlewHTTPTypes", "CurlewSessionTestSupport", "CurlewTestSupport",
                 .product(name: "HTTPTypes", package: "swift-http-types", condition: .when(traits: ["HTTPTypes"])),
             ]),
+        .testTarget(
+            name: "RedisTests",
+            dependencies: library + [
+                "CurlewRedis", "CurlewResilience", "CurlewSessionTestSupport", "CurlewTestSupport", "CurlewTesting", "curlew-redis-probe",
+            ]),
+        .testTarget(
+            name: "ResilienceTests",
+            dependencies: library + ["CurlewResilience", "CurlewSessionTestSupport", "CurlewTestSupport", "CurlewTesting"]),
         .testTarget(name: "HARTests", dependencies: library + ["CurlewHAR", "CurlewSessionTestSupport", "CurlewTestSupport"]),
         .testTarget(
             name: "ObservabilityTests",
