@@ -26,6 +26,9 @@ let package = Package(
             ],
             swiftSettings: settings
         ),
+        // The policies of a fleet of clients, simulated: scripts/fleet.
+        .executableTarget(
+            name: "Fleet", dependencies: [.product(name: "CurlewResilience", package: "curlew")], path: "Fleet", swiftSettings: settings),
     ],
     swiftLanguageModes: [.v6]
 )
