@@ -69,7 +69,7 @@ import Testing
         #expect(state.arrive(4, urgency: 0) == .queued)
         #expect(state.arrive(5, urgency: 0) == .refused)
         #expect(state.leave(.success, after: .zero) == [4])
-        #expect(state.withdraw(3))
+        #expect(state.withdraw(3) == true)
         #expect(state.withdraw(3) == false)
         #expect(state.leave(.success, after: .zero) == [2])
         #expect(state.leave(.success, after: .zero) == [])
@@ -139,11 +139,11 @@ import Testing
     @Test("tokens: no retries at half or less, a tenth of a token for each success") func grpc() {
         var state = RetryBudgetState(.grpc)
         for _ in 0..<4 { state.noteResult(isFailure: true) }
-        #expect(state.withdraw(at: .zero))
+        #expect(state.withdraw(at: .zero) == true)
         state.noteResult(isFailure: true)
         #expect(state.withdraw(at: .zero) == false)
         for _ in 0..<2 { state.noteResult(isFailure: false) }
-        #expect(state.withdraw(at: .zero))
+        #expect(state.withdraw(at: .zero) == true)
     }
 
     @Test("hedges are five in a hundred, after the 95th percentile") func hedging() throws {
