@@ -2,11 +2,17 @@
 import CurlewTransport
 
 /// Makes one transfer of equal requests in flight, in front of the cache.
-final class CoalescingTransport: Transport {
+final class CoalescingTransport: ForwardingTransport {
     private struct State {
         /// The transfers that may still be joined, by URL: few are equal in all but the URL.
         var open: [String: [SharedTransfer]] = [:]
         var members: [Int: SharedMember] = [:]
+
+        mutating func close(_ transfer: SharedTransfer) {
+            let url = transfer.request.url
+            open[url]?.removeAll { $0 === transfer }
+            if open[url]?.isEmpty == true { open[url] = nil }
+        }
     }
 
     let base: any Transport
@@ -43,16 +49,7 @@ final class CoalescingTransport: Transport {
     }
 
     /// Lets no more requests join a transfer.
-    func close(_ transfer: SharedTransfer) {
-        state.withLock { state in
-            guard let index = state.open[transfer.request.url]?.firstIndex(where: { $0 === transfer }) else { return }
-            if state.open[transfer.request.url]?.count == 1 {
-                state.open[transfer.request.url] = nil
-            } else {
-                state.open[transfer.request.url]?.remove(at: index)
-            }
-        }
-    }
+    func close(_ transfer: SharedTransfer) { state.withLock { $0.close(transfer) } }
 
     func remove(_ member: SharedMember) {
         state.withLock { state in
@@ -61,11 +58,13 @@ final class CoalescingTransport: Transport {
         }
     }
 
-    /// Closes a transfer if it has no members; returns whether it has none.
+    /// Closes a transfer if it has no members, so that none can join it; returns whether it has none, and has to be cancelled.
     func closeIfEmpty(_ transfer: SharedTransfer) -> Bool {
-        let isEmpty = state.withLock { _ in transfer.closeIfEmpty() }
-        if isEmpty { close(transfer) }
-        return isEmpty
+        state.withLock { state in
+            guard transfer.endIfEmpty() else { return false }
+            state.close(transfer)
+            return true
+        }
     }
 
     private subscript(_ id: Int) -> SharedMember? { state.withLock { $0.members[id] } }
@@ -83,14 +82,6 @@ final class CoalescingTransport: Transport {
     func resumeReceiving(_ id: Int) {
         if let member = self[id] { member.resumeReceiving() } else { base.resumeReceiving(id) }
     }
-
-    func openStream(_ request: StreamTransferRequest, id: Int, observer: any StreamTransferObserver) {
-        base.openStream(request, id: id, observer: observer)
-    }
-
-    func send(_ bytes: Data, endOfStream: Bool, on id: Int) { base.send(bytes, endOfStream: endOfStream, on: id) }
-
-    func shutDown() { base.shutDown() }
 
     func waitUntilShutDown() async {
         await base.waitUntilShutDown()

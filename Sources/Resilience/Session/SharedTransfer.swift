@@ -7,7 +7,10 @@ final class SharedTransfer: TransferObserver {
         var members: [SharedMember] = []
         var isStarted = false
         var isClosed = false
-        var isCancelled = false
+        /// Whether the base transport has completed the transfer, or is to cancel it.
+        var hasEnded = false
+        /// Whether all members have ended before the transfer.
+        var isUnwanted = false
         var isSuspended = false
         var isPaused = false
     }
@@ -25,22 +28,23 @@ final class SharedTransfer: TransferObserver {
     func add(_ member: SharedMember) { state.withLock { $0.members.append(member) } }
 
     /// With the transport's lock held.
-    func closeIfEmpty() -> Bool {
+    func endIfEmpty() -> Bool {
         state.withLock { state in
-            guard state.members.isEmpty, !state.isCancelled else { return false }
+            guard state.members.isEmpty, !state.hasEnded else { return false }
             state.isClosed = true
-            state.isCancelled = true
+            state.hasEnded = true
+            state.isUnwanted = true
             return true
         }
     }
 
     /// The base transport knows the transfer: calls from before that are repeated.
     func startReturned() {
-        let (isCancelled, isSuspended) = state.withLock { state in
+        let (isUnwanted, isSuspended) = state.withLock { state in
             state.isStarted = true
-            return (state.isCancelled, state.isSuspended)
+            return (state.isUnwanted, state.isSuspended)
         }
-        if isCancelled { transport.base.cancel(id) }
+        if isUnwanted { transport.base.cancel(id) }
         if isSuspended { transport.base.setSuspended(true, of: id) }
     }
 
@@ -59,6 +63,7 @@ final class SharedTransfer: TransferObserver {
 
     func transfer(_ id: Int, didComplete completion: TransferCompletion) {
         closeOnce()
+        state.withLock { $0.hasEnded = true }
         for member in state.withLock({ $0.members }) { member.receive(completion) }
     }
 
