@@ -101,7 +101,9 @@ public struct Cookie: Sendable, Hashable {
         if value.utf8.contains(UInt8(ascii: ";")) || path.utf8.contains(UInt8(ascii: ";")) { return "it contains a semicolon" }
         if [name, value, path].contains(where: { SetCookie.hasControls($0) }) { return "it contains a control character" }
         if [name, value].contains(where: { SetCookie.isPadded($0) }) { return "its name or value begins or ends with a blank" }
-        if domain.isEmpty || domain.utf8.contains(where: { $0 <= 0x20 || $0 >= 0x7F || "/;,".utf8.contains($0) }) {
+        if domain.isEmpty || domain.utf8.first == UInt8(ascii: ".")
+            || domain.utf8.contains(where: { $0 <= 0x20 || $0 >= 0x7F || "/;,".utf8.contains($0) })
+        {
             return "its domain is no host name"
         }
         if !isHostOnly, CookieRules.isAddress(domain) || CookieRules.isPublicSuffix(domain) {

@@ -57,6 +57,8 @@ package enum CookieRules {
     ///
     /// A public suffix or an address may set cookies for itself only.
     package static func scope(of domain: String?, for host: String) -> (domain: String, isHostOnly: Bool)? {
+        // No name of a host, and a file could not tell it from a domain.
+        guard host.utf8.first != UInt8(ascii: ".") else { return nil }
         guard let domain else { return (host, true) }
         guard domain.utf8.allSatisfy({ $0 < 0x80 }) else { return nil }
         if isPublicSuffix(domain) || isAddress(host) { return domain == host ? (host, true) : nil }

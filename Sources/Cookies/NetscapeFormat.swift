@@ -148,9 +148,22 @@ package enum NetscapeFormat {
         return fields.joined(separator: "\t")
     }
 
-    private static func escaped(_ text: String) -> String { text.replacing("%", with: "%25").replacing("\t", with: "%09") }
+    // By bytes: a combining character after a digit would make another character of it.
 
-    private static func unescaped(_ text: String) -> String { text.replacing("%09", with: "\t").replacing("%25", with: "%") }
+    private static func escaped(_ text: String) -> String {
+        String(decoding: text.utf8.flatMap { $0 == 0x09 ? Array("%09".utf8) : $0 == 0x25 ? Array("%25".utf8) : [$0] }, as: UTF8.self)
+    }
+
+    private static func unescaped(_ text: String) -> String {
+        var bytes: [UInt8] = []
+        var rest = Array(text.utf8)[...]
+        while let byte = rest.popFirst() {
+            let isEscape = byte == 0x25 && (rest.starts(with: "09".utf8) || rest.starts(with: "25".utf8))
+            bytes.append(isEscape ? (rest.first == UInt8(ascii: "0") ? 0x09 : 0x25) : byte)
+            if isEscape { rest.removeFirst(2) }
+        }
+        return String(decoding: bytes, as: UTF8.self)
+    }
 }
 
 /// The format of a store's file.
