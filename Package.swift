@@ -3,7 +3,7 @@
 import PackageDescription
 
 // Whoever imports the umbrella, or more than one layer, depends on each by name: else the build does not see that a layer has changed.
-let layers = ["CurlewCore", "CurlewCache", "CurlewTransport", "CurlewEncoding", "CurlewHTTP"]
+let layers = ["CurlewCore", "CurlewCache", "CurlewCookies", "CurlewTransport", "CurlewEncoding", "CurlewHTTP"]
 let core: [Target.Dependency] = layers.map { .target(name: $0) }
 let library: [Target.Dependency] = ["Curlew"] + core
 
@@ -73,6 +73,7 @@ let package = Package(
         // The layers, lowest first; imports only go down.
         .target(name: "CurlewHTTP", path: "Sources/HTTP"),
         .target(name: "CurlewCache", dependencies: ["CurlewHTTP"], path: "Sources/Cache"),
+        .target(name: "CurlewCookies", dependencies: ["CurlewHTTP", "CCurlew"], path: "Sources/Cookies"),
         .target(name: "CurlewJSON", dependencies: ["CurlewHTTP"], path: "Sources/JSON"),
         .target(name: "CurlewEncoding", dependencies: ["CurlewHTTP"], path: "Sources/Encoding"),
         .target(
@@ -83,7 +84,8 @@ let package = Package(
             ],
             path: "Sources/Transport"),
         .target(
-            name: "CurlewCore", dependencies: ["CurlewHTTP", "CurlewCache", "CurlewEncoding", "CurlewTransport"], path: "Sources/Core"),
+            name: "CurlewCore", dependencies: ["CurlewHTTP", "CurlewCache", "CurlewCookies", "CurlewEncoding", "CurlewTransport"],
+            path: "Sources/Core"),
         .target(name: "Curlew", dependencies: core),
         .target(name: "CurlewAlamofire", dependencies: core, path: "Sources/Alamofire"),
         .target(name: "CurlewCaching", dependencies: ["CurlewCache", "CurlewHTTP"], path: "Sources/Caching"),
@@ -137,6 +139,7 @@ let package = Package(
         .testTarget(name: "SupportTests", dependencies: ["CurlewLoopback", "CurlewTestSupport"]),
         .testTarget(name: "HTTPTests", dependencies: ["CurlewHTTP", "CurlewTestSupport"]),
         .testTarget(name: "CacheTests", dependencies: ["CurlewCache", "CurlewHTTP", "CurlewTestSupport"]),
+        .testTarget(name: "CookiesTests", dependencies: ["CurlewCookies", "CurlewHTTP", "CurlewTestSupport", "curlew-probe"]),
         .testTarget(name: "CachingTests", dependencies: ["CurlewCaching", "CurlewHTTP", "CurlewTestSupport", "curlew-probe"]),
         .testTarget(name: "JSONTests", dependencies: ["CurlewJSON", "CurlewCore", "CurlewHTTP", "CurlewTestSupport"]),
         .testTarget(name: "EncodingTests", dependencies: ["CurlewEncoding", "CurlewHTTP"]),

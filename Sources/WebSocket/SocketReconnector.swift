@@ -179,7 +179,10 @@ final class SocketReconnector: Sendable {
         _ result: HandshakeReader.Result?, to request: HandshakeRequest, in session: Session, _ progress: HandshakeProgress
     ) throws -> (ResponseHead, rest: Data) {
         progress.head = result?.response
-        if let response = result?.response, let url = request.cookieURL { session.storeCookies(of: response, from: url) }
+        if let response = result?.response {
+            if let url = request.cookieURL { session.storeCookies(of: response, from: url) }
+            session.noteSecurity(of: response, from: request.url)
+        }
         switch result {
         case .switched(let response, let rest): return (response, rest)
         case .rejected(let rejection): throw WebSocketError.handshakeRejected(rejection)
@@ -224,13 +227,15 @@ final class SocketReconnector: Sendable {
             if let name = options?.deadlineHeader, let deadline, adapted.url != nil {
                 adapted.setValue(deadline.headerValue, forHTTPHeaderField: name)
             }
+            let given = adapted.url
+            if let given { adapted.url = session.secured(given) }
             let request = try HandshakeRequest(
                 adapted, subprotocols: subprotocols, defaults: session.configuration.headers, compression: compression,
                 cookies: { session.cookieField(for: $0, given: $1) })
             sent.withLock { $0 = request }
             return StreamHandshake(
                 host: request.host, port: request.port, isSecure: request.isSecure, url: request.url, headers: request.headers,
-                isReconnection: isReconnection, bytes: { request.bytes(with: $0) })
+                isReconnection: isReconnection, isUpgraded: adapted.url != given, bytes: { request.bytes(with: $0) })
         }
         stream.resume()
         return (stream, manager.session)

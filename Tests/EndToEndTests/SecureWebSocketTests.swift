@@ -13,7 +13,11 @@ import Testing
 
     init() async throws {
         authority = try await TLSAuthority.shared()
-        let server = try WebSocketServer(accept: { WebSocketHandshake.accept(for: $0) }) { try $0.echo() }
+        let server = try WebSocketServer(
+            accept: { WebSocketHandshake.accept(for: $0) }, fields: { _ in ["Strict-Transport-Security: max-age=1000"] }
+        ) {
+            try $0.echo()
+        }
         self.server = server
         front = try await TLSServer(authority, "good") { $0.relayPort = server.port }
     }
@@ -44,6 +48,22 @@ import Testing
         let socket = manager.webSocket(url)
         #expect(try await echo(text, over: socket) == .text(text))
         #expect(try await socket.close().code == .normalClosure)
+    }
+
+    @Test("what a host says in its handshake has the next one use TLS, although the URL does not") func strictTransportSecurity()
+        async throws
+    {
+        let hosts = HSTSStore.memory
+        let manager = try manager("good") { $0.hsts = hosts }
+        let plain = "ws://localhost:\(front.port)/"
+        await #expect(throws: (any Error).self) { try await manager.webSocket(plain).open() }
+        #expect(try !hosts.isKnown("localhost"))
+        let first = manager.webSocket(url)
+        #expect(try await echo("first", over: first) == .text("first"))
+        #expect(try hosts.isKnown("localhost"))
+        let second = manager.webSocket(plain)
+        #expect(try await echo("second", over: second) == .text("second"))
+        for socket in [first, second] { #expect(try await socket.close().code == .normalClosure) }
     }
 
     @Test("a host without the pinned key gets no handshake") func rejected() async throws {

@@ -18,6 +18,8 @@ import Dispatch
 ///     curlew-probe cut                   takes its network down and up again; for a network namespace of its own
 ///     curlew-probe cache DIRECTORY NAME  stores, reads and removes entries in a shared directory; prints how many were "wrong"
 ///     curlew-probe fill DIRECTORY NAME [LIMIT]   stores entries until it is killed, or fails on the file size limit
+///     curlew-probe jar FILE NAME COUNT   sets cookies and hosts in shared files; prints how many were "missing"
+///     curlew-probe jar-fill FILE START [LIMIT COUNT]   sets cookies, all at once, until it is killed, or COUNT times with a file size limit
 ///     curlew-probe request URL FILE      downloads with a request of CurlewRequests, to be killed and resumed
 ///     curlew-probe cookies URL           sends three requests of CurlewRequests, the last one without cookies
 ///     curlew-probe operate URL           runs an operation that requests time to end when the process is terminated
@@ -50,6 +52,14 @@ enum Probe {
             case ("fill", 4...5):
                 if arguments.count == 5 { ProcessProbe.limitFileSizes(to: Int(arguments[4]) ?? 0) }
                 try CacheProbe(directory: arguments[2], capacity: 40_000).fill(name: arguments[3])
+            case ("jar", 5):
+                let missing = try JarProbe(arguments[2]).churn(name: arguments[3], count: Int(arguments[4]) ?? 0)
+                report("missing", missing)
+                if missing > 0 { exit(2) }
+            case ("jar-fill", 4): try JarProbe(arguments[2]).fill(from: Int(arguments[3]) ?? 0)
+            case ("jar-fill", 6):
+                ProcessProbe.limitFileSizes(to: Int(arguments[4]) ?? 0)
+                try JarProbe(arguments[2]).fill(from: Int(arguments[3]) ?? 0, count: Int(arguments[5]) ?? 0)
             case ("request", 4): try await ProbeDownload(arguments[2], to: arguments[3]).response()
             case ("cookies", 3): try await ProbeDownload.askThrice(arguments[2])
             case ("operate", 3...): try await operate(arguments[2])

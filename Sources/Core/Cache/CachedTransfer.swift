@@ -201,9 +201,11 @@ final class CachedTransfer: InterceptedTransfer {
         metrics.isFromCache = true
         metrics.cacheOutcome = outcome
         metrics.cacheReason = reason
+        var head = ResponseHead(statusCode: served.statusCode, headers: headers)
+        head.isFromCache = true
         pump.add(
             [
-                .head(ResponseHead(statusCode: served.statusCode, headers: headers)),
+                .head(head),
                 .bytes(cacheRequest.method == .head ? Data() : served.body), .complete(TransferCompletion(error: nil, metrics: metrics)),
             ], inPlace: store.isInMemory)
     }

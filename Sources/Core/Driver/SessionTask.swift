@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+import CurlewCookies
 import CurlewEncoding
 import CurlewHTTP
 import CurlewTransport
@@ -43,6 +44,8 @@ public final class SessionTask: Sendable {
         /// The current follow-up; `nil` while the task runs the original.
         var current: Work?
         var redirectCount = 0
+        /// Whether the current exchange is made over TLS because of its host's ``SessionConfiguration/hsts``.
+        var isUpgraded = false
         /// Released when the task completes; until then task and driver retain each other, so that a running request needs no other owner.
         var driver: RequestDriver?
         var outcome: Outcome?
@@ -159,7 +162,9 @@ public final class SessionTask: Sendable {
             return (progress.driver, !progress.isStarted)
         }
         guard let driver else { return }
-        if isFirst { start(original, for: driver) } else { tellSuspension(false) }
+        guard isFirst else { return tellSuspension(false) }
+        guard driver.session.readsFiles else { return start(original, for: driver) }
+        driver.session.queue.async { self.start(self.original, for: driver) }
     }
 
     /// Suspends the task, which then neither sends nor receives. Does nothing unless it is running. Any thread.
@@ -190,6 +195,7 @@ public final class SessionTask: Sendable {
         switch work {
         case .transfer(let request):
             if let body = request.body as? UnreadableBody { return completeUnstarted(with: body.error) }
+            let request = driver.session.hsts.map { upgraded(request, by: $0) } ?? request
             progress.withLock { $0.isHandedOver = true }
             transport.start(driver.outgoing(request, as: followUp), id: taskIdentifier, observer: driver)
         case .stream(let request): openStream(request, for: driver)
@@ -201,6 +207,23 @@ public final class SessionTask: Sendable {
         case .running, .completed: break
         }
     }
+
+    /// Returns the request with TLS if its host is known to want that, and notes it as the current one: what follows from the response
+    /// depends on it.
+    private func upgraded(_ request: TransferRequest, by hsts: HSTSStore) -> TransferRequest {
+        hsts.refresh()
+        let url = hsts.upgraded(request.url)
+        var upgraded = request
+        if let url { upgraded.url = url }
+        progress.withLock { progress in
+            progress.isUpgraded = url != nil
+            if url != nil { progress.current = .transfer(upgraded) }
+        }
+        return upgraded
+    }
+
+    /// Whether the current exchange is made over TLS only because its host is known to want that.
+    var isUpgraded: Bool { progress.withLock { $0.isUpgraded } }
 
     /// Completes a task that was not handed to the transport.
     func completeUnstarted(with error: any Error) {
@@ -281,7 +304,9 @@ public final class SessionTask: Sendable {
     /// Starts the follow-up: on the session's queue if preparing it may block, otherwise on the caller's thread.
     func start(_ followUp: FollowUp) {
         guard let driver = progress.withLock({ $0.driver }) else { return }
-        guard driver.session.mustPrepareOffTransport else { return start(.transfer(followUp.request), for: driver, as: followUp.kind) }
+        guard driver.session.mustPrepareOffTransport || driver.session.readsFiles else {
+            return start(.transfer(followUp.request), for: driver, as: followUp.kind)
+        }
         driver.session.queue.async { self.start(.transfer(followUp.request), for: driver, as: followUp.kind) }
     }
 

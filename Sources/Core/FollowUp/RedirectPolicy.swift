@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+import CurlewCookies
 import CurlewEncoding
 import CurlewHTTP
 import CurlewTransport
@@ -35,8 +36,10 @@ extension RedirectPolicy {
     ///   - redirectCount: the number of redirects that have been followed.
     ///   - rewindsBody: whether a body that is sent again is rewound here, and the redirect fails if that is impossible. With `false` the
     ///     caller does that, because a closure may still drop the body.
+    ///   - hsts: the hosts to which the request will be made over TLS whatever the scheme: such a redirect is no downgrade, and may lead to the
+    ///     same origin. The URL stays.
     func next(
-        after request: TransferRequest, _ head: ResponseHead, redirectCount: Int, rewindsBody: Bool = true
+        after request: TransferRequest, _ head: ResponseHead, redirectCount: Int, rewindsBody: Bool = true, hsts: HSTSStore? = nil
     ) throws(CurlewError) -> TransferRequest? {
         // An empty Location leads nowhere: the response is the result.
         guard limit > 0, head.isRedirect, let location = head.bytes(of: "Location"), !location.isEmpty else { return nil }
@@ -44,14 +47,15 @@ extension RedirectPolicy {
         guard let from = URL(string: request.url), let target = try Self.resolve(Array(location), against: from) else {
             throw .redirectFailed(reason: .invalidLocation(head.value(for: "Location") ?? ""))
         }
-        if from.scheme?.lowercased() == "https", target.scheme?.lowercased() == "http", !allowsInsecureDowngrade {
+        let reached = hsts?.upgraded(target.absoluteString).flatMap { URL(string: $0) } ?? target
+        if from.scheme?.lowercased() == "https", reached.scheme?.lowercased() == "http", !allowsInsecureDowngrade {
             throw .redirectFailed(reason: .insecureDowngrade(to: target))
         }
         var next = request
         next.url = target.absoluteString
         changeMethod(of: &next, for: head.statusCode)
         if rewindsBody, next.body?.rewind() == false { throw .redirectFailed(reason: .bodyNotRepeatable) }
-        if Origin(from) != Origin(target) { removeCredentials(from: &next) }
+        if Origin(from) != Origin(reached) { removeCredentials(from: &next) }
         return next
     }
 
@@ -133,7 +137,7 @@ struct RedirectRule: ResponseRule {
         guard !driver.sessionDelegate.asksAboutRedirects else { return .ask }
         guard let transfer = task.currentTransfer else { return .pass }
         do throws(CurlewError) {
-            let next = try driver.redirects.next(after: transfer, head, redirectCount: task.redirectCount)
+            let next = try driver.redirects.next(after: transfer, head, redirectCount: task.redirectCount, hsts: driver.session.hsts)
             return next.map { .decide(.followUp(FollowUp(request: $0, kind: .redirect))) } ?? .pass
         } catch {
             return .decide(.fail(error))
@@ -143,7 +147,8 @@ struct RedirectRule: ResponseRule {
     func decide(_ response: PendingResponse, _ done: @escaping @Sendable (ResponseDecision?) -> Void) {
         do throws(CurlewError) {
             let next = try response.driver.redirects.next(
-                after: response.transfer, response.head, redirectCount: response.task.redirectCount, rewindsBody: false)
+                after: response.transfer, response.head, redirectCount: response.task.redirectCount, rewindsBody: false,
+                hsts: response.session.hsts)
             guard let next else { return done(nil) }
             ask(response, about: next, done)
         } catch {

@@ -63,7 +63,7 @@ enum RuleResult {
 enum ResponseRules {
     /// The rules in the order in which they are evaluated, until one decides. A response that passes all of them is accepted. Cookies come
     /// first, so that those of a redirect or a 401 are stored before the follow-up is sent.
-    static let all: [any ResponseRule] = [CookieRule(), CredentialRule(), RedirectRule(), ChallengeRule(), DispositionRule()]
+    static let all: [any ResponseRule] = [HostStateRule(), CredentialRule(), RedirectRule(), ChallengeRule(), DispositionRule()]
 
     /// Evaluates the rules on the event loop's thread.
     ///

@@ -120,6 +120,9 @@ public struct OutgoingExchange: Sendable {
     public let bodyLength: Int64?
     /// Whether the exchange is the handshake of a WebSocket, which ends with the response's head.
     public let isWebSocketHandshake: Bool
+    /// Whether the request is made over TLS only because of its host's `Strict-Transport-Security` (``SessionConfiguration/hsts``): its URL
+    /// had the scheme `http`.
+    public let isUpgradedByHSTS: Bool
     /// Whether the request has finished before, and was reopened by a late validation: its end is not told again.
     package let isAfterEnd: Bool
     /// The context of the request's caller.
@@ -169,6 +172,7 @@ extension OutgoingExchange: CustomStringConvertible, CustomReflectable {
             [
                 "requestID": requestID, "name": name as Any, "number": number, "attempt": attempt, "reason": reason.rawValue,
                 "method": method, "url": redactedURL, "headers": headers, "isWebSocketHandshake": isWebSocketHandshake,
+                "isUpgradedByHSTS": isUpgradedByHSTS,
             ])
     }
 }

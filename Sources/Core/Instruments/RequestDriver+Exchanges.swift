@@ -22,7 +22,8 @@ extension RequestDriver {
         return OutgoingExchange(
             requestID: requestID, name: settings?.options.name, number: number, attempt: Int(retryCount) + 1, reason: reason,
             method: request.method, url: request.url, headers: request.headers, bodyLength: request.body.flatMap(\.length),
-            isWebSocketHandshake: false, isAfterEnd: isReopened, captured: context)
+            isWebSocketHandshake: false, isUpgradedByHSTS: session.hsts != nil && task?.isUpgraded == true, isAfterEnd: isReopened,
+            captured: context)
     }
 
     /// Why a transfer of the current attempt has failed: where the driver has ended it, the driver's reason for that. `nil` if the response

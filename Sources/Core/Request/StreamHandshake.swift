@@ -13,11 +13,13 @@ package struct StreamHandshake: Sendable {
     let headers: HTTPHeaders
     /// Whether it takes the place of a connection that has ended.
     let isReconnection: Bool
+    /// Whether it is made over TLS because its host is known to want that.
+    let isUpgraded: Bool
     /// Returns what is sent once the connection is established, with these fields in place of ``headers``.
     let bytes: @Sendable (HTTPHeaders) -> Data
 
     package init(
-        host: String, port: Int, isSecure: Bool, url: String, headers: HTTPHeaders, isReconnection: Bool,
+        host: String, port: Int, isSecure: Bool, url: String, headers: HTTPHeaders, isReconnection: Bool, isUpgraded: Bool = false,
         bytes: @escaping @Sendable (HTTPHeaders) -> Data
     ) {
         self.host = host
@@ -26,6 +28,7 @@ package struct StreamHandshake: Sendable {
         self.url = url
         self.headers = headers
         self.isReconnection = isReconnection
+        self.isUpgraded = isUpgraded
         self.bytes = bytes
     }
 }

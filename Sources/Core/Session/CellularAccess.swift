@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+import CurlewCookies
 import CurlewEncoding
 import CurlewHTTP
 import CurlewTransport

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+import CurlewCookies
 import CurlewEncoding
 import CurlewHTTP
 import CurlewTransport
@@ -50,6 +51,12 @@ public final class Session: Sendable {
     let options: PreparedOptions
     /// The cookies that the requests send and store; `nil` without a cookie storage.
     let cookies: CookieJar?
+    /// The hosts that are connected to over TLS only; `nil` without a store.
+    let hsts: HSTSStore?
+    /// Whether responses are searched for what they tell of their host.
+    let keepsHostState: Bool
+    /// Whether the last step before an exchange may wait for a disk, as stores are in files.
+    let readsFiles: Bool
     private let state = Lock(State())
 
     /// Creates a session on libcurl, to be given to a manager: `SessionManager(session:delegate:)`.
@@ -69,6 +76,9 @@ public final class Session: Sendable {
         eventLoop = transport as? CurlTransport
         options = PreparedOptions(configuration.options)
         cookies = configuration.makeCookieJar()
+        hsts = configuration.hsts
+        keepsHostState = cookies != nil || hsts != nil
+        readsFiles = cookies?.sendingMayBlock == true || hsts?.hasFile == true
         contextCarriers = configuration.installedCarriers
         carriesContext = !contextCarriers.isEmpty
         monitors = SessionMonitors(configuration)
@@ -174,16 +184,20 @@ public final class Session: Sendable {
     /// Returns the request of a transfer with what the session adds to each exchange: cookies and the host's trust policy.
     func outgoing(_ request: consuming TransferRequest) -> TransferRequest {
         // Plain HTTP has no certificate to evaluate: looking for a policy would be overhead for each request.
-        guard cookies != nil || !request.url.hasPrefix("http:") && hasTrustRules else { return request }
+        guard keepsHostState || !request.url.hasPrefix("http:") && hasTrustRules else { return request }
         var outgoing = request
         if let cookies { outgoing = cookies.adding(to: outgoing) }
         if let tls = tlsOptions(for: outgoing.url) { outgoing.options.tls = tls }
+        if hsts != nil, let tls = strictOptions(outgoing.options.tls, for: outgoing.url) { outgoing.options.tls = tls }
         return outgoing
     }
 
     /// Returns the request of a raw stream with the host's trust policy.
     func outgoing(_ request: StreamTransferRequest) -> StreamTransferRequest {
-        guard request.isSecure, let tls = tlsOptions(for: request.host.comparableHost, port: request.port) else { return request }
+        guard request.isSecure else { return request }
+        let tls = tlsOptions(for: request.host.comparableHost, port: request.port)
+        let strict = hsts == nil ? nil : strictOptions(tls ?? request.options.tls, host: request.host)
+        guard let tls = strict ?? tls else { return request }
         var outgoing = request
         outgoing.options.tls = tls
         return outgoing

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import CurlewCache
+import CurlewCookies
 import CurlewEncoding
 import CurlewHTTP
 import CurlewTransport
@@ -62,7 +63,29 @@ public struct SessionConfiguration: Sendable {
     /// Whether ``LayerMonitor`` is notified of the requests' events; `false` by default.
     package var tellsLayerMonitor = false
 
-    /// The cookie storage (RFC 6265); with `nil`, the default, cookies are neither sent nor stored.
+    /// The cookies of the session (RFC 6265bis); with `nil`, the default, ``cookieStorage`` counts, and without that cookies are neither sent
+    /// nor stored.
+    ///
+    /// In memory with `.memory`, in a file that several processes may share with `.file(_:)`. Sessions with the same object share its cookies.
+    /// They are those of all requests, redirects and handshakes of WebSockets, unless a request's `httpShouldHandleCookies` is `false`.
+    public var cookies: CookieStore? {
+        get { storages.cookieStore }
+        set { storages.cookieStore = newValue }
+    }
+
+    /// The hosts that are connected to over TLS only, as they have asked for with `Strict-Transport-Security` (RFC 6797); with `nil`, the
+    /// default, the field is ignored.
+    ///
+    /// In memory with `.memory`, in a file with `.file(_:)`. A request to a known host with the scheme `http`, the first, a redirect or a retry,
+    /// is made with `https`. There is no list of hosts to begin with. The certificates of known hosts are evaluated even if
+    /// ``TLSOptions/verifiesServer`` or ``ServerTrustPolicy/disableEvaluation`` says otherwise; policies that pin or evaluate themselves count.
+    /// Hosts are noted only if their certificate is valid and names them.
+    public var hsts: HSTSStore? {
+        get { storages.hsts }
+        set { storages.hsts = newValue }
+    }
+
+    /// Foundation's storage as the place of the session's cookies, unless there is a store in ``cookies``; `nil`, the default, for none.
     public var cookieStorage: HTTPCookieStorage? {
         get { storages.cookies }
         set { storages.cookies = newValue }
@@ -144,22 +167,30 @@ public struct SessionConfiguration: Sendable {
 // MARK: - Objects with secrets
 
 extension SessionConfiguration {
-    /// Foundation's storages, compared by identity. Redacted in reflection, which would find cookies, responses and passwords in them.
+    /// Storages, compared by identity. Redacted in reflection, which would find cookies, responses and passwords in them.
     struct Storages: Hashable, Sendable, CustomReflectable {
         var cookies: HTTPCookieStorage?
+        var cookieStore: CookieStore?
+        var hsts: HSTSStore?
         var cache: URLCache?
         var responses: ResponseCache?
         var credentials: URLCredentialStorage?
 
         private var identifiers: [ObjectIdentifier?] {
             [
-                cookies.map { ObjectIdentifier($0) }, cache.map { ObjectIdentifier($0) }, responses.map { ObjectIdentifier($0) },
+                cookies.map { ObjectIdentifier($0) }, cookieStore.map { ObjectIdentifier($0) }, hsts.map { ObjectIdentifier($0) },
+                cache.map { ObjectIdentifier($0) }, responses.map { ObjectIdentifier($0) },
                 credentials.map { ObjectIdentifier($0) },
             ]
         }
 
         var customMirror: Mirror {
-            .redacted(self, ["cookies": cookies != nil, "cache": cache != nil || responses != nil, "credentials": credentials != nil])
+            .redacted(
+                self,
+                [
+                    "cookies": cookies != nil || cookieStore != nil, "hsts": hsts != nil, "cache": cache != nil || responses != nil,
+                    "credentials": credentials != nil,
+                ])
         }
 
         static func == (lhs: Storages, rhs: Storages) -> Bool { lhs.identifiers == rhs.identifiers }

@@ -9,6 +9,8 @@ public struct ResponseHead: Sendable, Hashable {
     public let statusCode: Int
     /// The announced number of body bytes; `nil` if none was announced, or if decoding will change it.
     public internal(set) var expectedBodyLength: Int64?
+    /// Whether a cache has delivered it, perhaps long after it was received; `false` by default.
+    package var isFromCache = false
     private let bytes: [UInt8]
 
     /// Creates a head from its bytes: status line and field lines, each with its line break, without the blank line at the end.

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+import CurlewCookies
 import CurlewEncoding
 import CurlewHTTP
 import CurlewTransport
@@ -115,9 +116,11 @@ import Testing
 
     @Test("an expired cookie is not sent") func expiry() throws {
         try set(["x=1; Max-Age=100"], from: "http://www.example.org/")
-        let request = TransferRequest(url: "http://www.example.org/")
-        #expect(try jar().adding(to: request, now: Date().addingTimeInterval(90)).headers["Cookie"] == "x=1")
-        #expect(try jar().adding(to: request, now: Date().addingTimeInterval(110)).headers["Cookie"] == nil)
+        let url = try #require(URL(string: "http://www.example.org/"))
+        let origin = try #require(CookieOrigin(url))
+        let cookies = FoundationCookies(storage: storage)
+        #expect(cookies.pairs(for: origin, url: url, now: Date().addingTimeInterval(90)).map(\.text) == ["x=1"])
+        #expect(cookies.pairs(for: origin, url: url, now: Date().addingTimeInterval(110)).isEmpty)
     }
 
     @Test("the user's cookies come first, and replace stored ones of the same name") func usersOwn() throws {
@@ -169,8 +172,13 @@ import Testing
         for round in 0..<3 {
             try set((0..<300).map { "c\(round)-\($0)=1" }, from: "http://www.example.org/")
         }
-        #expect(names.count == CookieJar.limitPerDomain)
+        #expect(names.count == FoundationCookies.limitPerDomain)
         #expect(names.allSatisfy { $0.hasPrefix("c2-") })
+    }
+
+    @Test("a cookie without a name is not stored: Foundation has none") func nameless() throws {
+        try set(["a", "=b", "c=1"], from: "http://www.example.org/")
+        #expect(names == ["c"])
     }
 
     @Test("HttpOnly and the expiry date are stored") func properties() throws {

@@ -73,7 +73,8 @@ extension RequestDriver {
     /// Adds the header field with the time that remains, to the origin of the request.
     private func add(_ deadline: RequestDeadline, to outgoing: inout TransferRequest) {
         guard let name = settings?.options.deadlineHeader,
-            let original = task?.originalTransfer, original.url == outgoing.url || Origin(original.url) == Origin(outgoing.url)
+            let original = task?.originalTransfer,
+            original.url == outgoing.url || Origin(session.hsts?.upgraded(original.url) ?? original.url) == Origin(outgoing.url)
         else { return }
         outgoing.headers.update(name: name, value: deadline.deadline.headerValue)
     }

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+import CurlewCookies
 import CurlewHTTP
 import CurlewTransport
 
@@ -23,21 +24,37 @@ extension Session {
     }
 }
 
-/// Stores the cookies of every response, redirects included (RFC 6265, section 5.3). Decides nothing.
-struct CookieRule: ResponseRule {
+/// Stores what every response, redirects included, tells of its host: cookies (RFC 6265bis, section 5.7), and whether it is to be connected to
+/// over TLS only (RFC 6797, section 8.1). Decides nothing.
+struct HostStateRule: ResponseRule {
     func decision(on head: ResponseHead, of task: SessionTask, in driver: RequestDriver) -> RuleResult {
-        driver.session.cookies != nil && head.contains("set-cookie") ? .ask : .pass
+        let session = driver.session
+        guard session.keepsHostState else { return .pass }
+        let cookies = session.cookies.flatMap { head.contains("set-cookie") ? $0 : nil }
+        let change = session.hsts == nil ? nil : task.currentTransfer.flatMap { session.securityChange(in: head, from: $0.url) }
+        let mayBlock = cookies?.storingMayBlock ?? false || change != nil && session.notingMayBlock
+        guard !mayBlock else { return .ask }
+        if let transfer = task.currentTransfer {
+            cookies?.store(head, of: transfer)
+            if let change { session.note(change, in: transfer) }
+        }
+        return .pass
     }
 
     func decide(_ response: PendingResponse, _ done: @escaping @Sendable (ResponseDecision?) -> Void) {
-        response.session.cookies?.store(response.head, of: response.transfer)
+        let session = response.session
+        if response.head.contains("set-cookie") { session.cookies?.store(response.head, of: response.transfer) }
+        if let change = session.securityChange(in: response.head, from: response.transfer.url) {
+            session.note(change, in: response.transfer)
+        }
         done(nil)
     }
 }
 
 extension SessionConfiguration {
-    /// Returns the jar of a session; `nil` without a cookie storage.
+    /// Returns the jar of a session; `nil` without a store and a storage.
     func makeCookieJar() -> CookieJar? {
-        cookieStorage.map { CookieJar($0, acceptPolicy: cookieAcceptPolicy, sendsCookies: sendsCookies) }
+        let backing: (any CookieBacking)? = cookies ?? cookieStorage.map { FoundationCookies(storage: $0) }
+        return backing.map { CookieJar($0, acceptPolicy: cookieAcceptPolicy, sendsCookies: sendsCookies) }
     }
 }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-import CurlewTransport
+import Foundation
 import Testing
 
-@testable import CurlewCore
+@testable import CurlewCookies
 
 @Suite(.timeLimit(.minutes(1))) struct CookieRulesTests {
     @Test(

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-import CurlewEncoding
 import CurlewHTTP
+import Foundation
 import Testing
 
-@testable import CurlewCore
+@testable import CurlewCookies
 
 @Suite(.timeLimit(.minutes(1))) struct SetCookieTests {
     @Test(
@@ -20,9 +20,20 @@ import Testing
 
     @Test(
         "invalid cookies are rejected",
-        arguments: ["", ";", "a", "=b", " =b", "a\0=b", "a=b\u{1}", "a=b\u{7F}", "a; Path=/", "a=\(String(repeating: "b", count: 4096))"])
+        arguments: [
+            "", ";", "=", " = ", "\t;a=b", "a\0=b", "a=b\u{1}", "a=b\u{7F}", "=; Path=/", "a=\(String(repeating: "b", count: 4096))",
+        ])
     func nonsense(_ text: String) {
         #expect(SetCookie(text) == nil)
+    }
+
+    @Test(
+        "a cookie without an equals sign, or with nothing before it, has no name",
+        arguments: [("a", "a"), ("=b", "b"), (" = b=c ", "b=c"), ("a; Path=/", "a"), ("\"a b\"", "\"a b\"")])
+    func nameless(_ text: String, _ value: String) {
+        let cookie = SetCookie(text)
+        #expect(cookie?.name == "")
+        #expect(cookie?.value == value)
     }
 
     @Test("attribute names are case-insensitive") func attributes() throws {

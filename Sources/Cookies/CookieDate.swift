@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+import CurlewHTTP
+
+/// The lenient date parser for `Set-Cookie` (RFC 6265bis, section 5.1.1).
+package enum CookieDate {
+    private static let months = ["jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"].map { Array($0.utf8) }
+
+    /// Parses a date; `nil` if time, day, month or year is missing or out of range.
+    package static func date(from text: String) -> Date? {
+        var time: [Int]?
+        var day: Int?
+        var month: Int?
+        var year: Int?
+        for token in text.utf8.split(whereSeparator: isDelimiter) {
+            if time == nil, let clock = clock(token) {
+                time = clock
+            } else if day == nil, let number = number(token, digits: 1...2) {
+                day = number
+            } else if month == nil, let index = months.firstIndex(of: token.prefix(3).map(\.asciiLowercased)) {
+                month = index
+            } else if year == nil, let number = number(token, digits: 2...4) {
+                year = number < 70 ? number + 2000 : number < 100 ? number + 1900 : number
+            }
+        }
+        guard let time, let day, let month, let year, year >= 1601, time[0] < 24, time[1] < 60, time[2] < 60 else { return nil }
+        return date(year, month, day, time)
+    }
+
+    private static func date(_ year: Int, _ month: Int, _ day: Int, _ time: [Int]) -> Date? {
+        var parts = tm()
+        parts.tm_year = Int32(year - 1900)
+        parts.tm_mon = Int32(month)
+        parts.tm_mday = Int32(day)
+        parts.tm_hour = Int32(time[0])
+        parts.tm_min = Int32(time[1])
+        parts.tm_sec = Int32(time[2])
+        let seconds = timegm(&parts)
+        // `timegm` normalizes a day beyond the month's end to one of the next month.
+        return parts.tm_mday == Int32(day) ? Date(timeIntervalSince1970: Double(seconds)) : nil
+    }
+
+    private static func isDelimiter(_ byte: UInt8) -> Bool {
+        byte == 0x09 || (0x20...0x2F).contains(byte) || (0x3B...0x40).contains(byte) || (0x5B...0x60).contains(byte)
+            || (0x7B...0x7E).contains(byte)
+    }
+
+    private static func isDigit(_ byte: UInt8) -> Bool { (0x30...0x39).contains(byte) }
+
+    /// Hours, minutes and seconds: one or two digits each; only the seconds may be followed by other characters.
+    private static func clock(_ token: Substring.UTF8View) -> [Int]? {
+        let parts = token.split(separator: UInt8(ascii: ":"), maxSplits: 2, omittingEmptySubsequences: false)
+        guard parts.count == 3, parts.prefix(2).allSatisfy({ $0.allSatisfy(isDigit) }) else { return nil }
+        let numbers = parts.compactMap { number($0, digits: 1...2) }
+        return numbers.count == 3 ? numbers : nil
+    }
+
+    /// The leading number of a token; `nil` unless the number of digits is in the range.
+    private static func number(_ token: Substring.UTF8View, digits: ClosedRange<Int>) -> Int? {
+        let number = token.prefix(while: isDigit)
+        return digits.contains(number.count) ? Int(Substring(number)) : nil
+    }
+}
