@@ -72,7 +72,8 @@ public final class ResponseCache: Sendable {
     ///
     /// - Parameters:
     ///   - storage: where responses are stored: one of the library's, or one's own.
-    ///   - largestBody: in bytes; by default a tenth of the store's capacity, and at most 32 MiB, because bodies are collected in memory.
+    ///   - largestBody: in bytes; by default a tenth of the store's capacity; at most 32 MiB in a store that is no
+    ///     ``StreamingCacheStorage``, because its bodies are collected in memory.
     ///   - tagHeader: the name of a response field with tags; none by default.
     ///   - coalescesMisses: whether equal requests that miss at the same time become one; `false` by default.
     ///   - leaseDuration: the longest time that other processes wait for a response; 15 seconds by default.
@@ -81,7 +82,8 @@ public final class ResponseCache: Sendable {
         leaseDuration: Duration = .seconds(15)
     ) {
         self.storage = storage
-        self.largestBody = largestBody ?? Int(clamping: min(storage.capacity / 10, 32 << 20))
+        let most = storage is any StreamingCacheStorage ? Int64.max : 32 << 20
+        self.largestBody = largestBody ?? Int(clamping: min(storage.capacity / 10, most))
         self.tagHeader = tagHeader
         self.coalescesMisses = coalescesMisses
         self.leaseDuration = leaseDuration

@@ -53,7 +53,7 @@ package struct VariantRecord: Sendable, Hashable {
 /// lose one of them, which is a miss later.
 package final class VariantStore: Sendable {
     /// Bodies up to this size are stored with the record, 64 KiB: larger ones would be written again by each update of the head.
-    private static let largestInline = 64 << 10
+    package static let largestInline = 64 << 10
     /// The number of decoded records that are kept.
     private static let memoCapacity = 512
 
@@ -111,6 +111,33 @@ package final class VariantStore: Sendable {
         return try storage.entry(for: Self.key(variant.head.url, variant.body))?.body
     }
 
+    /// The body of a response in pieces; `nil` if it is not stored in pieces, or gone.
+    package func open(_ index: Int, in found: Found) throws -> (any CacheBodyReader)? {
+        let variant = found.record.variants[index]
+        guard variant.body != 0, let streaming = storage as? any StreamingCacheStorage else { return nil }
+        return try streaming.openBody(for: Self.key(variant.head.url, variant.body))
+    }
+
+    /// A body that is written in pieces, under a number of its own.
+    package struct Writing: Sendable {
+        /// Writes the body.
+        package let writer: any CacheEntryWriter
+        fileprivate let number: UInt64
+    }
+
+    /// Begins to write the body of a response for a URL; `nil` if the storage takes none in pieces.
+    package func makeWriter(_ url: String) throws -> Writing? {
+        guard let streaming = storage as? any StreamingCacheStorage else { return nil }
+        let number = UInt64.random(in: 1...UInt64.max)
+        return Writing(writer: try streaming.makeWriter(for: Self.key(url, number), metadata: Data()), number: number)
+    }
+
+    /// Stores a response whose body was written in pieces.
+    package func store(_ head: StoredResponse, _ body: Writing, under lease: CacheLease? = nil) throws {
+        try body.writer.commit()
+        try add(head, stored: body.number, under: lease)
+    }
+
     /// Stores a response in place of those that the same requests select.
     ///
     /// - Parameter lease: the lease of the URL under which it was loaded.
@@ -119,23 +146,39 @@ package final class VariantStore: Sendable {
         // A body before the record that names it.
         let number = isInline ? 0 : UInt64.random(in: 1...UInt64.max)
         if !isInline { try storage.store(CacheEntry(body: body), for: Self.key(head.url, number)) }
+        guard !isInline else { return try add(head, number: 0, inline: body, under: lease) }
+        try add(head, stored: number, under: lease)
+    }
+
+    /// Adds a response whose body is stored under a number; if that fails, the body is removed.
+    private func add(_ head: StoredResponse, stored number: UInt64, under lease: CacheLease?) throws {
+        do {
+            try add(head, number: number, inline: nil, under: lease)
+        } catch {
+            try storage.removeEntry(for: Self.key(head.url, number))
+            throw error
+        }
+    }
+
+    /// Adds a response to its URL's record.
+    ///
+    /// - Parameter inline: a body that may be in the record's entry; `nil` if it is stored under the number.
+    private func add(_ head: StoredResponse, number: UInt64, inline body: Data?, under lease: CacheLease?) throws {
         let dropped = try writing.withLock { _ -> [UInt64] in
             let found = try find(head.url)
             var record = found?.record ?? VariantRecord()
             var dropped = record.variants.filter { $0.head.selection == head.selection }.map(\.body)
             record.variants.removeAll { $0.head.selection == head.selection }
             if record.variants.count == VariantRecord.capacity { dropped.append(record.variants.removeFirst().body) }
-            var inline = body
+            var inline = body ?? Data()
             var number = number
             if let found, record.variants.contains(where: { $0.body == 0 }) {
                 // The entry of the record has room for one body, and keeps the one that it has.
                 inline = found.inline
-                if isInline {
+                if let body {
                     number = UInt64.random(in: 1...UInt64.max)
                     try storage.store(CacheEntry(body: body), for: Self.key(head.url, number))
                 }
-            } else if !isInline {
-                inline = Data()
             }
             record.variants.append(.init(head: head, body: number))
             try write(record, inline, head.url, under: lease)

@@ -42,6 +42,9 @@ struct CacheFiles: Sendable {
     private let lockTimeout: Duration
     private static let temporaryPrefix = ".new-"
 
+    /// How often the directory was read as a whole.
+    let scans = Lock(0)
+
     private let directory: String
     private let entries: String
     /// Whether to wait for the lock; false after a timeout. The `Lock` keeps this store's threads from polling the file lock concurrently.
@@ -74,6 +77,7 @@ struct CacheFiles: Sendable {
 
     /// Returns all entries. Removes temporary files whose writers have died. Called inside ``withLock(creating:_:)``.
     func scan() throws -> Contents {
+        scans.withLock { $0 += 1 }
         let names: [String]
         do {
             names = try FileManager.default.contentsOfDirectory(atPath: entries)
@@ -161,7 +165,7 @@ struct CacheFiles: Sendable {
     }
 
     /// Creates a temporary file that is locked, so that no store removes it as abandoned.
-    private func makeTemporaryFile() throws -> (file: Descriptor, path: String) {
+    func makeTemporaryFile() throws -> (file: Descriptor, path: String) {
         var path = ""
         for _ in 0..<100 {
             path = entries + "/" + Self.temporaryPrefix + UUID().uuidString

@@ -46,23 +46,58 @@ final class Descriptor {
         return Data(bytesNoCopy: memory, count: filled, deallocator: .free)
     }
 
+    /// Reads up to `count` bytes at an offset, without a change of the position; fewer only at the end of the file.
+    ///
+    /// - Throws: the system's error code.
+    func read(_ count: Int, at offset: Int64) throws(SystemError) -> Data {
+        guard count > 0 else { return Data() }
+        guard let memory = malloc(count) else { throw SystemError(code: ENOMEM) }
+        do throws(SystemError) {
+            let filled = try read(into: UnsafeMutableRawBufferPointer(start: memory, count: count), at: offset)
+            return Data(bytesNoCopy: memory, count: filled, deallocator: .free)
+        } catch {
+            free(memory)
+            throw error
+        }
+    }
+
+    /// Fills a buffer with bytes at an offset, and returns their number: fewer only at the end of the file.
+    ///
+    /// - Throws: the system's error code.
+    func read(into buffer: UnsafeMutableRawBufferPointer, at offset: Int64) throws(SystemError) -> Int {
+        var filled = 0
+        while filled < buffer.count {
+            let length = pread(number, buffer.baseAddress.map { $0 + filled }, buffer.count - filled, off_t(offset) + off_t(filled))
+            if length < 0, errno == EINTR { continue }
+            guard length >= 0 else { throw SystemError(code: errno) }
+            if length == 0 { break }
+            filled += length
+        }
+        return filled
+    }
+
     /// Writes all bytes.
     ///
     /// - Throws: the system's error code.
     func write(_ data: Data) throws(SystemError) {
-        var (written, code) = (0, Int32(0))
+        var failure: SystemError?
         data.withUnsafeBytes { bytes in
-            while written < bytes.count {
-                let length = systemWrite(number, bytes.baseAddress.map { $0 + written }, bytes.count - written)
-                if length < 0, errno == EINTR { continue }
-                guard length > 0 else {
-                    code = length < 0 ? errno : ENOSPC
-                    return
-                }
-                written += length
-            }
+            do throws(SystemError) { try write(bytes) } catch { failure = error }
         }
-        if code != 0 { throw SystemError(code: code) }
+        if let failure { throw failure }
+    }
+
+    /// Writes all bytes.
+    ///
+    /// - Throws: the system's error code.
+    func write(_ bytes: UnsafeRawBufferPointer) throws(SystemError) {
+        var written = 0
+        while written < bytes.count {
+            let length = systemWrite(number, bytes.baseAddress.map { $0 + written }, bytes.count - written)
+            if length < 0, errno == EINTR { continue }
+            guard length > 0 else { throw SystemError(code: length < 0 ? errno : ENOSPC) }
+            written += length
+        }
     }
 
     /// Moves to an offset in the file.

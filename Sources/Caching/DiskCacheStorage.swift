@@ -10,7 +10,7 @@ import CurlewHTTP
 /// entry is removed and counts as a miss. The store owns the places of its entries: links are not followed, and other files there are
 /// removed.
 ///
-/// The directory is created on the first write, accessible to its owner only, with a `CACHEDIR.TAG`. Entries are in its subdirectory `v1`,
+/// The directory is created on the first write, accessible to its owner only, with a `CACHEDIR.TAG`. Entries are in its subdirectory `v2`,
 /// so that a later format can have its own. The time of an entry's last use is its file's modification time.
 public final class DiskCacheStorage: CacheStorage {
     /// The directory.
@@ -20,7 +20,7 @@ public final class DiskCacheStorage: CacheStorage {
     public let capacity: Int64
 
     let files: CacheFiles
-    private let now: @Sendable () -> timespec
+    let now: @Sendable () -> timespec
 
     /// Creates a store in a directory that need not exist yet; nothing is read or written.
     ///
@@ -58,7 +58,7 @@ public final class DiskCacheStorage: CacheStorage {
     public func entry(for key: CacheKey) throws -> CacheEntry? {
         try read(key) { file, head, metadata throws(SystemError) in
             let body = try file.read(head.bodyLength)
-            guard body.count == head.bodyLength, CRC64.checksum(of: body) == head.bodyChecksum else { return nil }
+            guard body.count == head.bodyLength, XXHash64.hash(of: body) == head.bodyHash else { return nil }
             file.setUsed(at: now())
             return CacheEntry(metadata: metadata, body: body)
         }
@@ -72,7 +72,7 @@ public final class DiskCacheStorage: CacheStorage {
     }
 
     /// Reads head, key and metadata, calls `rest` for the remainder, and removes a file that is not a valid entry for the key.
-    private func read<Value>(
+    func read<Value>(
         _ key: CacheKey, _ rest: (Descriptor, EntryHead, Data) throws(SystemError) -> Value?
     ) throws -> Value? {
         let path = files.path(of: key)
@@ -144,7 +144,7 @@ public final class DiskCacheStorage: CacheStorage {
     }
 
     /// Makes room and renames; `false` if the temporary file has been removed.
-    private func place(_ temporaryPath: String, at path: String, size: Int64) throws -> Bool {
+    func place(_ temporaryPath: String, at path: String, size: Int64) throws -> Bool {
         try files.withLock(creating: true) { record in
             var total = try record.total ?? files.scan().total
             total += size - files.size(of: path)

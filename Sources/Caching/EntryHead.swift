@@ -11,37 +11,42 @@ import CurlewHTTP
 ///         12       4  length of the key
 ///         16       4  length of the metadata
 ///         20       8  length of the body
-///         28       8  CRC-64 of the fields before, the key and the metadata
-///         36       8  CRC-64 of the body
+///         28       8  XXH64 of the fields before, the key and the metadata
+///         36       8  XXH64 of the body
 ///         44          the key, the metadata, the body
 struct EntryHead: Equatable {
     static let magic = Data("CURLEWCE".utf8)
     /// Readers reject other versions; each version has a directory of its own.
-    static let version: UInt32 = 1
+    static let version: UInt32 = 2
     static let size = 44
 
     let keyLength: Int
     let metadataLength: Int
     let bodyLength: Int
-    private let headChecksum: UInt64
-    let bodyChecksum: UInt64
+    private let headHash: UInt64
+    let bodyHash: UInt64
 
     var fileSize: Int64 { Int64(Self.size) + Int64(keyLength) + Int64(metadataLength) + Int64(bodyLength) }
 
     /// Describes an entry; `nil` if a part is too long for its length field.
     init?(_ entry: CacheEntry, _ key: CacheKey) {
-        guard UInt32(exactly: key.bytes.count) != nil, UInt32(exactly: entry.metadata.count) != nil else { return nil }
+        self.init(key, entry.metadata, bodyLength: entry.body.count, bodyHash: XXHash64.hash(of: entry.body))
+    }
+
+    /// Describes an entry whose body is written already; `nil` if a part is too long for its length field.
+    init?(_ key: CacheKey, _ metadata: Data, bodyLength: Int, bodyHash: UInt64) {
+        guard UInt32(exactly: key.bytes.count) != nil, UInt32(exactly: metadata.count) != nil else { return nil }
         keyLength = key.bytes.count
-        metadataLength = entry.metadata.count
-        bodyLength = entry.body.count
-        bodyChecksum = CRC64.checksum(of: entry.body)
-        headChecksum = Self.checksum(Self.lengths(keyLength, metadataLength, bodyLength), key.bytes, entry.metadata)
+        metadataLength = metadata.count
+        self.bodyLength = bodyLength
+        self.bodyHash = bodyHash
+        headHash = Self.hash(Self.lengths(keyLength, metadataLength, bodyLength), key.bytes, metadata)
     }
 
     /// Parses a head; `nil` if it is invalid, or its lengths do not add up to the size of the file.
     init?(_ bytes: Data, fileSize: Int64) {
         guard bytes.count == Self.size, bytes.prefix(8) == Self.magic else { return nil }
-        let (version, keyLength, metadataLength, bodyLength, headChecksum, bodyChecksum) = bytes.withUnsafeBytes { bytes in
+        let (version, keyLength, metadataLength, bodyLength, headHash, bodyHash) = bytes.withUnsafeBytes { bytes in
             func number<T: FixedWidthInteger>(at offset: Int, _: T.Type) -> T {
                 T(littleEndian: bytes.loadUnaligned(fromByteOffset: offset, as: T.self))
             }
@@ -56,19 +61,19 @@ struct EntryHead: Equatable {
         self.keyLength = Int(keyLength)
         self.metadataLength = Int(metadataLength)
         self.bodyLength = Int(rest)
-        self.headChecksum = headChecksum
-        self.bodyChecksum = bodyChecksum
+        self.headHash = headHash
+        self.bodyHash = bodyHash
     }
 
     /// Whether the head was written for this key and metadata.
     func agrees(with key: Data, _ metadata: Data) -> Bool {
-        headChecksum == Self.checksum(Self.lengths(keyLength, metadataLength, bodyLength), key, metadata)
+        headHash == Self.hash(Self.lengths(keyLength, metadataLength, bodyLength), key, metadata)
     }
 
     var bytes: Data {
         var bytes = Self.lengths(keyLength, metadataLength, bodyLength)
-        bytes.append(headChecksum)
-        bytes.append(bodyChecksum)
+        bytes.append(headHash)
+        bytes.append(bodyHash)
         return bytes
     }
 
@@ -81,10 +86,10 @@ struct EntryHead: Equatable {
         return bytes
     }
 
-    private static func checksum(_ parts: Data...) -> UInt64 {
-        var crc = CRC64()
-        for part in parts { crc.update(part) }
-        return crc.value
+    private static func hash(_ parts: Data...) -> UInt64 {
+        var hash = XXHash64()
+        for part in parts { hash.update(part) }
+        return hash.value
     }
 }
 

@@ -4,17 +4,43 @@ import CurlewHTTP
 import Testing
 
 @Suite struct CacheStatusTests {
-    @Test("a hit and a forwarded request are told as RFC 9211 has them")
-    func members() {
-        var hit = CacheStatus()
-        hit.timeToLive = 30
-        #expect(hit.member == "Curlew; hit; ttl=30")
-        var miss = CacheStatus()
-        miss.forward = .uriMiss
-        miss.forwardStatus = 200
-        miss.isStored = true
-        miss.detail = CacheReason.notStored.rawValue
-        #expect(miss.member == "Curlew; fwd=uri-miss; fwd-status=200; stored; detail=not-stored")
+    @Test(
+        "a member is read, and written as it was",
+        arguments: [
+            "ExampleCache; hit", "ExampleCache; hit; ttl=376", "ExampleCache; hit; ttl=-412", "\"CDN Company Here\"; hit; ttl=545",
+            "OriginCache; fwd=uri-miss", "OriginCache; fwd=stale; fwd-status=304; collapsed", "OriginCache; fwd=other; stored",
+            "R2; fwd=miss; key=\"a \\\"b\\\" \\\\\"; detail=\"x; y, z\"",
+        ])
+    func members(_ text: String) throws {
+        let list = CacheStatus.list(in: ["Cache-Status": text])
+        #expect(list.count == 1 && list.first?.description == text)
+    }
+
+    @Test("the members of all lines are in order, the first is closest to the host")
+    func lines() throws {
+        let headers: HTTPHeaders = [
+            "Cache-Status": "Origin; hit; ttl=1100, \"CDN, Inc\"; fwd=uri-miss;stored", "cache-status": "Own;hit=?0",
+        ]
+        let list = CacheStatus.list(in: headers)
+        #expect(list.map(\.cache) == ["Origin", "CDN, Inc", "Own"])
+        #expect(list[0].isHit && list[0].timeToLive == 1100 && list[0].forward == nil)
+        #expect(!list[1].isHit && list[1].forward == .uriMiss && list[1].isStored)
+        #expect(!list[2].isHit)
+    }
+
+    @Test("unknown parameters and wrong types are ignored")
+    func ignored() throws {
+        let list = CacheStatus.list(in: ["Cache-Status": "A; x=1; ttl=soon; fwd-status=7; fwd=\"stale\"; key=token; detail=token; y"])
+        var expected = CacheStatus(cache: "A")
+        expected.detail = "token"
+        #expect(list == [expected])
+    }
+
+    @Test(
+        "a field that does not parse is ignored",
+        arguments: ["A; Hit", "A; =1", "A; ttl=", "\"A", "A; key=\"x", "A; key=\"\\x\"", "A B", "A; k=\"x\"y", "Ä; hit", "OK; hit, \"bad"])
+    func invalid(_ text: String) {
+        #expect(CacheStatus.list(in: ["Cache-Status": text]).isEmpty)
     }
 
     @Test(

@@ -96,7 +96,7 @@ import Testing
             (308, true), (400, false), (403, false), (404, true), (405, true), (410, true), (414, true), (499, false), (500, false),
             (501, true), (502, false), (503, false), (504, false), (599, false),
         ])
-    func statuses(_ status: Int, isHeuristic: Bool) {
+    func storedStatuses(_ status: Int, isHeuristic: Bool) {
         #expect(store(["Cache-Control": "max-age=60"], status: status) != nil)
         #expect(store(["Expires": date(60)], status: status) != nil)
         #expect((store(["Last-Modified": date(-1000)], status: status) != nil) == isHeuristic)

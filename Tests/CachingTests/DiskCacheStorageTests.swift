@@ -17,7 +17,7 @@ import Testing
     }
 
     private var path: String { storage.files.path(of: key) }
-    private var names: [String] { (try? FileManager.default.contentsOfDirectory(atPath: directory.file("cache/v1").path))?.sorted() ?? [] }
+    private var names: [String] { (try? FileManager.default.contentsOfDirectory(atPath: directory.file("cache/v2").path))?.sorted() ?? [] }
 
     // MARK: Contents
 
@@ -26,7 +26,7 @@ import Testing
         let tag = try Data(contentsOf: directory.file("cache/CACHEDIR.TAG"))
         #expect(tag.starts(with: Data("Signature: 8a477f597d28d172789f06886806bc55".utf8)))
         #expect(names == [".lock", key.digest])
-        for name in ["cache", "cache/v1"] {
+        for name in ["cache", "cache/v2"] {
             let rights = try FileManager.default.attributesOfItem(atPath: directory.file(name).path)[.posixPermissions] as? Int
             #expect(rights == 0o700)
         }
@@ -135,7 +135,7 @@ import Testing
         try storage.store(entry, for: key)
         let size = try storage.size
         for bytes in [Data(), Data("nonsense".utf8), Data(repeating: 0xFF, count: 24)] {
-            try bytes.write(to: directory.file("cache/v1/.lock"), options: [])
+            try bytes.write(to: directory.file("cache/v2/.lock"), options: [])
             #expect(try storage.size == size)
             try storage.store(entry, for: key)
             #expect(try storage.size == size)
@@ -155,7 +155,7 @@ import Testing
     @Test func removingAllKeepsForeignFiles() throws {
         try storage.store(entry, for: key)
         try directory.write(Data(), to: "cache/mine")
-        try directory.write(Data(), to: "cache/v1/notes")
+        try directory.write(Data(), to: "cache/v2/notes")
         try storage.removeAll()
         #expect(names == [".lock", "notes"])
         #expect(FileManager.default.fileExists(atPath: directory.file("cache/mine").path))

@@ -13,6 +13,28 @@ import Testing
         #expect(try DocumentedCode.differences(page: page, sources: here.appendingPathComponent("CachingGuideSnippets.swift")) == [])
     }
 
+    @Test("the tests that the table of rules names exist") func namedTests() throws {
+        let here = URL(fileURLWithPath: #filePath).deletingLastPathComponent()
+        let page = try String(contentsOf: here.appendingPathComponent("../../Sources/Curlew/Curlew.docc/Caching.md"), encoding: .utf8)
+        let rows = page.split(separator: "\n").filter { $0.hasPrefix("| ") && $0.contains("Tests/") }
+        #expect(rows.count > 40)
+        let tests = here.appendingPathComponent("..")
+        var sources: [String: String] = [:]
+        for folder in ["CacheTests", "CachingTests", "CoreTests/Cache"] {
+            for name in try FileManager.default.contentsOfDirectory(atPath: tests.appendingPathComponent(folder).path) {
+                let file = tests.appendingPathComponent("\(folder)/\(name)")
+                sources[file.deletingPathExtension().lastPathComponent] = try String(contentsOf: file, encoding: .utf8)
+            }
+        }
+        for row in rows {
+            for span in row.split(separator: "`") where span.contains("Tests/") {
+                let parts = span.split(separator: "/", maxSplits: 1).map(String.init)
+                let source = sources[parts[0]] ?? ""
+                #expect(source.contains("func \(parts[1])(") || source.contains("func `\(parts[1])`("), "\(span) does not exist")
+            }
+        }
+    }
+
     private func makeServer() throws -> LoopbackServer {
         try LoopbackServer { _, _ in
             ServerResponse(status: 200, headers: [ServerField("Cache-Control", "max-age=60")], body: .data(Data("x".utf8)))

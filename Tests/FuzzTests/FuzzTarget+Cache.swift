@@ -18,8 +18,12 @@ extension FuzzTarget {
             try require((0...CacheDirectives.longest).contains(seconds ?? 0), "\(seconds ?? 0) seconds")
         }
         _ = CacheDirectives(["Pragma": text(input)])
-        if let date = HTTPDate.date(from: text(input)) {
-            try require(date.timeIntervalSince1970.isFinite, "no time")
+        for status in CacheStatus.list(in: ["Cache-Status": text(input)]) {
+            try require(CacheStatus.list(in: ["Cache-Status": status.description]) == [status], "not read as written: \(status)")
+        }
+        if let seconds = CacheDate.seconds(from: text(input)) {
+            try require(seconds.isFinite, "no time")
+            try require(CacheDate.seconds(from: text(input).uppercased()) == seconds, "another date in upper case")
         }
     }
 

@@ -31,15 +31,29 @@ struct CacheProbe {
                 try storage.removeEntry(for: key)
             } else if round % 3 == 0 {
                 if let entry = try storage.entry(for: key), !Self.isIntact(entry, number) { wrong += 1 }
-            } else {
+            } else if round % 3 == 1 {
                 try storage.store(Self.entry(number, name), for: key)
+            } else {
+                try storeInPieces(Self.entry(number, name), for: key)
             }
         }
         return wrong
     }
 
-    /// Stores entries until it fails or is killed.
+    private func storeInPieces(_ entry: CacheEntry, for key: CacheKey) throws {
+        let writer = try storage.makeWriter(for: key, metadata: entry.metadata)
+        for start in stride(from: 0, to: entry.body.count, by: 500) {
+            try entry.body[start..<min(start + 500, entry.body.count)].withUnsafeBytes { try writer.append($0) }
+        }
+        try writer.commit()
+    }
+
+    /// Stores entries, whole and in pieces, until it fails or is killed.
     func fill(name: String) throws {
-        for number in 0... { try storage.store(Self.entry(number % 40, name), for: CacheKey("number", "\(number)")) }
+        for number in 0... {
+            let key = CacheKey("number", "\(number % 200)")
+            let entry = Self.entry(number % 40, name)
+            if number % 2 == 0 { try storage.store(entry, for: key) } else { try storeInPieces(entry, for: key) }
+        }
     }
 }

@@ -45,8 +45,9 @@ enum Probe {
                 try await CancelRun(url: arguments[2], count: Int(arguments[3]) ?? 0, environment: environment).run()
             case ("pause", 4): try await PauseRun(url: arguments[2], count: Int(arguments[3]) ?? 0).run()
             case ("cut", 2): try await NetworkCut().run()
-            case ("cache", 4):
-                let wrong = try CacheProbe(directory: arguments[2], capacity: 40_000).churn(rounds: 600, name: arguments[3])
+            case ("cache", 4...5):
+                let rounds = arguments.count == 5 ? Int(arguments[4]) ?? 0 : 600
+                let wrong = try CacheProbe(directory: arguments[2], capacity: 40_000).churn(rounds: rounds, name: arguments[3])
                 report("wrong", wrong)
                 if wrong > 0 { exit(2) }
             case ("fill", 4...5):

@@ -6,7 +6,7 @@ import CurlewHTTP
 package enum CacheDate {
     private static let days = ["monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday"]
 
-    /// Parses a date; in seconds since 1970. `nil` for any other text (fuzzed: `FuzzTests`, `cache-date`).
+    /// Parses a date; in seconds since 1970. `nil` for any other text (fuzzed: `FuzzTests`, `cache-control`).
     package static func seconds(from text: String) -> Double? {
         // Kept as short as the longest date, so that a long value costs nothing.
         guard (24...33).contains(text.utf8.count), let canonical = canonical(text) else { return nil }

@@ -3,8 +3,8 @@ import CurlewHTTP
 
 /// Parses field values that are lists (RFC 9110, section 5.6.1).
 package enum FieldList {
-    /// The members of a list, without surrounding whitespace and without empty ones; commas in quoted strings do not separate.
-    package static func members(of value: String) -> [Substring] {
+    /// The members of a list, without surrounding whitespace and without empty ones; separators in quoted strings do not separate.
+    package static func members(of value: String, separator: UInt8 = UInt8(ascii: ",")) -> [Substring] {
         var members: [Substring] = []
         let bytes = value.utf8
         var start = bytes.startIndex
@@ -20,7 +20,7 @@ package enum FieldList {
             case UInt8(ascii: "\\") where isQuoted:
                 let next = bytes.index(after: index)
                 if next < bytes.endIndex { index = next }
-            case UInt8(ascii: ",") where !isQuoted:
+            case separator where !isQuoted:
                 add(index)
                 start = bytes.index(after: index)
             default: break

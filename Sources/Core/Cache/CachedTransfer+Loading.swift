@@ -16,7 +16,7 @@ extension CachedTransfer: TransferObserver {
             let isValidation = head.statusCode == 304 && loading.validated != nil
             loading.isWithheld = isValidation || loading.fallback != nil && CacheRules.isServerError(head.statusCode)
             loading.head = loading.isWithheld ? nil : storable(received, head)
-            loading.body = loading.head == nil ? nil : Data()
+            loading.sink = loading.head == nil ? .none : .memory(Data(capacity: initialCapacity(head)))
             loading.delivered = head
             return (loading.isWithheld, loading.head != nil)
         }
@@ -27,12 +27,15 @@ extension CachedTransfer: TransferObserver {
 
     func transfer(_ id: Int, didReceive bytes: UnsafeRawBufferPointer) -> ReceiveAction {
         let (isWithheld, isTooLarge) = loading.withLock { loading in
-            var isTooLarge = false
-            if let count = loading.body?.count {
-                isTooLarge = count + bytes.count > store.largestBody
-                if isTooLarge { loading.body = nil } else { loading.body?.append(contentsOf: bytes) }
+            guard !loading.sink.isNone else { return (loading.isWithheld, false) }
+            // A part is combined in memory with what is stored.
+            let isPart = loading.head?.part != nil
+            loading.sink.append(bytes, limit: isPart ? min(store.largestBody, Self.largestPart) : store.largestBody) {
+                isPart ? nil : store.makeWriter(for: request)
+            } countFailure: {
+                store.countFailure()
             }
-            return (loading.isWithheld, isTooLarge)
+            return (loading.isWithheld, loading.sink.isNone)
         }
         if isTooLarge { endFlight(.notStored) }
         return isWithheld ? .proceed : observer.transfer(id, didReceive: bytes)
@@ -43,7 +46,11 @@ extension CachedTransfer: TransferObserver {
     }
 
     func transfer(_ id: Int, didComplete outcome: TransferCompletion) {
-        let loading = loading.withLock { $0 }
+        let loading = loading.withLock { loading in
+            // A body that is written leaves nothing unless it is committed below.
+            defer { loading.sink = .none }
+            return loading
+        }
         var metrics = outcome.metrics
         metrics.cacheOutcome = loading.outcome
         metrics.cacheReason = loading.reason
@@ -58,8 +65,10 @@ extension CachedTransfer: TransferObserver {
         guard let received = loading.received else { return finish(outcome) }
         if loading.isWithheld {
             later { self.withheldCompleted(received, loading, outcome) }
-        } else if let head = loading.head, let body = loading.body {
+        } else if let head = loading.head, case .memory(let body) = loading.sink {
             later { self.storeResponse(head, body, loading, outcome) }
+        } else if let head = loading.head, case .writing(let body, _) = loading.sink {
+            later { self.storeWritten(head, body, outcome) }
         } else if received.statusCode == 304 || cacheRequest.method == .head {
             later { self.updateStored(received, loading, outcome) }
         } else {
@@ -76,9 +85,19 @@ extension CachedTransfer: TransferObserver {
 
     /// The head under which the response is stored, `nil` if it is not.
     private func storable(_ received: StorageRules.Received, _ head: ResponseHead) -> StoredResponse? {
-        guard !request.expectsLargeBody, (head.expectedBodyLength ?? 0) <= store.largestBody else { return nil }
-        return StorageRules.head(of: received, url: request.cacheURL, request: cacheRequest)
+        guard store.takesLargeBodies || !request.expectsLargeBody, (head.expectedBodyLength ?? 0) <= store.largestBody else { return nil }
+        let stored = StorageRules.head(of: received, url: request.cacheURL, request: cacheRequest)
+        // Parts are combined in memory, where a large body is not to be.
+        return request.expectsLargeBody && stored?.part != nil ? nil : stored
     }
+
+    /// Room for a body of an announced length, as far as it stays in memory.
+    private func initialCapacity(_ head: ResponseHead) -> Int {
+        min(Int(clamping: head.expectedBodyLength ?? 0), VariantStore.largestInline, store.largestBody)
+    }
+
+    /// The most bytes of a part that is stored, which are collected in memory: 32 MiB.
+    private static let largestPart = 32 << 20
 
     /// Runs what may block, or run users' code, on the queue; with a store in memory, in place.
     private func later(_ body: @escaping @Sendable () -> Void) {

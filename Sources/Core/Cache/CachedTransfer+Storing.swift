@@ -19,7 +19,8 @@ extension CachedTransfer {
         }
         guard
             let served = Served(
-                StoredResponses.Element(head: head, body: stale.body), cacheRequest.range == nil ? .whole : delivery(of: head), now: nil)
+                StoredResponses.Element(head: head, body: stale.body, open: stale.open),
+                cacheRequest.range == nil ? .whole : delivery(of: head), now: nil)
         else {
             // The body was evicted meanwhile.
             return load(Loading(reason: .notStored))
@@ -71,6 +72,13 @@ extension CachedTransfer {
             self.endFlight(.stored)
             self.finish(outcome)
         }
+    }
+
+    /// Stores a response whose body was written while it was received.
+    func storeWritten(_ head: StoredResponse, _ body: VariantStore.Writing, _ outcome: TransferCompletion) {
+        store.store(head, body, under: state.withLock { $0.lease })
+        endFlight(.stored)
+        finish(outcome)
     }
 
     /// Updates what is stored by a response without a body: a 304 to the request's own conditions, or one to HEAD (RFC 9111, section 4.3.5).

@@ -57,8 +57,8 @@ final class CachedTransfer: InterceptedTransfer {
         var delivered: ResponseHead?
         /// Whether the response is kept from the observer: it validates a stored one, or the fallback takes its place.
         var isWithheld = false
-        /// The body received so far; `nil` if the response is not stored.
-        var body: Data?
+        /// The body received so far.
+        var sink = BodySink.none
         var requestTime = 0.0
     }
 
@@ -206,7 +206,7 @@ final class CachedTransfer: InterceptedTransfer {
         pump.add(
             [
                 .head(head),
-                .bytes(cacheRequest.method == .head ? Data() : served.body), .complete(TransferCompletion(error: nil, metrics: metrics)),
+                cacheRequest.method == .head ? .bytes(Data()) : served.body, .complete(TransferCompletion(error: nil, metrics: metrics)),
             ], inPlace: store.isInMemory)
     }
 
@@ -271,7 +271,7 @@ final class CachedTransfer: InterceptedTransfer {
 struct Served {
     let statusCode: Int
     let headers: HTTPHeaders
-    let body: Data
+    let body: ResponsePump.Event
 
     /// `nil` if the body is gone, or does not have the range.
     ///
@@ -287,19 +287,19 @@ struct Served {
         case .notModified:
             statusCode = 304
             for name in ["Content-Length", "Content-Encoding", "Content-Type"] { headers.remove(name: name) }
-            body = Data()
+            body = .bytes(Data())
         case .whole:
-            guard head.part == nil, let stored = stored.body() else { return nil }
+            guard head.part == nil, let bytes = ServedBytes(stored) else { return nil }
             statusCode = head.statusCode
-            body = stored
+            body = bytes.event(0, bytes.count)
         case .range(let wanted):
-            guard let bytes = stored.body(), let range = wanted.resolved(total: head.part?.total ?? Int64(bytes.count)) else { return nil }
+            guard let bytes = ServedBytes(stored), let range = wanted.resolved(total: head.part?.total ?? bytes.count) else { return nil }
             let offset = range.first - (head.part?.offset ?? 0)
-            guard offset >= 0, offset + range.count <= Int64(bytes.count) else { return nil }
+            guard offset >= 0, offset + range.count <= bytes.count else { return nil }
             statusCode = 206
-            headers["Content-Range"] = "bytes \(range.first)-\(range.last)/\(head.part?.total ?? Int64(bytes.count))"
+            headers["Content-Range"] = "bytes \(range.first)-\(range.last)/\(head.part?.total ?? bytes.count)"
             headers["Content-Length"] = String(range.count)
-            body = bytes.dropFirst(Int(offset)).prefix(Int(range.count))
+            body = bytes.event(offset, range.count)
         }
         self.headers = headers
     }

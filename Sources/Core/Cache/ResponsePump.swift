@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+import CurlewCache
 import CurlewEncoding
 import CurlewHTTP
 import CurlewTransport
@@ -11,6 +12,8 @@ final class ResponsePump: Sendable {
     enum Event: Sendable {
         case head(ResponseHead)
         case bytes(Data)
+        /// A range of a body that is read in pieces.
+        case stored(any CacheBodyReader, offset: Int64, count: Int64)
         case complete(TransferCompletion)
     }
 
@@ -112,6 +115,16 @@ final class ResponsePump: Sendable {
         case .bytes(let data):
             guard !data.isEmpty else { return }
             apply { data.withUnsafeBytes { observer.transfer(id, didReceive: $0) } }
+        case .stored(let reader, let offset, let count):
+            guard count > 0 else { return }
+            do {
+                let data = try reader.read(at: offset, count: Int(count))
+                apply { data.withUnsafeBytes { observer.transfer(id, didReceive: $0) } }
+            } catch {
+                state.withLock { state in
+                    if state.failure == nil { state.failure = error }
+                }
+            }
         case .complete(let outcome):
             let headTime = state.withLock { state in
                 state.isComplete = true
@@ -145,6 +158,10 @@ final class ResponsePump: Sendable {
 extension ResponsePump.State {
     /// Removes and returns the next event; of a large body only a piece.
     fileprivate mutating func takeEvent(atMost count: Int) -> ResponsePump.Event {
+        if case .stored(let reader, let offset, let left) = events[0], left > Int64(count) {
+            events[0] = .stored(reader, offset: offset + Int64(count), count: left - Int64(count))
+            return .stored(reader, offset: offset, count: Int64(count))
+        }
         guard case .bytes(let data) = events[0], data.count > count else { return events.removeFirst() }
         events[0] = .bytes(data.dropFirst(count))
         return .bytes(data.prefix(count))

@@ -10,6 +10,8 @@ protocol ResponseStoring: Sendable {
     var largestBody: Int { get }
     /// Whether no call blocks.
     var isInMemory: Bool { get }
+    /// Whether the bodies of downloads and of streamed requests are stored.
+    var takesLargeBodies: Bool { get }
 
     /// What is stored for the URL of a request.
     func find(_ request: TransferRequest) -> StoredResponses
@@ -21,6 +23,12 @@ protocol ResponseStoring: Sendable {
     func store(
         _ head: StoredResponse, _ body: Data, under lease: CacheLease?, for request: TransferRequest, observer: any TransferObserver,
         completion: @escaping @Sendable () -> Void)
+    /// Begins to store a large body; `nil` if the store takes bodies whole only, or has failed.
+    func makeWriter(for request: TransferRequest) -> VariantStore.Writing?
+    /// Stores a response whose body is written already.
+    func store(_ head: StoredResponse, _ body: VariantStore.Writing, under lease: CacheLease?)
+    /// Counts a failure to write.
+    func countFailure()
     /// Replaces the head of a stored response.
     func update(_ old: StoredResponses.Element, with head: StoredResponse, for request: TransferRequest)
     /// Removes the responses for a URL.
@@ -35,6 +43,9 @@ protocol ResponseStoring: Sendable {
 
 extension ResponseStoring {
     var coalescingCache: ResponseCache? { nil }
+    func makeWriter(for request: TransferRequest) -> VariantStore.Writing? { nil }
+    func store(_ head: StoredResponse, _ body: VariantStore.Writing, under lease: CacheLease?) {}
+    func countFailure() {}
 }
 
 /// The stored responses for a URL, and access to their bodies.
@@ -44,6 +55,8 @@ struct StoredResponses: Sendable {
         let head: StoredResponse
         /// Reads the body; `nil` if it is gone.
         let body: @Sendable () -> Data?
+        /// Opens a large body, to be read in pieces; `nil` if it is read whole, or gone.
+        let open: @Sendable () -> (any CacheBodyReader)?
     }
 
     static let none = StoredResponses(heads: [], body: { _ in nil })
@@ -51,15 +64,22 @@ struct StoredResponses: Sendable {
     /// The heads, for ``CacheRules``.
     let heads: [StoredResponse]
     private let body: @Sendable (Int) -> Data?
+    private let open: @Sendable (Int) -> (any CacheBodyReader)?
 
-    /// - Parameter body: reads the body of the response at an index; `nil` if it is gone.
-    init(heads: [StoredResponse], body: @escaping @Sendable (Int) -> Data?) {
+    /// - Parameters:
+    ///   - body: reads the body of the response at an index; `nil` if it is gone.
+    ///   - open: opens it, to be read in pieces; `nil` if it is read whole.
+    init(
+        heads: [StoredResponse], body: @escaping @Sendable (Int) -> Data?,
+        open: @escaping @Sendable (Int) -> (any CacheBodyReader)? = { _ in nil }
+    ) {
         self.heads = heads
         self.body = body
+        self.open = open
     }
 
     subscript(index: Int) -> Element {
-        Element(head: heads[index]) { [body] in body(index) }
+        Element(head: heads[index], body: { [body] in body(index) }, open: { [open] in open(index) })
     }
 }
 
@@ -74,13 +94,26 @@ struct SharedResponseStore: ResponseStoring {
 
     var largestBody: Int { cache.largestBody }
     var isInMemory: Bool { cache.storage.isInMemory }
+    var takesLargeBodies: Bool { true }
 
     func find(_ request: TransferRequest) -> StoredResponses {
         guard let found = attempt({ try cache.store.find(request.cacheURL) }) ?? nil else { return .none }
         return StoredResponses(heads: found.record.variants.map(\.head)) { index in
             attempt { try cache.store.body(of: index, in: found) } ?? nil
+        } open: { index in
+            attempt { try cache.store.open(index, in: found) } ?? nil
         }
     }
+
+    func makeWriter(for request: TransferRequest) -> VariantStore.Writing? {
+        attempt { try cache.store.makeWriter(request.cacheURL) } ?? nil
+    }
+
+    func store(_ head: StoredResponse, _ body: VariantStore.Writing, under lease: CacheLease?) {
+        if attempt({ try cache.store.store(head, body, under: lease) }) != nil { cache.count { $0.stores += 1 } }
+    }
+
+    func countFailure() { cache.count { $0.failures += 1 } }
 
     var coalescingCache: ResponseCache? { cache.coalescesMisses ? cache : nil }
 

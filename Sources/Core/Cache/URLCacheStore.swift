@@ -19,6 +19,8 @@ struct URLCacheStore: ResponseStoring {
     var largestBody: Int { max(cache.memoryCapacity, cache.diskCapacity) / Self.capacityDivisor }
     /// The cache may be on disk.
     var isInMemory: Bool { false }
+    /// Foundation's cache takes bodies whole.
+    var takesLargeBodies: Bool { false }
 
     // MARK: Reading
 

@@ -105,7 +105,7 @@ import Testing
         let names = try FileManager.default.contentsOfDirectory(atPath: file.path + "/v1").filter { $0.count == 64 }
         try #require(names.count == 1)
         // A corrupt entry counts as a missing one.
-        try Data("corrupt".utf8).write(to: URL(fileURLWithPath: file.path + "/v1/" + names[0]))
+        try Data("corrupt".utf8).write(to: URL(fileURLWithPath: file.path + "/v2/" + names[0]))
         let request = CachedSample(stage)
         request.storage = nil
         try await request.response()
