@@ -225,6 +225,8 @@ private let unknown = "service.invalid"
         #expect(await failing.completed.wait())
         let failure = failing.failure
         #expect(failure?.kind == .nameResolution)
+        // Its release would end the streams.
+        transport.shutDown()
     }
 }
 

@@ -142,6 +142,8 @@ import Testing
             StreamTransferRequest(host: "docker", port: 80, isSecure: false, options: options { $0.unixSocketPath = path }), id: 1,
             observer: stream)
         #expect(await stream.received(5) == Data("hello".utf8))
+        // Its release would end the stream.
+        transport.shutDown()
     }
 
     @Test(arguments: ["", "a\0b", String(repeating: "x", count: 108)])
