@@ -63,6 +63,9 @@ final class Transfer: MultiMember, DeadlineHolder {
     /// When the request was posted to the loop.
     var postedAt: Nanoseconds { start.time }
 
+    /// The place among those of several loops; `nil` with one loop.
+    var slot: LoopSlot? { start.slot }
+
     /// Whether there is a request; otherwise the transfer is pooled.
     var isInUse: Bool { observer != nil }
 
@@ -75,7 +78,7 @@ final class Transfer: MultiMember, DeadlineHolder {
         id = start.id
         observer = start.observer
         isSecure = Self.isSecure(request.url)
-        hostKey = isCounted ? Self.hostKey(of: request.url) : 0
+        hostKey = start.slot?.host ?? (isCounted ? Self.hostKey(of: request.url) : 0)
         bodyLength = request.body.flatMap { $0.length ?? request.announcedLength }
         let mayRepeat = request.method.isIdempotent || request.headers["Idempotency-Key"] != nil
         state = TransferState(
@@ -103,6 +106,12 @@ final class Transfer: MultiMember, DeadlineHolder {
         connection.forget()
         bodyBytesSent = 0
         bodyBytesUploaded = 0
+    }
+
+    /// Releases the request without completing it, for another loop.
+    func giveAway() -> CurlTransport.Start {
+        defer { end() }
+        return start
     }
 
     /// Configures the handle for libcurl; called again after a stale connection.
@@ -136,7 +145,7 @@ final class Transfer: MultiMember, DeadlineHolder {
     }
 
     /// The key of the connection limit: a hash of scheme, host and port. Two hosts with equal hashes merely share a limit.
-    private static func hostKey(of url: String) -> UInt64 {
+    static func hostKey(of url: String) -> UInt64 {
         var url = url
         return url.withUTF8 { hostKey(of: $0) }
     }
@@ -157,7 +166,7 @@ final class Transfer: MultiMember, DeadlineHolder {
 
     var proxy: Proxy? { loop.proxies.proxy(isSecure: isSecure, policy: request.prepared.options.proxy) }
 
-    private static func isSecure(_ url: String) -> Bool {
+    static func isSecure(_ url: String) -> Bool {
         var url = url
         return url.withUTF8 { $0.count > 4 && $0[4].asciiLowercased == UInt8(ascii: "s") }
     }
