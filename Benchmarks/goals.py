@@ -128,7 +128,7 @@ LIMITS = {
     ("get-64", "curlew"): Part(1.40, "get-64", "floor"),
     ("get-64", "curlew-headers"): Part(1.55, "get-64", "floor"),
     ("get-64", "curlew-handlers"): Part(2.47, "get-64", "floor"),
-    # They take 2 k, 2 to 10 k and 5 to 8 k, of which Swift's own immediate task takes 5 k. Two runs of the same program differ by 4 k.
+    # They take 3 k, 4.5 k and 7 k, of which Swift's own immediate task takes 5 k. Two runs of the same program differ by 1 k.
     ("get-64", "curlew-options"): More(6_000, "get-64", "curlew"),
     ("get-64", "curlew-deadline"): More(14_000, "get-64", "curlew"),
     ("get-64", "curlew-awaited"): More(12_000, "get-64", "curlew-headers"),

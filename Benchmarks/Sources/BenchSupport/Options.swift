@@ -51,6 +51,7 @@ public struct Options: Sendable {
                         [--style data|adapter|headers|handlers|options|deadline|awaited|observed|traced|object|list]
                         [--style breaker|limiter|concurrency|budget|hedging|coalescing|leased]
                        [--decoder foundation|fast] [--executor] [--h2] [--multiplex] [--cold] [--ca FILE] [--beside WAITING SLOW-URL]
+                       [--loops N]
                PROGRAM wait URL COUNT
                PROGRAM decode FILE COUNT --style object|list [--decoder foundation|fast]
                PROGRAM download URL FILE
@@ -79,6 +80,8 @@ public struct Options: Sendable {
     public private(set) var multiplexes = false
     /// Whether each request makes a connection of its own.
     public private(set) var isCold = false
+    /// The number of event loops.
+    public private(set) var loops = 1
     /// The certificate to trust.
     public private(set) var caFile: String?
     /// How many requests wait for an answer while the others are measured, and the address of the server that keeps them waiting.
@@ -113,6 +116,9 @@ extension Options {
         case "--ca":
             caFile = rest.popFirst()
             return caFile != nil
+        case "--loops":
+            guard let loops = rest.popFirst().flatMap(Int.init), loops > 0 else { return false }
+            self.loops = loops
         case "--style":
             guard let style = rest.popFirst().flatMap(Style.init(rawValue:)) else { return false }
             self.style = style

@@ -27,6 +27,7 @@ struct Client: BenchClient {
         // The default depends on libcurl's version.
         configuration.multiplexes = options.multiplexes
         configuration.proxy = .none
+        configuration.loops = options.loops
         configuration.httpVersion = options.usesHTTP2 ? .automatic : .http1
         configuration.tls.certificateAuthorityFile = options.caFile
         switch options.style {
@@ -76,6 +77,22 @@ struct Client: BenchClient {
     }
 
     var executor: (any TaskExecutor)? { options.usesExecutor ? manager.taskExecutor : nil }
+
+    /// Tells how much processor time each of several loops has taken.
+    func shutdown() async throws {
+        guard options.loops > 1 else { return }
+        var times: [String] = []
+        for executor in manager.taskExecutors {
+            times.append(await Task(executorPreference: executor) { String(format: "%.3f", Self.threadSeconds()) }.value)
+        }
+        printError("loops: \(times.joined(separator: " "))")
+    }
+
+    private static func threadSeconds() -> Double {
+        var time = timespec()
+        clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time)
+        return Double(time.tv_sec) + Double(time.tv_nsec) / 1e9
+    }
 
     func get(_ url: String) async throws -> Int {
         switch options.style {

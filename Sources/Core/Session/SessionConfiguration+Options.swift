@@ -162,4 +162,12 @@ extension SessionConfiguration {
         get { connections.multiplexes }
         set { connections.multiplexes = newValue }
     }
+
+    /// The number of event loops, among which the session's transfers are spread by origin and load; 1 by default, at most 64.
+    ///
+    /// ``TransportConfiguration/loops`` of ``connections``.
+    public var loops: Int {
+        get { connections.loops }
+        set { connections.loops = newValue }
+    }
 }

@@ -147,6 +147,11 @@ open class SessionManager: @unchecked Sendable {  // the settings are behind a l
     @available(macOS 15.0, iOS 18.0, watchOS 11.0, tvOS 18.0, visionOS 2.0, *)
     public var taskExecutor: (any TaskExecutor)? { session.eventLoop?.taskExecutor }
 
+    /// The executors of all event loops, of which there are several with ``SessionConfiguration/loops``: ``taskExecutor`` is the first. Empty
+    /// for sessions on another transport.
+    @available(macOS 15.0, iOS 18.0, watchOS 11.0, tvOS 18.0, visionOS 2.0, *)
+    public var taskExecutors: [any TaskExecutor] { session.eventLoop?.taskExecutors ?? [] }
+
     // MARK: Requests, to be overridden
 
     // The other functions of these names call these, so that overriding one catches all; interceptor and options reach the original around

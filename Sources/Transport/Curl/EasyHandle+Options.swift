@@ -55,6 +55,7 @@ extension EasyHandle {
             try set(CURLOPT_UPLOAD_BUFFERSIZE, 256 * 1024)
         }
         if transfer.needsFreshConnection { try set(CURLOPT_FRESH_CONNECT, true) }
+        if request.opensConnectionOnly { try setConnectionOnly() }
     }
 
     /// Sets all options of a raw stream.
@@ -155,6 +156,19 @@ extension EasyHandle {
         try set(CURLOPT_HEADERDATA, pointer: context)
         try check(ccurlew_set_prereq_callback(raw, Transfer.prereqCallback), CURLOPT_PREREQFUNCTION)
         try set(CURLOPT_PREREQDATA, pointer: context)
+    }
+
+    /// Lets libcurl open a new connection, pool it, and send nothing.
+    ///
+    /// `CURLOPT_CONNECT_ONLY` doesn't pool. An upload that is to be resumed where it ends is refused by libcurl once it is connected, before
+    /// it has created the request, and the connection is as good as before: 18 until 8.19, 43 since then (seen with 7.88.1 and 8.23).
+    private func setConnectionOnly() throws(OptionError) {
+        try set(CURLOPT_FRESH_CONNECT, true)
+        try set(CURLOPT_UPLOAD, true)
+        try set(CURLOPT_INFILESIZE_LARGE, offset: 1)
+        try set(CURLOPT_RESUME_FROM_LARGE, offset: 1)
+        try set(CURLOPT_READFUNCTION, Transfer.readCallback)
+        try check(ccurlew_set_seek_callback(raw) { _, _, _ in CURL_SEEKFUNC_OK }, CURLOPT_SEEKFUNCTION)
     }
 
     private func setMethod(for transfer: Transfer) throws(OptionError) {
@@ -353,7 +367,7 @@ extension HTTPMethod {
 extension TransferRequest {
     /// Whether only the URL and the header fields have to be set for the request, apart from its options.
     fileprivate var isOrdinary: Bool {
-        body == nil && method == .get && authentication == nil && !mayPause && !expectsLargeBody
+        body == nil && method == .get && authentication == nil && !mayPause && !expectsLargeBody && !opensConnectionOnly
     }
 
     /// The body's length according to `Content-Length`: a stream of unknown length is sent with the length that its sender declares.

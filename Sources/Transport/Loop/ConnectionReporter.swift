@@ -39,10 +39,14 @@ final class ConnectionReporter {
     private var connections: [Int32: Connection] = [:]
     /// The connections in use, by their transfers and streams.
     private var used: [Int: Connection] = [:]
-    private var lastNumber = 0
+    private var nextNumber: Int
+    private let numberStep: Int
 
-    init(_ observer: @escaping @Sendable (ConnectionEvent) -> Void) {
+    /// Numbers are unique among several loops, of which this is one.
+    init(loop: Int, of count: Int, _ observer: @escaping @Sendable (ConnectionEvent) -> Void) {
         self.observer = observer
+        nextNumber = loop + 1
+        numberStep = count
     }
 
     /// A transfer or stream is about to use a connection. `socket` is −1 if it is unknown; such a connection is not followed.
@@ -59,8 +63,8 @@ final class ConnectionReporter {
             connection.users += 1
             report(.reused, connection, wasIdle: connection.users == 1)
         } else {
-            lastNumber += 1
-            let connection = Connection(lastNumber, socket, HTTPOrigin(url: url), info, at: MonotonicTime.now())
+            defer { nextNumber += numberStep }
+            let connection = Connection(nextNumber, socket, HTTPOrigin(url: url), info, at: MonotonicTime.now())
             connections[socket] = connection
             used[id] = connection
             report(.opened, connection)
@@ -86,11 +90,12 @@ final class ConnectionReporter {
     }
 
     /// A socket is about to be closed.
-    func closes(_ socket: Int32, isStopping: Bool) {
+    func closes(_ socket: Int32, isStopping: Bool, byLoop: Bool = false) {
         guard let connection = connections.removeValue(forKey: socket) else { return }
         connection.isClosed = true
         guard connection.users == 0 else { return }
-        let reason: ConnectionEvent.CloseReason = isStopping ? .sessionEnded : SystemSocket.hasEnded(socket) ? .closedByPeer : .unused
+        let reason: ConnectionEvent.CloseReason =
+            isStopping ? .sessionEnded : !byLoop && SystemSocket.hasEnded(socket) ? .closedByPeer : .unused
         report(.closed(reason), connection, wasIdle: true)
     }
 

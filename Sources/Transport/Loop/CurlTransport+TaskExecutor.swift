@@ -14,7 +14,14 @@ extension CurlTransport {
     ///
     /// Actors have their own executors and are not affected. Once the transport is shut down, tasks run on a global queue instead; no task
     /// is lost. Thread-safe, and may outlive the transport.
+    ///
+    /// With several loops (``TransportConfiguration/loops``) it is the first one's; ``taskExecutors`` has them all. Transfers that a task
+    /// starts on a loop's thread run on that loop, unless they share a connection of another, or another has the host's idle connection or
+    /// clearly less to do.
     public var taskExecutor: any TaskExecutor { mailbox }
+
+    /// The executors of all loops, each as ``taskExecutor``: for programs that distribute their tasks among them.
+    public var taskExecutors: [any TaskExecutor] { mailboxes }
 }
 
 @available(macOS 15.0, iOS 18.0, watchOS 11.0, tvOS 18.0, visionOS 2.0, *)

@@ -18,8 +18,24 @@ public struct TransportConfiguration: Sendable, Hashable {
     /// on a shared connection do not count individually against ``maximumConnectionsPerHost``.
     public var multiplexes: Bool?
 
+    /// The number of event loops, each with a thread and connections of its own; 1 by default, at most 64.
+    ///
+    /// For programs whose loop takes a whole processor: many small requests, or TLS. Transfers go to the loop with an idle connection to
+    /// their host, or with the least load; those that may share an HTTP/2 connection, to the loop of their host, so that one host that
+    /// speaks HTTP/2 gains nothing. Limits and the order of waiting transfers are those of the session, not of the loop. Observers of one
+    /// transfer are called by one thread, those of different transfers by several at a time. A loop's thread starts with its first transfer.
+    public var loops = 1
+
     /// Creates a configuration with the defaults.
     public init() {}
+
+    /// The configuration of one of several loops.
+    func part(_ index: Int, of count: Int) -> TransportConfiguration {
+        var part = self
+        let idle = max(0, maximumIdleConnections)
+        part.maximumIdleConnections = idle / count + (index < idle % count ? 1 : 0)
+        return part
+    }
 }
 
 /// The transport on libcurl: the handle of a thread that runs libcurl's multi interface.
@@ -28,7 +44,8 @@ public struct TransportConfiguration: Sendable, Hashable {
 ///
 /// Requests are sent to the thread as messages, which transfer the ownership of their contents; only the thread accesses transfers. The
 /// thread starts with the first request and ends with ``shutDown()``, which `deinit` calls as well. Its implementation is in
-/// `EventLoopThread`: read that first.
+/// `EventLoopThread`: read that first. With several loops (``TransportConfiguration/loops``) there are as many such threads, and
+/// `LoopDispatcher` is in front of them.
 public final class CurlTransport: Transport {
     /// A request to start. A class, because it is passed along several times.
     final class Start: Sendable {
@@ -36,8 +53,11 @@ public final class CurlTransport: Transport {
         let id: Int
         let observer: any TransferObserver
         let time: Nanoseconds
+        /// Its place among those of several loops; `nil` with one.
+        let slot: LoopSlot?
 
-        init(request: TransferRequest, id: Int, observer: any TransferObserver, time: Nanoseconds) {
+        init(request: TransferRequest, id: Int, observer: any TransferObserver, time: Nanoseconds, slot: LoopSlot? = nil) {
+            self.slot = slot
             self.request = request
             self.id = id
             self.observer = observer
@@ -49,7 +69,9 @@ public final class CurlTransport: Transport {
     enum Command: Sendable {
         case start(Start)
         // Indirect, because it is rare and would increase the size of all commands.
-        indirect case openStream(StreamTransferRequest, id: Int, observer: any StreamTransferObserver)
+        indirect case openStream(StreamTransferRequest, id: Int, observer: any StreamTransferObserver, slot: LoopSlot?)
+        /// A transfer that has waited for its place may begin.
+        case launch(Int)
         case cancel(Int)
         case setSuspended(Bool, Int)
         case resumeReceiving(Int)
@@ -61,12 +83,19 @@ public final class CurlTransport: Transport {
         case resolved(Resolution.Question, Result<[String], any Error>)
         /// A job of a task that prefers this thread.
         case run(UnownedJob)
+        /// A look at the loop, or `nil` if there is none.
+        case visit(@Sendable (EventLoopThread?) -> Void)
         case stop
         /// The process is exiting: stop touching shared state.
         case park
     }
 
+    /// That of the first loop.
     let mailbox: Mailbox
+    /// In front of several loops; `nil` for one.
+    let dispatcher: LoopDispatcher?
+
+    private static let mostLoops = 64
 
     /// Creates a transport; its thread starts with the first request.
     public convenience init(configuration: TransportConfiguration = TransportConfiguration()) {
@@ -77,7 +106,12 @@ public final class CurlTransport: Transport {
     package init(
         configuration: TransportConfiguration = TransportConfiguration(), makePoller: @escaping @Sendable () throws -> any Poller
     ) {
-        mailbox = Mailbox(configuration: configuration, makePoller: makePoller)
+        let count = min(max(1, configuration.loops), Self.mostLoops)
+        let mailboxes = (0..<count).map { index in
+            Mailbox(configuration: configuration.part(index, of: count), makePoller: makePoller, index: index, count: count)
+        }
+        mailbox = mailboxes[0]
+        dispatcher = count == 1 ? nil : LoopDispatcher(mailboxes, configuration: configuration)
     }
 
     deinit {
@@ -89,47 +123,56 @@ public final class CurlTransport: Transport {
     /// Only before the first transfer; sessions with event monitors call it. The observer is called on the event loop's thread, must not
     /// block, and is retained until the loop has ended.
     public func observeConnections(_ observer: @escaping @Sendable (ConnectionEvent) -> Void) {
-        mailbox.connectionObserver = observer
+        for mailbox in mailboxes { mailbox.connectionObserver = observer }
+    }
+
+    /// The loops' mailboxes.
+    var mailboxes: [Mailbox] { dispatcher?.mailboxes ?? [mailbox] }
+
+    private func post(_ command: Command, for id: Int) {
+        if let dispatcher { dispatcher.post(command, for: id) } else { mailbox.post(command) }
     }
 
     /// Starts a transfer; see ``Transport/start(_:id:observer:)``.
     public func start(_ request: TransferRequest, id: Int, observer: any TransferObserver) {
+        if let dispatcher { return dispatcher.start(request, id: id, observer: observer) }
         mailbox.post(.start(Start(request: request, id: id, observer: observer, time: MonotonicTime.now())))
     }
 
     /// Opens a stream; see ``Transport/openStream(_:id:observer:)``.
     public func openStream(_ request: StreamTransferRequest, id: Int, observer: any StreamTransferObserver) {
-        mailbox.post(.openStream(request, id: id, observer: observer))
+        if let dispatcher { return dispatcher.openStream(request, id: id, observer: observer) }
+        mailbox.post(.openStream(request, id: id, observer: observer, slot: nil))
     }
 
     /// Cancels a transfer or stream; see ``Transport/cancel(_:)``.
     public func cancel(_ id: Int) {
-        mailbox.post(.cancel(id))
+        post(.cancel(id), for: id)
     }
 
     /// Suspends or resumes a transfer; see ``Transport/setSuspended(_:of:)``.
     public func setSuspended(_ suspended: Bool, of id: Int) {
-        mailbox.post(.setSuspended(suspended, id))
+        post(.setSuspended(suspended, id), for: id)
     }
 
     /// Withdraws an observer's pause; see ``Transport/resumeReceiving(_:)``.
     public func resumeReceiving(_ id: Int) {
-        mailbox.post(.resumeReceiving(id))
+        post(.resumeReceiving(id), for: id)
     }
 
     /// Sends bytes on a stream; see ``Transport/send(_:endOfStream:on:)``.
     public func send(_ bytes: Data, endOfStream: Bool, on id: Int) {
-        mailbox.post(.send(bytes, endOfStream: endOfStream, id))
+        post(.send(bytes, endOfStream: endOfStream, id), for: id)
     }
 
     /// Ends all transfers and streams; see ``Transport/shutDown()``.
     public func shutDown() {
-        mailbox.close()
+        for mailbox in mailboxes { mailbox.close() }
     }
 
-    /// Waits for the thread's end; see ``Transport/waitUntilShutDown()``.
+    /// Waits for the end of all threads; see ``Transport/waitUntilShutDown()``.
     public func waitUntilShutDown() async {
-        await mailbox.waitUntilEnded()
+        for mailbox in mailboxes { await mailbox.waitUntilEnded() }
     }
 }
 
@@ -138,8 +181,13 @@ extension CurlTransport.Command {
     func refuse(_ error: CurlewError, by mailbox: Mailbox) {
         let completion = TransferCompletion(error: error, metrics: TransferMetrics())
         switch self {
-        case .start(let start): start.observer.transfer(start.id, didComplete: completion)
-        case .openStream(_, let id, let observer): observer.stream(id, didComplete: completion)
+        case .start(let start):
+            start.slot?.release()
+            start.observer.transfer(start.id, didComplete: completion)
+        case .openStream(_, let id, let observer, let slot):
+            slot?.release()
+            observer.stream(id, didComplete: completion)
+        case .visit(let body): body(nil)
         case .run(let job): DispatchQueue.global().async { Self.perform(job, of: mailbox) }
         default: break
         }
@@ -158,11 +206,16 @@ extension CurlTransport.Command {
         }
     }
 
+    /// Whether the command looks at the loop.
+    var isVisit: Bool {
+        if case .visit = self { true } else { false }
+    }
+
     /// The URL of the transfer or stream to start.
     var url: String {
         switch self {
         case .start(let start): start.request.url
-        case .openStream(let request, _, _): request.url
+        case .openStream(let request, _, _, _): request.url
         default: ""
         }
     }

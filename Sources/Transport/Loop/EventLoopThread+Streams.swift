@@ -6,8 +6,9 @@ import CurlewHTTP
 
 extension EventLoopThread {
     /// Opens a stream, whose connection libcurl sets up.
-    func openStream(_ request: StreamTransferRequest, id: Int, observer: any StreamTransferObserver) {
-        guard let pools, let stream = StreamTransfer(request, id: id, observer: observer, loop: self) else {
+    func openStream(_ request: StreamTransferRequest, id: Int, observer: any StreamTransferObserver, slot: LoopSlot?) {
+        guard let pools, let stream = StreamTransfer(request, id: id, observer: observer, slot: slot, loop: self) else {
+            slot?.release()
             let failure = TransferFailure(kind: .configuration, url: request.url, phase: .queued, message: "libcurl ran out of memory")
             return observer.stream(
                 id, didComplete: TransferCompletion(error: CurlewError.transferFailed(failure), metrics: TransferMetrics()))
@@ -26,6 +27,7 @@ extension EventLoopThread {
         guard streams.removeValue(forKey: stream.id) != nil else { return }
         stream.close()
         connectionReporter?.streamEnded(stream.id, error)
+        stream.slot?.release()
         stream.complete(error)
     }
 

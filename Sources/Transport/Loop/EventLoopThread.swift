@@ -26,18 +26,18 @@ final class EventLoopThread {
     /// Shares TLS sessions between transfers, which a multi handle alone does not.
     let share: UnsafeMutableRawPointer?
 
-    private let resumptions = ResumptionBatch()
+    private let resumptions: ResumptionBatch
     let mailbox: Mailbox
     private let poller: any Poller
     let proxies = ProxySettings(environment: ProcessInfo.processInfo.environment)
     @exclusivity(unchecked) private(set) var pools: ConnectionPools?
     /// For transfers that may be paused for long: they must not block others on a shared connection.
-    @exclusivity(unchecked) private var poolsForPausing: ConnectionPools?
-    @exclusivity(unchecked) private(set) var transfers = NumberMap<Transfer>()
+    @exclusivity(unchecked) private(set) var poolsForPausing: ConnectionPools?
+    @exclusivity(unchecked) var transfers = NumberMap<Transfer>()
     @exclusivity(unchecked) var streams: [Int: StreamTransfer] = [:]
     @exclusivity(unchecked) private var timers = DeadlineHeap<Transfer>()
     @exclusivity(unchecked) private var launchQueue: LaunchQueue
-    @exclusivity(unchecked) private var pool: [Transfer] = []
+    @exclusivity(unchecked) var pool: [Transfer] = []
     /// Streams with unread bytes, left for the next turn so that others get theirs.
     @exclusivity(unchecked) var unreadStreams: [StreamTransfer] = []
     @exclusivity(unchecked) private var sharing: ConnectionSharing
@@ -52,8 +52,9 @@ final class EventLoopThread {
         sharing = ConnectionSharing(isEnabled: configuration.multiplexes ?? CurlInfo.current.hasReliableHTTP2)
         launchQueue = LaunchQueue(limit: configuration.maximumConnectionsPerHost)
         self.mailbox = mailbox
+        resumptions = ResumptionBatch(mailbox: mailbox)
         self.poller = poller
-        connectionReporter = mailbox.takeConnectionObserver().map { ConnectionReporter($0) }
+        connectionReporter = mailbox.takeConnectionObserver().map { ConnectionReporter(loop: mailbox.index, of: mailbox.count, $0) }
         share = curl_share_init()
         if let share { _ = ccurlew_share_tls_sessions(share) }
         pools = ConnectionPools(loop: self, configuration: configuration, multiplexes: sharing.isEnabled)
@@ -149,9 +150,12 @@ final class EventLoopThread {
     private func perform(_ command: CurlTransport.Command) {
         switch command {
         case .start(let start): begin(start)
-        case .openStream(let request, let id, let observer): openStream(request, id: id, observer: observer)
+        case .openStream(let request, let id, let observer, let slot): openStream(request, id: id, observer: observer, slot: slot)
+        case .launch(let id): launchWaiting(id)
         case .cancel(let id): cancel(id)
-        case .setSuspended(let suspended, let id): transfers[id]?.changePauses { $0.isSuspended = suspended }
+        case .setSuspended(let suspended, let id):
+            guard let transfer = transfers[id] else { return forward(command, for: id) }
+            transfer.changePauses { $0.isSuspended = suspended }
         case .resumeReceiving(let id):
             streams[id]?.resumeReceiving()
             transfers[id]?.changePauses { $0.isHeld = false }
@@ -162,6 +166,7 @@ final class EventLoopThread {
         case .run(let job):
             CurlTransport.Command.perform(job, of: mailbox)
             sockets.forgetWait()
+        case .visit(let body): body(self)
         case .stop: isStopping = true
         case .park: LiveThreads.park(mailbox)
         }
@@ -176,16 +181,27 @@ final class EventLoopThread {
         }
         transfer.begin(start, isCounted: sharing.isEnabled || launchQueue.hasLimit || pools?.count ?? 1 > 1)
         transfers[start.id] = transfer
+        if let slot = start.slot { return enter(transfer, slot) }
         // Connection limits for transfers that may share a connection are libcurl's, because whether a host shares is unknown until TLS has
         // negotiated. There the connect timeout includes the wait.
-        transfer.isQueuedByLoop = !sharing.isPossible(for: transfer)
-        guard !transfer.isQueuedByLoop || launchQueue.enter(transfer) else { return armTimer(transfer) }
+        transfer.isQueuedByLoop = !sharing.isPossible(for: start.request, isSecure: transfer.isSecure, host: transfer.hostKey)
+        guard !transfer.isQueuedByLoop || launchQueue.enter(transfer) else { return wait(transfer) }
         launch(transfer)
     }
 
+    /// Lets a transfer wait for a place; to open a connection ahead is pointless where all of the host's are in use.
+    func wait(_ transfer: Transfer) {
+        if transfer.request.opensConnectionOnly { complete(transfer, error: nil) } else { armTimer(transfer) }
+    }
+
     private func cancel(_ id: Int) {
-        if let transfer = transfers[id] { complete(transfer, error: CurlewError.cancelled) }
-        if let stream = streams[id] { complete(stream, error: CurlewError.cancelled) }
+        if let transfer = transfers[id] {
+            complete(transfer, error: CurlewError.cancelled)
+        } else if let stream = streams[id] {
+            complete(stream, error: CurlewError.cancelled)
+        } else {
+            forward(.cancel(id), for: id)
+        }
     }
 
     // MARK: Transfers
@@ -196,7 +212,7 @@ final class EventLoopThread {
     }
 
     /// Adds a transfer, whose slot in the host's queue is taken, to libcurl.
-    private func launch(_ transfer: Transfer) {
+    func launch(_ transfer: Transfer) {
         transfer.launchedAt = now
         let mailbox = mailbox
         let id = transfer.id
@@ -237,7 +253,7 @@ final class EventLoopThread {
         transfer.multi = nil
     }
 
-    private func collectCompleted() {
+    func collectCompleted() {
         resumptions.begin()
         pools?.takeCompleted { $0.completed($1) }
         poolsForPausing?.takeCompleted { $0.completed($1) }
@@ -259,7 +275,7 @@ final class EventLoopThread {
         run(transfer)
     }
 
-    private func fail(_ transfer: Transfer, _ kind: TransferFailure.Kind, _ message: String) {
+    func fail(_ transfer: Transfer, _ kind: TransferFailure.Kind, _ message: String) {
         complete(transfer, error: CurlewError.transferFailed(transfer.failure(kind, message)))
     }
 
@@ -268,41 +284,16 @@ final class EventLoopThread {
         transfers[transfer.id] = nil
         takeBack(transfer)
         connectionReporter?.ended(transfer.id, .completed(error))
-        if transfer.isQueuedByLoop, !isStopping { launchQueue.leave(transfer) }
-        sharing.completed(transfer)
+        let hasNotShared = sharing.completed(transfer)
+        if let slot = transfer.slot {
+            slot.release(wasShared: hasNotShared ? false : nil)
+        } else if transfer.isQueuedByLoop, !isStopping {
+            launchQueue.leave(transfer)
+        }
         transfer.complete(error)
         transfer.end()
         // A pooled transfer keeps its entry among the timers: the next request seldom has to move it.
         if pool.count < Self.largestPool { pool.append(transfer) } else { timers.remove(transfer) }
-    }
-
-    // MARK: Trust
-
-    /// Requests a decision on a host's certificates, off this thread. Meanwhile the transfer keeps its slot, without a connection.
-    private func ask(_ question: TrustQuestion, for transfer: Transfer) {
-        takeBack(transfer)
-        connectionReporter?.ended(transfer.id, .completed(nil))
-        transfer.handle.reset()
-        ask(question, for: transfer.id)
-    }
-
-    /// Requests a decision on a host's certificates; once for all transfers and streams that wait for it.
-    func ask(_ question: TrustQuestion, for id: Int) {
-        guard case .evaluator(let evaluator) = question.requirement.rule, trust.wait(for: question, id) else { return }
-        let mailbox = mailbox
-        evaluator.evaluate(question.trust) { isTrusted in mailbox.post(.decided(question, isTrusted: isTrusted)) }
-    }
-
-    private func decided(_ question: TrustQuestion, isTrusted: Bool) {
-        for id in trust.decided(question, isTrusted: isTrusted) {
-            // Transfers that have completed or restarted meanwhile no longer wait.
-            if let transfer = transfers[id], transfer.question == question {
-                transfer.question = nil
-                if isTrusted { run(transfer) } else { fail(transfer, .serverCertificate, question.refusal) }
-            } else if let stream = streams[id], stream.question == question, let pools {
-                if let error = stream.decided(isTrusted: isTrusted, on: pools) { complete(stream, error: error) }
-            }
-        }
     }
 
     // MARK: Time
@@ -372,6 +363,13 @@ final class EventLoopThread {
     func isQuiet(_ socket: Int32) -> Bool {
         defer { sockets.touched(socket) }
         return sockets.isQuiet(socket)
+    }
+
+    /// The loop has ended an idle connection, whose socket libcurl closes later.
+    func didEnd(_ socket: Int32) {
+        connectionReporter?.closes(socket, isStopping: false, byLoop: true)
+        connections.ended(socket)
+        sockets.touched(socket)
     }
 
     /// A socket is about to be closed.

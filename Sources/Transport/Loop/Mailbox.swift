@@ -5,8 +5,10 @@ import Dispatch
 
 /// The queue of commands for the thread, and the thread's sleep state.
 final class Mailbox: Sendable {
-    private enum PostResult {
-        case accepted
+    /// What is left to do once a command was queued, or was not.
+    enum Posted {
+        /// The thread to wake, if it sleeps.
+        case accepted(WakeUp?)
         /// The first command: the caller has to start the thread.
         case needsThread
         case refused
@@ -21,16 +23,33 @@ final class Mailbox: Sendable {
         var connectionObserver: (@Sendable (ConnectionEvent) -> Void)?
         /// The tasks that wait for the end of the closed mailbox's thread.
         var waiters: [CheckedContinuation<Void, Never>] = []
+        /// In front of several loops.
+        weak var dispatcher: LoopDispatcher?
     }
+
+    /// The number of the loop among those of its transport.
+    let index: Int
+    /// The number of loops.
+    let count: Int
 
     private let configuration: TransportConfiguration
     private let makePoller: @Sendable () throws -> any Poller
     private let state = Lock(State())
 
-    init(configuration: TransportConfiguration, makePoller: @escaping @Sendable () throws -> any Poller) {
+    init(
+        configuration: TransportConfiguration, makePoller: @escaping @Sendable () throws -> any Poller, index: Int = 0, count: Int = 1
+    ) {
+        self.index = index
+        self.count = count
         self.configuration = configuration
         self.makePoller = makePoller
     }
+
+    /// The most connections to one host; `nil` for any number.
+    var connectionLimit: Int? { configuration.maximumConnectionsPerHost.map { max(1, $0) } }
+
+    /// Whether transfers share HTTP/2 connections.
+    var sharesConnections: Bool { configuration.multiplexes ?? CurlInfo.current.hasReliableHTTP2 }
 
     /// The observer of the connections; read once, when the thread starts.
     var connectionObserver: (@Sendable (ConnectionEvent) -> Void)? {
@@ -46,10 +65,23 @@ final class Mailbox: Sendable {
         }
     }
 
+    /// Tells the mailbox what is in front of it.
+    func setDispatcher(_ dispatcher: LoopDispatcher) {
+        state.withLock { $0.dispatcher = dispatcher }
+    }
+
+    /// What is in front of several loops; `nil` once it has ended, and for a single loop.
+    var dispatcher: LoopDispatcher? { state.withLock { $0.dispatcher } }
+
     /// Enqueues a command, then wakes the thread if it sleeps, or starts it. After the mailbox was closed, the command is refused.
     func post(_ command: CurlTransport.Command) {
-        switch put(command) {
-        case .accepted: break
+        finish(put(command), command)
+    }
+
+    /// Does what is left after ``put(_:)``, which users' code may follow: not while a lock is held.
+    func finish(_ posted: Posted, _ command: CurlTransport.Command) {
+        switch posted {
+        case .accepted(let wakeUp): wakeUp?.signal()
         case .refused: command.refuse(CurlewError.sessionInvalidated, by: self)
         case .needsThread: startThread()
         }
@@ -62,19 +94,18 @@ final class Mailbox: Sendable {
         }
     }
 
-    private func put(_ command: CurlTransport.Command) -> PostResult {
-        let (result, wakeUp) = state.withLock { state -> (PostResult, WakeUp?) in
-            guard !state.isClosed else { return (.refused, nil) }
-            guard state.hasThread || command.startsSomething else { return (.accepted, nil) }
+    /// Queues a command; ``finish(_:_:)`` has to follow.
+    func put(_ command: CurlTransport.Command) -> Posted {
+        state.withLock { state in
+            guard !state.isClosed else { return .refused }
+            guard state.hasThread || command.startsSomething else { return command.isVisit ? .refused : .accepted(nil) }
             state.commands.append(command)
             guard state.hasThread else {
                 state.hasThread = true
-                return (.needsThread, nil)
+                return .needsThread
             }
-            return (.accepted, state.takeWakeUp())
+            return .accepted(state.takeWakeUp())
         }
-        wakeUp?.signal()
-        return result
     }
 
     /// Refuses further commands, and stops the thread.

@@ -61,6 +61,11 @@ package enum SystemSocket {
         return rejection
     }
 
+    /// Ends both directions of a connection; the socket stays open.
+    static func end(_ socket: Int32) {
+        _ = shutdown(socket, Int32(SHUT_RDWR))
+    }
+
     /// Whether the peer has closed its sending side, even if there are unread bytes.
     static func hasEnded(_ socket: Int32) -> Bool {
         #if os(Linux)

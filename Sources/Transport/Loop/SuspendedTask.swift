@@ -39,6 +39,13 @@ final class ResumptionBatch {
     /// The size at which a batch is resumed early: the longer tasks wait, the longer the loop gets no new requests.
     private static let limit = 16
 
+    /// The mailbox of the loop; `nil` in tests.
+    let mailbox: Mailbox?
+
+    init(mailbox: Mailbox? = nil) {
+        self.mailbox = mailbox
+    }
+
     /// Whether a call of ``end()`` will follow.
     @exclusivity(unchecked) private(set) var isOpen = false
     /// The continuations to resume at the end.

@@ -43,7 +43,7 @@ public struct ConnectionEvent: Sendable, Hashable {
 
     /// What has happened.
     public let kind: Kind
-    /// The connection's number in its event loop, from 1.
+    /// The connection's number in its transport, from 1.
     public let connection: Int
     /// The origin of the request for which it was opened: the host's, also through a proxy. `nil` if its URL has none.
     public let origin: HTTPOrigin?

@@ -15,6 +15,7 @@ public struct TransferRequest: Sendable {
         var authentication: ConnectionAuthentication?
         var mayPause = false
         var expectsLargeBody = false
+        var opensConnectionOnly = false
         var cachePolicy = CachePolicy.useProtocolCachePolicy
         var handlesCookies = true
         var mainDocumentURL: String?
@@ -81,6 +82,11 @@ public struct TransferRequest: Sendable {
     package var expectsLargeBody: Bool {
         get { parts.expectsLargeBody }
         set { parts.expectsLargeBody = newValue }
+    }
+    /// Whether a connection is opened and pooled, and no request sent. `false` by default.
+    var opensConnectionOnly: Bool {
+        get { parts.opensConnectionOnly }
+        set { parts.opensConnectionOnly = newValue }
     }
     /// How the session's cache is used. The event loop has no cache: this is for transports that wrap it.
     public var cachePolicy: CachePolicy {

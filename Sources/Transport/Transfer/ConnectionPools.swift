@@ -22,8 +22,9 @@ final class ConnectionPools {
     // The loop owns its pools, as it owns the members.
     private unowned(unsafe) let loop: EventLoopThread
     private let configuration: TransportConfiguration
+    private let multiplexes: Bool
     /// The multi handle for transfers that share connections.
-    let first: MultiHandle
+    private(set) var first: MultiHandle
     @exclusivity(unchecked) private var pools: [MultiHandle?]
     /// The number of multi handles.
     @exclusivity(unchecked) private(set) var count = 1
@@ -42,10 +43,26 @@ final class ConnectionPools {
         guard let first = MultiHandle(loop: loop, place: 0) else { return nil }
         self.loop = loop
         self.configuration = configuration
+        self.multiplexes = multiplexes
         self.first = first
         pools = [first]
+        guard setUp(first) else { return nil }
+    }
+
+    /// Sets up the multi handle for transfers that share connections.
+    private func setUp(_ first: MultiHandle) -> Bool {
         let limit = multiplexes ? configuration.maximumConnectionsPerHost : nil
-        guard first.setUp(for: self, multiplexes: multiplexes, maximumConnectionsPerHost: limit) else { return nil }
+        return first.setUp(for: self, multiplexes: multiplexes, maximumConnectionsPerHost: limit)
+    }
+
+    /// Closes the idle connections of multi handles without members, which have no others.
+    func closeUnused() {
+        for multi in pools.compactMap(\.self) where multi !== first && multi.memberCount == 0 { close(multi) }
+        guard first.memberCount == 0, let fresh = MultiHandle(loop: loop, place: 0), setUp(fresh) else { return }
+        first.close()
+        timers.remove(first)
+        first = fresh
+        pools[0] = fresh
     }
 
     /// Closes all connections.

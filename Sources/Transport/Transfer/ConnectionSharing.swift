@@ -17,19 +17,28 @@ struct ConnectionSharing {
 
     /// Whether a transfer may share its connection. One that may pause could block the others on it, and one that authenticates its
     /// connection needs it for itself.
-    func isPossible(for transfer: Transfer) -> Bool {
-        guard isEnabled, !transfer.request.mayPause, transfer.request.authentication == nil else { return false }
-        return switch transfer.request.prepared.options.httpVersion {
-        case .automatic, .http3, .http3Only: transfer.isSecure && !hostsWithoutSharing.contains(transfer.hostKey)
+    func isPossible(for request: TransferRequest, isSecure: Bool, host: UInt64) -> Bool {
+        guard isEnabled, !request.mayPause, request.authentication == nil else { return false }
+        return switch request.prepared.options.httpVersion {
+        case .automatic, .http3, .http3Only: isSecure && !hostsWithoutSharing.contains(host)
         case .http1: false
         case .http2PriorKnowledge: true
         }
     }
 
-    /// Remembers the host of a transfer that was to share its connection and did not.
-    mutating func completed(_ transfer: Transfer) {
-        guard !transfer.isQueuedByLoop, transfer.state.hasHead, !transfer.handle.isMultiplexed else { return }
+    /// Whether connections to a host may be shared, as far as is known.
+    func mayShare(_ host: UInt64) -> Bool { isEnabled && !hostsWithoutSharing.contains(host) }
+
+    /// Remembers the host of a transfer that was to share its connection and did not; returns whether that is so.
+    mutating func completed(_ transfer: Transfer) -> Bool {
+        guard !transfer.isQueuedByLoop, transfer.state.hasHead, !transfer.handle.isMultiplexed else { return false }
+        failed(transfer.hostKey)
+        return true
+    }
+
+    /// Remembers a host that does not share connections.
+    mutating func failed(_ host: UInt64) {
         if hostsWithoutSharing.count >= Self.largestMemory { hostsWithoutSharing.removeAll(keepingCapacity: true) }
-        hostsWithoutSharing.insert(transfer.hostKey)
+        hostsWithoutSharing.insert(host)
     }
 }

@@ -13,23 +13,49 @@ struct PooledConnections {
         let socket: Int32
         /// Created once, rather than for each request's metrics.
         let info: ConnectionInfo
+        /// The origin of the request for which it was opened.
+        let origin: HTTPOrigin?
+        /// Whether the loop has ended it, and libcurl has yet to notice.
+        var hasEnded = false
     }
 
     private var connections = NumberMap<Connection>()
     private var keys: [Int32: Int] = [:]
+    /// The connections opened so far, streams included.
+    var openedCount = 0
+    /// How often a transfer has used a connection of another.
+    private(set) var reusedCount = 0
 
-    /// Returns a pooled connection; `nil` if it is unknown.
-    func connection(_ key: Int) -> Connection? {
-        connections[key]
+    /// The connections that are open.
+    var open: [Connection] { connections.values.filter { !$0.hasEnded } }
+
+    /// Whether a socket is that of an open connection.
+    func isOpen(_ socket: Int32) -> Bool {
+        keys[socket].flatMap { connections[$0] }.map { !$0.hasEnded } ?? false
+    }
+
+    /// Marks a connection as ended, but keeps it for the check of a request that libcurl may still put on it.
+    mutating func ended(_ socket: Int32) {
+        guard let key = keys[socket], var connection = connections[key] else { return }
+        connection.hasEnded = true
+        connections[key] = connection
+    }
+
+    /// Returns a pooled connection that a request is about to use; `nil` if it is unknown.
+    mutating func reused(_ key: Int) -> Connection? {
+        guard let connection = connections[key] else { return nil }
+        reusedCount += 1
+        return connection
     }
 
     /// Records a new connection. Returns its socket, one of those just opened; −1 if none matches.
     ///
     /// Connections over one Unix domain socket have the same addresses. Of several, libcurl does not reveal which one it reuses: their
     /// sockets are unknown then, and libcurl's own check for closed connections has to do.
-    mutating func opened(_ key: Int, _ info: ConnectionInfo, among justOpened: [Int32]) -> Int32 {
+    mutating func opened(_ key: Int, _ info: ConnectionInfo, for url: String, among justOpened: [Int32]) -> Int32 {
+        openedCount += 1
         guard let socket = justOpened.last(where: { Self.localPort(of: $0) == info.values.localPort }) else { return -1 }
-        connections[key] = Connection(socket: connections[key] == nil ? socket : -1, info: info)
+        connections[key] = Connection(socket: connections[key] == nil ? socket : -1, info: info, origin: HTTPOrigin(url: url))
         keys[socket] = key
         return socket
     }
@@ -46,7 +72,8 @@ struct PooledConnections {
 
     mutating func forget(_ socket: Int32) {
         guard let key = keys.removeValue(forKey: socket) else { return }
-        if connections[key]?.socket == socket { connections[key] = nil }
+        // That of several connections with the same addresses goes with the last of them.
+        if let known = connections[key]?.socket, known == socket || known < 0 && !keys.values.contains(key) { connections[key] = nil }
     }
 
     /// The key of a connection, a hash of its addresses.

@@ -9,9 +9,11 @@ import CurlewHTTP
 final class StreamTransfer: MultiMember {
     let id: Int
     let request: StreamTransferRequest
+    /// The place among those of several loops; `nil` with one loop.
+    let slot: LoopSlot?
     private var observer: (any StreamTransferObserver)?
     private var multi: MultiHandle?
-    private var socket: Int32 = -1
+    private(set) var socket: Int32 = -1
     /// The decision on the host's certificates that is needed before the stream opens.
     private(set) var question: TrustQuestion?
     /// The question to the session's resolver, or its answer.
@@ -38,7 +40,8 @@ final class StreamTransfer: MultiMember {
     private static let readsPerTurn = 16
 
     /// Creates a stream; `nil` if libcurl is out of memory.
-    init?(_ request: StreamTransferRequest, id: Int, observer: any StreamTransferObserver, loop: EventLoopThread) {
+    init?(_ request: StreamTransferRequest, id: Int, observer: any StreamTransferObserver, slot: LoopSlot?, loop: EventLoopThread) {
+        self.slot = slot
         self.request = request
         self.id = id
         self.observer = observer
@@ -116,6 +119,7 @@ final class StreamTransfer: MultiMember {
         let socket = ccurlew_get_active_socket(handle.raw)
         guard socket >= 0 else { return failure(.connectionLost, "The connection ended immediately after it was established") }
         self.socket = socket
+        loop.connections.openedCount += 1
         if let reporter = loop.connectionReporter {
             var metrics = TransferMetrics()
             handle.readMetrics(into: &metrics, since: .zero, connection: nil)

@@ -72,7 +72,7 @@ extension Transfer {
 
     /// Records the connection. Returns its socket, −1 if that is unknown.
     private func noteConnection(_ key: Int, isReused: Bool, _ ends: () -> ConnectionInfo.Values) -> Int32 {
-        if isReused, let known = loop.connections.connection(key) {
+        if isReused, let known = loop.connections.reused(key) {
             connection.info = known.info
             return known.socket
         }
@@ -86,7 +86,7 @@ extension Transfer {
         }
         let info = ConnectionInfo(values)
         connection.info = info
-        return loop.connections.opened(key, info, among: connection.openedSockets)
+        return loop.connections.opened(key, info, for: request.url, among: connection.openedSockets)
     }
 
     /// Whether a pooled connection, possibly made by another session, leads to an allowed address; otherwise the reason is recorded.

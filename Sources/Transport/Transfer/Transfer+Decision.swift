@@ -13,6 +13,7 @@ extension Transfer {
 
     /// Interprets libcurl's result.
     func decision(_ code: CURLcode) -> TransferState.Decision {
+        if request.opensConnectionOnly, hasOnlyConnected(code) { return .success }
         let code = earlyResponse == .complete && code == CURLE_WRITE_ERROR ? CURLE_OK : code
         guard code != CURLE_OK else {
             if isTruncated {
@@ -27,6 +28,12 @@ extension Transfer {
         if connection.openedSockets.isEmpty, let (kind, message) = socketFailure(code) { _ = state.fail(kind, message) }
         return state.completed(
             code: code, message: handle.message(for: code), usesProxy: proxy != nil, isHTTP2: connection.info?.values.isHTTP2 ?? false)
+    }
+
+    /// Whether libcurl has refused the request as it was to, on a connection that is now pooled.
+    private func hasOnlyConnected(_ code: CURLcode) -> Bool {
+        guard code == CURLE_PARTIAL_FILE || code == CURLE_BAD_FUNCTION_ARGUMENT else { return false }
+        return state.requestWasSent && ownError == nil && loop.connections.isOpen(connection.socket)
     }
 
     /// The error for the user: the failure detected by Curlew, otherwise libcurl's.

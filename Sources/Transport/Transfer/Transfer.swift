@@ -69,6 +69,9 @@ final class Transfer: MultiMember, DeadlineHolder {
     /// When the request was posted to the loop.
     var postedAt: Nanoseconds { start.time }
 
+    /// The place among those of several loops; `nil` with one loop.
+    var slot: LoopSlot? { start.slot }
+
     /// Whether there is a request; otherwise the transfer is pooled.
     var isInUse: Bool { observer != nil }
 
@@ -81,7 +84,7 @@ final class Transfer: MultiMember, DeadlineHolder {
         id = start.id
         observer = start.observer
         isSecure = Self.isSecure(request.url)
-        hostKey = isCounted ? Self.hostKey(of: request.url) : 0
+        hostKey = start.slot?.host ?? (isCounted ? Self.hostKey(of: request.url) : 0)
         bodyLength = request.body.flatMap { $0.length ?? request.announcedLength }
         let mayRepeat = request.method.isIdempotent || request.headers["Idempotency-Key"] != nil
         state = TransferState(
@@ -113,6 +116,12 @@ final class Transfer: MultiMember, DeadlineHolder {
         if alternative != nil { alternative = nil }
         hasLeftAlternative = false
         if resolution != nil { endResolution() }
+    }
+
+    /// Releases the request without completing it, for another loop.
+    func giveAway() -> CurlTransport.Start {
+        defer { end() }
+        return start
     }
 
     /// Configures the handle for libcurl; called again after a stale connection.
@@ -147,7 +156,7 @@ final class Transfer: MultiMember, DeadlineHolder {
     }
 
     /// The key of the connection limit: a hash of scheme, host and port. Two hosts with equal hashes merely share a limit.
-    private static func hostKey(of url: String) -> UInt64 {
+    static func hostKey(of url: String) -> UInt64 {
         var url = url
         return url.withUTF8 { hostKey(of: $0) }
     }
@@ -171,7 +180,7 @@ final class Transfer: MultiMember, DeadlineHolder {
     /// Whether QUIC can be tried: it has neither proxies nor Unix domain sockets.
     var mayUseHTTP3: Bool { isSecure && proxy == nil && request.unixSocket == nil }
 
-    private static func isSecure(_ url: String) -> Bool {
+    static func isSecure(_ url: String) -> Bool {
         var url = url
         return url.withUTF8 { $0.count > 4 && $0[4].asciiLowercased == UInt8(ascii: "s") }
     }

@@ -93,6 +93,7 @@ private let connections: [Member] = [
     .connection("maximumConnectionsPerHost", \.maximumConnectionsPerHost, \.maximumConnectionsPerHost, 2),
     .connection("maximumIdleConnections", \.maximumIdleConnections, \.maximumIdleConnections, 2),
     .connection("multiplexes", \.multiplexes, \.multiplexes, true),
+    .connection("loops", \.loops, \.loops, 2),
 ]
 
 /// The members of the options and of the connections are properties of the configuration, one by one.

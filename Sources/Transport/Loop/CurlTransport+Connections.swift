@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+import CurlewHTTP
+
+// The connections of a transport: looked at, opened ahead, closed.
+
+extension CurlTransport {
+    /// The connections at this moment: those of each loop in its own turn. Zero before the first transfer, and after the end.
+    public func connectionStatistics() async -> ConnectionStatistics {
+        var all = ConnectionStatistics()
+        for statistics in await visit({ $0.connectionStatistics }) { all.add(statistics) }
+        return all
+    }
+
+    /// Closes the connections that are idle, and returns their number when they are closed.
+    ///
+    /// Those in use are closed by a later call, once they are idle. Beside connections in use, an idle TLS connection is ended without a
+    /// `close_notify`, which its peer sees as an end between two responses.
+    @discardableResult
+    public func closeIdleConnections() async -> Int {
+        await visit { $0.closeIdleConnections() }.reduce(0, +)
+    }
+
+    /// Opens connections to the origin of a request, until `count` are idle, and returns how many were opened.
+    ///
+    /// Name resolution, TCP, TLS and the proxy's tunnel; nothing of HTTP/1.1 is sent, and of HTTP/2 what begins a connection. No more than
+    /// ``TransportConfiguration/maximumConnectionsPerHost``, of which those in use count; one, if transfers share it. Of the request, the URL
+    /// and the options count.
+    ///
+    /// - Parameters:
+    ///   - request: for the origin.
+    ///   - count: the number of idle connections; with less than 1 nothing is done.
+    ///   - makeNumber: returns a transfer number that is not in use.
+    /// - Throws: the error of the first connection that could not be opened; the others stay pooled.
+    package func prewarm(_ request: TransferRequest, count: Int, makeNumber: @Sendable () -> Int) async throws -> Int {
+        let origin = HTTPOrigin(url: request.url)
+        let existing = origin == nil ? nil : await connectionStatistics().origins[origin ?? HTTPOrigin(scheme: "", host: "", port: 0)]
+        let counts = existing ?? ConnectionStatistics.Counts()
+        let free = max(0, (mailbox.connectionLimit ?? .max) - counts.busy)
+        let missing = min(count, free) - counts.idle
+        guard missing > 0 else { return 0 }
+        var request = request
+        request.opensConnectionOnly = true
+        request.method = .get
+        request.body = nil
+        let first = await openConnection(request, id: makeNumber())
+        if let error = first.error { throw error }
+        guard missing > 1, !(first.isHTTP2 && mailbox.sharesConnections) else { return first.isOpened ? 1 : 0 }
+        let ids = (1..<missing).map { _ in makeNumber() }
+        let others = await withTaskGroup(of: OpeningObserver.Result.self) { [request] group in
+            for id in ids { group.addTask { await self.openConnection(request, id: id) } }
+            var results: [OpeningObserver.Result] = []
+            for await result in group { results.append(result) }
+            return results
+        }
+        if let error = others.compactMap(\.error).first { throw error }
+        return ([first] + others).count(where: \.isOpened)
+    }
+
+    private func openConnection(_ request: TransferRequest, id: Int) async -> OpeningObserver.Result {
+        await withTaskCancellationHandler {
+            await withCheckedContinuation { continuation in
+                start(request, id: id, observer: OpeningObserver(continuation))
+            }
+        } onCancel: {
+            cancel(id)
+        }
+    }
+
+    /// Lets each loop that runs evaluate `body`, in its turn.
+    func visit<Result: Sendable>(_ body: @escaping @Sendable (EventLoopThread) -> Result) async -> [Result] {
+        var results: [Result] = []
+        for mailbox in mailboxes {
+            let result: Result? = await withCheckedContinuation { continuation in
+                mailbox.post(.visit { loop in continuation.resume(returning: loop.map(body)) })
+            }
+            if let result { results.append(result) }
+        }
+        return results
+    }
+}
+
+/// Waits for a connection that is opened ahead.
+private final class OpeningObserver: TransferObserver {
+    struct Result: Sendable {
+        let error: (any Error)?
+        let isHTTP2: Bool
+        /// Whether there is one: not if all of the host's were in use.
+        let isOpened: Bool
+    }
+
+    private let continuation: CheckedContinuation<Result, Never>
+
+    init(_ continuation: CheckedContinuation<Result, Never>) {
+        self.continuation = continuation
+    }
+
+    func transfer(_ id: Int, didReceive head: ResponseHead) -> ReceiveAction { .cancel }
+    func transfer(_ id: Int, didReceive bytes: UnsafeRawBufferPointer) -> ReceiveAction { .cancel }
+    func transfer(_ id: Int, didSend count: Int64) {}
+
+    func transfer(_ id: Int, didComplete completion: TransferCompletion) {
+        let connection = completion.metrics.connection.values
+        continuation.resume(
+            returning: Result(
+                error: completion.error, isHTTP2: connection.isHTTP2,
+                isOpened: completion.error == nil && connection.remoteAddress != nil))
+    }
+}

@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+import CurlewHTTP
+
+// Decisions on the certificates of hosts, which are made off the loop's thread.
+
+extension EventLoopThread {
+    /// Requests a decision on a host's certificates, off this thread. Meanwhile the transfer keeps its slot, without a connection.
+    func ask(_ question: TrustQuestion, for transfer: Transfer) {
+        takeBack(transfer)
+        connectionReporter?.ended(transfer.id, .completed(nil))
+        transfer.handle.reset()
+        ask(question, for: transfer.id)
+    }
+
+    /// Requests a decision on a host's certificates; once for all transfers and streams that wait for it.
+    func ask(_ question: TrustQuestion, for id: Int) {
+        guard case .evaluator(let evaluator) = question.requirement.rule, trust.wait(for: question, id) else { return }
+        let mailbox = mailbox
+        evaluator.evaluate(question.trust) { isTrusted in mailbox.post(.decided(question, isTrusted: isTrusted)) }
+    }
+
+    func decided(_ question: TrustQuestion, isTrusted: Bool) {
+        for id in trust.decided(question, isTrusted: isTrusted) {
+            // Transfers that have completed or restarted meanwhile no longer wait.
+            if let transfer = transfers[id], transfer.question == question {
+                transfer.question = nil
+                if isTrusted { run(transfer) } else { fail(transfer, .serverCertificate, question.refusal) }
+            } else if let stream = streams[id], stream.question == question, let pools {
+                if let error = stream.decided(isTrusted: isTrusted, on: pools) { complete(stream, error: error) }
+            }
+        }
+    }
+}
