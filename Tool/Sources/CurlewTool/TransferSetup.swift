@@ -173,8 +173,8 @@ final class TransferSetup: @unchecked Sendable {  // used by one task at a time
                 session.keep(cookies)
                 try session.write(to: file)
             }
-            // Monitors are told later, on a queue of the session; a shutdown waits for that.
-            if archive != nil || cassette != nil { await manager.shutdown(gracePeriod: .seconds(1)) }
+            // Monitors are told later, on a queue of the session, and so does the cache store; a shutdown waits for both.
+            if archive != nil || cassette != nil || arguments.cache { await manager.shutdown(gracePeriod: .seconds(1)) }
             try await cassette?.flush()
             if let archive {
                 archive.close()
