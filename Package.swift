@@ -21,6 +21,7 @@ let package = Package(
         .library(name: "CurlewServices", targets: ["CurlewServices", "CurlewWebSocket"] + layers),
         .library(name: "CurlewWebSocket", targets: ["CurlewWebSocket"] + layers),
         .library(name: "CurlewEvents", targets: ["CurlewEvents"] + layers),
+        .library(name: "CurlewDownloads", targets: ["CurlewDownloads"] + layers),
         .library(name: "CurlewCaching", targets: ["CurlewCaching", "CurlewCache", "CurlewHTTP"]),
         .library(name: "CurlewJSON", targets: ["CurlewJSON", "CurlewHTTP"]),
         .library(name: "CurlewLifecycle", targets: ["CurlewLifecycle"] + layers),
@@ -99,6 +100,7 @@ let package = Package(
             ],
             path: "Sources/Services"),
         .target(name: "CurlewWebSocket", dependencies: core, path: "Sources/WebSocket"),
+        .target(name: "CurlewDownloads", dependencies: core, path: "Sources/Downloads"),
         .target(name: "CurlewEvents", dependencies: core, path: "Sources/Events"),
         .target(
             name: "CurlewLifecycle",
@@ -157,11 +159,16 @@ let package = Package(
             name: "WebSocketTests",
             dependencies: library + ["CurlewWebSocket", "CurlewSessionTestSupport", "CurlewTestSupport", "CurlewTesting"]),
         .testTarget(
+            name: "DownloadsTests",
+            dependencies: library + ["CurlewDownloads", "CurlewSessionTestSupport", "CurlewTestSupport", "curlew-probe"]),
+        .testTarget(
             name: "EventsTests", dependencies: library + ["CurlewEvents", "CurlewSessionTestSupport", "CurlewTestSupport", "CurlewTesting"]),
         // What tests run in a process of its own; in no product.
         .executableTarget(
             name: "curlew-probe",
-            dependencies: library + ["CurlewCaching", "CurlewOperations", "CurlewRequests", "CurlewWebSocket", "CurlewTestSupport"],
+            dependencies: library + [
+                "CurlewCaching", "CurlewDownloads", "CurlewOperations", "CurlewRequests", "CurlewWebSocket", "CurlewTestSupport",
+            ],
             path: "Tests/Probe"),
         // What the tests of the lifecycle terminate; in no product.
         .executableTarget(
@@ -178,7 +185,7 @@ let package = Package(
             name: "curlew-redis-probe", dependencies: core + ["CurlewRedis", "CurlewResilience", "CurlewTestSupport"],
             path: "Tests/RedisProbe"),
         // Does what a test kit from outside asks for; in no product.
-        .executableTarget(name: "curlew-kit", dependencies: library + ["CurlewWebSocket"], path: "Tests/Driver"),
+        .executableTarget(name: "curlew-kit", dependencies: library + ["CurlewDownloads", "CurlewWebSocket"], path: "Tests/Driver"),
         // What scripts/fuzz fuzzes, and the inputs that it has kept.
         .testTarget(
             name: "FuzzTests",

@@ -22,12 +22,14 @@ let package = Package(
     targets: [
         .executableTarget(
             name: "CurlewTool",
-            dependencies: library("Curlew", "CurlewEvents", "CurlewHAR", "CurlewTesting", "CurlewWebSocket") + [
-                .product(name: "ArgumentParser", package: "swift-argument-parser")
-            ],
+            dependencies: library(
+                "Curlew", "CurlewCaching", "CurlewDownloads", "CurlewEvents", "CurlewHAR", "CurlewTesting", "CurlewWebSocket") + [
+                    .product(name: "ArgumentParser", package: "swift-argument-parser")
+                ],
             swiftSettings: settings),
         .testTarget(
-            name: "CurlewToolTests", dependencies: ["CurlewTool"] + library("Curlew", "CurlewTesting"), swiftSettings: settings),
+            name: "CurlewToolTests", dependencies: ["CurlewTool"] + library("Curlew", "CurlewDownloads", "CurlewTesting"),
+            swiftSettings: settings),
     ],
     swiftLanguageModes: [.v6]
 )

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import Curlew
+import CurlewDownloads
 
 /// Requests to a misbehaving server, sent in order by one session.
 struct HostileCase: Decodable {
@@ -91,6 +92,7 @@ struct HostileStep: Decodable {
     let cookies: Bool?
     let decode: Bool?
     let download: Bool?
+    let segments: Int?
     let have: Int?
     let havePath: String?
     let http2: Bool?
@@ -107,6 +109,7 @@ struct HostileStep: Decodable {
     }
 
     func run(_ manager: SessionManager, file: URL) async -> Outcome {
+        if let segments, download == true { return await runSegments(segments, manager, file: file) }
         if download == true { return await runDownload(manager, file: file) }
         let request = makeRequest(manager)
         if let user, user.count == 2 { authenticate(request, user[0], user[1], manager) }
@@ -146,6 +149,22 @@ struct HostileStep: Decodable {
         let bytes = bodyBytes.map { Data(repeating: UInt8(ascii: "x"), count: $0) } ?? body.flatMap { $0.isEmpty ? nil : Data($0.utf8) }
         guard let bytes else { return manager.request(url, method: method, headers: fields, interceptor: interceptor) }
         return manager.upload(bytes, to: url, method: method, headers: fields, interceptor: interceptor)
+    }
+
+    private func runSegments(_ count: Int, _ manager: SessionManager, file: URL) async -> Outcome {
+        var options = SegmentedDownload.Options()
+        options.segments = count
+        // The kit's files are small.
+        options.minimumSegmentSize = 16 << 10
+        options.retryLimit = Int(retries ?? 0)
+        options.replacesFile = true
+        options.headers = fields
+        do {
+            _ = try await manager.segmentedDownload(url, to: file, options: options).run()
+            return outcome(nil, 200, try Data(contentsOf: file))
+        } catch {
+            return outcome(error, nil, nil)
+        }
     }
 
     private func runDownload(_ manager: SessionManager, file: URL) async -> Outcome {

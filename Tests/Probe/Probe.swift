@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import Curlew
+import CurlewDownloads
 import CurlewTestSupport
 import Dispatch
 
@@ -34,6 +35,9 @@ enum Probe {
             switch (arguments.dropFirst().first ?? "", arguments.count) {
             case ("download", 4): try await download(arguments[2], to: URL(fileURLWithPath: arguments[3]))
             case ("resume", 4): try await resume(arguments[2], to: URL(fileURLWithPath: arguments[3]))
+            case ("segments", 5...6):
+                if arguments.count == 6 { ProcessProbe.limitFileSizes(to: Int(arguments[5]) ?? 0) }
+                try await segments(arguments[2], to: URL(fileURLWithPath: arguments[3]), minimum: Int64(arguments[4]) ?? 0)
             case ("upload", 4): try await upload(URL(fileURLWithPath: arguments[3]), to: arguments[2])
             case ("form", 4): try await uploadForm(URL(fileURLWithPath: arguments[3]), to: arguments[2])
             case ("stream", 3): try await stream(arguments[2])
@@ -109,6 +113,15 @@ enum Probe {
         let options: DownloadRequest.DownloadOptions = [.resumePreviousDownload, .removePreviousFile]
         _ = try await manager.download(url, to: file, options: options).validate().serializingURL().value
         report("whole", 1)
+    }
+
+    private static func segments(_ url: String, to file: URL, minimum: Int64) async throws {
+        let manager = SessionManager(configuration: makeConfiguration())
+        var options = SegmentedDownload.Options()
+        options.minimumSegmentSize = minimum
+        let result = try await manager.segmentedDownload(url, to: file, options: options).run()
+        report("resumed", Int(result.resumed))
+        report("received", Int(result.received))
     }
 
     private static func upload(_ file: URL, to url: String) async throws {

@@ -9,7 +9,7 @@ import CurlewTransport
 /// The attribute is set before the file gets its name, and describes the file by length and modification time: it doesn't count for a file
 /// that was edited, and a file that replaces this one does not have it. URLs are stored as digests, because others may read the attribute,
 /// and URLs may have secrets.
-struct FinishedDownload: Codable, Equatable, Sendable {
+package struct FinishedDownload: Codable, Equatable, Sendable {
     static let attributeName = "user.curlew.validator"
     private static let currentVersion = 1
     /// The longest validator that is kept, in bytes: some file systems have 4 KiB for all attributes of a file.
@@ -26,7 +26,7 @@ struct FinishedDownload: Codable, Equatable, Sendable {
     /// The response's content type, which a 304 need not repeat.
     let contentType: String?
     /// The file's length in bytes.
-    let length: Int64
+    package let length: Int64
     /// The file's modification time: seconds and nanoseconds.
     private let modified: [Int]
 }
@@ -51,6 +51,11 @@ extension FinishedDownload {
             self.init(url: record.url, validator: record.validator, contentType: record.contentType)
         }
 
+        init?(_ url: URL, _ head: ResponseHead) {
+            guard let validator = head.finishedValidator else { return nil }
+            self.init(url: ResumableRequest(url, [:]).url, validator: validator, contentType: head.value(for: "Content-Type"))
+        }
+
         private init(url: String, validator: String, contentType: String?) {
             self.url = url
             self.validator = validator
@@ -70,8 +75,24 @@ extension FinishedDownload {
         FileAttribute.set(value, of: attributeName, in: descriptor)
     }
 
+    /// Marks a complete file of which some responses had parts, which must not be written to afterwards.
+    ///
+    /// - Parameters:
+    ///   - url: the URL of the request.
+    ///   - head: one of the responses. Without a validator in it there is no mark.
+    ///   - source: the URL that responded.
+    package static func mark(_ descriptor: Int32, as url: URL, _ head: ResponseHead, from source: String) {
+        guard let version = Version(url, head) else { return }
+        mark(descriptor, as: version, from: source)
+    }
+
     /// Reads the mark of a file; `nil` if there is none, it is of another URL, or the file has changed since. Opens the file, so it may
     /// block briefly.
+    package init?(of url: URL, at file: URL) {
+        self.init(of: ResumableRequest(url, [:]), at: file)
+    }
+
+    /// The same for a request.
     init?(of request: ResumableRequest, at file: URL) {
         guard let download = Self.stored(at: file), download.url == Self.digest(request.url) else { return nil }
         self = download
@@ -114,7 +135,7 @@ extension FinishedDownload {
     private static let conditions = ["If-None-Match", "If-Modified-Since", "If-Match", "If-Unmodified-Since", "If-Range", "Range"]
 
     /// The field by which a request asks for the body only if it has changed (RFC 9110, sections 13.1.2 and 13.1.3).
-    var condition: HTTPHeader {
+    package var condition: HTTPHeader {
         HTTPHeader(name: validator.isEntityTag ? "If-None-Match" : "If-Modified-Since", value: validator)
     }
 
@@ -124,14 +145,14 @@ extension FinishedDownload {
     }
 
     /// Whether a 304 says that the server still has this version: it comes from the same URL, after redirects, and names no other version.
-    func isConfirmed(by head: ResponseHead, from source: String) -> Bool {
+    package func isConfirmed(by head: ResponseHead, from source: String) -> Bool {
         guard head.statusCode == 304, self.source == Self.digest(source) else { return false }
         let named = head.value(for: validator.isEntityTag ? "ETag" : "Last-Modified")
         return named.map { $0.withoutWeakness == validator.withoutWeakness } ?? true
     }
 
     /// Whether the file is still the one that the server was asked about.
-    func isIntact(at file: URL) -> Bool { Self.stored(at: file) == self }
+    package func isIntact(at file: URL) -> Bool { Self.stored(at: file) == self }
 }
 
 extension ResponseHead {

@@ -130,8 +130,10 @@ package final class PartFile: @unchecked Sendable {  // what the flush uses is b
     }
 
     /// The URL of the part file of a destination, which every download to it uses.
-    static func stableURL(for destination: URL) -> URL {
-        destination.deletingLastPathComponent().appendingPathComponent(".\(stem(of: destination.lastPathComponent)).part")
+    ///
+    /// - Parameter suffix: tells kinds of part files apart; up to 40 bytes.
+    package static func stableURL(for destination: URL, suffix: String = "") -> URL {
+        destination.deletingLastPathComponent().appendingPathComponent(".\(stem(of: destination.lastPathComponent))\(suffix).part")
     }
 
     deinit {
@@ -147,7 +149,7 @@ package final class PartFile: @unchecked Sendable {  // what the flush uses is b
     }
 
     /// Sets a closure that gets a descriptor of the complete file before this one is moved.
-    func setMark(_ mark: @escaping (Int32) -> Void) {
+    package func setMark(_ mark: @escaping (Int32) -> Void) {
         self.mark = mark
     }
 

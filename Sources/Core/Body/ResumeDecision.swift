@@ -89,8 +89,16 @@ enum ContentRange: Equatable {
 }
 
 extension ResponseHead {
+    /// The bytes that a partial response has, and the length of the whole if that is known (RFC 9110, section 14.4); `nil` without a valid
+    /// `Content-Range` in bytes.
+    package var byteRange: (range: Range<Int64>, total: Int64?)? {
+        guard let text = value(for: "Content-Range"), case .part(let first, let last, let total)? = ContentRange(text), last < .max
+        else { return nil }
+        return (first..<(last + 1), total)
+    }
+
     /// Whether the body has a content coding (RFC 9110, section 8.4).
-    var isCoded: Bool {
+    package var isCoded: Bool {
         headers.contains { $0.isNamed("Content-Encoding") && !$0.value.isEmpty && !$0.value.equalsIgnoringASCIICase("identity") }
     }
 }

@@ -85,12 +85,17 @@ extension ResumeRecord {
 
 extension ResponseHead {
     /// A `Last-Modified` that is older than the response, so that nothing can have changed within that second (RFC 9110, section 8.8.2.2).
-    var strongDate: String? {
+    package var strongDate: String? {
         guard let changed = value(for: "Last-Modified"), let date = value(for: "Date"),
             let changedAt = HTTPDate.date(from: changed), let sentAt = HTTPDate.date(from: date), sentAt > changedAt
         else { return nil }
         return changed
     }
+}
+
+extension ResponseHead {
+    /// A strong entity tag, which is the same only for the same bytes (RFC 9110, section 8.8.3).
+    package var strongTag: String? { value(for: "ETag").flatMap { ResumeRecord.isStrongTag($0) ? $0 : nil } }
 }
 
 // MARK: - Serialization

@@ -77,6 +77,12 @@ import Curlew
         if let name = options.session, name.isEmpty || name.contains("/") || name.hasPrefix(".") {
             throw UsageError("a session's name can't be \(name.quoted)")
         }
+        for entry in options.resolve where Self.resolved(entry) == nil {
+            throw UsageError("--resolve needs HOST:PORT:ADDRESS, not \(entry.quoted)")
+        }
+        if options.http == .http3, !CurlInfo.current.supportsHTTP3 {
+            throw UsageError("--http 3: libcurl \(CurlInfo.current.version) is built without HTTP/3")
+        }
         for pin in options.pin where Self.hash(of: pin) == nil { throw UsageError("--pin needs sha256//BASE64, not \(pin.quoted)") }
     }
 
@@ -84,6 +90,20 @@ import Curlew
     static func hash(of pin: String) -> Data? {
         guard pin.hasPrefix("sha256//"), let hash = Data(base64Encoded: String(pin.dropFirst(8))), hash.count == 32 else { return nil }
         return hash
+    }
+
+    /// The name with its port, and the addresses, of an entry in curl's form.
+    static func resolved(_ entry: String) -> (name: String, addresses: [String])? {
+        // The host may be an IPv6 address in brackets.
+        let hostEnd = entry.hasPrefix("[") ? entry.firstIndex(of: "]").map { entry.index(after: $0) } : entry.firstIndex(of: ":")
+        guard let hostEnd, hostEnd > entry.startIndex, hostEnd < entry.endIndex, entry[hostEnd] == ":" else { return nil }
+        let rest = entry[entry.index(after: hostEnd)...]
+        guard let colon = rest.firstIndex(of: ":"), UInt16(rest[..<colon]) ?? 0 > 0 else { return nil }
+        let addresses = rest[rest.index(after: colon)...].split(separator: ",", omittingEmptySubsequences: false).map { address in
+            address.hasPrefix("[") && address.hasSuffix("]") ? String(address.dropFirst().dropLast()) : String(address)
+        }
+        guard addresses.allSatisfy({ !$0.isEmpty }) else { return nil }
+        return ("\(entry[..<hostEnd]):\(rest[..<colon])", addresses)
     }
 
     private func checkCombinations() throws(UsageError) {

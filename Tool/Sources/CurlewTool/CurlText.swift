@@ -45,6 +45,7 @@ enum CurlText {
         if !arguments.pin.isEmpty { words += ["--pinnedpubkey", arguments.pin.joined(separator: ";")] }
         switch arguments.http {
         case .http1: words.append("--http1.1")
+        case .http3: words.append("--http3")
         case .http2: words.append(plan.url.lowercased().hasPrefix("https") ? "--http2" : "--http2-prior-knowledge")
         case nil: break
         }

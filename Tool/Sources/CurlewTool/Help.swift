@@ -6,8 +6,11 @@ enum Help {
     /// The versions of the tool and the libcurl in use, and what that can do.
     static var version: String {
         let curl = CurlInfo.current
-        let features = [("HTTP/2", curl.supportsHTTP2), ("NTLM", curl.supportsNTLM), ("Negotiate", curl.supportsNegotiate)]
-            .filter(\.1).map(\.0)
+        let features = [
+            ("HTTP/2", curl.supportsHTTP2), ("HTTP/3", curl.supportsHTTP3), ("NTLM", curl.supportsNTLM),
+            ("Negotiate", curl.supportsNegotiate),
+        ]
+        .filter(\.1).map(\.0)
         return "curlew \(CurlewInfo.version)\nlibcurl \(curl.version)\(curl.tlsLibrary.map { " (\($0))" } ?? "")\n"
             + "features: \(features.joined(separator: ", "))\n"
     }
@@ -97,7 +100,12 @@ enum Help {
           --proxy URL|none        use this proxy: http, https, socks4, socks4a, socks5 or socks5h; by default that of the
                                   environment
           --interface NAME        send from this network interface
-          --http 1.1|2            use HTTP/1.1; or HTTP/2, without TLS by prior knowledge, with TLS if the server has it
+          --resolve HOST:PORT:ADDRESS[,ADDRESS…]
+                                  connect to these addresses in place of those of the name; may be repeated
+          --unix-socket PATH      connect to this Unix domain socket; the URL still names the host
+          --cache                 keep responses in a cache on disk, and respond from it where HTTP allows
+          --http 1.1|2|3          use HTTP/1.1; or HTTP/2, without TLS by prior knowledge, with TLS if the server has it;
+                                  or HTTP/3, if libcurl and the server have it
 
           --completions SHELL     print a script of completion for bash, zsh or fish
           --help                  print this help

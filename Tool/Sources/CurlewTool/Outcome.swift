@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import Curlew
+import CurlewDownloads
 import CurlewEvents
 import CurlewWebSocket
 
@@ -31,6 +32,7 @@ struct Outcome: Equatable {
         switch error {
         case let error as CurlewError: self.init(error)
         case let error as WebSocketError: self.init(error)
+        case let error as SegmentedDownloadError: self.init(error)
         case let error as EventStreamError: self.init(error)
         case Output.Failure.closed: self = .success
         case Output.Failure.failed(let code):
@@ -66,6 +68,14 @@ struct Outcome: Equatable {
         case .timedOut: self.init(status: .timeout, message: "\(error)")
         case .closed(let closure): self.init(status: .transfer, message: "the server closed the WebSocket with \(closure)")
         default: self.init(status: .transfer, message: "\(error)")
+        }
+    }
+
+    private init(_ error: SegmentedDownloadError) {
+        switch error {
+        case .noURL: self.init(status: .usage, message: "\(error)")
+        case .inUse: self.init(status: .file, message: "\(error)")
+        case .changing, .invalidResponse, .digestMismatch: self.init(status: .transfer, message: "\(error)")
         }
     }
 

@@ -39,7 +39,7 @@ final class ProgressLine: @unchecked Sendable {  // used on the progress closure
         return "[\(bar)] \(percent)  \(sizes)  \(size(speed))/s\(left)"
     }
 
-    private static func size(_ bytes: Double) -> String {
+    static func size(_ bytes: Double) -> String {
         var value = bytes
         var units = ["KiB", "MiB", "GiB", "TiB"][...]
         guard value >= 1024 else { return "\(Int(value)) B" }
@@ -52,7 +52,7 @@ final class ProgressLine: @unchecked Sendable {  // used on the progress closure
         return "\(tenths / 10).\(tenths % 10) \(unit)"
     }
 
-    private static func time(_ seconds: Double) -> String {
+    static func time(_ seconds: Double) -> String {
         let seconds = Int(min(seconds.rounded(.up), 359_999))
         func two(_ number: Int) -> String { number < 10 ? "0\(number)" : "\(number)" }
         let minutes = seconds / 60

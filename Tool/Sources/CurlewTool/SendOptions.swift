@@ -26,6 +26,7 @@ enum AuthenticationType: String, ExpressibleByArgument, CaseIterable {
 enum HTTPChoice: String, ExpressibleByArgument, CaseIterable {
     case http1 = "1.1"
     case http2 = "2"
+    case http3 = "3"
 }
 
 /// The options of a request. What each does is in ``Help``.
@@ -81,7 +82,10 @@ struct SendOptions: ParsableArguments {
     @Flag(name: .long, help: "don't verify the server's certificate") var insecure = false
     @Option(name: .long, help: "the proxy's URL, or none") var proxy: String?
     @Option(name: .long, help: "the network interface to send from") var interface: String?
-    @Option(name: .long, help: "the HTTP version: 1.1 or 2") var http: HTTPChoice?
+    @Option(name: .long, help: "HOST:PORT:ADDRESS, where to connect to; may be repeated") var resolve: [String] = []
+    @Option(name: .long, help: "connect to a Unix domain socket", completion: .file()) var unixSocket: String?
+    @Flag(name: .long, help: "keep responses in a cache on disk, and respond from it") var cache = false
+    @Option(name: .long, help: "the HTTP version: 1.1, 2 or 3") var http: HTTPChoice?
 
     // MARK: Others
 

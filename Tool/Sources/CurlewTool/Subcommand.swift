@@ -14,13 +14,13 @@ enum Subcommand: String, CaseIterable {
         case .sse: return try await EventsCommand.parsed(words).run(environment: environment)
         case .bench: return try await BenchCommand.parsed(words).run(environment: environment)
         case .curl: return try await Tool.send(try Arguments(CurlCommandLine.translated(words)), environment: environment)
-        case .download, .dl:
-            throw UsageError("\(rawValue) is not in this version: use --download FILE; a host of that name is written \(rawValue)/")
+        case .download, .dl: return try await DownloadCommand.parsed(words).run(environment: environment)
         }
     }
 
     private var helpText: String {
         switch self {
+        case .download, .dl: CurlewCommand.helpMessage(for: DownloadCommand.self, columns: 100) + "\n"
         case .ws: CurlewCommand.helpMessage(for: WebSocketCommand.self, columns: 100) + "\n"
         case .sse: CurlewCommand.helpMessage(for: EventsCommand.self, columns: 100) + "\n"
         case .bench: CurlewCommand.helpMessage(for: BenchCommand.self, columns: 100) + "\n"
@@ -31,11 +31,13 @@ enum Subcommand: String, CaseIterable {
     /// The help's part about subcommands.
     static let usage = """
         A first word that is exactly one of these is no URL; a host of that name is written with a slash, as in bench/:
+          download, dl URL…       download files over several connections, and resume what was interrupted: -o FILE,
+                                  -d FOLDER, -s SEGMENTS, -j JOBS, -i FILE, --sha256 HEX, --limit-rate RATE
           ws URL                  send lines as messages of a WebSocket, and print those received
           sse URL                 print server-sent events as they come
           curl WORDS…             do what a command of curl says; options that are not supported are errors
           bench URL               send a request many times: -n REQUESTS, -c CONCURRENCY, --rate PER_SECOND
-          help [COMMAND]          print this help, or that of ws, sse or bench
+          help [COMMAND]          print this help, or that of download, ws, sse or bench
 
         """
 }
@@ -43,7 +45,8 @@ enum Subcommand: String, CaseIterable {
 /// The whole command, for scripts of completion.
 struct CurlewCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "curlew", subcommands: [WebSocketCommand.self, EventsCommand.self, BenchCommand.self], helpNames: [])
+        commandName: "curlew", subcommands: [DownloadCommand.self, WebSocketCommand.self, EventsCommand.self, BenchCommand.self],
+        helpNames: [])
 
     @OptionGroup var options: SendOptions
 }

@@ -141,6 +141,9 @@ struct Transfer {
             request = manager.upload(URL(fileURLWithPath: path), to: plan.url, method: plan.method, headers: setup.headers)
         case .parts(let fields):
             request = manager.upload(try Self.form(fields), to: plan.url, method: plan.method, headers: setup.headers)
+        case .none where arguments.cache:
+            // Streamed bodies are not stored.
+            request = manager.request(plan.url, method: plan.method, headers: setup.headers)
         default:
             request = manager.streamRequest(
                 plan.url, method: plan.method, parameters: [:], encoding: PlannedBody(body: plan.body), headers: setup.headers)

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import Curlew
+import CurlewCaching
 import CurlewHAR
 import CurlewTesting
 import Dispatch
@@ -89,9 +90,13 @@ final class TransferSetup: @unchecked Sendable {  // used by one task at a time
         configuration.tls.publicKeyHashes = Set(arguments.pin.compactMap(Arguments.hash))
         if let proxy = arguments.proxy { configuration.proxy = proxy == "none" ? .none : .url(proxy) }
         configuration.interface = arguments.interface
+        for (name, addresses) in arguments.resolve.compactMap(Arguments.resolved) { configuration.resolve[name] = addresses }
+        configuration.unixSocketPath = arguments.unixSocket
+        if arguments.cache { configuration.cache = .disk() }
         switch arguments.http {
         case .http1: configuration.httpVersion = .http1
         case .http2: configuration.httpVersion = .http2PriorKnowledge
+        case .http3: configuration.httpVersion = .http3
         case nil: break
         }
         configuration.decodesContent = arguments.decodes
@@ -152,7 +157,7 @@ final class TransferSetup: @unchecked Sendable {  // used by one task at a time
                 parts: parts, style: style, output: .standard, showsSecrets: arguments.showSecrets, body: self.printer.body)
             try printer.printRequest(
                 method: plan.method, url: plan.url, headers: headers, bodyLength: length,
-                version: arguments.http == .http2 ? "HTTP/2" : "HTTP/1.1")
+                version: arguments.http == .http3 ? "HTTP/3" : arguments.http == .http2 ? "HTTP/2" : "HTTP/1.1")
             return .success
         } catch {
             return Outcome(error)
@@ -168,8 +173,8 @@ final class TransferSetup: @unchecked Sendable {  // used by one task at a time
                 session.keep(cookies)
                 try session.write(to: file)
             }
-            // Monitors are told later, on a queue of the session; a shutdown waits for that.
-            if archive != nil || cassette != nil { await manager.shutdown(gracePeriod: .seconds(1)) }
+            // Monitors are told later, on a queue of the session, and so does the cache store; a shutdown waits for both.
+            if archive != nil || cassette != nil || arguments.cache { await manager.shutdown(gracePeriod: .seconds(1)) }
             try await cassette?.flush()
             if let archive {
                 archive.close()

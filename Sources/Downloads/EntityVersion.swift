@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+import CurlewCore
+import CurlewEncoding
+import CurlewHTTP
+import CurlewTransport
+
+/// The version of a resource whose parts are received: its length and validators (RFC 9110, section 8.8).
+struct EntityVersion: Codable, Equatable, Sendable {
+    /// What a response says about being of this version.
+    enum Match: Equatable {
+        case same
+        /// Nothing contradicts that it is the same, but nothing says so either.
+        case unknown
+        case different
+    }
+
+    let total: Int64
+    /// A strong entity tag.
+    let tag: String?
+    /// A `Last-Modified` that can be relied on.
+    let date: String?
+    /// The digests of the whole (RFC 9530, section 3), by the algorithm's name, in Base64.
+    let digests: [String: String]
+
+    /// Reads the version of a response.
+    init(_ head: ResponseHead, total: Int64) {
+        self.total = total
+        tag = head.strongTag
+        date = head.value(for: "ETag") == nil ? head.strongDate : nil
+        digests = DigestField(head, "Repr-Digest").digests.mapValues { $0.base64EncodedString() }
+    }
+
+    /// What is sent in `If-Range` (RFC 9110, section 13.1.5).
+    var validator: String? { tag ?? date }
+
+    /// Whether parts of different responses can be told to belong together.
+    var isReliable: Bool { validator != nil || !digests.isEmpty }
+
+    /// Whether fields that were stored can be sent.
+    var isValid: Bool {
+        total >= 0 && [tag, date].allSatisfy { $0.map { HTTPHeader(name: "If-Range", value: $0).isValid } ?? true }
+    }
+
+    /// Compares a partial response.
+    ///
+    /// - Parameters:
+    ///   - isOwn: whether the server is the one from which this version is: entity tags of another one mean something else.
+    ///   - isConditional: whether the request had `If-Range` with a validator of this version.
+    func match(_ head: ResponseHead, total: Int64?, isOwn: Bool, isConditional: Bool) -> Match {
+        if let total, total != self.total { return .different }
+        let other = EntityVersion(head, total: self.total)
+        var isSame = false
+        for (algorithm, digest) in other.digests {
+            guard let known = digests[algorithm] else { continue }
+            if known != digest { return .different }
+            isSame = true
+        }
+        if let tag {
+            if other.tag == tag { return .same }
+            // Also if the tag has become a weak one.
+            if isOwn, head.value(for: "ETag") != nil { return .different }
+        }
+        if let known = head.value(for: "Last-Modified"), let date {
+            if known != date, isOwn { return .different }
+            isSame = isSame || known == date
+        }
+        return isSame || isConditional ? .same : .unknown
+    }
+}
+
+/// The digests of a field of RFC 9530, by the algorithm's name: SHA-256 and SHA-512, as the others are not to be relied on.
+struct DigestField: Equatable {
+    private(set) var digests: [String: Data] = [:]
+
+    /// Reads a field of a response. Members that are malformed or of other algorithms are left out.
+    init(_ head: ResponseHead, _ name: String) {
+        for header in head.headers where header.isNamed(name) { add(header.value) }
+    }
+
+    /// Parses a dictionary of byte sequences (RFC 8941, section 3.2).
+    init(_ text: String) { add(text) }
+
+    private mutating func add(_ text: String) {
+        for member in text.split(separator: ",") {
+            let parts = member.split(separator: "=", maxSplits: 1).map { $0.trimmingCharacters(in: .whitespaces) }
+            guard parts.count == 2, let size = Self.sizes[parts[0]] else { continue }
+            let value = parts[1].prefix { $0 != ";" }.trimmingCharacters(in: .whitespaces)
+            guard value.count > 2, value.hasPrefix(":"), value.hasSuffix(":"),
+                let digest = Data(base64Encoded: String(value.dropFirst().dropLast())), digest.count == size
+            else { continue }
+            digests[parts[0]] = digest
+        }
+    }
+
+    private static let sizes = ["sha-256": 32, "sha-512": 64]
+}
+
+/// Digests of a message, computed together.
+struct DigestCheck: Sendable {
+    private let expected: [String: Data]
+    private var short: SHA2<UInt32>?
+    private var long: SHA2<UInt64>?
+
+    init(_ expected: [String: Data]) {
+        self.expected = expected
+        if expected["sha-256"] != nil { short = SHA2() }
+        if expected["sha-512"] != nil { long = SHA2() }
+    }
+
+    mutating func update(_ bytes: UnsafeRawBufferPointer) {
+        short?.update(bytes)
+        long?.update(bytes)
+    }
+
+    /// Returns the first digest that differs; `nil` if all are as expected.
+    func mismatch() -> (algorithm: String, expected: Data, actual: Data)? {
+        let actual = [("sha-256", short?.digest()), ("sha-512", long?.digest())]
+        for (algorithm, digest) in actual {
+            guard let digest, let expected = expected[algorithm], Data(digest) != expected else { continue }
+            return (algorithm, expected, Data(digest))
+        }
+        return nil
+    }
+}

@@ -1,0 +1,313 @@
+// SPDX-License-Identifier: Apache-2.0
+import CurlewCore
+import CurlewEncoding
+import CurlewHTTP
+import CurlewTransport
+
+/// One run of a segmented download: it ends with a complete part file, an error, or a reason to start over.
+///
+/// A coordinator decides which segments begin, and what becomes of those that have ended; each segment is a task of its own, which receives
+/// one response.
+final class SegmentedTransfer: Sendable {
+    /// How the file is asked for.
+    struct Mode: Sendable {
+        /// The index of the URL that is asked first.
+        let first: Int
+        /// Whether one response is to bring the whole.
+        let asksForWhole: Bool
+        /// Whether what an earlier download has left is continued.
+        let resumes: Bool
+    }
+
+    /// Why the file has to be received from the start.
+    struct Restart: Error {
+        let failure: any Error
+        var asksForWhole = false
+        var first: Int?
+    }
+
+    /// What has been received.
+    struct Summary: Sendable {
+        let length: Int64
+        let received: Int64
+        let resumed: Int64
+        /// The digests that the server has named for the whole.
+        let digests: [String: Data]
+        let mark: Mark?
+    }
+
+    /// By what the finished file is recognized later.
+    struct Mark: Sendable {
+        let url: URL
+        let head: ResponseHead
+        let source: String
+    }
+
+    /// How a segment has ended.
+    enum Ending: Sendable {
+        case finished
+        /// A request has failed; another attempt may succeed.
+        case failed(any Error, retryAfter: Duration?)
+        /// The server will not send this.
+        case refused(any Error)
+        /// The server has sent the whole in place of the range.
+        case ignoredRange(any Error)
+        /// The server has something that may be of another version.
+        case foreign(any Error)
+        case restart(Restart)
+        /// A file can't be written, or the download was cancelled.
+        case fatal(any Error)
+    }
+
+    enum Event: Sendable {
+        /// The first response has told what there is.
+        case known
+        case ended(Int, source: Int, Ending)
+        case tick
+    }
+
+    /// What is known about a server.
+    struct Source: Sendable {
+        let url: URL
+        var isRefusing = false
+        /// Whether its file can't be mixed with what was received.
+        var isForeign = false
+        var notBefore: ContinuousClock.Instant?
+        /// What to send to it in `If-Range`.
+        var validator: String?
+        var active = 0
+    }
+
+    struct State: Sendable {
+        var plan: SegmentPlan
+        var sources: [Source]
+        var version: EntityVersion?
+        /// The index of the URL from which the version is.
+        var owner: Int?
+        var digests: [String: Data] = [:]
+        var mark: Mark?
+        var received: Int64 = 0
+        var requests: [Int: DataRequest] = [:]
+        /// What receives, so that bytes in memory are written although a server pauses.
+        var receivers: [Int: SegmentReceiver] = [:]
+        /// Whether the file arrives in one response, which can't be continued.
+        var isWhole = false
+    }
+
+    let manager: SessionManager
+    let options: SegmentedDownload.Options
+    let file: SegmentFile
+    let mode: Mode
+    let state: Lock<State>
+    private let progress: (@Sendable (SegmentedDownload.Progress) -> Void)?
+    private let events: AsyncStream<Event>
+    let continuation: AsyncStream<Event>.Continuation
+
+    init(
+        _ manager: SessionManager, _ urls: [URL], _ options: SegmentedDownload.Options, _ file: SegmentFile, _ mode: Mode,
+        _ progress: (@Sendable (SegmentedDownload.Progress) -> Void)?
+    ) {
+        self.manager = manager
+        self.options = options
+        self.file = file
+        self.mode = mode
+        self.progress = progress
+        state = Lock(State(plan: SegmentPlan(minimum: options.minimumSegmentSize), sources: urls.map { Source(url: $0) }))
+        (events, continuation) = AsyncStream.makeStream()
+    }
+
+    var received: Int64 { state.withLock { $0.received } }
+    private var connectionLimit: Int { max(options.segments, 1) }
+
+    // MARK: The coordinator
+
+    /// Receives what is missing.
+    ///
+    /// - Throws: ``Restart`` if it has to be received from the start.
+    func run() async throws -> Summary {
+        // Receivers retain this object.
+        defer { state.withLock { $0.receivers = [:] } }
+        let resumed = mode.resumes ? try resume() : 0
+        try await withThrowingTaskGroup(of: Void.self) { group in
+            defer { group.cancelAll() }
+            group.addTask { [continuation] in
+                while true {
+                    try await Task.sleep(for: .milliseconds(100))
+                    continuation.yield(.tick)
+                }
+            }
+            try await coordinate(&group)
+        }
+        report()
+        return state.withLock { state in
+            Summary(
+                length: state.plan.total ?? 0, received: state.received, resumed: resumed, digests: state.digests, mark: state.mark)
+        }
+    }
+
+    /// Continues what an earlier download has left. Returns the number of bytes.
+    private func resume() throws -> Int64 {
+        guard let (source, version, written) = try file.resume() else { return 0 }
+        return state.withLock { state in
+            state.plan = SegmentPlan(minimum: options.minimumSegmentSize, total: version.total, received: written)
+            state.version = version
+            state.digests = version.digests.compactMapValues { Data(base64Encoded: $0) }
+            state.owner = state.sources.firstIndex { Self.name(of: $0.url) == source }
+            if let owner = state.owner { state.sources[owner].validator = version.validator }
+            return written.count
+        }
+    }
+
+    /// A name for a URL that reveals no secrets in it.
+    static func name(of url: URL) -> String { SHA256.digest(of: url.absoluteString.utf8).hexDigits }
+
+    private func coordinate(_ group: inout ThrowingTaskGroup<Void, any Error>) async throws {
+        var limit = mode.asksForWhole ? 1 : connectionLimit
+        var failures = Failures()
+        begin(&group, limit)
+        for await event in events {
+            if case .ended(let id, let source, let ending) = event {
+                let progressed = end(id, source)
+                if progressed { failures.inRow = 0 }
+                if case .finished = ending { limit = min(limit + 1, mode.asksForWhole ? 1 : connectionLimit) }
+                try settle(ending, source, &limit, &failures)
+                if state.withLock({ $0.plan.isComplete }) { return }
+            } else if case .tick = event {
+                report()
+                for receiver in state.withLock({ Array($0.receivers.values) }) { receiver.flushStale() }
+                if state.withLock({ $0.requests.count }) < limit { releaseStalled() }
+            }
+            begin(&group, limit)
+            if let error = failures.last, state.withLock({ $0.requests.isEmpty && !$0.sources.contains { $0.isUsable } }) {
+                throw finalFailure(error)
+            }
+        }
+        throw CancellationError()
+    }
+
+    private struct Failures {
+        var inRow = 0
+        var ignoredRanges = 0
+        var last: (any Error)?
+    }
+
+    /// Begins segments while there are connections and something to receive.
+    private func begin(_ group: inout ThrowingTaskGroup<Void, any Error>, _ limit: Int) {
+        while let (segment, source, request) = makeRequest(limit) {
+            let receiver = SegmentReceiver(self, segment, source, request)
+            state.withLock { $0.receivers[segment.id] = receiver }
+            group.addTask {
+                let ending = await receiver.run()
+                self.continuation.yield(.ended(segment.id, source: source, ending))
+            }
+        }
+    }
+
+    private func makeRequest(_ limit: Int) -> (SegmentPlan.Segment, source: Int, DataRequest)? {
+        let made = state.withLock { state -> (SegmentPlan.Segment, Int, URL, HTTPHeaders)? in
+            guard state.requests.count < limit, let source = choose(state), let segment = state.plan.next(connections: connectionLimit)
+            else { return nil }
+            state.sources[source].active += 1
+            return (segment, source, state.sources[source].url, headers(for: segment, state.sources[source]))
+        }
+        guard let (segment, source, url, headers) = made else { return nil }
+        let request = manager.streamRequest(url, headers: headers).validate(statusCode: [200, 206])
+        state.withLock { $0.requests[segment.id] = request }
+        return (segment, source, request)
+    }
+
+    /// The usable server with the fewest connections: the preferred one as long as nothing is known.
+    private func choose(_ state: State) -> Int? {
+        let now = ContinuousClock.now
+        let order = (0..<state.sources.count).map { ($0 + mode.first) % state.sources.count }
+        let usable = order.filter { state.sources[$0].isUsable && state.sources[$0].notBefore.map { $0 <= now } ?? true }
+        guard state.version != nil else { return usable.first }
+        return usable.min { state.sources[$0].active < state.sources[$1].active }
+    }
+
+    private func headers(for segment: SegmentPlan.Segment, _ source: Source) -> HTTPHeaders {
+        var headers = options.headers.forWhole
+        guard !mode.asksForWhole else { return headers }
+        headers.update(name: "Range", value: "bytes=\(segment.start)-\(segment.end == .max ? "" : "\(segment.end - 1)")")
+        if let validator = source.validator { headers.update(name: "If-Range", value: validator) }
+        return headers
+    }
+
+    /// Ends a segment. Returns whether it has received anything.
+    private func end(_ id: Int, _ source: Int) -> Bool {
+        state.withLock { state in
+            let received = state.plan.active[id]?.received ?? 0
+            state.plan.end(id)
+            state.requests[id] = nil
+            state.receivers[id] = nil
+            state.sources[source].active -= 1
+            return received > 0
+        }
+    }
+
+    private func releaseStalled() {
+        let requests = state.withLock { state in
+            state.plan.releaseStalled(options.stallTimeout).compactMap { state.requests[$0] }
+        }
+        for request in requests { request.cancel() }
+    }
+
+    private func report() {
+        guard let progress else { return }
+        let current = state.withLock { state in
+            let completed = state.plan.missing.map { missing in (state.plan.total ?? 0) - missing } ?? state.received
+            return SegmentedDownload.Progress(
+                completed: completed, total: state.isWhole && state.plan.active.values.contains { $0.end == .max } ? nil : state.plan.total,
+                connections: state.requests.count)
+        }
+        progress(current)
+    }
+
+    // MARK: Failures
+
+    private func settle(_ ending: Ending, _ source: Int, _ limit: inout Int, _ failures: inout Failures) throws {
+        let others = state.withLock { $0.requests.count }
+        switch ending {
+        case .finished: return
+        case .fatal(let error): throw error
+        case .restart(let restart): throw restart
+        case .foreign(let error):
+            failures.last = error
+            state.withLock { $0.sources[source].isForeign = true }
+        case .ignoredRange(let error):
+            failures.last = error
+            failures.ignoredRanges += 1
+            guard failures.ignoredRanges < 3, others > 0 else { throw Restart(failure: error, asksForWhole: true) }
+            limit = others
+        case .refused(let error) where others == 0 && state.withLock({ $0.received == 0 || $0.owner != source }):
+            failures.last = error
+            state.withLock { $0.sources[source].isRefusing = true }
+        case .refused(let error):
+            // A server that has enough of connections may say so with any status.
+            try settle(.failed(error, retryAfter: nil), source, &limit, &failures)
+        case .failed(let error, let delay):
+            failures.last = error
+            if state.withLock({ $0.isWhole }) {
+                failures.inRow += 1
+                throw Restart(failure: error, asksForWhole: true)
+            }
+            guard others == 0 else { return limit = others }
+            failures.inRow += 1
+            let backoff = Duration.milliseconds(500 << min(failures.inRow - 1, 6))
+            state.withLock { state in
+                if failures.inRow > max(options.retryLimit, 0) { state.sources[source].isRefusing = true }
+                state.sources[source].notBefore = .now + min(delay ?? backoff, delay == nil ? .seconds(30) : .seconds(3600))
+            }
+        }
+    }
+
+    /// What the download fails with: or a restart with a server whose file could not be mixed with what was received.
+    private func finalFailure(_ error: any Error) -> any Error {
+        let other = state.withLock { state in state.sources.firstIndex { $0.isForeign && !$0.isRefusing } }
+        return other.map { Restart(failure: error, first: $0) } ?? error
+    }
+}
+
+extension SegmentedTransfer.Source {
+    var isUsable: Bool { !isRefusing && !isForeign }
+}

@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+import CurlewEncoding
+import CurlewHTTP
+
+/// The name of the file in which a response is stored: a name and never a path, whatever a server or a URL says.
+public enum SuggestedFileName {
+    private static let longest = 200
+
+    /// Returns the name that a `Content-Disposition` suggests (RFC 6266), or else that of the URL's path; `download` without either.
+    ///
+    /// `filename*` (RFC 8187) has precedence. Only what follows the last slash or backslash counts; control characters and leading dots
+    /// are removed, and the name has 200 bytes of UTF-8 at most.
+    public static func name(contentDisposition: String? = nil, url: URL) -> String {
+        let last = url.path(percentEncoded: true).split(separator: "/", omittingEmptySubsequences: true).last.map(String.init)
+        let candidates = [contentDisposition.flatMap(suggestion), last.map { $0.removingPercentEncoding ?? $0 }]
+        return candidates.lazy.compactMap { $0.map(safe) }.first { !$0.isEmpty } ?? "download"
+    }
+
+    private static func safe(_ text: String) -> String {
+        let name = text.split(omittingEmptySubsequences: false) { $0 == "/" || $0 == "\\" }.last ?? ""
+        var scalars = String.UnicodeScalarView()
+        // Also marks that change the direction of text, which make a name read like another one.
+        for scalar in name.unicodeScalars where !isHidden(scalar) { scalars.append(scalar) }
+        var result = String(scalars).trimmingCharacters(in: .whitespaces)
+        while result.hasPrefix(".") || result.hasPrefix(" ") { result.removeFirst() }
+        while result.utf8.count > longest { result.removeLast() }
+        return result
+    }
+
+    private static func isHidden(_ scalar: Unicode.Scalar) -> Bool {
+        switch scalar.properties.generalCategory {
+        case .control, .format, .lineSeparator, .paragraphSeparator, .surrogate, .unassigned: true
+        default: false
+        }
+    }
+
+    private static func suggestion(_ field: String) -> String? {
+        let parameters = parameters(of: field)
+        if let extended = parameters["filename*"].flatMap(decoded) { return extended }
+        return parameters["filename"]
+    }
+
+    /// Splits a field into its parameters, by names in lower case; the first of each name counts.
+    private static func parameters(of field: String) -> [String: String] {
+        var result: [String: String] = [:]
+        var rest = field.drop { $0 != ";" }
+        while rest.popFirst() != nil {
+            let name = rest.prefix { $0 != "=" && $0 != ";" }
+            rest = rest.dropFirst(name.count)
+            guard rest.first == "=" else { continue }
+            rest = rest.dropFirst().drop { $0 == " " || $0 == "\t" }
+            let value = rest.first == "\"" ? quoted(&rest) : token(&rest)
+            let key = name.trimmingCharacters(in: .whitespaces).lowercased()
+            if result[key] == nil { result[key] = value }
+            rest = rest.drop { $0 != ";" }
+        }
+        return result
+    }
+
+    private static func token(_ rest: inout Substring) -> String {
+        let value = rest.prefix { $0 != ";" }
+        rest = rest.dropFirst(value.count)
+        return value.trimmingCharacters(in: .whitespaces)
+    }
+
+    private static func quoted(_ rest: inout Substring) -> String {
+        var value = ""
+        rest = rest.dropFirst()
+        while let character = rest.popFirst(), character != "\"" {
+            value.append(character == "\\" ? rest.popFirst() ?? "\\" : character)
+        }
+        return value
+    }
+
+    /// Decodes an extended value: charset, language and percent-encoded text (RFC 8187, section 3.2).
+    private static func decoded(_ text: String) -> String? {
+        let parts = text.split(separator: "'", maxSplits: 2, omittingEmptySubsequences: false)
+        guard parts.count == 3 else { return nil }
+        switch parts[0].lowercased() {
+        case "utf-8": return String(parts[2]).removingPercentEncoding
+        case "iso-8859-1":
+            let bytes = percentDecoded(parts[2])
+            return String(String.UnicodeScalarView(bytes.map { Unicode.Scalar($0) }))
+        default: return nil
+        }
+    }
+
+    private static func percentDecoded(_ text: Substring) -> [UInt8] {
+        var (bytes, rest) = ([UInt8](), Array(text.utf8)[...])
+        while let byte = rest.popFirst() {
+            let digits = String(decoding: rest.prefix(2), as: UTF8.self)
+            if byte == UInt8(ascii: "%"), digits.utf8.count == 2, let value = UInt8(digits, radix: 16) {
+                bytes.append(value)
+                rest = rest.dropFirst(2)
+            } else {
+                bytes.append(byte)
+            }
+        }
+        return bytes
+    }
+}

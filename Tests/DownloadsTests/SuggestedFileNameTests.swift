@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+import CurlewDownloads
+import CurlewHTTP
+import Testing
+
+@Suite struct SuggestedFileNameTests {
+    @Test(
+        "a name is suggested by a field, which never leads out of the directory",
+        arguments: [
+            ("attachment; filename=\"a b.txt\"", "a b.txt"),
+            ("attachment; filename=plain.txt; size=3", "plain.txt"),
+            ("inline; FILENAME=\"x\\\"y\"", "x\"y"),
+            ("attachment; filename=\"a.txt\"; filename*=UTF-8''%e2%82%ac%20rates", "€ rates"),
+            ("attachment; filename*=iso-8859-1'en'%A3%20rates", "£ rates"),
+            ("attachment; filename*=utf-16''x; filename=ok", "ok"),
+            ("attachment; filename=\"../../../../tmp/curlew-evil\"; filename*=UTF-8''..%2F..%2Fevil%00.txt", "evil.txt"),
+            ("attachment; filename=\"..\\..\\x.exe\"", "x.exe"),
+            ("attachment; filename=\"..\"", "last"), ("attachment; filename=\"/\"", "last"), ("attachment; filename=", "last"),
+            ("attachment; filename=\".bashrc\"", "bashrc"),
+            ("attachment; filename=\"a\u{1B}[31m\u{202E}b\"", "a[31mb"),
+            ("attachment", "last"), ("", "last"), (";;;=;filename", "last"), ("attachment; filename=\"open", "open"),
+        ]) func field(_ field: String, _ name: String) throws
+    {
+        let url = try #require(URL(string: "https://example.org/dir/last?x=/y"))
+        #expect(SuggestedFileName.name(contentDisposition: field, url: url) == name)
+    }
+
+    @Test(
+        "without a field the URL's path has the name",
+        arguments: [
+            ("https://example.org/a/b.iso", "b.iso"), ("https://example.org/", "download"), ("https://example.org", "download"),
+            ("https://example.org/a%20b", "a b"), ("https://example.org/x%2F..%2Fy", "y"), ("https://example.org/%2e%2e", "download"),
+            ("https://example.org/a/", "a"),
+        ]) func path(_ url: String, _ name: String) throws
+    {
+        #expect(SuggestedFileName.name(url: try #require(URL(string: url))) == name)
+    }
+
+    @Test("a long name is cut at a character") func long() throws {
+        let name = SuggestedFileName.name(
+            contentDisposition: "a; filename=\"\(String(repeating: "ä", count: 300))\"", url: try #require(URL(string: "https://a/b")))
+        #expect(name == String(repeating: "ä", count: 100))
+    }
+}
