@@ -2,10 +2,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Prepares symbol graphs and catalogs for docc, and checks that every public symbol stands in a topic.
 
-    graphs.py GRAPHS SOURCES OUTPUT
+    graphs.py GRAPHS HOMES SOURCES OUTPUT
 
-GRAPHS is a folder of symbol graphs, one a module; SOURCES the folder with the modules' catalogs; OUTPUT gets `graphs` and
-`Curlew.docc`. Three things differ from what the compiler writes:
+GRAPHS is a folder of symbol graphs, one a module; HOMES a file with the module that a reader imports for each; SOURCES the folder with
+the modules' catalogs; OUTPUT gets `graphs` and `Curlew.docc`. Three things differ from what the compiler writes:
 
 - The layers of the product `Curlew` are one module, as `import Curlew` shows them; those of `CurlewTesting` too.
 - A link that names a type of another product gets the name of its module, which docc does not look for by itself.
@@ -19,9 +19,8 @@ import re
 import shutil
 import sys
 
-# The module that a reader imports, for each that it re-exports.
-HOME = {name: "Curlew" for name in ("CurlewCore", "CurlewCache", "CurlewTransport", "CurlewEncoding", "CurlewHTTP")}
-HOME["CurlewLoopback"] = "CurlewTesting"
+# The module that a reader imports, for each; read from the file.
+HOME = {}
 
 LINK = re.compile(r"``([^`\n]+)``")
 
@@ -143,7 +142,8 @@ def outside_topics(graphs, catalog):
 
 
 def main():
-    source, sources, output = map(pathlib.Path, sys.argv[1:4])
+    source, homes, sources, output = map(pathlib.Path, sys.argv[1:5])
+    HOME.update(json.loads(homes.read_text(encoding="utf-8")))
     shutil.rmtree(output / "graphs", ignore_errors=True)
     shutil.rmtree(output / "Curlew.docc", ignore_errors=True)
     graphs = Graphs(source)
@@ -152,7 +152,8 @@ def main():
     missing = outside_topics(graphs, output / "Curlew.docc")
     count = sum(map(len, graphs.top_level.values()))
     if missing:
-        print(f"{len(missing)} of {count} public symbols stand in no topic of a catalog:", *missing, sep="\n  ", file=sys.stderr)
+        print(f"{len(missing)} of {count} public symbols stand in no topic. These lines belong below a heading of ## Topics, in the page "
+              "of their module, Sources/NAME/MODULE.docc/MODULE.md:", *(f"- {link}" for link in missing), sep="\n", file=sys.stderr)
         sys.exit(1)
     print(f"{count} public symbols at the top level, each in a topic")
 
