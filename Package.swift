@@ -25,6 +25,7 @@ let package = Package(
         .library(name: "CurlewJSON", targets: ["CurlewJSON", "CurlewHTTP"]),
         .library(name: "CurlewLifecycle", targets: ["CurlewLifecycle"] + layers),
         .library(name: "CurlewHTTPTypes", targets: ["CurlewHTTPTypes"] + layers),
+        .library(name: "CurlewResilience", targets: ["CurlewResilience"] + layers),
         .library(name: "CurlewHAR", targets: ["CurlewHAR"] + layers),
         .library(name: "CurlewObservability", targets: ["CurlewObservability"] + layers),
         .library(name: "CurlewTesting", targets: ["CurlewTesting", "CurlewLoopback"] + layers),
@@ -106,6 +107,7 @@ let package = Package(
             ],
             path: "Sources/HTTPTypes"),
         .target(name: "CurlewHAR", dependencies: core, path: "Sources/HAR"),
+        .target(name: "CurlewResilience", dependencies: core, path: "Sources/Resilience"),
         .target(
             name: "CurlewObservability",
             dependencies: core + [
@@ -208,6 +210,9 @@ let package = Package(
                 "CurlewHTTPTypes", "CurlewSessionTestSupport", "CurlewTestSupport",
                 .product(name: "HTTPTypes", package: "swift-http-types", condition: .when(traits: ["HTTPTypes"])),
             ]),
+        .testTarget(
+            name: "ResilienceTests",
+            dependencies: library + ["CurlewResilience", "CurlewSessionTestSupport", "CurlewTestSupport", "CurlewTesting"]),
         .testTarget(name: "HARTests", dependencies: library + ["CurlewHAR", "CurlewSessionTestSupport", "CurlewTestSupport"]),
         .testTarget(
             name: "ObservabilityTests",

@@ -21,11 +21,15 @@ let package = Package(
             name: "CurlewBench",
             dependencies: [
                 "BenchSupport", .product(name: "Curlew", package: "curlew"), .product(name: "CurlewJSON", package: "curlew"),
-                .product(name: "CurlewObservability", package: "curlew"), .product(name: "Logging", package: "swift-log"),
+                .product(name: "CurlewObservability", package: "curlew"), .product(name: "CurlewResilience", package: "curlew"),
+                .product(name: "Logging", package: "swift-log"),
                 .product(name: "Tracing", package: "swift-distributed-tracing"),
             ],
             swiftSettings: settings
         ),
+        // The policies of a fleet of clients, simulated: scripts/fleet.
+        .executableTarget(
+            name: "Fleet", dependencies: [.product(name: "CurlewResilience", package: "curlew")], path: "Fleet", swiftSettings: settings),
     ],
     swiftLanguageModes: [.v6]
 )

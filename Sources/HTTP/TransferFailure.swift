@@ -59,6 +59,12 @@ public struct TransferFailure: Error, Sendable, Hashable {
         public static let addressNotAllowed = Kind(rawValue: "addressNotAllowed")
         /// The host can only be reached over a cellular interface, which is not allowed.
         public static let cellularNotAllowed = Kind(rawValue: "cellularNotAllowed")
+        /// A circuit breaker is open: nothing was sent.
+        public static let circuitOpen = Kind(rawValue: "circuitOpen")
+        /// A rate limit is used up, and the wait would be too long: nothing was sent.
+        public static let rateLimited = Kind(rawValue: "rateLimited")
+        /// Too many requests are in flight, and too many wait: nothing was sent.
+        public static let overloaded = Kind(rawValue: "overloaded")
         /// libcurl rejected an option, lacks the feature, or ran out of memory.
         public static let configuration = Kind(rawValue: "configuration")
         /// Any other failure.
@@ -106,6 +112,9 @@ public struct TransferFailure: Error, Sendable, Hashable {
     public let requestWasSent: Bool
     /// The number of body bytes received before the failure.
     public let bytesReceived: Int64
+
+    /// The time after which a policy that has refused the request would send it; `nil` if it does not know, and for all other failures.
+    public package(set) var retryAfter: Duration?
 
     /// The request that failed, with its attempt; `nil` in a transport, which knows transfers only.
     public package(set) var request: FailedRequest?

@@ -17,6 +17,7 @@ public import CoreMetrics
 /// | `curlew.request.queue.time` | `Timer` | `server.address`, `server.port` |
 /// | `curlew.request.phase.duration` | `Timer` | `curlew.phase` (`dns`, `connect`, `tls`, `first_byte`), `server.address`, `server.port` |
 /// | `curlew.request.cache` | `Counter` | `curlew.cache.outcome` (`hit`, `revalidated`, `stale`, `miss`, `bypass`) |
+/// | `curlew.policy.events` | `Counter` | `curlew.policy`, `curlew.policy.action`, `curlew.policy.phase`, `curlew.policy.name`; of CurlewResilience |
 /// | `curlew.request.dropped.handlers` | `Counter` | none; always 0 |
 /// | `http.client.active_requests` | `Meter` | `http.request.method`, `server.address`, `server.port`; opt-in |
 /// | `http.client.request.body.size`, `http.client.response.body.size` | `Recorder`, bytes | as the duration; opt-in |
@@ -59,7 +60,7 @@ public struct MetricsInstrument: ExchangeInstrument {
         self.optional = optional
     }
 
-    /// Counts what the cache does and, if asked for, connections.
+    /// Counts what the cache and policies do and, if asked for, connections.
     public var eventMonitor: (any EventMonitor)? {
         MetricsMonitor(recorder: recorder, followsConnections: optional.contains(.connections))
     }
@@ -104,12 +105,16 @@ private final class MeasuredExchange: ExchangeObservation {
     }
 }
 
-/// Counts what concerns no exchange: the cache and the connections.
+/// Counts what concerns no exchange: the cache, policies and the connections.
 private struct MetricsMonitor: EventMonitor {
     let recorder: MetricsRecorder
     let followsConnections: Bool
 
-    var monitoredEvents: MonitoredEvents { followsConnections ? [.cache, .connections] : .cache }
+    var monitoredEvents: MonitoredEvents { followsConnections ? [.cache, .policies, .connections] : [.cache, .policies] }
+
+    func policyDidAct(_ report: PolicyReport) {
+        recorder.policy(report).increment()
+    }
 
     func request(_ request: Request, didUseCache outcome: TransferMetrics.CacheOutcome) {
         recorder.cache(outcome).increment()

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #if Observability
 import CoreMetrics
+import CurlewCore
 import CurlewHTTP
 import CurlewTransport
 
@@ -16,12 +17,21 @@ final class MetricsRecorder: Sendable {
         let port: Int
     }
 
+    /// What distinguishes the counts of what policies do: not the group, of which there may be many.
+    private struct PolicyAction: Hashable {
+        let policy: String
+        let action: String
+        let phase: String
+        let name: String
+    }
+
     private struct State {
         var servers: [Server: OriginMetrics] = [:]
         /// The last URL's scheme and authority with the slash after them, and its metrics: reading an origin costs more than comparing.
         var last: (prefix: String, metrics: OriginMetrics)?
         var others: OriginMetrics?
         var cache: [TransferMetrics.CacheOutcome: Counter] = [:]
+        var policies: [PolicyAction: Counter] = [:]
         var hasBegun = false
     }
 
@@ -74,6 +84,18 @@ final class MetricsRecorder: Sendable {
             return state.servers.first(made, for: server)
         }
         return entered ?? metrics(of: nil)
+    }
+
+    func policy(_ report: PolicyReport) -> Counter {
+        let key = PolicyAction(policy: report.policy, action: report.action, phase: report.phase ?? "", name: report.name)
+        if let counter = state.withLock({ $0.policies[key] }) { return counter }
+        let counter = Counter(
+            label: "curlew.policy.events",
+            dimensions: [
+                ("curlew.policy", key.policy), ("curlew.policy.action", key.action), ("curlew.policy.phase", key.phase),
+                ("curlew.policy.name", key.name),
+            ], factory: factory ?? MetricsSystem.factory)
+        return state.withLock { $0.policies.first(counter, for: key) }
     }
 
     func cache(_ outcome: TransferMetrics.CacheOutcome) -> Counter {

@@ -113,6 +113,19 @@ import Testing
         #expect(metrics.count(Self.duration, ["error.type": "sessionInvalidated"]) == 3)
     }
 
+    @Test func `what policies do is counted`() async throws {
+        let monitor = try #require(MetricsInstrument(factory: metrics).eventMonitor)
+        #expect(monitor.monitoredEvents.contains(.policies))
+        for group in ["https://a.example.org:443", "https://b.example.org:443"] {
+            monitor.policyDidAct(PolicyReport(policy: "circuit_breaker", action: "changed", phase: "open", name: "api", group: group))
+        }
+        let dimensions = [
+            ("curlew.policy", "circuit_breaker"), ("curlew.policy.action", "changed"), ("curlew.policy.phase", "open"),
+            ("curlew.policy.name", "api"),
+        ]
+        #expect(metrics.counterTotal(label: "curlew.policy.events", dimensions: dimensions) == 2)
+    }
+
     @Test func `what the cache does is counted`() async throws {
         let server = try LoopbackServer { request, _ in
             if request.header("If-None-Match") != nil { return .status(304, headers: [ServerField("ETag", "\"1\"")]) }

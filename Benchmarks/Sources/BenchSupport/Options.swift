@@ -36,6 +36,10 @@ public struct Options: Sendable {
         case observed
         /// Tracing, sampled out.
         case traced
+        /// A policy of CurlewResilience that has nothing to do.
+        case breaker, limiter, concurrency, budget, hedging, coalescing
+        /// A rate limit with permits that are leased from a store.
+        case leased
         /// A validation and an object of the body.
         case object
         /// A validation and an array of objects of the body.
@@ -45,6 +49,7 @@ public struct Options: Sendable {
     static let usage = """
         usage: PROGRAM get URL COUNT INFLIGHT
                         [--style data|adapter|headers|handlers|options|deadline|awaited|observed|traced|object|list]
+                        [--style breaker|limiter|concurrency|budget|hedging|coalescing|leased]
                        [--decoder foundation|fast] [--executor] [--h2] [--multiplex] [--cold] [--ca FILE] [--beside WAITING SLOW-URL]
                PROGRAM wait URL COUNT
                PROGRAM decode FILE COUNT --style object|list [--decoder foundation|fast]

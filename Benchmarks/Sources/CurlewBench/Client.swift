@@ -3,6 +3,7 @@ import BenchSupport
 import Curlew
 import CurlewJSON
 import CurlewObservability
+import CurlewResilience
 import Foundation
 import Logging
 import Tracing
@@ -35,6 +36,7 @@ struct Client: BenchClient {
         case .traced: configuration.instruments.append(TracingInstrument(tracer: SampledOutTracer()))
         default: break
         }
+        if let policies = Self.policies(of: options.style) { configuration.use(policies) }
         manager = SessionManager(configuration: configuration)
         requestOptions =
             switch options.style {
@@ -46,7 +48,23 @@ struct Client: BenchClient {
         case .adapter, .handlers: manager.adapter = AuthorizingAdapter()
         case .headers: manager.adapter = AuthorizingHeaders()
         case .awaited: manager.adapter = AwaitedHeaders()
-        case .data, .options, .deadline, .object, .list, .observed, .traced: break
+        case .data, .options, .deadline, .object, .list, .observed, .traced, .breaker, .limiter, .concurrency, .budget, .hedging,
+            .coalescing, .leased:
+            break
+        }
+    }
+
+    /// A policy that lets everything pass.
+    private static func policies(of style: Options.Style) -> Resilience? {
+        switch style {
+        case .breaker: Resilience(breaker: CircuitBreaker())
+        case .limiter: Resilience(rateLimiter: RateLimiter(RateLimit(1_000_000)))
+        case .concurrency: Resilience(concurrency: ConcurrencyLimiter(.fixed(1_000)))
+        case .budget: Resilience(retryBudget: RetryBudget())
+        case .hedging: Resilience(hedging: Hedging())
+        case .coalescing: Resilience(coalescing: Coalescing())
+        case .leased: Resilience(rateLimiter: RateLimiter(RateLimit(1_000_000), store: GenerousStore(), leaseSize: 1_000))
+        default: nil
         }
     }
 
@@ -97,6 +115,11 @@ struct Client: BenchClient {
     func upload(_ path: String, to url: String) async throws {
         _ = try await manager.upload(URL(fileURLWithPath: path), to: url, method: .put).serializingData().value
     }
+}
+
+/// Grants what is asked for.
+private struct GenerousStore: RateLimitStore {
+    func acquire(_ count: Int, of key: String, limit: RateLimit) async throws -> RateLimitGrant { .granted(count, validFor: .seconds(60)) }
 }
 
 /// The least that an adapter does: one header.

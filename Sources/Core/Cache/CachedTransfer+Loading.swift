@@ -84,8 +84,8 @@ extension CachedTransfer: TransferObserver {
     private static func isFailureOfHost(_ error: any Error) -> Bool {
         guard case CurlewError.transferFailed(let failure) = error else { return false }
         let kinds: [TransferFailure.Kind] = [
-            .connect, .connectTimeout, .connectionLost, .firstByteTimeout, .idleTimeout, .nameResolution, .proxy, .queueTimeout,
-            .totalTimeout,
+            .circuitOpen, .connect, .connectTimeout, .connectionLost, .firstByteTimeout, .idleTimeout, .nameResolution, .overloaded, .proxy,
+            .queueTimeout, .rateLimited, .totalTimeout,
         ]
         return kinds.contains(failure.kind)
     }

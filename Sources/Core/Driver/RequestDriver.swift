@@ -311,7 +311,7 @@ final class RequestDriver: Sendable {
     }
 
     private func retrierAnswered(_ shouldRetry: Bool, after delay: TimeInterval, _ request: Request) {
-        guard shouldRetry else { return finish(request) }
+        guard shouldRetry, session.configuration.retryGate?.permitsRetry(of: request) ?? true else { return finish(request) }
         if session.isMonitored(.retries), let error = state.withLock({ $0.error }).map({ session.delivered($0) }) {
             session.tellMonitors(of: request, .retries) { $0.request(request, willRetryAfter: delay, because: error) }
         }

@@ -94,6 +94,8 @@ public struct OutgoingExchange: Sendable {
         public static let authentication = Reason(rawValue: "authentication")
         /// The same request without a range or conditions: what was stored can't be used.
         public static let restart = Reason(rawValue: "restart")
+        /// The same request once more, while the first exchange of it is still waiting for its response.
+        public static let hedge = Reason(rawValue: "hedge")
         /// A WebSocket connects again.
         public static let reconnection = Reason(rawValue: "reconnection")
     }

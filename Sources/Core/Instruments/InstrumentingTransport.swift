@@ -93,6 +93,13 @@ final class ExchangeSource: Sendable {
         self.reason = Lock(reason)
     }
 
+    /// Why the next exchange is sent.
+    var currentReason: OutgoingExchange.Reason { reason.withLock { $0 } }
+    var requestID: UInt64 { driver.requestID }
+    var name: String? { driver.settings?.options.name }
+    /// The source of a second exchange beside this one.
+    var hedge: ExchangeSource { ExchangeSource(driver, .hedge) }
+
     /// Returns the next exchange on the wire. A second one of the same source is one that the cache has restarted.
     func exchange(_ request: TransferRequest) -> OutgoingExchange {
         let reason = reason.withLock { reason in

@@ -51,6 +51,9 @@ public protocol EventMonitor: Sendable {
     ///
     /// Only for sessions on ``CurlTransport``.
     func connectionDidChange(_ event: ConnectionEvent)
+    /// A policy that protects the session, of the product CurlewResilience, has refused, delayed or changed something. Not in the context of
+    /// a request.
+    func policyDidAct(_ report: PolicyReport)
 }
 
 extension EventMonitor {
@@ -82,4 +85,6 @@ extension EventMonitor {
     public func requestDidFinish(_ request: Request) {}
     /// Does nothing.
     public func connectionDidChange(_ event: ConnectionEvent) {}
+    /// Does nothing.
+    public func policyDidAct(_ report: PolicyReport) {}
 }

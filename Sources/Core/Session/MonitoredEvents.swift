@@ -26,6 +26,8 @@ public struct MonitoredEvents: OptionSet, Sendable, Hashable {
     public static let end = MonitoredEvents(rawValue: 1 << 7)
     /// A connection was opened, reused, became idle, or was closed.
     public static let connections = MonitoredEvents(rawValue: 1 << 8)
+    /// A policy that protects the session has acted.
+    public static let policies = MonitoredEvents(rawValue: 1 << 9)
 
     /// All kinds, those of later versions included.
     public static let all = MonitoredEvents(rawValue: .max)

@@ -66,18 +66,18 @@ public final class Session: Sendable {
         delegate: SessionDelegate
     ) {
         self.configuration = configuration
-        self.transport = configuration.completed(transport)
         eventLoop = transport as? CurlTransport
         options = PreparedOptions(configuration.options)
         cookies = configuration.makeCookieJar()
         contextCarriers = configuration.installedCarriers
         carriesContext = !contextCarriers.isEmpty
         monitors = SessionMonitors(configuration)
-        isInstrumented = !configuration.instruments.isEmpty
+        isInstrumented = !configuration.instruments.isEmpty || !configuration.layers.isEmpty
         reportsExchanges = monitors.events.contains(.exchanges) || configuration.hasCache && monitors.events.contains(.cache)
         queue = DispatchQueue(label: "curlew.session", target: .global(qos: .utility))
         timers = Timers(queue: queue, clock: configuration.clock)
         systemTimers = configuration.clock == nil ? timers : Timers(queue: queue)
+        self.transport = configuration.completed(transport, LayerContext(timers: timers, queue: queue, monitors: monitors))
         state.withLock { state in
             state.delegate = delegate
             state.serverTrustPolicyManager = serverTrustPolicyManager
@@ -217,9 +217,17 @@ public final class Session: Sendable {
 }
 
 extension SessionConfiguration {
-    /// Returns the transport wrapped in those of the configuration: stubs first, then the cache, then the instruments.
-    fileprivate func completed(_ transport: any Transport) -> any Transport {
+    /// Returns the transport wrapped in those of the configuration: stubs first, then the cache, then the instruments; layers above
+    /// and below the cache.
+    fileprivate func completed(_ transport: any Transport, _ context: @autoclosure () -> LayerContext) -> any Transport {
         let observed: any Transport = instruments.isEmpty ? transport : InstrumentingTransport(transport, instruments: instruments)
+        guard !layers.isEmpty else { return cached(observed) }
+        let context = context()
+        let below = layers.reversed().reduce(observed) { $1.transport(over: $0, at: .belowCache, in: context) }
+        return layers.reversed().reduce(cached(below)) { $1.transport(over: $0, at: .aboveCache, in: context) }
+    }
+
+    private func cached(_ observed: any Transport) -> any Transport {
         let store: (any ResponseStoring)? = cache.map { SharedResponseStore(cache: $0) } ?? urlCache.map { URLCacheStore(cache: $0) }
         let cached: any Transport = store.map { CachingTransport(observed, store: $0, now: wallClock) } ?? observed
         return protocolClasses.isEmpty ? cached : ProtocolTransport(cached, classes: protocolClasses)

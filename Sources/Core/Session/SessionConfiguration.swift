@@ -50,6 +50,12 @@ public struct SessionConfiguration: Sendable {
     /// `configuration.instruments.append(…)`.
     public var instruments: [any ExchangeInstrument] = []
 
+    /// Transports that layers above Core put in front of the session's, the first one outermost; none by default.
+    package var layers: [any TransportLayer] = []
+
+    /// Has to agree to each retry that a retrier has decided on; `nil`, the default, for none.
+    package var retryGate: (any RetryGate)?
+
     /// The clock of delays before retries, deadlines and grace periods; `nil`, the default, for the system's.
     package var clock: (any SessionClock)?
 

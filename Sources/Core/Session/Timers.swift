@@ -35,6 +35,9 @@ final class Timers: Sendable {
         self.init(clock?.makeAlarm(on: queue) ?? SystemAlarm(queue: queue))
     }
 
+    /// The current time of the clock.
+    var now: Nanoseconds { alarm.now }
+
     /// Calls `body` on the session's queue after a delay of at most a hundred years.
     @discardableResult
     func start(after delay: Duration, _ body: @escaping @Sendable () -> Void) -> Timer {

@@ -121,6 +121,15 @@ public struct TransferRequest: Sendable {
             total: total ?? own?.total, otherwise: parts.prepared.limits)
     }
 
+    /// Whether another request without a body would be sent in the same way, to the same place, with the same fields. Timeouts may differ.
+    package func isEquivalent(to other: TransferRequest) -> Bool {
+        let (lhs, rhs) = (parts, other.parts)
+        return lhs.method == rhs.method && lhs.url == rhs.url && lhs.headers == rhs.headers && lhs.cachePolicy == rhs.cachePolicy
+            && lhs.handlesCookies == rhs.handlesCookies && lhs.mainDocumentURL == rhs.mainDocumentURL
+            && lhs.allowsCellularAccess == rhs.allowsCellularAccess
+            && (lhs.prepared === rhs.prepared || lhs.prepared.options == rhs.prepared.options)
+    }
+
     /// Creates a request.
     public init(
         url: String, method: HTTPMethod = .get, headers: HTTPHeaders = [:], body: (any BodySource)? = nil,
@@ -138,7 +147,7 @@ public struct TransferRequest: Sendable {
 extension TransferRequest {
     /// The priority with which the transfer gets a connection when others wait: from 0, the most urgent, to 7. The parameter `u` of the
     /// header field `Priority`, otherwise 3 (RFC 9218, section 4.1).
-    var urgency: Int {
+    package var urgency: Int {
         guard let field = headers.value(for: "Priority") else { return 3 }
         let urgencies = field.split(separator: ",").map { $0.filter { $0 != " " && $0 != "\t" } }.filter { $0.hasPrefix("u=") }
         // The last occurrence of a member counts; parameters may follow its value (RFC 9651, section 3.2).

@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: Apache-2.0
+import CurlewTransport
+
+/// What the policies of a configuration count, for all of its sessions.
+final class PolicyRuntime: Sendable {
+    private struct Subscriptions {
+        var hasStarted = false
+        var objects: [any AnyObject & Sendable] = []
+    }
+
+    let policies: Resilience
+    let breakers: GroupTable<CircuitBreakerState>?
+    let rates: GroupTable<RateState>?
+    let compartments: GroupTable<PlaceState>?
+    let places: GroupTable<PlaceState>?
+    let hedges: GroupTable<HedgingState>?
+    let budget: BudgetRuntime?
+    private let subscriptions = Lock(Subscriptions())
+
+    init(_ policies: Resilience) {
+        self.policies = policies
+        breakers = policies.breaker.map { breaker in GroupTable(breaker.group) { CircuitBreakerState(breaker) } }
+        rates = policies.rateLimiter.map { limiter in GroupTable(limiter.group) { RateState(limiter) } }
+        compartments = policies.bulkhead.map { bulkhead in GroupTable(bulkhead.limiter.group) { PlaceState(bulkhead.limiter) } }
+        places = policies.concurrency.map { limiter in GroupTable(limiter.group) { PlaceState(limiter) } }
+        hedges = policies.hedging.map { hedging in GroupTable(hedging.group) { HedgingState(hedging) } }
+        budget = policies.retryBudget.map { BudgetRuntime($0) }
+    }
+
+    /// Whether an exchange has to pass a policy.
+    var hasExchangePolicies: Bool {
+        breakers != nil || rates != nil || compartments != nil || places != nil || hedges != nil || budget != nil
+            || policies.idempotencyKeys != nil
+    }
+
+    /// A session is created: from the first one's on there is a clock, so that changes of other processes can be followed.
+    func start(in context: LayerContext) {
+        let isFirst = subscriptions.withLock { subscriptions in
+            defer { subscriptions.hasStarted = true }
+            return !subscriptions.hasStarted
+        }
+        guard isFirst else { return }
+        let teller = PolicyTeller(policies, context)
+        budget?.start(teller)
+        var objects: [any AnyObject & Sendable] = []
+        if let breaker = policies.breaker, let shared = breaker.shared, let breakers {
+            objects.append(shared.subscribe { Self.receive($0, breaker, breakers, teller) })
+        }
+        if let shared = policies.retryBudget?.shared, let budget {
+            objects.append(shared.subscribe { [weak budget] in budget?.receive($0) })
+        }
+        subscriptions.withLock { [objects] in $0.objects = objects }
+    }
+
+    /// Another process has found a group to fail, or to have recovered.
+    private static func receive(
+        _ change: SharedChange, _ breaker: CircuitBreaker, _ breakers: GroupTable<CircuitBreakerState>, _ teller: PolicyTeller
+    ) {
+        guard change.policy == breaker.name else { return }
+        let slot = breakers.slot(told: change.group)
+        let now = teller.context.time
+        switch change.kind {
+        case .breakerOpened:
+            guard let opened = slot.state.withLock({ $0.open(for: change.duration, at: now) }) else { return }
+            teller.tell(.circuitBreaker, breaker.name, slot.name, .told(change.kind))
+            teller.tell(.circuitBreaker, breaker.name, slot.name, .changed(from: opened.from, to: opened.to))
+        case .breakerClosed:
+            slot.state.withLock { $0.endPause(at: now) }
+            teller.tell(.circuitBreaker, breaker.name, slot.name, .told(change.kind))
+        default: break
+        }
+    }
+}
+
+extension LayerContext {
+    /// The time as policies have it.
+    var time: Duration { .nanoseconds(Int64(clamping: now)) }
+}
+
+/// The retry budget of a configuration's sessions.
+final class BudgetRuntime: RetryGate {
+    private let policy: RetryBudget
+    private let groups: GroupTable<RetryBudgetState>
+    private let teller = Lock<PolicyTeller?>(nil)
+
+    init(_ policy: RetryBudget) {
+        self.policy = policy
+        let rule = policy.rule
+        groups = GroupTable(policy.group) { RetryBudgetState(rule) }
+    }
+
+    func start(_ teller: PolicyTeller) { self.teller.withLock { $0 = teller } }
+
+    func noteRequest(_ request: TransferRequest, at now: Duration) {
+        guard request.exchangeReason != .retry else { return }
+        groups.slot(for: request)?.state.withLock { $0.noteRequest(at: now) }
+    }
+
+    func noteResult(_ request: TransferRequest, isFailure: Bool) {
+        guard case .tokens = policy.rule else { return }
+        groups.slot(for: request)?.state.withLock { $0.noteResult(isFailure: isFailure) }
+    }
+
+    func permitsRetry(of request: Request) -> Bool {
+        // A raw connection, and a request that could not be made, have no exchange.
+        guard let transfer = request.lastTransfer, let teller = teller.withLock({ $0 }), let slot = groups.slot(for: transfer) else {
+            return true
+        }
+        let now = teller.context.time
+        let (isPermitted, isFirst) = slot.state.withLock { state in
+            let before = state.refusedCount
+            return (state.withdraw(at: now), before == 0)
+        }
+        guard !isPermitted else { return true }
+        teller.tell(.retryBudget, policy.name, slot.name, .refused(retryAfter: nil))
+        if isFirst, let shared = policy.shared {
+            shared.tell(SharedChange(.budgetSpent, policy: policy.name, group: slot.name))
+        }
+        return false
+    }
+
+    func receive(_ change: SharedChange) {
+        guard change.kind == .budgetSpent, change.policy == policy.name, let teller = teller.withLock({ $0 }) else { return }
+        let slot = groups.slot(told: change.group)
+        let now = teller.context.time
+        slot.state.withLock { $0.becomeLean(at: now) }
+        teller.tell(.retryBudget, policy.name, slot.name, .told(change.kind))
+    }
+}
+
+/// The refusals of policies, as errors.
+enum Refusal {
+    static func error(_ policy: Policy, _ group: String, _ request: TransferRequest, retryAfter: Duration?) -> CurlewError {
+        let place = group.isEmpty ? "" : " of \(group)"
+        let time = retryAfter.map { "; try again in \(milliseconds($0)) ms" } ?? ""
+        let (kind, message): (TransferFailure.Kind, String) =
+            switch policy {
+            case .circuitBreaker: (.circuitOpen, "The circuit breaker\(place) is open\(time)")
+            case .rateLimiter: (.rateLimited, "The rate limit\(place) is used up\(time)")
+            default: (.overloaded, "Too many requests\(place) are in flight or wait\(time)")
+            }
+        var failure = TransferFailure(kind: kind, url: request.url, phase: .queued, message: message)
+        failure.retryAfter = retryAfter
+        return .transferFailed(failure)
+    }
+
+    private static func milliseconds(_ duration: Duration) -> Int { Int((duration.inSeconds * 1_000).rounded(.up)) }
+}

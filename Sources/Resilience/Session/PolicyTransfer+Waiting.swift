@@ -1,0 +1,231 @@
+// SPDX-License-Identifier: Apache-2.0
+import CurlewTransport
+
+// What a transfer waits for before it is sent. A wait has a number and ends once: by what it waits for, its time, or the transfer's end.
+
+extension PolicyTransfer {
+    struct Wait {
+        enum Kind {
+            /// Its turn, which is reserved.
+            case turn(GroupSlot<RateState>)
+            /// A permit of a store.
+            case permit(GroupSlot<RateState>)
+            /// A place among the requests in flight.
+            case place(GroupSlot<PlaceState>, UInt64, Step)
+        }
+
+        let number: Int
+        let kind: Kind
+        var timer: LayerTimer?
+    }
+
+    /// Begins a wait, during which the transfer is known to the transport.
+    func beginWait(_ kind: Wait.Kind, at now: Duration) -> Int {
+        state.withLock { state in
+            state.lastWait += 1
+            state.wait = Wait(number: state.lastWait, kind: kind)
+            state.waitBegan = now
+            return state.lastWait
+        }
+    }
+
+    /// Makes the waiting transfer known, so that it can be cancelled.
+    private func enterWait() {
+        let (isFirst, failure) = state.withLock { state in
+            defer { state.isKnown = true }
+            return (!state.isKnown, state.failure)
+        }
+        if isFirst, !transport.enter(self) { return fail(with: CurlewError.sessionInvalidated) }
+        // It was cancelled between two waits.
+        if let failure { fail(with: failure) }
+    }
+
+    private func setTimer(_ number: Int, _ delay: Duration, _ body: @escaping @Sendable () -> Void) {
+        let timer = transport.context.after(delay.nanoseconds, body)
+        let isLate = state.withLock { state in
+            guard state.wait?.number == number else { return true }
+            state.wait?.timer = timer
+            return false
+        }
+        if isLate { timer.cancel() }
+    }
+
+    /// Ends a wait; `nil` if it has ended.
+    private func endWait(_ number: Int) -> Wait? {
+        let wait = state.withLock { state -> Wait? in
+            guard state.wait?.number == number else { return nil }
+            defer { state.wait = nil }
+            return state.wait
+        }
+        wait?.timer?.cancel()
+        return wait
+    }
+
+    private func tellWait(_ policy: Policy, _ name: String, _ group: String, until now: Duration) {
+        let began = state.withLock { $0.waitBegan }
+        transport.teller.tell(policy, name, group, .waited(now - began))
+    }
+
+    // MARK: - The rate limiter
+
+    func passRate(at now: Duration) -> Bool {
+        guard let policy = runtime.policies.rateLimiter, let slot = runtime.rates?.slot(for: request) else { return true }
+        if policy.store != nil { return passStore(policy, slot, at: now) }
+        let decision = slot.state.withLock { $0.local.acquire(at: now, maximumWait: policy.maximumWait) }
+        return follow(decision, policy, slot, at: now)
+    }
+
+    /// Returns whether the permit is there.
+    private func follow(
+        _ decision: RateLimiterState.Decision, _ policy: RateLimiter, _ slot: GroupSlot<RateState>, at now: Duration
+    ) -> Bool {
+        switch decision {
+        case .granted: return true
+        case .wait(let delay):
+            waitForTurn(beginWait(.turn(slot), at: now), delay, policy, slot)
+            return false
+        case .refused(let retryAfter):
+            refuse(.rateLimiter, policy.name, slot.name, retryAfter: retryAfter)
+            return false
+        }
+    }
+
+    private func waitForTurn(_ number: Int, _ delay: Duration, _ policy: RateLimiter, _ slot: GroupSlot<RateState>) {
+        setTimer(number, delay) { [weak self] in self?.turnCame(number, policy, slot) }
+        enterWait()
+    }
+
+    private func turnCame(_ number: Int, _ policy: RateLimiter, _ slot: GroupSlot<RateState>) {
+        let now = now
+        // A server may have asked to hold in the meantime: those that wait keep their order after it.
+        let hold = slot.state.withLock { $0.local.remainingHold(at: now) }
+        if hold > .zero {
+            guard state.withLock({ $0.wait?.number == number }) else { return }
+            let waited = now - state.withLock { $0.waitBegan }
+            guard waited + hold <= policy.maximumWait else {
+                guard endWait(number) != nil else { return }
+                return refuse(.rateLimiter, policy.name, slot.name, retryAfter: hold)
+            }
+            guard endWait(number) != nil else { return }
+            let decision = slot.state.withLock { $0.local.acquire(at: now, maximumWait: policy.maximumWait - waited) }
+            guard follow(decision, policy, slot, at: now) else { return }
+            return perform(.compartment, at: now)
+        }
+        guard endWait(number) != nil else { return }
+        tellWait(.rateLimiter, policy.name, slot.name, until: now)
+        perform(.compartment, at: now)
+    }
+
+    private func passStore(_ policy: RateLimiter, _ slot: GroupSlot<RateState>, at now: Duration) -> Bool {
+        let hold = slot.state.withLock { $0.local.remainingHold(at: now) }
+        guard hold <= policy.maximumWait else {
+            refuse(.rateLimiter, policy.name, slot.name, retryAfter: hold)
+            return false
+        }
+        if slot.state.withLock({ $0.takeLeased(at: now) }) { return true }
+        let number = beginWait(.permit(slot), at: now)
+        setTimer(number, policy.maximumWait) { [weak self] in self?.permitCame(number, .refused(retryAfter: nil), slot) }
+        enterWait()
+        StoreAsker.ask(for: self, number, policy, slot, transport)
+        return false
+    }
+
+    /// The store has answered, or failed.
+    func permitCame(_ number: Int, _ decision: RateLimiterState.Decision, _ slot: GroupSlot<RateState>) {
+        guard let policy = runtime.policies.rateLimiter, endWait(number) != nil else { return }
+        let now = now
+        guard follow(decision, policy, slot, at: now) else { return }
+        tellWait(.rateLimiter, policy.name, slot.name, until: now)
+        perform(.compartment, at: now)
+    }
+
+    /// Notes what the server says about its limits.
+    func noteLimits(_ head: ResponseHead) {
+        guard let policy = runtime.policies.rateLimiter, policy.heedsServers, let slot = runtime.rates?.slot(for: request) else { return }
+        let limits = ServerLimits(head)
+        guard limits.hold != nil || limits.quota != nil else { return }
+        let now = now
+        let hold = limits.hold.map { min($0, policy.longestHold) }
+        slot.state.withLock { state in
+            if let quota = limits.quota { state.local.adopt(quota: quota.count, per: quota.window) }
+            if let hold { state.local.hold(for: hold, at: now) }
+        }
+        if let hold { transport.teller.tell(.rateLimiter, policy.name, slot.name, .heldBack(hold)) }
+    }
+
+    // MARK: - Places
+
+    func waitForPlace(_ number: Int, _ slot: GroupSlot<PlaceState>, _ policy: Policy) {
+        let limit = limiter(policy)
+        setTimer(number, limit?.maximumWait ?? .zero) { [weak self] in
+            guard let self, case .place(let slot, let place, _)? = endWait(number)?.kind else { return }
+            giveUp(place, in: slot)
+            refuse(policy, limit?.name, slot.name, retryAfter: nil)
+        }
+        enterWait()
+    }
+
+    /// A place became free for a waiting transfer, and is taken already.
+    func placeBecameFree(_ number: Int, _ slot: GroupSlot<PlaceState>) {
+        guard case .place(_, _, let step)? = endWait(number)?.kind else {
+            // It has ended in the meantime.
+            return leave(slot, .concurrencyLimiter, PolicyOutcome(statusCode: nil), isSent: false)
+        }
+        hold(slot, step)
+        let now = now
+        let policy = step == .compartment ? Policy.bulkhead : .concurrencyLimiter
+        tellWait(policy, limiter(policy)?.name ?? "", slot.name, until: now)
+        // Not on the thread of the transfer that left, whose completion this would delay.
+        transport.context.queue.async { self.perform(step == .compartment ? .place : .send, at: self.now) }
+    }
+
+    private func giveUp(_ place: UInt64, in slot: GroupSlot<PlaceState>) {
+        slot.state.withLock { places in
+            // A place that became free at the same time is left by `placeBecameFree`.
+            if places.limiter.withdraw(place) { places.waiting[place] = nil }
+        }
+    }
+
+    // MARK: - Calls of the user
+
+    func fail(with error: any Error) {
+        let (isSent, hedge, wait) = state.withLock { state -> (Bool, Int?, Wait?) in
+            if state.failure == nil { state.failure = error }
+            defer { state.wait = nil }
+            return (state.isSent, state.hedge?.id, state.wait)
+        }
+        wait?.timer?.cancel()
+        switch wait?.kind {
+        case .turn(let slot)?: slot.state.withLock { $0.local.giveBack() }
+        case .place(let slot, let place, _)?: giveUp(place, in: slot)
+        case .permit?, nil: break
+        }
+        if isSent {
+            transport.base.cancel(id)
+            if let hedge { transport.base.cancel(hedge) }
+        } else if wait != nil {
+            // Not in the call: its caller may hold a lock.
+            transport.context.queue.async { self.completeIfFailed() }
+        }
+    }
+
+    func completeIfFailed() {
+        guard let failure = state.withLock({ $0.isSent ? nil : $0.failure }) else { return }
+        complete(Self.failed(failure))
+    }
+
+    func setSuspended(_ suspended: Bool) {
+        let (isSent, hedge) = state.withLock { state in
+            state.isSuspended = suspended
+            return (state.isSent, state.hedge?.id)
+        }
+        guard isSent else { return }
+        transport.base.setSuspended(suspended, of: id)
+        if let hedge { transport.base.setSuspended(suspended, of: hedge) }
+    }
+
+    func resumeReceiving() {
+        let winner = state.withLock { state in state.hedge?.winner == .hedge ? state.hedge?.id : nil }
+        transport.base.resumeReceiving(winner ?? id)
+    }
+}

@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+import CurlewTransport
+
+/// The rate of a group: counted here, and what is leased from a store.
+struct RateState: Sendable {
+    /// Counts in this process; with a store only what servers ask for, and when the store has failed.
+    var local: RateLimiterState
+    var leased = 0
+    var leaseEnd = Duration.zero
+    var waiting: [(transfer: PolicyTransfer, wait: Int)] = []
+    var isAsking = false
+
+    init(_ limiter: RateLimiter) { local = RateLimiterState(limiter.limit) }
+
+    /// Takes a permit of the lease; not while a server has asked to hold, nor before those that wait.
+    mutating func takeLeased(at now: Duration) -> Bool {
+        guard leased > 0, waiting.isEmpty, now < leaseEnd, local.heldUntil <= now else { return false }
+        leased -= 1
+        return true
+    }
+}
+
+/// Asks a store for the permits of a group, one call at a time, for all transfers that wait.
+enum StoreAsker {
+    /// The longest time between two calls for a group that has to wait, so that the end of a hold elsewhere is noticed.
+    private static let longestPause = Duration.seconds(5)
+
+    static func ask(
+        for transfer: PolicyTransfer, _ wait: Int, _ policy: RateLimiter, _ slot: GroupSlot<RateState>, _ transport: PolicyTransport
+    ) {
+        let isFirst = slot.state.withLock { state in
+            state.waiting.append((transfer, wait))
+            defer { state.isAsking = true }
+            return !state.isAsking
+        }
+        if isFirst { askNow(policy, slot, transport) }
+    }
+
+    private static func askNow(_ policy: RateLimiter, _ slot: GroupSlot<RateState>, _ transport: PolicyTransport) {
+        guard let store = policy.store else { return }
+        let now = transport.context.time
+        let (count, hold) = slot.state.withLock { state -> (Int, Duration) in
+            state.waiting.removeAll { transfer, wait in transfer.state.withLock { $0.wait?.number != wait } }
+            state.isAsking = !state.waiting.isEmpty
+            return (state.waiting.count, state.local.remainingHold(at: now))
+        }
+        guard count > 0 else { return }
+        guard hold == .zero else { return askLater(hold, policy, slot, transport) }
+        Task {
+            do {
+                let key = policy.name.isEmpty ? slot.name : "\(policy.name):\(slot.name)"
+                let wanted = min(max(count, policy.leaseSize), max(policy.limit.burst, 1))
+                answered(try await store.acquire(wanted, of: key, limit: policy.limit), policy, slot, transport)
+            } catch {
+                failed(error, policy, slot, transport)
+            }
+        }
+    }
+
+    private static func askLater(_ delay: Duration, _ policy: RateLimiter, _ slot: GroupSlot<RateState>, _ transport: PolicyTransport) {
+        _ = transport.context.after(min(delay, longestPause).nanoseconds) { askNow(policy, slot, transport) }
+    }
+
+    private static func answered(
+        _ grant: RateLimitGrant, _ policy: RateLimiter, _ slot: GroupSlot<RateState>, _ transport: PolicyTransport
+    ) {
+        switch grant {
+        case .granted(let count, let duration):
+            let now = transport.context.time
+            let served = slot.state.withLock { state in
+                let served = Array(state.waiting.prefix(max(count, 0)))
+                state.waiting.removeFirst(served.count)
+                state.leased = max(count, 0) - served.count
+                state.leaseEnd = now + max(duration, .zero)
+                return served
+            }
+            for (transfer, wait) in served { transfer.permitCame(wait, .granted, slot) }
+            // A grant of nothing would ask without a pause.
+            if count > 0 { askNow(policy, slot, transport) } else { askLater(policy.limit.spacing, policy, slot, transport) }
+        case .wait(let delay): askLater(max(delay, .milliseconds(1)), policy, slot, transport)
+        }
+    }
+
+    private static func failed(
+        _ error: any Error, _ policy: RateLimiter, _ slot: GroupSlot<RateState>, _ transport: PolicyTransport
+    ) {
+        transport.teller.tell(.rateLimiter, policy.name, slot.name, .storeFailed(error.kindName))
+        let now = transport.context.time
+        let answers = slot.state.withLock { state in
+            defer {
+                state.waiting = []
+                state.isAsking = false
+            }
+            return state.waiting.map { waiter in
+                let decision: RateLimiterState.Decision =
+                    switch policy.storeFailure {
+                    case .open: .granted
+                    case .closed: .refused(retryAfter: nil)
+                    case .local: state.local.acquire(at: now, maximumWait: policy.maximumWait)
+                    }
+                return (waiter.transfer, waiter.wait, decision)
+            }
+        }
+        for (transfer, wait, decision) in answers { transfer.permitCame(wait, decision, slot) }
+    }
+}

@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+import CurlewResilience
+import CurlewTestSupport
+import CurlewTesting
+import Testing
+
+/// A store in memory that grants so many permits, and then fails, or asks to wait.
+private final class TestStore: RateLimitStore {
+    struct Away: Error {}
+
+    let calls = Monitor<[Int]>([])
+    private let answers: Monitor<[RateLimitGrant]>
+
+    init(_ answers: RateLimitGrant...) { self.answers = Monitor(answers) }
+
+    func acquire(_ count: Int, of key: String, limit: RateLimit) async throws -> RateLimitGrant {
+        calls.update { $0.append(count) }
+        let next = answers.update { $0.isEmpty ? nil : $0.removeFirst() }
+        guard let next else { throw Away() }
+        return next
+    }
+}
+
+/// Tells all who subscribe.
+private final class TestState: SharedPolicyState {
+    final class Token: Sendable {}
+
+    private let receivers = Monitor<[@Sendable (SharedChange) -> Void]>([])
+    let told = Monitor<[SharedChange]>([])
+
+    func tell(_ change: SharedChange) {
+        told.update { $0.append(change) }
+        for receive in receivers.read({ $0 }) { receive(change) }
+    }
+
+    func subscribe(_ receive: @escaping @Sendable (SharedChange) -> Void) -> any AnyObject & Sendable {
+        receivers.update { $0.append(receive) }
+        return Token()
+    }
+}
+
+@Suite(.timeLimit(.minutes(1))) struct StoreTests {
+    private let url = "https://api.example.org/"
+
+    private func manager(_ store: TestStore, _ events: Events, _ failure: RateLimiter.StoreFailure, lease: Int = 1) -> SessionManager {
+        var limiter = RateLimiter(RateLimit(100, burst: 10), name: "api", maximumWait: .seconds(5), store: store, leaseSize: lease)
+        limiter.storeFailure = failure
+        return SessionManager(mock: .text("ok")) { $0.use(Resilience(rateLimiter: limiter, observers: [events])) }
+    }
+
+    @Test("leased permits are used without another call") func lease() async throws {
+        let store = TestStore(.granted(5, validFor: .seconds(60)))
+        let manager = manager(store, Events(), .closed, lease: 5)
+        for _ in 0..<5 { #expect(try await manager.request(url).serializingString().value == "ok") }
+        #expect(store.calls.read { $0 } == [5])
+        await #expect(throws: CurlewError.self) { try await manager.request(url).serializingString().value }
+        #expect(store.calls.read { $0 } == [5, 5])
+    }
+
+    @Test("a store that asks to wait is asked again") func wait() async throws {
+        let store = TestStore(.wait(.milliseconds(5)), .granted(1, validFor: .seconds(1)))
+        let manager = manager(store, Events(), .closed)
+        #expect(try await manager.request(url).serializingString().value == "ok")
+        #expect(store.calls.read { $0.count } == 2)
+    }
+
+    @Test("a store that fails is open, closed or replaced, as it is set", arguments: [RateLimiter.StoreFailure.open, .closed, .local])
+    func failure(_ setting: RateLimiter.StoreFailure) async throws {
+        let events = Events()
+        let manager = manager(TestStore(), events, setting)
+        let value = try? await manager.request(url).serializingString().value
+        #expect(value == (setting == .closed ? nil : "ok"))
+        #expect(events.count { if case .storeFailed = $0.action { true } else { false } } == 1)
+    }
+
+    @Test("a host that one process finds dead is spared by the other") func sharedBreaker() async throws {
+        let state = TestState()
+        var breaker = CircuitBreaker(name: "api", minimumCalls: 1, window: .count(1))
+        breaker.shared = state
+        let policies = Resilience(breaker: breaker)
+        let finder = SessionManager(mock: .status(500)) { $0.use(policies) }
+        let mock = MockTransport(.text("ok"))
+        let other = SessionManager(mock: mock) { $0.use(policies) }
+        _ = try await finder.request(url).serializingData().value
+        #expect(state.told.read { $0.map(\.kind) } == [.breakerOpened])
+        await #expect(throws: CurlewError.self) { try await other.request(url).serializingData().value }
+        #expect(mock.requests.isEmpty)
+    }
+}
