@@ -28,6 +28,7 @@ let package = Package(
         .library(name: "CurlewResilience", targets: ["CurlewResilience"] + layers),
         .library(name: "CurlewHAR", targets: ["CurlewHAR"] + layers),
         .library(name: "CurlewObservability", targets: ["CurlewObservability"] + layers),
+        .library(name: "CurlewRedis", targets: ["CurlewRedis"] + layers),
         .library(name: "CurlewTesting", targets: ["CurlewTesting", "CurlewLoopback"] + layers),
     ],
     traits: [
@@ -40,6 +41,7 @@ let package = Package(
         .trait(
             name: "Observability",
             description: "CurlewObservability traces, measures and logs with swift-distributed-tracing, swift-metrics and swift-log."),
+        .trait(name: "Redis", description: "CurlewRedis shares limits, tokens and caches on a Redis server, with the system's libhiredis."),
     ],
     dependencies: [
         // Only fetched with their traits.
@@ -59,6 +61,7 @@ let package = Package(
         ),
         .systemLibrary(
             name: "CBrotli", pkgConfig: "libbrotlidec", providers: [.apt(["libbrotli-dev"]), .brew(["brotli"])]),
+        .systemLibrary(name: "CHiredis", pkgConfig: "hiredis", providers: [.apt(["libhiredis-dev"]), .brew(["hiredis"])]),
         .systemLibrary(name: "CZstd", pkgConfig: "libzstd", providers: [.apt(["libzstd-dev"]), .brew(["zstd"])]),
         .target(
             name: "CCurlew",
@@ -116,6 +119,10 @@ let package = Package(
                 .product(name: "Tracing", package: "swift-distributed-tracing", condition: .when(traits: ["Observability"])),
             ],
             path: "Sources/Observability"),
+        .target(
+            name: "CurlewRedis",
+            dependencies: core + ["CurlewResilience", .target(name: "CHiredis", condition: .when(traits: ["Redis"]))],
+            path: "Sources/Redis"),
         // For tests of programs: transports, a clock and a server. The server knows nothing of the layers, so that their own tests have it.
         .target(name: "CLoopback"),
         .target(name: "CurlewLoopback", dependencies: ["CLoopback"], path: "Sources/Loopback"),
@@ -162,6 +169,10 @@ let package = Package(
                 .product(name: "UnixSignals", package: "swift-service-lifecycle", condition: .when(traits: ["Lifecycle"])),
             ],
             path: "Tests/WorkerProbe"),
+        // A process of a fleet, for the tests of what is shared; in no product.
+        .executableTarget(
+            name: "curlew-redis-probe", dependencies: core + ["CurlewRedis", "CurlewResilience", "CurlewTestSupport"],
+            path: "Tests/RedisProbe"),
         // Does what a test kit from outside asks for; in no product.
         .executableTarget(name: "curlew-kit", dependencies: library + ["CurlewWebSocket"], path: "Tests/Driver"),
         // What scripts/fuzz fuzzes, and the inputs that it has kept.
@@ -209,6 +220,11 @@ let package = Package(
             dependencies: core + [
                 "CurlewHTTPTypes", "CurlewSessionTestSupport", "CurlewTestSupport",
                 .product(name: "HTTPTypes", package: "swift-http-types", condition: .when(traits: ["HTTPTypes"])),
+            ]),
+        .testTarget(
+            name: "RedisTests",
+            dependencies: library + [
+                "CurlewRedis", "CurlewResilience", "CurlewSessionTestSupport", "CurlewTestSupport", "CurlewTesting", "curlew-redis-probe",
             ]),
         .testTarget(
             name: "ResilienceTests",

@@ -31,6 +31,8 @@ public final class ResponseCache: Sendable {
         public var hits = 0
         /// Those of the hits that were stale.
         public var stale = 0
+        /// Those of the hits that waited for an equal request (``ResponseCache/coalescesMisses``).
+        public var collapsed = 0
         /// Responses served after the host had validated them.
         public var validations = 0
         /// Requests that were forwarded although the cache was asked.
@@ -51,7 +53,19 @@ public final class ResponseCache: Sendable {
     /// Where the responses are stored.
     public let storage: any CacheStorage
 
+    /// Whether equal requests that miss at the same time become one, in this process, and with a ``LeasingCacheStorage`` in all processes
+    /// that share it.
+    ///
+    /// Requests are equal if their URLs and all their header fields are. The first one is sent; the others wait until its response is stored,
+    /// and are served with it if the rules allow that. If it is not stored, because it failed or may not be, each of the others is sent as
+    /// soon as that is known; if the first one is cancelled or suspended, another one is sent in its place. Each can be cancelled by itself.
+    /// Streamed requests and downloads neither wait nor are waited for.
+    public let coalescesMisses: Bool
+    /// How long a process may take to load a response for all that share a ``LeasingCacheStorage``; the others then go on without it.
+    public let leaseDuration: Duration
+
     package let store: VariantStore
+    package let coalescer: MissCoalescer?
     private let counters = Lock(Statistics())
 
     /// Creates a cache over a store.
@@ -60,16 +74,42 @@ public final class ResponseCache: Sendable {
     ///   - storage: where responses are stored: one of the library's, or one's own.
     ///   - largestBody: in bytes; by default a tenth of the store's capacity, and at most 32 MiB, because bodies are collected in memory.
     ///   - tagHeader: the name of a response field with tags; none by default.
-    public init(storage: any CacheStorage, largestBody: Int? = nil, tagHeader: String? = nil) {
+    ///   - coalescesMisses: whether equal requests that miss at the same time become one; `false` by default.
+    ///   - leaseDuration: the longest time that other processes wait for a response; 15 seconds by default.
+    public init(
+        storage: any CacheStorage, largestBody: Int? = nil, tagHeader: String? = nil, coalescesMisses: Bool = false,
+        leaseDuration: Duration = .seconds(15)
+    ) {
         self.storage = storage
         self.largestBody = largestBody ?? Int(clamping: min(storage.capacity / 10, 32 << 20))
         self.tagHeader = tagHeader
+        self.coalescesMisses = coalescesMisses
+        self.leaseDuration = leaseDuration
         store = VariantStore(storage)
+        coalescer = coalescesMisses ? MissCoalescer() : nil
     }
 
     /// A cache in this process' memory; its capacity is in bytes, 16 MiB by default.
     public static func memory(capacity: Int64 = 16 << 20) -> ResponseCache {
         ResponseCache(storage: MemoryCacheStorage(capacity: capacity))
+    }
+
+    // MARK: Leases
+
+    /// Whether processes that share the store agree on which of them loads a response.
+    package var hasLeases: Bool { coalescesMisses && store.leasing != nil }
+
+    /// Claims the task of loading the response for a URL; `nil` if another process has it. Blocks.
+    package func acquireLease(for url: String) throws -> CacheLease? {
+        try store.leasing?.acquireLease(for: VariantStore.key(url), duration: leaseDuration)
+    }
+
+    /// Ends a lease. Blocks.
+    package func release(_ lease: CacheLease) throws { try store.leasing?.releaseLease(lease) }
+
+    /// Waits until no process has the lease for a URL; `false` if one still has. Blocks.
+    package func waitForLeaseEnd(of url: String, timeout: Duration) throws -> Bool {
+        try store.leasing?.waitForLeaseEnd(of: VariantStore.key(url), timeout: timeout) ?? true
     }
 
     /// A cache over a store of one's own.

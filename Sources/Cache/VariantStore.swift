@@ -65,7 +65,9 @@ package final class VariantStore: Sendable {
         fileprivate let inline: Data
     }
 
-    private let storage: any CacheStorage
+    let storage: any CacheStorage
+    /// The storage if it grants leases.
+    let leasing: (any LeasingCacheStorage)?
     /// Makes reading and changing a record atomic in this process.
     private let writing = Lock(())
     /// Decoded records by their URL, with the bytes that they were decoded from: decoding costs more than a look-up in memory.
@@ -73,9 +75,10 @@ package final class VariantStore: Sendable {
 
     init(_ storage: any CacheStorage) {
         self.storage = storage
+        leasing = ((storage as? TieredCacheStorage)?.back ?? storage) as? any LeasingCacheStorage
     }
 
-    private static func key(_ url: String) -> CacheKey { CacheKey("http", url) }
+    static func key(_ url: String) -> CacheKey { CacheKey("http", url) }
 
     /// Keys of one length, so that a body that replaces another one of its size takes no more of the store.
     private static func key(_ url: String, _ body: UInt64) -> CacheKey {
@@ -109,7 +112,9 @@ package final class VariantStore: Sendable {
     }
 
     /// Stores a response in place of those that the same requests select.
-    package func store(_ head: StoredResponse, _ body: Data) throws {
+    ///
+    /// - Parameter lease: the lease of the URL under which it was loaded.
+    package func store(_ head: StoredResponse, _ body: Data, under lease: CacheLease? = nil) throws {
         let isInline = body.count <= Self.largestInline
         // A body before the record that names it.
         let number = isInline ? 0 : UInt64.random(in: 1...UInt64.max)
@@ -133,7 +138,7 @@ package final class VariantStore: Sendable {
                 inline = Data()
             }
             record.variants.append(.init(head: head, body: number))
-            try write(record, inline, head.url)
+            try write(record, inline, head.url, under: lease)
             return dropped
         }
         for body in dropped where body != 0 { try storage.removeEntry(for: Self.key(head.url, body)) }
@@ -149,9 +154,11 @@ package final class VariantStore: Sendable {
         }
     }
 
-    private func write(_ record: VariantRecord, _ inline: Data, _ url: String) throws {
-        let bytes = record.encoded
-        try storage.store(CacheEntry(metadata: bytes, body: inline), for: Self.key(url))
+    private func write(_ record: VariantRecord, _ inline: Data, _ url: String, under lease: CacheLease? = nil) throws {
+        let entry = CacheEntry(metadata: record.encoded, body: inline)
+        guard let lease, let leasing else { return try storage.store(entry, for: Self.key(url)) }
+        guard let tiered = storage as? TieredCacheStorage else { return try leasing.store(entry, under: lease) }
+        try tiered.write(entry, lease.key) { try leasing.store(entry, under: lease) }
     }
 
     /// Removes what is stored for a URL.

@@ -10,12 +10,20 @@ import Testing
             for: get(["Range": "bytes=\(range)"]))
     }
 
-    @Test("a 206 is stored as a part, with a strong validator and a known length only")
+    @Test("a 206 is stored as a part, with a valid range and a known length only")
     func storing() throws {
         let stored = try #require(part("2-5"))
         #expect(stored.statusCode == 200 && stored.part == .init(offset: 2, length: 4, total: 10))
         #expect(stored.headers["Content-Range"] == nil && stored.headers["Content-Length"] == nil)
-        #expect(part("2-5", tag: "W/\"a\"") == nil && part("2-5", total: "*") == nil && part("5-2") == nil && part("2-10") == nil)
+        #expect(part("2-5", total: "*") == nil && part("5-2") == nil && part("2-10") == nil)
+    }
+
+    @Test("a part without a strong validator serves its range, and is not combined")
+    func weakParts() throws {
+        let first = try #require(part("0-3", tag: "W/\"a\""))
+        #expect(CacheRules.decide(get(["Range": "bytes=1-3"]), [first], now: start + 1).serves)
+        #expect(StorageRules.combined(first, try #require(part("4-9", tag: "W/\"a\""))) == nil)
+        #expect(CacheRules.decide(get(), [first], now: start + 1) == .forward(.otherRange, isBypass: false))
     }
 
     @Test(

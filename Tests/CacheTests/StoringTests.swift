@@ -65,8 +65,42 @@ import Testing
         let updated = try #require(StorageRules.updated(stored, by: answer, request: [:]))
         #expect(updated.headers["X"] == "new" && updated.headers["Y"] == "y" && updated.headers["Age"] == nil)
         #expect(
-            updated.headers["Content-Type"] == "text/a" && updated.headers["Content-Length"] == "3" && updated.headers["Set-Cookie"] == nil)
+            updated.headers["Content-Type"] == "text/b" && updated.headers["Content-Length"] == "3" && updated.headers["Set-Cookie"] == nil)
         #expect(updated.remaining(at: start + 110) == 50)
+    }
+
+    @Test(
+        "a 304 updates all fields but those of the stored bytes and of the connection",
+        arguments: [
+            ("Cache-Control", "max-age=5", true), ("Content-Disposition", "b", true), ("Content-Language", "b", true),
+            ("Content-Location", "/b", true), ("Content-MD5", "b", true), ("Content-Security-Policy", "b", true),
+            ("Content-Type", "text/b", true), ("Date", date(7), true), ("Expires", date(7), true), ("Link", "</b>", true),
+            ("Set-Cookie2", "b", true), ("Vary", "B", true), ("X-Content-Foo", "b", true), ("X-Frame-Options", "deny", true),
+            ("X-XSS-Protection", "0", true), ("Content-Encoding", "br", false), ("Content-Length", "7", false),
+            ("Content-Range", "bytes 0-1/2", false), ("Connection", "close", false), ("Keep-Alive", "timeout=5", false),
+            ("Proxy-Authenticate", "b", false), ("Proxy-Authentication-Info", "b", false), ("Set-Cookie", "b=1", false),
+            ("TE", "trailers", false), ("Trailer", "X", false), ("Transfer-Encoding", "chunked", false), ("Upgrade", "h2c", false),
+        ])
+    func updatedField(name: String, value: String, isUpdated: Bool) throws {
+        let stored = try #require(store(["Last-Modified": date(-9), "Cache-Control": "max-age=60"]))
+        let updated = try #require(StorageRules.updated(stored, by: received([name: value], status: 304), request: [:]))
+        #expect(updated.headers[name] == (isUpdated ? value : stored.headers[name]))
+        // What the 304 does not have is kept.
+        #expect(updated.headers["Last-Modified"] == date(-9))
+    }
+
+    @Test(
+        "any final status with a lifetime is stored, others only if they are heuristically cacheable",
+        arguments: [
+            (200, true), (203, true), (204, true), (299, false), (300, true), (301, true), (302, false), (303, false), (307, false),
+            (308, true), (400, false), (403, false), (404, true), (405, true), (410, true), (414, true), (499, false), (500, false),
+            (501, true), (502, false), (503, false), (504, false), (599, false),
+        ])
+    func statuses(_ status: Int, isHeuristic: Bool) {
+        #expect(store(["Cache-Control": "max-age=60"], status: status) != nil)
+        #expect(store(["Expires": date(60)], status: status) != nil)
+        #expect((store(["Last-Modified": date(-1000)], status: status) != nil) == isHeuristic)
+        #expect(store(["Last-Modified": date(-1000), "Cache-Control": "public"], status: status) != nil)
     }
 
     @Test(

@@ -37,6 +37,9 @@ package struct CacheDirectives: Sendable, Hashable {
     /// The seconds for which a stale response may be used in place of an error (RFC 5861, section 4).
     package private(set) var staleIfError: Int?
 
+    /// The fields, in lower case, that a stored response delivers only after its validation: `no-cache` with an argument (section 5.2.2.4).
+    package private(set) var noCacheFields: [String] = []
+
     /// Creates an empty set of directives.
     package init() {}
 
@@ -69,8 +72,10 @@ package struct CacheDirectives: Sendable, Hashable {
 
     private mutating func add(_ name: String, _ argument: String?) {
         switch name {
-        // Their forms with a list of fields are handled like those without one, which is allowed, and stricter (sections 5.2.2.4 and 5.2.2.7).
-        case "no-cache": names.insert(.noCache)
+        case "no-cache":
+            let fields = argument.map { FieldList.members(of: $0).map { $0.lowercased() } } ?? []
+            if fields.isEmpty { names.insert(.noCache) } else { noCacheFields += fields }
+        // A list of fields that only private caches may store means nothing to one (section 5.2.2.7).
         case "private": names.insert(.isPrivate)
         case "no-store": names.insert(.noStore)
         case "must-revalidate": names.insert(.mustRevalidate)

@@ -89,7 +89,7 @@ package enum CacheRules {
         case .protocolRules, .ignoresStored: break
         }
         let wanted = request.directives
-        guard !wanted.has(.noCache) else { return .validate(.requestedByRequest) }
+        guard !wanted.has(.noCache), wanted.noCacheFields.isEmpty else { return .validate(.requestedByRequest) }
         guard !response.directives.has(.noCache) else { return .validate(.requiredByResponse) }
         if let limit = wanted.maxAge, response.age(at: now) > Double(limit) { return .validate(.requestedByRequest) }
         if remaining > 0 {
@@ -171,9 +171,16 @@ package enum CacheRules {
             guard let tags = EntityTag.list(list) else { return true }
             return response.entityTag.map { own in tags.contains { own.matchesWeakly($0) } } ?? false
         }
-        guard let since = request.ifModifiedSince.flatMap({ HTTPDate.seconds(from: $0) }) else { return false }
-        guard let modified = response.lastModified.flatMap({ HTTPDate.seconds(from: $0) }) ?? response.date else { return false }
+        guard let since = request.ifModifiedSince.flatMap({ CacheDate.seconds(from: $0) }) else { return false }
+        guard let modified = response.lastModified.flatMap({ CacheDate.seconds(from: $0) }) ?? response.date else { return false }
         return modified <= since
+    }
+
+    /// The fields of a stored response that may be delivered without a validation: not those that its `no-cache` names (section 5.2.2.4).
+    package static func unvalidatedFields(of response: StoredResponse) -> HTTPHeaders {
+        let hidden = response.directives.noCacheFields
+        guard !hidden.isEmpty else { return response.headers }
+        return HTTPHeaders(response.headers.filter { field in !hidden.contains { field.isNamed($0) } })
     }
 
     private static func ranges(of response: StoredResponse, satisfy condition: String) -> Bool {

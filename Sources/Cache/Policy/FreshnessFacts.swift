@@ -34,18 +34,18 @@ struct FreshnessFacts {
             case 4 where entityTag == nil && field.isNamed("ETag"): entityTag = EntityTag(field.value)
             case 4 where !hasDate && field.isNamed("Date"):
                 hasDate = true
-                date = HTTPDate.seconds(from: field.value)
+                date = CacheDate.seconds(from: field.value)
             case 7 where field.isNamed("Expires"):
                 // An invalid date, such as 0, has passed (section 5.3); of several that differ none is believed (section 4.2.1).
                 if let firstExpires {
                     if firstExpires != field.value { expires = nil }
                 } else {
                     firstExpires = field.value
-                    expires = HTTPDate.seconds(from: field.value)
+                    expires = CacheDate.seconds(from: field.value)
                 }
                 hasExpires = true
             case 13 where lastModified == nil && field.isNamed("Last-Modified"):
-                modificationTime = HTTPDate.seconds(from: field.value)
+                modificationTime = CacheDate.seconds(from: field.value)
                 if modificationTime != nil { lastModified = field.value }
             default: break
             }

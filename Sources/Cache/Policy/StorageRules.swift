@@ -28,8 +28,8 @@ package enum StorageRules {
         "Connection", "Keep-Alive", "Proxy-Authenticate", "Proxy-Authentication-Info", "Proxy-Authorization", "Proxy-Connection",
         "Set-Cookie", "TE", "Trailer", "Transfer-Encoding", "Upgrade",
     ]
-    /// Fields that describe the stored body, which a response without one does not update (section 3.2).
-    private static let contentFields = ["Content-Encoding", "Content-Length", "Content-Range", "Content-Type"]
+    /// Fields that describe the stored bytes, which a response without them does not update (section 3.2): the body is stored decoded.
+    private static let contentFields = ["Content-Encoding", "Content-Length", "Content-Range"]
     /// Final statuses that the rules know, as `must-understand` demands (section 5.2.2.3).
     private static let understood: Set<Int> = [
         200, 201, 202, 203, 204, 205, 206, 300, 301, 302, 303, 307, 308, 400, 402, 403, 404, 405, 406, 408, 409, 410, 411, 412, 413, 414,
@@ -62,8 +62,8 @@ package enum StorageRules {
         }
         var part: StoredResponse.Part?
         if received.statusCode == 206 {
-            // Parts without a strong validator could not be combined with anything (section 3.4), and those of a coded body are not what is
-            // stored, which is decoded.
+            // Parts of a coded body are not what is stored, which is decoded. Those without a strong validator serve the ranges that they
+            // have, but are not combined (section 3.4).
             guard received.headers.value(for: "Content-Encoding") == nil, let range = ContentRange(received.headers),
                 let total = range.total
             else { return nil }
@@ -71,11 +71,10 @@ package enum StorageRules {
         } else if request.range != nil, received.statusCode != 200 {
             return nil
         }
-        let response = StoredResponse(
+        return StoredResponse(
             url: url, statusCode: received.statusCode == 206 ? 200 : received.statusCode,
             headers: storable(received.headers, isPart: part != nil),
             requestTime: received.requestTime, responseTime: received.responseTime, selection: selection, part: part)
-        return part == nil || response.strongValidator != nil ? response : nil
     }
 
     /// The head of the beginning of a response whose transfer broke off; `nil` if it can't be completed later (section 3.3).

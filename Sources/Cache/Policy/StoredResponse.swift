@@ -121,7 +121,7 @@ package struct StoredResponse: Sendable {
     /// that is at least a minute older than the response.
     package var strongValidator: String? {
         if let entityTag { return entityTag.isWeak ? nil : entityTag.text }
-        guard let lastModified, let date, let modified = HTTPDate.seconds(from: lastModified), date - modified >= 60 else { return nil }
+        guard let lastModified, let date, let modified = CacheDate.seconds(from: lastModified), date - modified >= 60 else { return nil }
         return lastModified
     }
 
@@ -147,9 +147,4 @@ extension StoredResponse: Hashable {
         hasher.combine(url)
         hasher.combine(responseTime)
     }
-}
-
-extension HTTPDate {
-    /// Parses a date; in seconds since 1970.
-    static func seconds(from text: String) -> Double? { date(from: text)?.timeIntervalSince1970 }
 }

@@ -55,6 +55,8 @@ extension CacheStorage {
 public enum CacheStorageError: Error, Sendable, Hashable {
     /// The entry alone exceeds the store's capacity; both sizes are in bytes.
     case entryTooLarge(size: Int64, capacity: Int64)
+    /// The lease under which the entry was to be stored has ended, and another one was granted since (``LeasingCacheStorage``).
+    case leaseEnded
 }
 
 extension CacheStorageError: CustomStringConvertible {
@@ -62,6 +64,7 @@ extension CacheStorageError: CustomStringConvertible {
     public var description: String {
         switch self {
         case .entryTooLarge(let size, let capacity): "An entry of \(size) bytes exceeds the cache's capacity of \(capacity) bytes."
+        case .leaseEnded: "The entry's lease has ended, and another process has claimed its key."
         }
     }
 }

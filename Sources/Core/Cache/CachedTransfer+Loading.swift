@@ -9,7 +9,7 @@ import CurlewTransport
 extension CachedTransfer: TransferObserver {
     func transfer(_ id: Int, didReceive head: ResponseHead) -> ReceiveAction {
         let now = transport.now()
-        let isWithheld = loading.withLock { loading in
+        let (isWithheld, isStored) = loading.withLock { loading in
             let received = StorageRules.Received(
                 statusCode: head.statusCode, headers: head.headers, requestTime: loading.requestTime, responseTime: now)
             loading.received = received
@@ -18,19 +18,23 @@ extension CachedTransfer: TransferObserver {
             loading.head = loading.isWithheld ? nil : storable(received, head)
             loading.body = loading.head == nil ? nil : Data()
             loading.delivered = head
-            return loading.isWithheld
+            return (loading.isWithheld, loading.head != nil)
         }
+        if !isWithheld, !isStored { endFlight(.notStored) }
         transport.invalidate(by: head, to: request)
         return isWithheld ? .proceed : observer.transfer(id, didReceive: head)
     }
 
     func transfer(_ id: Int, didReceive bytes: UnsafeRawBufferPointer) -> ReceiveAction {
-        let isWithheld = loading.withLock { loading in
+        let (isWithheld, isTooLarge) = loading.withLock { loading in
+            var isTooLarge = false
             if let count = loading.body?.count {
-                if count + bytes.count > store.largestBody { loading.body = nil } else { loading.body?.append(contentsOf: bytes) }
+                isTooLarge = count + bytes.count > store.largestBody
+                if isTooLarge { loading.body = nil } else { loading.body?.append(contentsOf: bytes) }
             }
-            return loading.isWithheld
+            return (loading.isWithheld, isTooLarge)
         }
+        if isTooLarge { endFlight(.notStored) }
         return isWithheld ? .proceed : observer.transfer(id, didReceive: bytes)
     }
 
@@ -45,6 +49,7 @@ extension CachedTransfer: TransferObserver {
         metrics.cacheReason = loading.reason
         let outcome = TransferCompletion(error: outcome.error, metrics: metrics, trailers: outcome.trailers)
         if let error = outcome.error {
+            if case CurlewError.cancelled = error {} else { endFlight(.notStored) }
             guard loading.fallback != nil, loading.delivered == nil || loading.isWithheld, Self.isFailureOfHost(error) else {
                 return finish(outcome)
             }
@@ -64,7 +69,8 @@ extension CachedTransfer: TransferObserver {
 
     /// Counts and completes a transfer whose response the observer has received.
     func finish(_ outcome: TransferCompletion) {
-        if let kind = outcome.metrics.cacheOutcome { store.count(kind) }
+        if outcome.error == nil { endFlight(.notStored) }
+        if let kind = outcome.metrics.cacheOutcome { store.count(kind, outcome.metrics.cacheReason ?? .notStored) }
         complete(outcome)
     }
 

@@ -66,7 +66,11 @@ extension CachedTransfer {
                 }
             }
         }
-        store.store(head, body, for: request, observer: observer) { self.finish(outcome) }
+        let lease = state.withLock { $0.lease }
+        store.store(head, body, under: lease, for: request, observer: observer) {
+            self.endFlight(.stored)
+            self.finish(outcome)
+        }
     }
 
     /// Updates what is stored by a response without a body: a 304 to the request's own conditions, or one to HEAD (RFC 9111, section 4.3.5).

@@ -17,7 +17,7 @@ protocol CacheDecider {
 /// what becomes of them.
 final class CachedTransfer: InterceptedTransfer {
     enum Stage {
-        /// The base transport does not know the transfer yet.
+        /// The base transport does not know the transfer yet; it may wait for an equal one.
         case lookingUp
         /// The base transport runs the transfer.
         case loading
@@ -32,6 +32,10 @@ final class CachedTransfer: InterceptedTransfer {
         var stage = Stage.lookingUp
         var failure: (any Error)?
         var isSuspended = false
+        /// Others wait for the response.
+        var flight: MissCoalescer.Flight?
+        /// Other processes wait for it.
+        var lease: CacheLease?
     }
 
     /// The response being loaded. Accessed by one thread at a time: the base transport's, then the queue after completion.
@@ -65,7 +69,7 @@ final class CachedTransfer: InterceptedTransfer {
     let transport: CachingTransport
     let state = Lock(State())
     let loading = Lock(Loading())
-    private let isInBackground: Bool
+    let isInBackground: Bool
     private let willComplete: @Sendable () -> Void
 
     var store: any ResponseStoring { transport.store }
@@ -110,6 +114,8 @@ final class CachedTransfer: InterceptedTransfer {
             state.isSuspended = suspended
             return state.stage
         }
+        // Others don't wait for a request that may stay suspended.
+        if suspended { endFlight(.abandoned) }
         switch stage {
         case .loading: transport.base.setSuspended(suspended, of: id)
         case .serving(let pump): pump.setSuspended(suspended)
@@ -127,8 +133,9 @@ final class CachedTransfer: InterceptedTransfer {
 
     // MARK: Looking up
 
-    private func lookUp() {
-        guard !completeIfFailed() else { return }
+    /// - Parameter wait: what an equal request that this one has waited for has become of; `nil` if it has not waited.
+    func lookUp(after wait: MissCoalescer.Outcome? = nil) {
+        guard !completeIfFailed(), !isComplete else { return }
         let stored = cacheRequest.mode == .ignoresStored ? StoredResponses.none : store.find(request)
         let now = transport.now()
         let fallback = CacheRules.fallback(for: cacheRequest, stored.heads, now: now)
@@ -138,13 +145,19 @@ final class CachedTransfer: InterceptedTransfer {
                 // Evicted since, or a range that the body does not have.
                 return load(Loading(stored: stored, reason: delivery == .whole ? .notStored : .otherRange))
             }
-            serve(served, as: isStale ? .stale : .hit, reason)
+            if let wait, wait == .stored, !isStale {
+                serve(served, as: .hit, .collapsed)
+            } else {
+                serve(served, as: isStale ? .stale : .hit, reason)
+            }
             if validates { transport.validateInBackground(request) }
         case .validate(let index, let conditions, let reason):
-            load(Loading(stored: stored, validated: index, fallback: fallback, reason: reason), conditions: conditions)
+            let start = Loading(stored: stored, validated: index, fallback: fallback, reason: reason)
+            loadOnce(start, conditions: conditions, after: wait)
         case .complete: load(Loading(stored: stored, fallback: fallback, reason: .otherRange))
         case .forward(let reason, let isBypass):
-            load(Loading(stored: stored, fallback: fallback, outcome: isBypass ? .bypass : .miss, reason: reason))
+            let start = Loading(stored: stored, fallback: fallback, outcome: isBypass ? .bypass : .miss, reason: reason)
+            if isBypass { load(start) } else { loadOnce(start, after: wait) }
         case .fail: complete(TransferCompletion(error: CurlewError.notInCache(request), metrics: TransferMetrics()))
         }
     }
@@ -170,7 +183,8 @@ final class CachedTransfer: InterceptedTransfer {
         _ served: Served, as outcome: TransferMetrics.CacheOutcome, _ reason: CacheReason, metrics: TransferMetrics = TransferMetrics(),
         cookies: [String] = []
     ) {
-        store.count(outcome)
+        store.count(outcome, reason)
+        endFlight(outcome == .stale ? .notStored : .stored)
         let pump = ResponsePump(id: id, observer: observer, queue: transport.queue) { [self] in
             state.withLock { $0.stage = .complete }
             willComplete()
@@ -244,6 +258,8 @@ final class CachedTransfer: InterceptedTransfer {
             return true
         }
         guard isFirst else { return }
+        // What was stored, or could not be, was told before.
+        endFlight(.abandoned)
         willComplete()
         observer.transfer(id, didComplete: outcome)
     }
@@ -260,7 +276,7 @@ struct Served {
     /// - Parameter now: for the `Age` of a response that is served without validation (RFC 9111, section 4); `nil` for a validated one.
     init?(_ stored: StoredResponses.Element, _ delivery: CacheDelivery, now: Double?) {
         let head = stored.head
-        var headers = head.headers
+        var headers = now == nil ? head.headers : CacheRules.unvalidatedFields(of: head)
         if let now {
             let age = head.age(at: now)
             headers["Age"] = String(Int(min(age, Double(CacheDirectives.longest))))

@@ -15,9 +15,11 @@ protocol ResponseStoring: Sendable {
     func find(_ request: TransferRequest) -> StoredResponses
     /// Stores a response in place of those that the same requests select, then calls `completion`; on any thread.
     ///
-    /// - Parameter observer: the request's; may decide what is stored.
+    /// - Parameters:
+    ///   - lease: the one under which it was loaded.
+    ///   - observer: the request's; may decide what is stored.
     func store(
-        _ head: StoredResponse, _ body: Data, for request: TransferRequest, observer: any TransferObserver,
+        _ head: StoredResponse, _ body: Data, under lease: CacheLease?, for request: TransferRequest, observer: any TransferObserver,
         completion: @escaping @Sendable () -> Void)
     /// Replaces the head of a stored response.
     func update(_ old: StoredResponses.Element, with head: StoredResponse, for request: TransferRequest)
@@ -26,7 +28,13 @@ protocol ResponseStoring: Sendable {
     /// Removes the responses of an origin.
     func remove(origin: HTTPOrigin)
     /// Counts what was done for a request.
-    func count(_ outcome: TransferMetrics.CacheOutcome)
+    func count(_ outcome: TransferMetrics.CacheOutcome, _ reason: CacheReason)
+    /// The cache, if equal requests that miss at the same time become one.
+    var coalescingCache: ResponseCache? { get }
+}
+
+extension ResponseStoring {
+    var coalescingCache: ResponseCache? { nil }
 }
 
 /// The stored responses for a URL, and access to their bodies.
@@ -74,11 +82,13 @@ struct SharedResponseStore: ResponseStoring {
         }
     }
 
+    var coalescingCache: ResponseCache? { cache.coalescesMisses ? cache : nil }
+
     func store(
-        _ head: StoredResponse, _ body: Data, for request: TransferRequest, observer: any TransferObserver,
+        _ head: StoredResponse, _ body: Data, under lease: CacheLease?, for request: TransferRequest, observer: any TransferObserver,
         completion: @escaping @Sendable () -> Void
     ) {
-        if attempt({ try cache.store.store(head, body) }) != nil { cache.count { $0.stores += 1 } }
+        if attempt({ try cache.store.store(head, body, under: lease) }) != nil { cache.count { $0.stores += 1 } }
         completion()
     }
 
@@ -94,10 +104,12 @@ struct SharedResponseStore: ResponseStoring {
         attempt { try cache.remove(origin: origin) }
     }
 
-    func count(_ outcome: TransferMetrics.CacheOutcome) {
+    func count(_ outcome: TransferMetrics.CacheOutcome, _ reason: CacheReason) {
         cache.count { statistics in
             switch outcome {
-            case .hit: statistics.hits += 1
+            case .hit:
+                statistics.hits += 1
+                if reason == .collapsed { statistics.collapsed += 1 }
             case .stale:
                 statistics.hits += 1
                 statistics.stale += 1

@@ -47,7 +47,7 @@ struct URLCacheStore: ResponseStoring {
     // MARK: Writing
 
     func store(
-        _ head: StoredResponse, _ body: Data, for request: TransferRequest, observer: any TransferObserver,
+        _ head: StoredResponse, _ body: Data, under lease: CacheLease?, for request: TransferRequest, observer: any TransferObserver,
         completion: @escaping @Sendable () -> Void
     ) {
         guard let proposed = proposal(head, body) else { return completion() }
@@ -105,7 +105,7 @@ struct URLCacheStore: ResponseStoring {
         Self.writeLock.withLock { _ in cache.removeAllCachedResponses() }
     }
 
-    func count(_ outcome: TransferMetrics.CacheOutcome) {}
+    func count(_ outcome: TransferMetrics.CacheOutcome, _ reason: CacheReason) {}
 }
 
 /// The requests under which the response for a URL is stored.

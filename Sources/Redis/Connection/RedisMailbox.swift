@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+#if Redis
+import CurlewEncoding
+import CurlewHTTP
+import CurlewTransport
+
+/// What callers hand to the client's thread, and whether it takes it. Thread-safe.
+final class RedisMailbox: Sendable {
+    /// What the thread is to do.
+    struct Work: Sendable {
+        var commands: [RedisCommand] = []
+        var added: [Subscription] = []
+        var removed: [Int] = []
+        var resolved: [Resolved] = []
+        var isClosed = false
+    }
+
+    /// The addresses of the host, for an attempt of one of the connections.
+    struct Resolved: Sendable {
+        let isForCommands: Bool
+        let attempt: Int
+        let result: Result<[SocketAddress], SocketAddress.Unresolvable>
+    }
+
+    private struct State {
+        var work = Work()
+        var pending = 0
+        var refusal: RedisError?
+        var lastSubscription = 0
+        var isSignalled = false
+
+        /// Whether the thread has to be woken up: once, until it takes the work.
+        var signals: Bool {
+            mutating get {
+                defer { isSignalled = true }
+                return !isSignalled
+            }
+        }
+    }
+
+    private let state = Lock(State())
+    private let wakeUp: WakeUp
+    private let limit: Int
+
+    init(_ wakeUp: WakeUp, limit: Int) {
+        self.wakeUp = wakeUp
+        self.limit = limit
+    }
+
+    /// Why commands are refused at once; `nil` while they are not.
+    var refusal: RedisError? { state.withLock { $0.refusal } }
+
+    /// Refuses commands at once from now on.
+    func refuse(_ error: RedisError) { state.withLock { $0.refusal = error } }
+
+    /// Accepts commands again.
+    func admit() { state.withLock { $0.refusal = nil } }
+
+    /// A command was completed.
+    func completed() { state.withLock { $0.pending -= 1 } }
+
+    /// Hands commands over, all or none; returns why not.
+    func post(_ commands: [RedisCommand]) -> RedisError? {
+        let (refusal, signals) = state.withLock { state -> (RedisError?, Bool) in
+            if state.work.isClosed { return (.closed, false) }
+            if let refusal = state.refusal { return (refusal, false) }
+            guard state.pending + commands.count <= limit else { return (.overloaded(limit: limit), false) }
+            state.pending += commands.count
+            state.work.commands += commands
+            return (nil, state.signals)
+        }
+        if signals { wakeUp.signal() }
+        return refusal
+    }
+
+    /// Adds a subscription; returns its number.
+    func subscribe(to channel: String, _ receive: @escaping @Sendable (SubscriptionEvent) -> Void) -> Int {
+        post { work, last in
+            last += 1
+            work.added.append(Subscription(id: last, channel: channel, receive: receive))
+            return last
+        }
+    }
+
+    /// Ends a subscription.
+    func unsubscribe(_ id: Int) { post { work, _ in work.removed.append(id) } }
+
+    /// Brings the addresses of the host.
+    func resolved(_ resolved: Resolved) { post { work, _ in work.resolved.append(resolved) } }
+
+    /// Ends the thread.
+    func close() { post { work, _ in work.isClosed = true } }
+
+    private func post<Value>(_ change: (inout Work, inout Int) -> Value) -> Value {
+        let (value, signals) = state.withLock { state in
+            let value = change(&state.work, &state.lastSubscription)
+            return (value, state.signals)
+        }
+        if signals { wakeUp.signal() }
+        return value
+    }
+
+    /// Takes what there is to do. Later work wakes the thread up again.
+    func take() -> Work {
+        state.withLock { state in
+            state.isSignalled = false
+            defer { state.work = Work(isClosed: state.work.isClosed) }
+            return state.work
+        }
+    }
+}
+#endif

@@ -1,0 +1,226 @@
+// SPDX-License-Identifier: Apache-2.0
+#if Redis
+public import CurlewCore
+import CurlewEncoding
+import CurlewHTTP
+import CurlewTransport
+
+/// An authenticator whose credential is shared by a fleet: it is refreshed once, by one process, and used by all.
+///
+/// ```swift
+/// let shared = try FleetAuthenticator(ServiceAuthenticator(), client: redis, name: "service")
+/// let manager = SessionManager(interceptor: AuthenticationInterceptor(authenticator: shared))
+/// ```
+///
+/// A process that needs a credential takes the one on the server, if that is another one than it had. Otherwise it takes the lease of the
+/// refresh, which it renews while it refreshes, and stores the result; the others wait for it. A holder that dies is replaced when its lease
+/// ends; what it might store later is refused by its fencing number. A refresh that is refused is told to all, who fail with
+/// ``FleetTokenError/refused(_:)``; one that fails otherwise is tried by the next process.
+///
+/// If the server is unavailable, ``whenUnavailable`` decides, after ``RedisConfiguration/commandTimeout`` at most. A credential whose refresh
+/// succeeded but could not be stored is used by this process, and stored with the next refresh.
+///
+/// Thread-safe.
+public final class FleetAuthenticator<Base: AsyncAuthenticator>: AsyncAuthenticator where Base.Credential: Codable {
+    /// The type of the credential.
+    public typealias Credential = Base.Credential
+
+    /// What happens while the server is unavailable.
+    public enum Unavailability: Sendable, Hashable {
+        /// The process refreshes by itself. With refresh tokens that are valid once, processes then replace each other's.
+        case refreshLocally
+        /// The requests that need a credential fail with ``RedisError``.
+        case fail
+    }
+
+    /// What applies and refreshes the credential.
+    public let base: Base
+    /// What happens while the server is unavailable.
+    public let whenUnavailable: Unavailability
+    /// How long a process waits for the refresh of another one; 30 seconds by default.
+    public let longestWait: Duration
+    private let token: FleetToken
+    private let format: ValueFormat
+    private let refusalTime: Duration
+    private let isRefusal: @Sendable (any Error) -> Bool
+    /// The credential that this process has had from the server or given to it, and its generation.
+    private let last = Lock<(value: Data, generation: Int)?>(nil)
+
+    /// Creates an authenticator.
+    ///
+    /// - Parameters:
+    ///   - base: applies and refreshes the credential.
+    ///   - client: the server's client.
+    ///   - name: the credential's name, the same in all processes that share it.
+    ///   - lease: after which a holder that has died is replaced; 10 seconds by default. A living one renews it.
+    ///   - sealedWith: the keys that seal the credential; `nil`, the default, to store it as it is.
+    ///   - whenUnavailable: what happens while the server is unavailable; by default each process refreshes by itself.
+    ///   - longestWait: how long to wait for the refresh of another process.
+    ///   - refusalTime: how long a refusal counts; 30 seconds by default.
+    ///   - isRefusal: whether an error of the base means that the refresh was refused, so that others need not try; by default any but a
+    ///     failed transfer and a cancellation. Its text is told to the others, and should have no secrets.
+    public init(
+        _ base: Base, client: RedisClient, name: String, lease: Duration = .seconds(10), sealedWith: SealingKeys? = nil,
+        whenUnavailable: Unavailability = .refreshLocally, longestWait: Duration = .seconds(30), refusalTime: Duration = .seconds(30),
+        isRefusal: (@Sendable (any Error) -> Bool)? = nil
+    ) {
+        self.base = base
+        self.whenUnavailable = whenUnavailable
+        self.longestWait = longestWait
+        self.refusalTime = refusalTime
+        self.isRefusal = isRefusal ?? { isUsuallyRefusal($0) }
+        token = FleetToken(client, name: name, lease: max(lease, .milliseconds(100)))
+        format = ValueFormat(keys: sealedWith)
+    }
+
+    // MARK: Authenticator
+
+    /// Applies the credential by the base.
+    public func apply(_ credential: Credential, to urlRequest: inout URLRequest) { base.apply(credential, to: &urlRequest) }
+
+    /// Asks the base.
+    public func didRequest(_ urlRequest: URLRequest, with response: HTTPURLResponse, failDueToAuthenticationError error: any Error) -> Bool
+    {
+        base.didRequest(urlRequest, with: response, failDueToAuthenticationError: error)
+    }
+
+    /// Asks the base.
+    public func isRequest(_ urlRequest: URLRequest, authenticatedWith credential: Credential) -> Bool {
+        base.isRequest(urlRequest, authenticatedWith: credential)
+    }
+
+    /// Returns the fleet's credential, refreshed by this process or another one.
+    ///
+    /// - Throws: what the base throws, ``FleetTokenError``, or ``RedisError`` as ``whenUnavailable`` has it.
+    public func credential(replacing expired: Credential?, for manager: SessionManager) async throws -> Credential {
+        do {
+            return try await shared(replacing: expired, for: manager)
+        } catch let error as RedisError {
+            guard whenUnavailable == .refreshLocally else { throw error }
+            return try await base.credential(replacing: expired, for: manager)
+        }
+    }
+
+    // MARK: Sharing
+
+    /// Gives a credential to the fleet that was obtained otherwise, by a login for example; it counts as newer than the fleet's.
+    public func share(_ credential: Credential) async throws {
+        let value = try encoded(credential)
+        let generation = try await token.share(try format.encode(value, for: token.key))
+        last.withLock { $0 = (value, generation) }
+    }
+
+    /// Removes the fleet's credential, as at a logout. Processes that have it use it until it has to be refreshed.
+    public func forget() async throws { try await token.forget() }
+
+    private func encoded(_ credential: Credential) throws -> Data {
+        let encoder = JSONEncoder()
+        encoder.outputFormatting = .sortedKeys
+        return try encoder.encode(credential)
+    }
+
+    private func decoded(_ data: Data) throws(RedisError) -> (value: Data, Credential) {
+        let value = try format.decode(data, of: token.key)
+        guard let credential = try? JSONDecoder().decode(Credential.self, from: value) else {
+            throw .unreadableValue(key: token.key, .damaged)
+        }
+        return (value, credential)
+    }
+
+    private func shared(replacing expired: Credential?, for manager: SessionManager) async throws -> Credential {
+        let old = try expired.map { try encoded($0) }
+        var known = last.withLock { last in last?.value == old ? last?.generation ?? 0 : 0 }
+        let deadline = MonotonicTime.now() + longestWait.nanoseconds
+        var pause: Nanoseconds = 5_000_000
+        while true {
+            switch try await token.claim(known: known) {
+            case .use(let data, let generation):
+                let (value, credential) = try decoded(data)
+                last.withLock { $0 = (value, generation) }
+                if value != old, !credential.requiresRefresh { return credential }
+                known = generation
+            case .fail(let reason): throw FleetTokenError.refused(reason)
+            case .wait(let milliseconds):
+                let now = MonotonicTime.now()
+                guard now < deadline else { throw FleetTokenError.timedOut(after: longestWait) }
+                try await Task.sleep(nanoseconds: min(pause, deadline - now, Nanoseconds(max(milliseconds, 1)) * 1_000_000))
+                pause = min(pause * 2, 100_000_000)
+            case .refresh(let fence, let data):
+                let current = try data.map { try decoded($0).1 } ?? expired
+                if let credential = try await refresh(current, fence, manager) { return credential }
+                // Another process has the next lease: what it stores is newer.
+                known = 0
+            }
+        }
+    }
+
+    /// Refreshes under a lease; `nil` if that has ended and another one was granted.
+    private func refresh(_ current: Credential?, _ fence: Int, _ manager: SessionManager) async throws -> Credential? {
+        let renewal = Task { [token] in
+            while true {
+                try await Task.sleep(nanoseconds: token.lease.nanoseconds / 3)
+                // Tried again: only the server knows whether the lease has ended.
+                if (try? await token.renew(fence)) == false { return }
+            }
+        }
+        defer { renewal.cancel() }
+        let credential: Credential
+        do {
+            credential = try await base.credential(replacing: current, for: manager)
+        } catch {
+            // If the server can't be told, the lease ends by itself.
+            if isRefusal(error) {
+                try? await token.refuse(fence, String("\(error)".prefix(500)), for: refusalTime)
+            } else {
+                try? await token.release(fence)
+            }
+            throw error
+        }
+        let value = try encoded(credential)
+        do {
+            guard try await token.complete(fence, try format.encode(value, for: token.key)) else { return nil }
+            last.withLock { $0 = (value, fence) }
+        } catch {
+            // Obtained, and not stored: it is this process' until the next refresh.
+        }
+        return credential
+    }
+}
+
+extension FleetAuthenticator: HeaderAuthenticator where Base: HeaderAuthenticator {
+    /// Applies the credential by the base.
+    public func apply(_ credential: Credential, to headers: inout HTTPHeaders) { base.apply(credential, to: &headers) }
+}
+
+/// Why a process has no credential of the fleet.
+public enum FleetTokenError: Error, Sendable, Hashable {
+    /// The refresh was refused to another process, with this error.
+    case refused(String)
+    /// Another process refreshes for longer than ``FleetAuthenticator/longestWait``.
+    case timedOut(after: Duration)
+}
+
+extension FleetTokenError: LocalizedError, CustomStringConvertible {
+    /// The reason, as a sentence.
+    public var description: String {
+        switch self {
+        case .refused(let reason): "Another process was refused the credential: \(reason)"
+        case .timedOut(let time): "Another process has not refreshed the credential within \(time)."
+        }
+    }
+
+    /// The same sentence.
+    public var errorDescription: String? { description }
+}
+
+/// Whether an error says that a refresh was refused, rather than that it could not be asked for.
+private func isUsuallyRefusal(_ error: any Error) -> Bool {
+    switch error {
+    case is CancellationError, is RedisError, CurlewError.transferFailed, CurlewError.cancelled, CurlewError.sessionInvalidated,
+        CurlewError.sessionShutDown:
+        false
+    case CurlewError.responseValidationFailed(.unacceptableStatusCode(let code), _): (400..<500).contains(code) && code != 429
+    default: true
+    }
+}
+#endif

@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: Apache-2.0
+#if Redis
+import CurlewEncoding
+import CurlewHTTP
+
+/// A credential on the server, with the lease of the process that refreshes it. Thread-safe.
+struct FleetToken: Sendable {
+    /// What a process is to do.
+    enum Claim: Sendable {
+        /// Use this credential, of a generation.
+        case use(Data, generation: Int)
+        /// Fail: the refresh was refused, for a reason.
+        case fail(String)
+        /// Wait: another process refreshes, and its lease ends in so many milliseconds.
+        case wait(Int)
+        /// Refresh, and complete with this fencing number; with the stored credential.
+        case refresh(fence: Int, Data?)
+    }
+
+    private static let now = "local t = redis.call('TIME') local now = t[1] * 1000 + math.floor(t[2] / 1000)\n"
+
+    /// The newest generation and its value; the number of the last lease, its holder and end; the refusal of a generation and its end.
+    private static let claim = RedisScript(
+        now + """
+            local h = redis.call('HMGET', KEYS[1], 'value', 'generation', 'fence', 'holder', 'until', 'refusal', 'refused', 'told')
+            local known, generation = tonumber(ARGV[3]), tonumber(h[2] or '0')
+            if h[1] and generation > known then return {'use', generation, h[1]} end
+            if h[6] and tonumber(h[7]) == generation and tonumber(h[8]) > now then return {'fail', h[6]} end
+            if h[4] and tonumber(h[5]) > now then return {'wait', tonumber(h[5]) - now} end
+            local fence = math.max(tonumber(h[3] or '0') + 1, now)
+            redis.call('HSET', KEYS[1], 'fence', fence, 'holder', ARGV[1], 'until', now + ARGV[2])
+            return {'refresh', fence, h[1]}
+            """)
+
+    /// Changes the credential, if no later lease was granted.
+    private static let complete = RedisScript(
+        """
+        if redis.call('HGET', KEYS[1], 'fence') ~= ARGV[1] then return 0 end
+        redis.call('HSET', KEYS[1], 'value', ARGV[2], 'generation', ARGV[1])
+        redis.call('HDEL', KEYS[1], 'holder', 'until', 'refusal', 'refused', 'told')
+        return 1
+        """)
+
+    private static let refuse = RedisScript(
+        now + """
+            if redis.call('HGET', KEYS[1], 'fence') ~= ARGV[1] then return 0 end
+            redis.call('HSET', KEYS[1], 'refusal', ARGV[2], 'refused', redis.call('HGET', KEYS[1], 'generation') or '0', 'told', now + ARGV[3])
+            redis.call('HDEL', KEYS[1], 'holder', 'until')
+            return 1
+            """)
+
+    private static let release = RedisScript(
+        """
+        if redis.call('HGET', KEYS[1], 'fence') ~= ARGV[1] then return 0 end
+        redis.call('HDEL', KEYS[1], 'holder', 'until')
+        return 1
+        """)
+
+    private static let renew = RedisScript(
+        now + """
+            if redis.call('HGET', KEYS[1], 'fence') ~= ARGV[1] or not redis.call('HGET', KEYS[1], 'holder') then return 0 end
+            redis.call('HSET', KEYS[1], 'until', now + ARGV[2])
+            return 1
+            """)
+
+    private static let share = RedisScript(
+        now + """
+            local fence = math.max(tonumber(redis.call('HGET', KEYS[1], 'fence') or '0') + 1, now)
+            redis.call('HSET', KEYS[1], 'value', ARGV[1], 'generation', fence, 'fence', fence)
+            redis.call('HDEL', KEYS[1], 'holder', 'until', 'refusal', 'refused', 'told')
+            return fence
+            """)
+
+    let client: RedisClient
+    let key: String
+    let lease: Duration
+    /// For those who look at the server; not compared, as two sessions of a process may share an authenticator.
+    private let holder = UUID().uuidString
+
+    init(_ client: RedisClient, name: String, lease: Duration) {
+        self.client = client
+        self.lease = lease
+        key = client.key("token1", name)
+    }
+
+    private var leaseMilliseconds: Int { lease.atLeastOneMillisecond }
+
+    /// Asks what to do about a credential of a generation; 0 for none.
+    func claim(known: Int) async throws(RedisError) -> Claim {
+        let value = try await client.run(Self.claim, keys: [key], [.text(holder), .number(leaseMilliseconds), .number(known)])
+        let parts = value.elements ?? []
+        switch (parts.first?.text, parts.count) {
+        case ("use"?, 3):
+            if let generation = parts[1].integer, let data = parts[2].data { return .use(data, generation: generation) }
+        case ("fail"?, 2): return .fail(parts[1].text ?? "")
+        case ("wait"?, 2): if let time = parts[1].integer { return .wait(time) }
+        case ("refresh"?, 2...): if let fence = parts[1].integer { return .refresh(fence: fence, parts.count > 2 ? parts[2].data : nil) }
+        default: break
+        }
+        throw .unexpectedResponse(command: "EVALSHA")
+    }
+
+    /// Stores the credential of a refresh; `false` if another lease was granted meanwhile.
+    func complete(_ fence: Int, _ value: Data) async throws(RedisError) -> Bool {
+        try await client.run(Self.complete, keys: [key], [.number(fence), .bytes(value)]) == .integer(1)
+    }
+
+    /// Tells all that the refresh was refused, for a time.
+    func refuse(_ fence: Int, _ reason: String, for time: Duration) async throws(RedisError) {
+        _ = try await client.run(Self.refuse, keys: [key], [.number(fence), .text(reason), .number(time.atLeastOneMillisecond)])
+    }
+
+    /// Ends the lease without a credential, so that another process tries.
+    func release(_ fence: Int) async throws(RedisError) {
+        _ = try await client.run(Self.release, keys: [key], [.number(fence)])
+    }
+
+    /// Extends the lease; `false` if it has ended.
+    func renew(_ fence: Int) async throws(RedisError) -> Bool {
+        try await client.run(Self.renew, keys: [key], [.number(fence), .number(leaseMilliseconds)]) == .integer(1)
+    }
+
+    /// Stores a credential that was obtained otherwise; returns its generation.
+    func share(_ value: Data) async throws(RedisError) -> Int {
+        guard let generation = try await client.run(Self.share, keys: [key], [.bytes(value)]).integer else {
+            throw .unexpectedResponse(command: "EVALSHA")
+        }
+        return generation
+    }
+
+    /// Removes the credential, and ends the lease.
+    func forget() async throws(RedisError) {
+        _ = try await client.run(["DEL", .text(key)])
+    }
+}
+#endif

@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: Apache-2.0
+import CurlewTestSupport
+
+#if Redis
+import CurlewCache
+import CurlewEncoding
+import CurlewHTTP
+import CurlewRedis
+import CurlewResilience
+import CurlewTransport
+
+/// A process of a fleet, run by the tests of what its processes share. Begins its work with a line of input, after it has printed `ready=1`, and
+/// prints what it has found as lines of `name=number`.
+///
+///     curlew-redis-probe limit SOCKET RATE SECONDS LEASE   takes permits of one limit, in 4 tasks; prints how many were "granted"
+///     curlew-redis-probe token SOCKET URL COUNT            sends requests with the fleet's token; prints how many were "right"
+///     curlew-redis-probe cache SOCKET URL COUNT            sends equal requests at once with the fleet's cache; prints how many were "right"
+///     curlew-redis-probe changes SOCKET COUNT              prints the time of each change of the cache that it is told, in nanoseconds
+@main
+enum RedisProbe {
+    static func main() async throws {
+        let arguments = CommandLine.arguments
+        guard arguments.count >= 4 else { exit(64) }
+        var configuration = RedisConfiguration(.unix(path: arguments[2]))
+        // Patient: what is measured is what is shared, on a machine that may be busy.
+        configuration.commandTimeout = .seconds(5)
+        configuration.silenceLimit = .seconds(10)
+        let client = try RedisClient(configuration)
+        try await client.ping()
+        switch (arguments[1], arguments.count) {
+        case ("limit", 6): try await limit(client, Int(arguments[3]) ?? 1, .seconds(Int(arguments[4]) ?? 1), Int(arguments[5]) ?? 1)
+        case ("token", 5): try await token(client, arguments[3], Int(arguments[4]) ?? 1)
+        case ("cache", 5): try await cache(client, arguments[3], Int(arguments[4]) ?? 1)
+        case ("changes", 4): try await changes(client, Int(arguments[3]) ?? 1)
+        default: exit(64)
+        }
+    }
+
+    private static func report(_ name: String, _ number: Int) {
+        print("\(name)=\(number)")
+        fflush(nil)
+    }
+
+    private static func begin() {
+        report("ready", 1)
+        _ = readLine()
+    }
+
+    private static func limit(_ client: RedisClient, _ rate: Int, _ time: Duration, _ lease: Int) async throws {
+        let store = RedisRateLimitStore(client)
+        let limit = RateLimit(rate, burst: max(rate / 100, 1))
+        begin()
+        let end = ContinuousClock.now + time
+        let granted = try await withThrowingTaskGroup(of: Int.self) { group in
+            for _ in 0..<4 {
+                group.addTask {
+                    var granted = 0
+                    while true {
+                        let grant = try await store.acquire(lease, of: "fleet", limit: limit)
+                        guard ContinuousClock.now < end else { return granted }
+                        switch grant {
+                        case .granted(let count, _): granted += count
+                        case .wait(let time): try await Task.sleep(for: time)
+                        }
+                    }
+                }
+            }
+            return try await group.reduce(0, +)
+        }
+        report("granted", granted)
+    }
+
+    private static func makeManager(_ change: (inout SessionConfiguration) -> Void = { _ in }) -> SessionManager {
+        var configuration = SessionConfiguration()
+        configuration.proxy = .none
+        change(&configuration)
+        return SessionManager(configuration: configuration)
+    }
+
+    private static func token(_ client: RedisClient, _ url: String, _ count: Int) async throws {
+        let shared = FleetAuthenticator(
+            ProbeAuthenticator(url: url + "/token", tokens: makeManager()), client: client, name: "service", lease: .milliseconds(600))
+        let manager = makeManager()
+        manager.interceptor = AuthenticationInterceptor(authenticator: shared)
+        begin()
+        while true {
+            let right = await withTaskGroup(of: Bool.self) { group in
+                for _ in 0..<count {
+                    group.addTask { (try? await manager.request(url + "/resource").validate().serializingData().value) != nil }
+                }
+                return await group.reduce(into: 0) { $0 += $1 ? 1 : 0 }
+            }
+            report("right", right)
+            guard readLine() != nil else { return }
+        }
+    }
+
+    private static func cache(_ client: RedisClient, _ url: String, _ count: Int) async throws {
+        let cache = ResponseCache.redis(RedisCacheStorage(client))
+        let manager = makeManager { $0.cache = cache }
+        begin()
+        let right = await withTaskGroup(of: Bool.self) { group in
+            for _ in 0..<count {
+                group.addTask { (try? await manager.request(url).validate().serializingString().value) == "Loaded once" }
+            }
+            return await group.reduce(into: 0) { $0 += $1 ? 1 : 0 }
+        }
+        report("right", right)
+    }
+
+    private static func changes(_ client: RedisClient, _ count: Int) async throws {
+        let storage = RedisCacheStorage(client)
+        let times = Log<Int>()
+        let began = Log<Bool>()
+        let observation = storage.observeChanges { key in
+            if key == nil { began.append(true) } else { times.append(Int(MonotonicTime.now())) }
+        }
+        await began.wait(for: 1)
+        report("ready", 1)
+        await times.wait(for: count)
+        for (index, time) in times.elements.enumerated() { report("time\(index)", time) }
+        withExtendedLifetime(observation) {}
+    }
+}
+
+/// A token of the tests' server.
+struct ProbeToken: AuthenticationCredential, Codable, Sendable {
+    let text: String
+    var requiresRefresh: Bool { false }
+}
+
+/// Gets tokens from the tests' server.
+final class ProbeAuthenticator: AsyncAuthenticator {
+    private let url: String
+    private let tokens: SessionManager
+
+    init(url: String, tokens: SessionManager) {
+        self.url = url
+        self.tokens = tokens
+    }
+
+    func apply(_ credential: ProbeToken, to urlRequest: inout URLRequest) {
+        urlRequest.setValue("Bearer \(credential.text)", forHTTPHeaderField: "Authorization")
+    }
+
+    func credential(replacing expired: ProbeToken?, for manager: SessionManager) async throws -> ProbeToken {
+        ProbeToken(text: try await tokens.request(url, method: .post).validate().serializingString().value)
+    }
+
+    func didRequest(_ urlRequest: URLRequest, with response: HTTPURLResponse, failDueToAuthenticationError error: any Error) -> Bool {
+        response.statusCode == 401
+    }
+
+    func isRequest(_ urlRequest: URLRequest, authenticatedWith credential: ProbeToken) -> Bool {
+        urlRequest.value(forHTTPHeaderField: "Authorization") == "Bearer \(credential.text)"
+    }
+}
+#else
+@main
+enum RedisProbe {
+    static func main() { exit(64) }
+}
+#endif

@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: Apache-2.0
+#if Redis
+import CurlewEncoding
+import CurlewHTTP
+
+import CurlewSessionTestSupport
+import CurlewTestSupport
+import Testing
+
+@testable import CurlewRedis
+
+/// A service whose resource needs its newest token.
+private final class TokenService: Sendable {
+    enum Mode { case issues, refuses, hangs }
+
+    struct State {
+        var issued = 0
+        var asked = 0
+        var mode = Mode.issues
+        var minimum = 1
+    }
+
+    let state: Monitor<State>
+    let server: LoopbackServer
+
+    init() throws {
+        let state = Monitor(State())
+        self.state = state
+        server = try LoopbackServer { request, connection in
+            switch request.path {
+            case "/token":
+                let (mode, number) = state.update { state -> (Mode, Int) in
+                    state.asked += 1
+                    if state.mode == .issues { state.issued += 1 }
+                    return (state.mode, state.issued)
+                }
+                switch mode {
+                case .refuses: return .status(400)
+                case .hangs:
+                    connection.waitUntilClosed()
+                    return nil
+                case .issues:
+                    var response = ServerResponse.ok("\(number)")
+                    response.delay = .milliseconds(50)
+                    return response
+                }
+            default:
+                let number = request.header("Authorization").flatMap { Int($0.dropFirst("Bearer ".count)) } ?? 0
+                return number >= state.read({ $0.minimum }) ? .ok("yes") : .status(401)
+            }
+        }
+    }
+
+    var url: String { server.url("") }
+    var asked: Int { state.read { $0.asked } }
+    func change(_ body: (inout State) -> Void) { state.update { body(&$0) } }
+}
+
+@Suite(.enabled(if: RedisServer.isInstalled), .timeLimit(.minutes(2))) struct FleetTokenTests {
+    @Test("ten processes refresh a token once, and again once when it expires") func once() async throws {
+        let (server, service) = (try await RedisServer(), try TokenService())
+        let fleet = try await Fleet(10, "token", on: server, service.url, "10")
+        fleet.begin()
+        #expect(await fleet.numbers() == Array(repeating: 10, count: 10))
+        #expect(service.asked == 1)
+        service.change { $0.minimum = 2 }
+        fleet.begin()
+        #expect(await fleet.numbers() == Array(repeating: 10, count: 10))
+        #expect(service.asked == 2)
+    }
+
+    @Test("a process that is killed while it refreshes is replaced when its lease ends") func killed() async throws {
+        let (server, service) = (try await RedisServer(), try TokenService())
+        service.change { $0.mode = .hangs }
+        let fleet = try await Fleet(5, "token", on: server, service.url, "2")
+        fleet.processes[0].writeLine()
+        #expect(await eventually { service.asked == 1 })
+        service.change { $0.mode = .issues }
+        for process in fleet.processes.dropFirst() { process.writeLine() }
+        fleet.processes[0].send(SIGKILL)
+        var right: [Int] = []
+        for process in fleet.processes.dropFirst() {
+            right.append(await process.readLine()?.split(separator: "=").last.flatMap { Int($0) } ?? -1)
+        }
+        #expect(right == [2, 2, 2, 2])
+        #expect(service.asked == 2)
+    }
+
+    @Test("a refused refresh is told to all") func refused() async throws {
+        let (server, service) = (try await RedisServer(), try TokenService())
+        service.change { $0.mode = .refuses }
+        let fleet = try await Fleet(6, "token", on: server, service.url, "3")
+        fleet.begin()
+        #expect(await fleet.numbers() == Array(repeating: 0, count: 6))
+        #expect(service.asked == 1)
+    }
+
+    @Test("what a holder stores after its lease has been taken is refused") func fenced() async throws {
+        let server = try await RedisServer()
+        let client = try server.client()
+        let first = FleetToken(client, name: "fenced", lease: .milliseconds(50))
+        let second = FleetToken(client, name: "fenced", lease: .seconds(60))
+        guard case .refresh(let old, nil) = try await first.claim(known: 0) else { return #expect(Bool(false)) }
+        var taken: Int?
+        while taken == nil {
+            switch try await second.claim(known: 0) {
+            case .refresh(let fence, _): taken = fence
+            case .wait(let time): #expect(time <= 50)
+            default: #expect(Bool(false))
+            }
+        }
+        let new = try #require(taken)
+        #expect(new > old)
+        #expect(try await first.complete(old, Data("old".utf8)) == false)
+        #expect(try await first.renew(old) == false)
+        #expect(try await second.complete(new, Data("new".utf8)))
+        guard case .use(let value, new) = try await first.claim(known: 0) else { return #expect(Bool(false)) }
+        #expect(value == Data("new".utf8))
+    }
+
+    @Test("without the server each process refreshes by itself, or fails, as it was told") func unavailable() async throws {
+        var configuration = RedisConfiguration(.unix(path: "/nowhere/redis.sock"))
+        configuration.commandTimeout = .milliseconds(20)
+        let client = try RedisClient(configuration)
+        let base = TestAuthenticator()
+        let manager = makeManager()
+        let local = FleetAuthenticator(base, client: client, name: "away")
+        #expect(try await local.credential(replacing: nil, for: manager).number == 1)
+        let strict = FleetAuthenticator(base, client: client, name: "away", whenUnavailable: .fail)
+        await #expect(throws: RedisError.self) { try await strict.credential(replacing: nil, for: manager) }
+    }
+
+    @Test("a token is stored sealed, and one that was changed is not used") func sealed() async throws {
+        let server = try await RedisServer()
+        let client = try server.client()
+        let keys = try SealingKeys(SealingKeys.Key(id: "one", bytes: (0..<32).map { UInt8($0) }))
+        let manager = makeManager()
+        func authenticator() -> FleetAuthenticator<TestAuthenticator> {
+            FleetAuthenticator(TestAuthenticator(), client: client, name: "sealed", sealedWith: keys, whenUnavailable: .fail)
+        }
+        #expect(try await authenticator().credential(replacing: nil, for: manager).number == 1)
+        let key = client.key("token1", "sealed")
+        let stored = try #require(try await client.run(["HGET", .text(key), "value"]).data)
+        #expect(!String(decoding: stored, as: UTF8.self).contains("number"))
+        #expect(try await authenticator().credential(replacing: nil, for: manager).number == 1)
+        var changed = stored
+        changed[changed.count - 1] ^= 1
+        _ = try await client.run(["HSET", .text(key), "value", .bytes(changed)])
+        let error = await #expect(throws: RedisError.self) { try await authenticator().credential(replacing: nil, for: manager) }
+        #expect(error == .unreadableValue(key: key, .wrongSeal))
+    }
+}
+
+struct TestCredential: AuthenticationCredential, Codable, Sendable, Equatable {
+    let number: Int
+    var requiresRefresh: Bool { false }
+}
+
+/// Counts its refreshes.
+final class TestAuthenticator: AsyncAuthenticator {
+    func apply(_ credential: TestCredential, to urlRequest: inout URLRequest) {}
+    func credential(replacing expired: TestCredential?, for manager: SessionManager) async throws -> TestCredential {
+        TestCredential(number: (expired?.number ?? 0) + 1)
+    }
+    func didRequest(_ urlRequest: URLRequest, with response: HTTPURLResponse, failDueToAuthenticationError error: any Error) -> Bool {
+        false
+    }
+    func isRequest(_ urlRequest: URLRequest, authenticatedWith credential: TestCredential) -> Bool { true }
+}
+#endif

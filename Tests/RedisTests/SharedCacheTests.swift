@@ -1,0 +1,243 @@
+// SPDX-License-Identifier: Apache-2.0
+#if Redis
+import CurlewCache
+import CurlewHTTP
+import CurlewSessionTestSupport
+import CurlewTestSupport
+import CurlewTransport
+import Testing
+
+@testable import CurlewRedis
+
+@Suite(.enabled(if: RedisServer.isInstalled), .timeLimit(.minutes(2))) struct SharedCacheTests {
+    private func cacheable(_ text: String, tag: String? = nil) -> ServerResponse {
+        var response = ServerResponse.ok(text)
+        response.headers.append(ServerField("Cache-Control", "max-age=3600"))
+        if let tag { response.headers.append(ServerField("Cache-Tag", tag)) }
+        return response
+    }
+
+    @Test("entries come back as they were stored, and are removed") func entries() async throws {
+        let server = try await RedisServer()
+        let (store, other) = (RedisCacheStorage(try server.client()), RedisCacheStorage(try server.client()))
+        let (key, second) = (CacheKey("http", "https://example.org/*?[a]"), CacheKey("b"))
+        let entry = CacheEntry(metadata: Data([0, 1, 2]), body: Data((0..<70_000).map { UInt8(truncatingIfNeeded: $0) }))
+        #expect(try store.entry(for: key) == nil)
+        try store.store(entry, for: key)
+        try store.store(CacheEntry(body: Data()), for: second)
+        #expect(try other.entry(for: key) == entry)
+        #expect(try other.metadata(for: key) == entry.metadata)
+        #expect(try other.entry(for: second) == CacheEntry(body: Data()))
+        var found: [CacheKey: Int64] = [:]
+        try other.forEachEntry { key, _, length in
+            found[key] = length
+            return true
+        }
+        #expect(found == [key: 70_000, second: 0])
+        #expect(try other.size > 70_000)
+        try other.removeEntry(for: key)
+        #expect(try store.entry(for: key) == nil)
+        let apart = RedisCacheStorage(try server.client(), name: "apart")
+        try apart.store(entry, for: key)
+        try store.removeAll()
+        #expect(try store.entry(for: second) == nil)
+        #expect(try apart.entry(for: key) == entry)
+        #expect(throws: CacheStorageError.self) {
+            try RedisCacheStorage(server.client(), capacity: 1_000).store(entry, for: key)
+        }
+    }
+
+    @Test("a lease is granted once, and what its holder stores after the next one was granted is refused") func leases() async throws {
+        let server = try await RedisServer()
+        let (store, other) = (RedisCacheStorage(try server.client()), RedisCacheStorage(try server.client()))
+        let key = CacheKey("leased")
+        let entry = CacheEntry(body: Data("body".utf8))
+        let first = try #require(try store.acquireLease(for: key, duration: .seconds(60)))
+        #expect(try other.acquireLease(for: key, duration: .seconds(60)) == nil)
+        #expect(try other.waitForLeaseEnd(of: key, timeout: .milliseconds(1)) == false)
+        try store.store(entry, under: first)
+        try store.releaseLease(first)
+        #expect(try other.waitForLeaseEnd(of: key, timeout: .seconds(60)))
+        let short = try #require(try other.acquireLease(for: key, duration: .milliseconds(20)))
+        #expect(short.number > first.number)
+        // Ends by itself.
+        #expect(try store.waitForLeaseEnd(of: key, timeout: .seconds(60)))
+        let third = try #require(try store.acquireLease(for: key, duration: .seconds(60)))
+        #expect(third.number > short.number)
+        #expect(throws: CacheStorageError.leaseEnded) { try other.store(entry, under: short) }
+        try other.releaseLease(short)
+        #expect(try other.acquireLease(for: key, duration: .seconds(60)) == nil)
+        // A server that has forgotten everything still grants greater numbers.
+        try await server.restart()
+        #expect(await other.client.becomesReady())
+        let fourth = try #require(try other.acquireLease(for: key, duration: .seconds(60)))
+        #expect(fourth.number > third.number)
+    }
+
+    @Test("a thread that waits for a lease is woken when that ends") func woken() async throws {
+        let server = try await RedisServer()
+        let (store, other) = (RedisCacheStorage(try server.client()), RedisCacheStorage(try server.client()))
+        let key = CacheKey("leased")
+        #expect(await eventually { other.channel.isSubscribed })
+        let lease = try #require(try store.acquireLease(for: key, duration: .seconds(60)))
+        let ended = Log<Bool>()
+        Thread.detachNewThread {
+            ended.append((try? other.waitForLeaseEnd(of: key, timeout: .seconds(60))) ?? false)
+        }
+        #expect(await eventually { other.channel.waiterCount == 1 })
+        try store.releaseLease(lease)
+        await ended.wait(for: 1)
+        #expect(ended.elements == [true])
+        #expect(other.channel.waiterCount == 0)
+    }
+
+    @Test("a thousand requests of ten processes that miss together are one request") func together() async throws {
+        let server = try await RedisServer()
+        let host = try LoopbackServer { [cacheable] _, _ in
+            var response = cacheable("Loaded once", nil)
+            response.delay = .milliseconds(200)
+            return response
+        }
+        let fleet = try await Fleet(10, "cache", on: server, host.url("/entry"), "100")
+        fleet.begin()
+        let right = await fleet.reports().map { $0["right"] ?? -1 }
+        #expect(right == Array(repeating: 100, count: 10))
+        #expect(host.requestCount == 1)
+    }
+
+    @Test("invalidations reach ten processes within 50 milliseconds") func invalidations() async throws {
+        let server = try await RedisServer()
+        let rounds = 20
+        let fleet = try await Fleet(10, "changes", on: server, "\(rounds)")
+        let store = RedisCacheStorage(try server.client())
+        var sent: [Int] = []
+        for round in 0..<rounds {
+            sent.append(Int(MonotonicTime.now()))
+            try store.removeEntry(for: CacheKey("\(round)"))
+        }
+        let reports = await fleet.reports()
+        var delays: [Int] = []
+        for report in reports {
+            for round in 0..<rounds { delays.append(try #require(report["time\(round)"]) - sent[round]) }
+        }
+        delays.sort()
+        let (median, last) = (delays[delays.count / 2], delays[delays.count - 1])
+        print("invalidation: median \(median / 1_000) µs, slowest \(last / 1_000) µs of \(delays.count)")
+        #expect(median < 50_000_000)
+    }
+
+    @Test(
+        "a response in the memory of one process leaves it by key, tag and unsafe method of another", arguments: ["key", "tag", "unsafe"])
+    func invalidated(_ way: String) async throws {
+        let server = try await RedisServer()
+        let host = try LoopbackServer { [cacheable] request, _ in request.method == "GET" ? cacheable("text", "red") : .status(204) }
+        let url = host.url("/entry")
+        let (store, otherStore) = (RedisCacheStorage(try server.client()), RedisCacheStorage(try server.client()))
+        let cache = ResponseCache.redis(store, tagHeader: "Cache-Tag")
+        let other = ResponseCache.redis(otherStore, tagHeader: "Cache-Tag")
+        #expect(await eventually { store.channel.isSubscribed && otherStore.channel.isSubscribed })
+        let (manager, second) = (makeManager { $0.cache = cache }, makeManager { $0.cache = other })
+        for manager in [manager, second, manager] {
+            #expect(try await manager.request(url).validate().serializingString().value == "text")
+        }
+        #expect(host.requestCount == 1)
+        let front = try #require(cache.storage as? TieredCacheStorage).front
+        let key = CacheKey("http", url)
+        #expect(front.entry(for: key) != nil)
+        switch way {
+        case "key": try other.remove(url)
+        case "tag": #expect(try other.remove(tag: "red") == 1)
+        default: _ = try await second.request(url, method: .post).validate().serializingData().value
+        }
+        #expect(await eventually { front.entry(for: key) == nil })
+        let before = host.requestCount
+        #expect(try await manager.request(url).validate().serializingString().value == "text")
+        #expect(host.requestCount == before + 1)
+    }
+
+    @Test("without the server requests go to their hosts, and the cache works again when it is back") func faults() async throws {
+        let server = try await RedisServer()
+        let host = try LoopbackServer { [cacheable] _, _ in cacheable("text", nil) }
+        let store = RedisCacheStorage(try server.client())
+        let manager = makeManager { $0.cache = .redis(store) }
+        func loads() async -> Bool {
+            (try? await manager.request(host.url("/entry")).validate().serializingString().value) == "text"
+        }
+        #expect(await eventually { store.channel.isSubscribed })
+        #expect(await loads())
+        #expect(await loads())
+        #expect(host.requestCount == 1)
+        await server.kill()
+        #expect(await eventually { store.client.refusal != nil && !store.channel.isSubscribed })
+        #expect(await loads())
+        #expect(await loads())
+        #expect(host.requestCount == 3)
+        try await server.restart()
+        #expect(await eventually { store.client.refusal == nil && store.channel.isSubscribed })
+        #expect(await loads())
+        #expect(await loads())
+        #expect(host.requestCount == 4)
+    }
+
+    @Test("a full server stores nothing more, and requests go to their hosts") func full() async throws {
+        let server = try await RedisServer()
+        let host = try LoopbackServer { [cacheable] _, _ in cacheable("text", nil) }
+        let client = try server.client()
+        _ = try await client.run(["CONFIG", "SET", "maxmemory", "1"])
+        let store = RedisCacheStorage(client)
+        let cache = ResponseCache(storage: store)
+        let manager = makeManager { $0.cache = cache }
+        for _ in 0..<2 { #expect(try await manager.request(host.url("/entry")).validate().serializingString().value == "text") }
+        #expect(host.requestCount == 2)
+        #expect(throws: RedisError.self) { try store.store(CacheEntry(body: Data()), for: CacheKey("full")) }
+        _ = try await client.run(["CONFIG", "SET", "maxmemory", "0"])
+        for _ in 0..<2 { #expect(try await manager.request(host.url("/entry")).validate().serializingString().value == "text") }
+        #expect(host.requestCount == 3)
+    }
+
+    @Test("a server that evicts by use stays below its memory limit") func evicted() async throws {
+        let server = try await RedisServer("--maxmemory", "8mb", "--maxmemory-policy", "allkeys-lru")
+        let store = RedisCacheStorage(try server.client())
+        let body = Data(repeating: 7, count: 100_000)
+        for number in 0..<200 { try store.store(CacheEntry(body: body), for: CacheKey("\(number)")) }
+        #expect(try store.entry(for: CacheKey("199"))?.body == body)
+        #expect(try store.size < 8 << 20)
+    }
+
+    @Test("sealed entries are read with the key only, where they were stored only") func sealed() async throws {
+        let server = try await RedisServer()
+        let client = try server.client()
+        let first = try SealingKeys.Key(id: "first", bytes: repeatElement(1, count: 32))
+        let second = try SealingKeys.Key(id: "second", bytes: repeatElement(2, count: 32))
+        let old = RedisCacheStorage(client, sealedWith: try SealingKeys(first))
+        let new = RedisCacheStorage(client, sealedWith: try SealingKeys(second, alsoOpening: first))
+        let (key, other) = (CacheKey("secret"), CacheKey("other"))
+        let entry = CacheEntry(metadata: Data("metadata".utf8), body: Data("confidential".utf8))
+        try old.store(entry, for: key)
+        #expect(try new.entry(for: key) == entry)
+        #expect(try RedisCacheStorage(client).entry(for: key) == nil)
+        #expect(try RedisCacheStorage(client, sealedWith: SealingKeys(second)).entry(for: key) == nil)
+        let raw = try await client.run(["HGETALL", .text(old.place(of: key))])
+        for part in raw.elements ?? [] {
+            let bytes = try #require(part.data)
+            #expect(bytes.firstRange(of: Data("confidential".utf8)) == nil && bytes.firstRange(of: Data("secret".utf8)) == nil)
+        }
+        // Moved to another place by someone with access to the server.
+        _ = try await client.run(["COPY", .text(old.place(of: key)), .text(old.place(of: other))])
+        #expect(try old.entry(for: other) == nil)
+        let plain = RedisCacheStorage(client)
+        try plain.store(entry, for: other)
+        #expect(try old.entry(for: other) == nil)
+        #expect(throws: RedisError.self) { try SealingKeys.Key(id: "", bytes: repeatElement(1, count: 32)) }
+        #expect(throws: RedisError.self) { try SealingKeys.Key(id: "a", bytes: [1, 2]) }
+    }
+
+    @Test("any bytes in a sealed place are an error or a value", arguments: 0..<200)
+    func untrusted(_ seed: Int) throws {
+        var random = SplitMix(state: UInt64(seed))
+        let bytes = Data((0..<Int.random(in: 0...80, using: &random)).map { _ in UInt8.random(in: 0...3, using: &random) })
+        let key = try SealingKeys.Key(id: "a", bytes: repeatElement(1, count: 32))
+        #expect(throws: RedisError.self) { try ValueFormat(keys: SealingKeys(key)).decode(bytes, of: "key") }
+    }
+}
+#endif

@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+#if Redis
+import CurlewHTTP
+
+import CurlewResilience
+import CurlewTestSupport
+import Testing
+
+@testable import CurlewRedis
+
+@Suite(.enabled(if: RedisServer.isInstalled), .timeLimit(.minutes(3))) struct SharedLimitTests {
+    static let isLong = ProcessInfo.processInfo.environment["CURLEW_TEST_LONG"] == "1"
+
+    @Test("ten processes with one limit of 500 a second take 500 a second together, each its share") func shared() async throws {
+        let server = try await RedisServer()
+        let seconds = Self.isLong ? 60 : 5
+        let fleet = try await Fleet(10, "limit", on: server, "500", "\(seconds)", "1")
+        fleet.begin()
+        let granted = await fleet.reports().map { $0["granted"] ?? -1 }
+        let total = granted.reduce(0, +)
+        print("limit: \(total) permits in \(seconds) s, by process \(granted)")
+        // The burst of five comes on top, and what the last of forty tasks has reserved is not counted.
+        #expect(Double(total) <= Double(500 * seconds) * 1.02)
+        #expect(Double(total) >= Double(500 * seconds) * 0.98)
+        for count in granted { #expect(abs(count - 50 * seconds) <= 10 * seconds) }
+    }
+
+    @Test("leases of many permits keep the limit, with few calls") func leased() async throws {
+        let server = try await RedisServer()
+        let fleet = try await Fleet(4, "limit", on: server, "20000", "2", "200")
+        fleet.begin()
+        let total = await fleet.reports().reduce(0) { $0 + ($1["granted"] ?? 0) }
+        print("leased: \(total) permits in 2 s")
+        #expect((30_000...40_800).contains(total))
+        let client = try server.client()
+        let statistics = try #require(try await client.run(["INFO", "commandstats"]).text)
+        let line = try #require(statistics.split(whereSeparator: \.isNewline).first { $0.hasPrefix("cmdstat_evalsha:") })
+        let calls = try #require(line.split { !$0.isNumber }.first.flatMap { Int($0) })
+        #expect(calls < total / 20)
+    }
+
+    @Test("a burst is granted at once, and the next permit has to wait") func burst() async throws {
+        let server = try await RedisServer()
+        let store = RedisRateLimitStore(try server.client())
+        let limit = RateLimit(10, per: .seconds(100), burst: 5)
+        guard case .granted(5, let time) = try await store.acquire(8, of: "burst", limit: limit) else { return #expect(Bool(false)) }
+        #expect(time >= .seconds(1))
+        guard case .wait(let wait) = try await store.acquire(1, of: "burst", limit: limit) else { return #expect(Bool(false)) }
+        #expect(wait > .seconds(8) && wait <= .seconds(10))
+        guard case .granted(1, _) = try await store.acquire(1, of: "other", limit: limit) else { return #expect(Bool(false)) }
+    }
+
+    @Test("a server that is away, full or paused is an error in time, and the limit works again afterwards") func faults() async throws {
+        let server = try await RedisServer()
+        let client = try server.client(timeout: .milliseconds(20))
+        let store = RedisRateLimitStore(client)
+        let limit = RateLimit(1_000_000, burst: 1_000)
+        func fails() async -> Bool {
+            do { _ = try await store.acquire(1, of: "faults", limit: limit) } catch { return error is RedisError }
+            return false
+        }
+        func recovers() async -> Bool {
+            guard await client.becomesReady() else { return false }
+            for _ in 0..<1_000 where await !fails() { return true }
+            return false
+        }
+        #expect(await recovers())
+        server.send(SIGSTOP)
+        let start = ContinuousClock.now
+        for _ in 0..<100 { #expect(await fails()) }
+        // One timeout, and refusals at once: a hundred timeouts take 2 seconds.
+        #expect(start.duration(to: .now) < .milliseconds(1_500))
+        server.send(SIGCONT)
+        #expect(await recovers())
+        await server.kill()
+        #expect(await eventually { client.refusal != nil })
+        #expect(await fails())
+        try await server.restart()
+        #expect(await recovers())
+        let patient = try server.client()
+        _ = try await patient.run(["CONFIG", "SET", "maxmemory", "1"])
+        #expect(await fails())
+        _ = try await patient.run(["CONFIG", "SET", "maxmemory", "0"])
+        #expect(await recovers())
+        _ = try await patient.run(["SET", .text(client.key("limit1", "faults")), "no number"])
+        #expect(await recovers())
+    }
+
+    @Test("changes of policies reach the other processes") func policies() async throws {
+        let server = try await RedisServer()
+        let (one, other) = (RedisPolicyState(try server.client()), RedisPolicyState(try server.client()))
+        let received = Log<SharedChange>()
+        let subscription = other.subscribe { received.append($0) }
+        let change = SharedChange(.breakerOpened, policy: "breaker", group: "https://example.org:443", lasting: .seconds(5))
+        let telling = Task {
+            // Told until it arrives: what is told before the other has subscribed is missed.
+            while !Task.isCancelled, received.count == 0 {
+                one.tell(change)
+                try await Task.sleep(for: .milliseconds(10))
+            }
+        }
+        await received.wait(for: 1)
+        telling.cancel()
+        #expect(received.elements.first == change)
+        withExtendedLifetime(subscription) {}
+    }
+}
+#endif
