@@ -9,6 +9,7 @@
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 /* All functions by name and type, available in OpenSSL 1.1.0 and later. */
 #define FUNCTIONS(each)                                                                                                                     \
@@ -190,14 +191,45 @@ const char *ccurlew_verify(const struct ccurlew_bytes *chain, size_t count, cons
     return reason;
 }
 
-const char *ccurlew_default_ca_file(void) {
+/* The defaults of libcurl are those of the system that it was built on: where they are missing here, as those of a library from a package
+   for all systems are, the usual places are tried. */
+static pthread_once_t defaults_once = PTHREAD_ONCE_INIT;
+static const char *default_file, *default_directory;
+static bool are_libcurls;
+
+static const char *first_readable(const char *preferred, const char *const *others) {
+    if(preferred && access(preferred, R_OK) == 0)
+        return preferred;
+    while(*others && access(*others, R_OK) != 0)
+        others++;
+    return *others;
+}
+
+static void find_defaults(void) {
+    static const char *const files[] = {"/etc/ssl/certs/ca-certificates.crt", "/etc/pki/tls/certs/ca-bundle.crt", "/etc/ssl/ca-bundle.pem",
+                                        "/etc/ssl/cert.pem", NULL};
+    static const char *const directories[] = {"/etc/ssl/certs", "/etc/pki/tls/certs", NULL};
     const curl_version_info_data *info = curl_version_info(CURLVERSION_NOW);
-    return info->cainfo;
+    default_file = first_readable(info->cainfo, files);
+    default_directory = first_readable(info->capath, directories);
+    if(default_file || default_directory) {
+        are_libcurls = default_file == info->cainfo && default_directory == info->capath;
+        return;
+    }
+    /* libcurl's message names what is missing. */
+    default_file = info->cainfo;
+    default_directory = info->capath;
+    are_libcurls = true;
+}
+
+const char *ccurlew_default_ca_file(void) {
+    pthread_once(&defaults_once, find_defaults);
+    return default_file;
 }
 
 const char *ccurlew_default_ca_directory(void) {
-    const curl_version_info_data *info = curl_version_info(CURLVERSION_NOW);
-    return info->capath;
+    pthread_once(&defaults_once, find_defaults);
+    return default_directory;
 }
 
 static CURLcode add_directory(CURL *easy, void *context, void *directory) {
@@ -209,10 +241,13 @@ static CURLcode add_directory(CURL *easy, void *context, void *directory) {
 }
 
 CURLcode ccurlew_cache_default_authorities(CURL *easy) {
-    const char *directory = ccurlew_default_ca_directory();
-    if(!ccurlew_default_ca_file() || !directory || !has_openssl())
-        return CURLE_OK;
-    CURLcode code = curl_easy_setopt(easy, CURLOPT_CAPATH, NULL);
+    const char *file = ccurlew_default_ca_file(), *directory = ccurlew_default_ca_directory();
+    CURLcode code = are_libcurls ? CURLE_OK : curl_easy_setopt(easy, CURLOPT_CAINFO, file);
+    if(code == CURLE_OK && !are_libcurls)
+        code = curl_easy_setopt(easy, CURLOPT_CAPATH, directory);
+    if(code != CURLE_OK || !file || !directory || !has_openssl())
+        return code;
+    code = curl_easy_setopt(easy, CURLOPT_CAPATH, NULL);
     if(code == CURLE_OK)
         code = curl_easy_setopt(easy, CURLOPT_SSL_CTX_DATA, (void *)directory);
     return code == CURLE_OK ? curl_easy_setopt(easy, CURLOPT_SSL_CTX_FUNCTION, add_directory) : code;

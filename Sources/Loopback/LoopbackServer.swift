@@ -39,9 +39,11 @@ public final class LoopbackServer: Sendable {
     ///
     /// `bodies` receives each request without its body. With `recording: false` requests are counted but not recorded, for tests that
     /// measure the process's memory. Throws a ``SocketError`` if the system refuses a socket or a thread, and a ``TLSError`` if TLS is not
-    /// possible with the settings.
+    /// possible with the settings. With `unixSocketPath` the server listens on a Unix domain socket instead, which is removed when it stops;
+    /// a path that begins with a NUL is a name in Linux's abstract namespace.
     public init(
         tls: ServerTLS? = nil,
+        unixSocketPath: String? = nil,
         bodies: @escaping @Sendable (ServerRequest) -> BodyHandling = { _ in .kept },
         recording: Bool = true,
         route: @escaping Route
@@ -52,7 +54,8 @@ public final class LoopbackServer: Sendable {
         isSecure = context != nil
         let failedHandshakes = Monitor<[String]>([])
         self.failedHandshakes = failedHandshakes
-        listener = try SocketListener { socket, number in
+        self.unixSocketPath = unixSocketPath
+        listener = try SocketListener(path: unixSocketPath) { socket, number in
             do {
                 let info = try context.map { try socket.secure($0) }
                 let exchange = HTTPExchange(
@@ -70,10 +73,13 @@ public final class LoopbackServer: Sendable {
         stop()
     }
 
-    /// The port on 127.0.0.1.
+    /// The path of the Unix domain socket on which the server listens; `nil` for a port.
+    public let unixSocketPath: String?
+
+    /// The port on 127.0.0.1; 0 on a Unix domain socket.
     public var port: Int { listener.port }
 
-    /// `http://127.0.0.1:port`, or `https://localhost:port` with TLS.
+    /// `http://127.0.0.1:port`, or `https://localhost:port` with TLS; on a Unix domain socket without a port, on `localhost`.
     public var url: URL {
         // No misuse: an address with a port is a valid URL.
         guard let url = URL(string: url("")) else { preconditionFailure("An address with a port is a valid URL") }
@@ -82,7 +88,8 @@ public final class LoopbackServer: Sendable {
 
     /// Returns the URL of a path with its query, both taken verbatim.
     public func url(_ path: String) -> String {
-        "\(isSecure ? "https://localhost" : "http://127.0.0.1"):\(port)\(path)"
+        if unixSocketPath != nil { return "\(isSecure ? "https" : "http")://localhost\(path)" }
+        return "\(isSecure ? "https://localhost" : "http://127.0.0.1"):\(port)\(path)"
     }
 
     /// Closes the port and all connections and joins all threads; routes waiting on their connection return.
@@ -90,6 +97,7 @@ public final class LoopbackServer: Sendable {
     /// Thread-safe. Takes at most `timeout`: a route that is busy for longer is abandoned. Further calls do nothing.
     public func stop(timeout: Duration = .seconds(10)) {
         listener.stop(timeout: timeout)
+        if let unixSocketPath, !unixSocketPath.hasPrefix("\0") { unlink(unixSocketPath) }
     }
 
     /// All requests whose bodies have been read, in that order; a body over 64 KiB is not recorded.

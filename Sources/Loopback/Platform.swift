@@ -34,6 +34,15 @@ package enum Platform {
         #endif
     }
 
+    /// Creates a stream socket of the Unix domain that child processes do not inherit.
+    package static func makeUnixSocket() -> Int32 {
+        #if canImport(Glibc)
+        return closedOnExec(socket(AF_UNIX, Int32(SOCK_STREAM.rawValue), 0))
+        #else
+        return closedOnExec(socket(AF_UNIX, SOCK_STREAM, 0))
+        #endif
+    }
+
     /// Calls `listen(2)`, under a name that is usable in a type with a function `listen`.
     package static func listen(_ descriptor: Int32, backlog: Int32) -> Int32 {
         #if canImport(Darwin)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// Accepts connections on 127.0.0.1 and serves each on its own thread, until stopped.
+/// Accepts connections on 127.0.0.1, or on a Unix domain socket, and serves each on its own thread, until stopped.
 package final class SocketListener: Sendable {
     private struct State {
         enum Phase { case running, stopping, stopped }
@@ -27,8 +27,12 @@ package final class SocketListener: Sendable {
     private let state = Monitor(State())
 
     /// Binds and starts accepting; `serve` runs on the connection's thread, and the connection is closed when it returns.
-    package init(serve: @escaping @Sendable (ConnectedSocket, _ number: Int) -> Void) throws(SocketError) {
-        let (listening, port) = try Self.listen()
+    ///
+    /// - Parameter path: the path of a Unix domain socket, which must not be there yet; `nil` for a port of 127.0.0.1.
+    package init(
+        path: String? = nil, serve: @escaping @Sendable (ConnectedSocket, _ number: Int) -> Void
+    ) throws(SocketError) {
+        let (listening, port) = try Self.listen(path)
         guard let wake = Platform.makePipe() else {
             let error = SocketError("pipe")
             closeDescriptor(listening)
@@ -140,15 +144,33 @@ package final class SocketListener: Sendable {
         threads.forEach { $0.join() }
     }
 
-    private static func listen() throws(SocketError) -> (listening: Int32, port: Int) {
-        let descriptor = Platform.makeStreamSocket()
+    private static func listen(_ path: String?) throws(SocketError) -> (listening: Int32, port: Int) {
+        let descriptor = path == nil ? Platform.makeStreamSocket() : Platform.makeUnixSocket()
         guard descriptor >= 0 else { throw SocketError("socket") }
         do throws(SocketError) {
+            if let path { return (descriptor, try listen(descriptor, at: path)) }
             return (descriptor, try bindAndListen(descriptor))
         } catch {
             closeDescriptor(descriptor)
             throw error
         }
+    }
+
+    /// Listens on a Unix domain socket. A path that begins with a NUL is a name in Linux's abstract namespace.
+    private static func listen(_ descriptor: Int32, at path: String) throws(SocketError) -> Int {
+        var address = sockaddr_un()
+        address.sun_family = sa_family_t(AF_UNIX)
+        let capacity = MemoryLayout.size(ofValue: address.sun_path)
+        guard path.utf8.count < capacity else { throw SocketError("bind", code: ENAMETOOLONG) }
+        withUnsafeMutableBytes(of: &address.sun_path) { $0.copyBytes(from: path.utf8) }
+        let size = MemoryLayout<sockaddr_un>.size - capacity + path.utf8.count + (path.hasPrefix("\0") ? 0 : 1)
+        let bound = withUnsafePointer(to: &address) { pointer in
+            pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { bind(descriptor, $0, socklen_t(size)) }
+        }
+        guard bound == 0 else { throw SocketError("bind") }
+        guard Platform.listen(descriptor, backlog: 4096) == 0 else { throw SocketError("listen") }
+        _ = fcntl(descriptor, F_SETFL, fcntl(descriptor, F_GETFL) | O_NONBLOCK)
+        return 0
     }
 
     private static func bindAndListen(_ descriptor: Int32) throws(SocketError) -> Int {

@@ -118,7 +118,7 @@ struct ccurlew_anchors {
 const char *ccurlew_verify(const struct ccurlew_bytes *chain, size_t count, const struct ccurlew_anchors *anchors,
                            ccurlew_certificate_callback callback, void *context);
 
-/* libcurl's default locations of certificates in this process; NULL if there is none. */
+/* The default locations of certificates: libcurl's, or where these are missing on this system, the usual ones; NULL if there is none. */
 const char *ccurlew_default_ca_file(void);
 const char *ccurlew_default_ca_directory(void);
 

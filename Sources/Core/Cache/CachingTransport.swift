@@ -92,6 +92,8 @@ extension TransferRequest {
     /// authenticated.
     fileprivate var isCacheable: Bool {
         (method == .get || method == .head) && body == nil && authentication == nil && options.decodesContent && url.withoutUserInfo == url
+            // The URL does not tell the server.
+            && unixSocket == nil
     }
 }
 

@@ -134,7 +134,7 @@ struct RedirectRule: ResponseRule {
         guard let transfer = task.currentTransfer else { return .pass }
         do throws(CurlewError) {
             let next = try driver.redirects.next(after: transfer, head, redirectCount: task.redirectCount)
-            return next.map { .decide(.followUp(FollowUp(request: $0, kind: .redirect))) } ?? .pass
+            return next.map { .decide(.followUp(FollowUp(request: $0.withSocket(of: task), kind: .redirect))) } ?? .pass
         } catch {
             return .decide(.fail(error))
         }
@@ -181,7 +181,7 @@ struct RedirectRule: ResponseRule {
     ) {
         response.renewBody(of: next) { isRenewed in
             guard isRenewed else { return done(.fail(CurlewError.redirectFailed(reason: .bodyNotRepeatable))) }
-            done(.followUp(FollowUp(request: next, kind: .redirect)))
+            done(.followUp(FollowUp(request: next.withSocket(of: response.task), kind: .redirect)))
         }
     }
 }
@@ -194,6 +194,15 @@ extension SessionDelegate {
 }
 
 extension TransferRequest {
+    /// Returns the transfer over the Unix domain socket with which its task began, if it goes to the same origin, otherwise over TCP.
+    fileprivate func withSocket(of task: SessionTask) -> TransferRequest {
+        guard let original = task.originalTransfer, let socket = original.unixSocket else { return self }
+        var result = self
+        let allowed = Origin(original.url) == Origin(url) ? socket : nil
+        if unixSocket != allowed { result.unixSocket = allowed }
+        return result
+    }
+
     /// Returns the transfer with the changes of a redirect closure. Its body is kept if ``keepsBody(of:)`` is `true`.
     fileprivate func changed(
         to chosen: URLRequest, from proposed: URLRequest, under policy: RedirectPolicy, in session: Session

@@ -31,6 +31,11 @@ struct CurlCommand {
         lines += headerOptions(hasData: data != nil)
         if let data { lines.append(data) }
         lines += urlOptions
+        switch request.unixSocket {
+        case .path(let path)?: lines.append("--unix-socket \(quoted(path))")
+        case .abstract(let name)?: lines.append("--abstract-unix-socket \(quoted(name))")
+        case nil: break
+        }
         return lines + [quoted(redaction?.url(request.url) ?? request.url)]
     }
 

@@ -65,6 +65,9 @@ public struct RequestOptions: Sendable {
     /// The HTTP versions; see ``TransferOptions/httpVersion``.
     public var httpVersion: HTTPVersionPolicy?
 
+    /// Where to connect to; `nil` for the session's. One reference, because few requests have it.
+    package var routing: Routing?
+
     /// The urgency, from 0, the most urgent, to 7: sent as the field `Priority` (RFC 9218, section 4.1), and the order in which requests get
     /// connections for which they wait. Other numbers are clamped. `nil`, the default, sends none, and counts as 3.
     public var priority: Int?
@@ -108,6 +111,49 @@ public struct RequestOptions: Sendable {
 }
 
 extension RequestOptions {
+    /// Where to connect to.
+    package final class Routing: Sendable {
+        package let options: RoutingOptions
+
+        init(_ options: RoutingOptions) { self.options = options }
+    }
+
+    private var routingOptions: RoutingOptions {
+        get { routing?.options ?? RoutingOptions() }
+        set { routing = newValue == RoutingOptions() ? nil : Routing(newValue) }
+    }
+
+    /// The path of a Unix domain socket to connect to; `nil`, the default, for the session's. See ``TransferOptions/unixSocketPath``.
+    public var unixSocketPath: String? {
+        get { if case .path(let path) = routing?.options.unixSocket { path } else { nil } }
+        set { routingOptions.unixSocket = newValue.map { .path($0) } }
+    }
+
+    /// The name of an abstract Unix domain socket; `nil`, the default, for the session's. See ``TransferOptions/abstractUnixSocket``.
+    public var abstractUnixSocket: String? {
+        get { if case .abstract(let name) = routing?.options.unixSocket { name } else { nil } }
+        set { routingOptions.unixSocket = newValue.map { .abstract($0) } }
+    }
+
+    /// Addresses for names, all of them in place of the session's; `nil`, the default, for the session's. See ``TransferOptions/resolve``.
+    public var resolve: [String: [String]]? {
+        get { routing?.options.resolve }
+        set { routingOptions.resolve = newValue }
+    }
+
+    /// Hosts to connect to, all of them in place of the session's; `nil`, the default, for the session's. See
+    /// ``TransferOptions/connectTo``.
+    public var connectTo: [String: String]? {
+        get { routing?.options.connectTo }
+        set { routingOptions.connectTo = newValue }
+    }
+
+    /// Resolves the names of hosts; `nil`, the default, for the session's. See ``TransferOptions/resolver``.
+    public var resolver: HostResolver? {
+        get { routing?.options.resolver }
+        set { routingOptions.resolver = newValue }
+    }
+
     /// Returns these options, with others in place of those that are not set. The deadline is not taken over: it counts from a call of its own.
     package func filled(from others: RequestOptions?) -> RequestOptions {
         guard let others else { return self }
@@ -123,6 +169,7 @@ extension RequestOptions {
         result.maximumBodySize = maximumBodySize ?? others.maximumBodySize
         result.cachePolicy = cachePolicy ?? others.cachePolicy
         result.httpVersion = httpVersion ?? others.httpVersion
+        if let outer = others.routing { result.routing = routing.map { Routing($0.options.filled(from: outer.options)) } ?? outer }
         result.priority = priority ?? others.priority
         result.name = name ?? others.name
         result.userInfo = userInfo.merging(others.userInfo) { own, _ in own }

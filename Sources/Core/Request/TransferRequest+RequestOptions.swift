@@ -43,7 +43,9 @@ extension TransferRequest {
 
 extension RequestSettings {
     /// Whether they change the options of connections, which transfers of a session otherwise share.
-    fileprivate var changesConnections: Bool { options.proxy != nil || options.addresses != nil || options.httpVersion != nil }
+    fileprivate var changesConnections: Bool {
+        options.proxy != nil || options.addresses != nil || options.httpVersion != nil || options.routing != nil
+    }
 
     fileprivate var changesTimeouts: Bool {
         options.connectTimeout != nil || options.firstByteTimeout != nil || options.idleTimeout != nil || options.totalTimeout != nil
@@ -59,5 +61,6 @@ extension RequestOptions {
         if let proxy { options.proxy = proxy }
         if let addresses { options.addresses = addresses }
         if let httpVersion { options.httpVersion = httpVersion }
+        if let routing { options.reach.routing = routing.options.filled(from: options.reach.routing) }
     }
 }

@@ -61,6 +61,7 @@ extension ServerTrustPolicy {
             if options.verifiesCertificateChain {
                 options.certificateAuthorities = pins.reduce(into: Data()) { $0 += $1.pem }
                 options.certificateAuthorityFile = nil
+                options.additionalAuthorities = nil
             } else {
                 rule = pins.isEmpty ? .refuse("the policy has no pins") : .certificate(Set(pins))
             }

@@ -14,6 +14,8 @@ public struct CurlInfo: Sendable, Hashable {
     public let tlsLibrary: String?
     /// Whether libcurl supports HTTP/2.
     public let supportsHTTP2: Bool
+    /// Whether libcurl supports HTTP/3 (RFC 9114), as few builds do.
+    public let supportsHTTP3: Bool
     /// Whether libcurl supports NTLM authentication of connections.
     public let supportsNTLM: Bool
     /// Whether libcurl supports Negotiate authentication of connections (RFC 4559).
@@ -29,6 +31,7 @@ public struct CurlInfo: Sendable, Hashable {
         tlsLibrary = info?.ssl_version.flatMap { String(validatingCString: $0) }
         let features = info?.features ?? 0
         supportsHTTP2 = features & CURL_VERSION_HTTP2 != 0
+        supportsHTTP3 = features & CURL_VERSION_HTTP3 != 0
         supportsNTLM = features & CURL_VERSION_NTLM != 0
         supportsNegotiate = features & CURL_VERSION_SPNEGO != 0
     }

@@ -18,7 +18,7 @@ extension EasyHandle {
     ///
     /// The options of an ordinary request are kept for the next one like it, because most consecutive requests have the same options.
     func configure(for transfer: Transfer) throws(OptionError) {
-        let isOrdinary = transfer.request.isOrdinary && !transfer.needsFreshConnection
+        let isOrdinary = transfer.request.isOrdinary && !transfer.needsFreshConnection && !transfer.request.prepared.hasRoutes
         if isOrdinary, let ordinarySetup, ordinarySetup.options === transfer.request.prepared, ordinarySetup.isSecure == transfer.isSecure {
             forgetMessage()
             try setURL(transfer.request.url)
@@ -44,11 +44,11 @@ extension EasyHandle {
     private func configureFully(for transfer: Transfer) throws(OptionError) {
         let request = transfer.request
         try setConnection(for: transfer, isSecure: transfer.isSecure, options: request.prepared, proxy: transfer.proxy)
-        try set(CURLOPT_CONNECTTIMEOUT_MS, request.connectTimeoutMilliseconds)
+        try set(CURLOPT_CONNECTTIMEOUT_MS, transfer.connectTimeoutMilliseconds)
         try setURL(request.url)
         try setCallbacks(for: transfer)
         try setMethod(for: transfer)
-        try setVersion(for: request)
+        try setVersion(for: transfer)
         if let authentication = request.authentication { try setAuthentication(authentication) }
         if request.expectsLargeBody {
             try set(CURLOPT_BUFFERSIZE, 256 * 1024)
@@ -101,7 +101,10 @@ extension EasyHandle {
             // Without the prefix, libcurl resolves a name that is not an interface's as a host name.
             try set(CURLOPT_INTERFACE, "if!" + interface)
         }
-        if isSecure {
+        let reach = options.options.reachBox?.value
+        if let reach { try setReach(reach, member.route) }
+        // The server that resolves names is verified by the same options.
+        if isSecure || reach?.dohURL != nil {
             try setTLS(tls)
         } else {
             // libcurl would duplicate the default paths for each transfer.
@@ -109,6 +112,35 @@ extension EasyHandle {
             try set(CURLOPT_CAPATH, nil)
         }
         try setProxy(proxy, tls)
+    }
+
+    /// Sets the options that few sessions have. Those of sockets are set when they are opened (``MultiMember/configure(_:for:)``).
+    private func setReach(_ reach: ReachOptions, _ route: Route?) throws(OptionError) {
+        switch reach.routing.unixSocket {
+        case .path(let path)?: try set(CURLOPT_UNIX_SOCKET_PATH, path)
+        case .abstract(let name)?: try set(CURLOPT_ABSTRACT_UNIX_SOCKET, name)
+        case nil: break
+        }
+        if let route {
+            try set(CURLOPT_CONNECT_TO, list: route.connectTo)
+            if let entry = route.resolve { try set(CURLOPT_RESOLVE, list: entry) }
+            alias = route.alias
+        }
+        if reach.ipVersion != .any { try set(CURLOPT_IPRESOLVE, reach.ipVersion == .v4 ? 1 : 2) }
+        if let delay = reach.connectionAttemptDelay { try set(CURLOPT_HAPPY_EYEBALLS_TIMEOUT_MS, delay.atLeastOneMillisecond) }
+        if let ports = reach.localPorts {
+            try set(CURLOPT_LOCALPORT, ports.lowerBound)
+            try set(CURLOPT_LOCALPORTRANGE, ports.count)
+        }
+        if !reach.socket.sendsImmediately { try set(CURLOPT_TCP_NODELAY, false) }
+        // Rejected where the system lacks it.
+        if reach.socket.usesFastOpen { _ = ccurlew_set_long(raw, CURLOPT_TCP_FASTOPEN, 1) }
+        guard let server = reach.dohURL else { return }
+        try set(CURLOPT_DOH_URL, server)
+        if !reach.dohVerifiesServer {
+            try set(CURLOPT_DOH_SSL_VERIFYPEER, false)
+            try set(CURLOPT_DOH_SSL_VERIFYHOST, 0)
+        }
     }
 
     private func setCallbacks(for transfer: Transfer) throws(OptionError) {
@@ -182,16 +214,18 @@ extension EasyHandle {
         return lines
     }
 
-    private func setVersion(for request: TransferRequest) throws(OptionError) {
-        let curl = CurlInfo.current
+    private func setVersion(for transfer: Transfer) throws(OptionError) {
+        let (curl, request) = (CurlInfo.current, transfer.request)
         switch request.prepared.options.httpVersion {
+        case .http3Only: try set(CURLOPT_HTTP_VERSION, CURL_HTTP_VERSION_3ONLY)
         // libcurl sends trailers over HTTP/1.1 only.
         case _ where request.authentication != nil || request.body?.hasTrailers == true, .http1:
             try set(CURLOPT_HTTP_VERSION, CURL_HTTP_VERSION_1_1)
         case .http2PriorKnowledge where curl.supportsHTTP2:
             try set(CURLOPT_HTTP_VERSION, CURL_HTTP_VERSION_2_PRIOR_KNOWLEDGE)
             if !curl.canReusePriorKnowledge { try set(CURLOPT_FORBID_REUSE, true) }
-        case .automatic, .http2PriorKnowledge:
+        case .http3 where transfer.mayUseHTTP3: try set(CURLOPT_HTTP_VERSION, CURL_HTTP_VERSION_3)
+        case .automatic, .http2PriorKnowledge, .http3:
             let isRisky = request.body.map { ($0.length ?? .max) > Self.largestBodyForOldHTTP2 } ?? false
             let speaksHTTP2 = curl.supportsHTTP2 && (curl.hasReliableHTTP2 || !isRisky)
             try set(CURLOPT_HTTP_VERSION, speaksHTTP2 ? CURL_HTTP_VERSION_2TLS : CURL_HTTP_VERSION_1_1)
@@ -235,14 +269,25 @@ extension EasyHandle {
             try set(CURLOPT_PINNEDPUBLICKEY, pins.joined(separator: ";"))
         }
         if let contents = tls.clientCertificate?.contents { try setClientCertificate(contents) }
-        if tls.certificateAuthorities != nil || tls.certificateAuthorityFile != nil {
-            // Otherwise the system's certificate directory is trusted as well.
+        try setAuthorities(tls)
+    }
+
+    /// Sets the authorities, in one of the forms in which libcurl combines sources: a blob replaces the file, but not the directory.
+    private func setAuthorities(_ tls: TLSOptions) throws(OptionError) {
+        switch tls.authoritySource {
+        case .system: try check(ccurlew_cache_default_authorities(raw), CURLOPT_SSL_CTX_FUNCTION)
+        case .systemDirectory(let directory, let others):
+            try set(CURLOPT_CAPATH, directory)
+            try set(CURLOPT_CAINFO_BLOB, blob: others)
+        // Without a directory: otherwise the system's is trusted as well.
+        case .data(let data):
             try set(CURLOPT_CAPATH, nil)
-        } else {
-            try check(ccurlew_cache_default_authorities(raw), CURLOPT_SSL_CTX_FUNCTION)
+            try set(CURLOPT_CAINFO_BLOB, blob: data)
+        case .file(let file):
+            try set(CURLOPT_CAPATH, nil)
+            try set(CURLOPT_CAINFO, file)
+        case .unreadable: throw OptionError(CURLE_SSL_CACERT_BADFILE, CURLOPT_CAINFO)
         }
-        if let data = tls.certificateAuthorities { try set(CURLOPT_CAINFO_BLOB, blob: data) }
-        if let file = tls.certificateAuthorityFile { try set(CURLOPT_CAINFO, file) }
     }
 
     private func setClientCertificate(_ contents: ClientCertificate.Contents) throws(OptionError) {
@@ -275,9 +320,21 @@ extension EasyHandle {
     /// Sets up TLS to the proxy itself with the session's authorities and versions. The proxy is always verified, even if hosts are not.
     private func setProxyTLS(_ tls: TLSOptions) throws(OptionError) {
         try set(CURLOPT_PROXY_SSLVERSION, tls.minimumVersion.libcurlMinimum | (tls.maximumVersion?.libcurlMaximum ?? 0))
-        if tls.certificateAuthorities != nil || tls.certificateAuthorityFile != nil { try set(CURLOPT_PROXY_CAPATH, nil) }
-        if let data = tls.certificateAuthorities { try set(CURLOPT_PROXY_CAINFO_BLOB, blob: data) }
-        if let file = tls.certificateAuthorityFile { try set(CURLOPT_PROXY_CAINFO, file) }
+        switch tls.authoritySource {
+        case .system:
+            if let file = ccurlew_default_ca_file() { try set(CURLOPT_PROXY_CAINFO, String(cString: file)) }
+            if let directory = ccurlew_default_ca_directory() { try set(CURLOPT_PROXY_CAPATH, String(cString: directory)) }
+        case .systemDirectory(let directory, let others):
+            try set(CURLOPT_PROXY_CAPATH, directory)
+            try set(CURLOPT_PROXY_CAINFO_BLOB, blob: others)
+        case .data(let data):
+            try set(CURLOPT_PROXY_CAPATH, nil)
+            try set(CURLOPT_PROXY_CAINFO_BLOB, blob: data)
+        case .file(let file):
+            try set(CURLOPT_PROXY_CAPATH, nil)
+            try set(CURLOPT_PROXY_CAINFO, file)
+        case .unreadable: throw OptionError(CURLE_SSL_CACERT_BADFILE, CURLOPT_PROXY_CAINFO)
+        }
     }
 }
 
@@ -311,6 +368,9 @@ extension TransferRequest {
         if let header = headers.first(where: { !$0.isValid }) {
             return .urlRequestValidationFailed(reason: .invalidHeader(name: header.name))
         }
+        if let reason = invalidity {
+            return .transferFailed(TransferFailure(kind: .configuration, url: url, phase: .queued, message: reason))
+        }
         if let interface = options.interface, interface.isEmpty || interface.hasZeroByte {
             let message = "The interface's name is empty or contains a NUL"
             return .transferFailed(TransferFailure(kind: .configuration, url: url, phase: .queued, message: message))
@@ -324,6 +384,15 @@ extension TransferRequest {
         }
         guard url.hasZeroByte else { return nil }
         return .transferFailed(TransferFailure(kind: .invalidURL, url: url, phase: .queued, message: "The URL contains a NUL"))
+    }
+
+    /// Why the request can't be sent with its options, or not with its URL.
+    private var invalidity: String? {
+        if let reason = prepared.invalidity { return reason }
+        guard prepared.options.httpVersion == .http3Only else { return nil }
+        guard HTTPOrigin(url: url)?.scheme == "https" else { return "HTTP/3 needs an https URL" }
+        guard unixSocket == nil else { return "HTTP/3 runs over UDP, not over a Unix domain socket" }
+        return authentication == nil && body?.hasTrailers != true ? nil : "libcurl has no NTLM, Negotiate or request trailers over HTTP/3"
     }
 
     /// The body's length according to `Content-Length`: a stream of unknown length is sent with the length that its sender declares.

@@ -38,6 +38,9 @@ extension EasyHandle {
     /// The HTTP version of the last response.
     var httpVersion: TransferMetrics.HTTPVersion? { .init(libcurl: ccurlew_get_long(raw, CURLINFO_HTTP_VERSION)) }
 
+    /// Whether the last response came on a stream of HTTP/2 or HTTP/3.
+    var isMultiplexed: Bool { httpVersion == .http2 || httpVersion == .http3 }
+
     /// The phase that setting up the connection has reached, according to libcurl's timestamps.
     func setUpPhase(isSecure: Bool) -> TransferFailure.Phase {
         guard ccurlew_get_offset(raw, CURLINFO_NAMELOOKUP_TIME_T) > 0 else { return .resolving }

@@ -27,6 +27,10 @@ final class EasyHandle {
     let pointer: OpaquePointer
     private let errorBuffer: UnsafeMutablePointer<CChar>
     private var headerList: UnsafeMutablePointer<curl_slist>?
+    /// The other lists that options refer to.
+    private var lists: [UnsafeMutablePointer<curl_slist>] = []
+    /// A name made for several addresses, and the host's name, which takes its place in messages.
+    var alias: (name: String, host: String)?
     /// The URL that the handle is set to, and libcurl's parsed form. Otherwise libcurl parses the URL and serializes it again for each
     /// transfer, a tenth of the cost of a small request.
     private var url: String?
@@ -47,6 +51,7 @@ final class EasyHandle {
     deinit {
         curl_easy_cleanup(raw)
         curl_slist_free_all(headerList)
+        for list in lists { curl_slist_free_all(list) }
         curl_url_cleanup(urlParts)
         errorBuffer.deallocate()
     }
@@ -58,6 +63,11 @@ final class EasyHandle {
         curl_easy_reset(raw)
         curl_slist_free_all(headerList)
         headerList = nil
+        if !lists.isEmpty {
+            for list in lists { curl_slist_free_all(list) }
+            lists.removeAll()
+        }
+        alias = nil
         url = nil
         ordinarySetup = nil
         forgetMessage()
@@ -69,7 +79,10 @@ final class EasyHandle {
 
     /// libcurl's message about its last error.
     func message(for code: CURLcode) -> String {
-        if errorBuffer[0] != 0 { return Self.withoutProxyUser(String(cString: errorBuffer)) }
+        if errorBuffer[0] != 0 {
+            let message = Self.withoutProxyUser(String(cString: errorBuffer))
+            return alias.map { message.replacing($0.name, with: $0.host) } ?? message
+        }
         return String(cString: curl_easy_strerror(code))
     }
 
@@ -146,6 +159,13 @@ final class EasyHandle {
             headerList = longer
         }
         try set(CURLOPT_HTTPHEADER, pointer: headerList)
+    }
+
+    /// Sets an option to a list of one element; the handle owns the list.
+    func set(_ option: CURLoption, list element: String) throws(OptionError) {
+        guard let list = curl_slist_append(nil, element) else { throw OptionError(CURLE_OUT_OF_MEMORY, option) }
+        lists.append(list)
+        try set(option, pointer: list)
     }
 
     func check(_ code: CURLcode, _ option: CURLoption) throws(OptionError) {

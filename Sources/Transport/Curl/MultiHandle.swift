@@ -27,13 +27,40 @@ class MultiMember {
     /// The last address that was refused.
     final var refusedAddress: NetworkAddress?
 
+    /// The options of its sockets; `nil` for the system's.
+    var socketOptions: SocketOptions? { nil }
+    /// The option that a socket did not accept, with the reason.
+    final var rejectedSocketOption: String?
+    /// Where it connects to, if not to its URL's host.
+    final var route: Route?
+
+    /// Sets the options of a new socket; `false` if the system rejects one, which is recorded.
+    final func configure(_ socket: Int32, for address: curl_sockaddr) -> Bool {
+        guard let socketOptions else { return true }
+        let isStream = address.socktype != Self.datagrams
+        rejectedSocketOption = SystemSocket.configure(socket, family: address.family, isStream: isStream, socketOptions)
+        return rejectedSocketOption == nil
+    }
+
+    /// The type of QUIC's sockets.
+    private static let datagrams: Int32 = 2
+
     /// Whether connecting to an address is allowed; a refused address is recorded.
     final func mayConnect(to address: UnsafePointer<sockaddr>) -> Bool {
+        // A Unix domain socket is named by the program, not by a URL.
+        if Int32(address.pointee.sa_family) == AF_UNIX { return true }
         let addresses = addresses
         guard addresses.isLimited, let address = NetworkAddress(address) else { return !addresses.isLimited }
         guard !addresses.allows(address) else { return true }
         refusedAddress = address
         return false
+    }
+
+    /// The failure of a socket that libcurl was not given.
+    final func socketFailure(_ code: CURLcode) -> (kind: TransferFailure.Kind, message: String)? {
+        guard code == CURLE_COULDNT_CONNECT else { return nil }
+        if let rejectedSocketOption { return (.configuration, "The socket rejected the option \(rejectedSocketOption)") }
+        return refusedAddress.map { (.addressNotAllowed, Self.refusal(of: $0)) }
     }
 
     /// The message for a refused address.

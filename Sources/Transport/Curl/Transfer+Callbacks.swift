@@ -67,6 +67,10 @@ extension Transfer {
             guard member.mayConnect(to: ccurlew_address(address)) else { return CURL_SOCKET_BAD }
             let descriptor = SystemSocket.open(address.pointee.family, address.pointee.socktype, address.pointee.`protocol`)
             guard descriptor >= 0 else { return CURL_SOCKET_BAD }
+            guard member.configure(descriptor, for: address.pointee) else {
+                close(descriptor)
+                return CURL_SOCKET_BAD
+            }
             member.opened(descriptor)
             return descriptor
         }

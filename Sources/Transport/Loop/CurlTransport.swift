@@ -57,6 +57,8 @@ public final class CurlTransport: Transport {
         case send(Data, endOfStream: Bool, Int)
         /// The decision on a host's certificates.
         case decided(TrustQuestion, isTrusted: Bool)
+        /// The answer of a session's resolver.
+        case resolved(Resolution.Question, Result<[String], any Error>)
         /// A job of a task that prefers this thread.
         case run(UnownedJob)
         case stop

@@ -27,13 +27,13 @@ final class EventLoopThread {
     let share: UnsafeMutableRawPointer?
 
     private let resumptions = ResumptionBatch()
-    private let mailbox: Mailbox
+    let mailbox: Mailbox
     private let poller: any Poller
     let proxies = ProxySettings(environment: ProcessInfo.processInfo.environment)
     @exclusivity(unchecked) private(set) var pools: ConnectionPools?
     /// For transfers that may be paused for long: they must not block others on a shared connection.
     @exclusivity(unchecked) private var poolsForPausing: ConnectionPools?
-    @exclusivity(unchecked) private var transfers = NumberMap<Transfer>()
+    @exclusivity(unchecked) private(set) var transfers = NumberMap<Transfer>()
     @exclusivity(unchecked) var streams: [Int: StreamTransfer] = [:]
     @exclusivity(unchecked) private var timers = DeadlineHeap<Transfer>()
     @exclusivity(unchecked) private var launchQueue: LaunchQueue
@@ -158,6 +158,7 @@ final class EventLoopThread {
         case .resumeSending(let id): transfers[id]?.changePauses(sendingIsPossible: true) { _ in }
         case .send(let bytes, let endOfStream, let id): streams[id]?.send(bytes, endOfStream: endOfStream)
         case .decided(let question, let isTrusted): decided(question, isTrusted: isTrusted)
+        case .resolved(let question, let result): resolved(question, result)
         case .run(let job):
             CurlTransport.Command.perform(job, of: mailbox)
             sockets.forgetWait()
@@ -178,9 +179,7 @@ final class EventLoopThread {
         // Connection limits for transfers that may share a connection are libcurl's, because whether a host shares is unknown until TLS has
         // negotiated. There the connect timeout includes the wait.
         transfer.isQueuedByLoop = !sharing.isPossible(for: transfer)
-        guard !transfer.isQueuedByLoop || launchQueue.enter(transfer) else {
-            return armTimer(transfer)
-        }
+        guard !transfer.isQueuedByLoop || launchQueue.enter(transfer) else { return armTimer(transfer) }
         launch(transfer)
     }
 
@@ -205,8 +204,9 @@ final class EventLoopThread {
         run(transfer)
     }
 
-    private func run(_ transfer: Transfer) {
-        if let error = transfer.request.validationError { return complete(transfer, error: error) }
+    /// Hands a transfer to libcurl, once it is known where it connects to.
+    func run(_ transfer: Transfer) {
+        guard isReady(transfer) else { return }
         do {
             try transfer.prepare()
         } catch {
@@ -263,7 +263,7 @@ final class EventLoopThread {
     }
 
     /// Completes a transfer: the only place that does so.
-    private func complete(_ transfer: Transfer, error: (any Error)?) {
+    func complete(_ transfer: Transfer, error: (any Error)?) {
         transfers[transfer.id] = nil
         takeBack(transfer)
         connectionReporter?.ended(transfer.id, .completed(error))

@@ -28,6 +28,12 @@ struct ProxySettings {
         exceptions = value("no_proxy", "NO_PROXY") ?? ""
     }
 
+    /// The proxy of a transfer; `nil` for none, as over a Unix domain socket, and for HTTP/3 only.
+    func proxy(isSecure: Bool, options: TransferOptions) -> Proxy? {
+        guard options.reachBox?.value.routing.unixSocket == nil, options.httpVersion != .http3Only else { return nil }
+        return proxy(isSecure: isSecure, policy: options.proxy)
+    }
+
     /// The proxy for a URL's scheme; `nil` for none.
     func proxy(isSecure: Bool, policy: ProxyPolicy) -> Proxy? {
         switch policy {

@@ -49,10 +49,13 @@ public struct TLSOptions: Sendable, Hashable {
     /// SHA-256 hashes of public keys (`SubjectPublicKeyInfo`), one of which must be the host's (RFC 7469, section 2.4); empty, the default,
     /// for any key. Only the leaf's key is compared, not those of its issuers, and it is compared even if nothing else is verified.
     public var publicKeyHashes: Set<Data> = []
-    /// Trusted certificates in PEM instead of the system's; `nil` by default.
+    /// Trusted certificates in PEM instead of the system's; `nil` by default. ``CertificateAuthorities/pem`` reads them from other forms.
     public var certificateAuthorities: Data?
     /// A file of trusted certificates in PEM instead of the system's; `nil` by default.
     public var certificateAuthorityFile: String?
+    /// Authorities that are trusted in addition to the system's, or to those of ``certificateAuthorities`` or ``certificateAuthorityFile``;
+    /// `nil`, the default, for none.
+    public var additionalAuthorities: CertificateAuthorities?
     /// The certificate sent to hosts that request one; `nil`, the default, for none.
     public var clientCertificate: ClientCertificate?
     /// Further requirements on the host's certificates.

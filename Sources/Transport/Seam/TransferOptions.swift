@@ -84,6 +84,9 @@ public struct TransferOptions: Sendable, Hashable {
     /// ``TransferFailure/Kind/protocolViolation``.
     public var maximumInterimResponses = 32
 
+    /// The options that few sessions set: sockets, names, keep-alive. One reference, so that they cost nothing where they are not set.
+    var reachBox: ReachOptions.Box?
+
     /// Creates options with the defaults.
     public init() {}
 }
@@ -101,9 +104,16 @@ package final class PreparedOptions: Sendable {
     let limits: TimeLimits
     /// The connect timeout in libcurl's unit.
     let connectTimeoutMilliseconds: Int
+    /// Why no transfer with these options can be started; `nil` if they are usable.
+    let invalidity: String?
+    /// Whether the route of a transfer may depend on its host.
+    let hasRoutes: Bool
 
     package init(_ options: TransferOptions) {
         self.options = options
+        invalidity = options.reachBox?.value.invalidity ?? options.httpVersion.invalidity
+        let routing = options.reachBox?.value.routing
+        hasRoutes = routing.map { $0.resolve != nil || $0.connectTo != nil || $0.resolver != nil } ?? false
         limits = TimeLimits(options)
         connectTimeoutMilliseconds = options.connectTimeout?.atLeastOneMillisecond ?? Int(Int32.max)
     }
@@ -154,6 +164,29 @@ public enum HTTPVersionPolicy: Sendable, Hashable {
     case http1
     /// HTTP/2 without TLS, by prior knowledge (RFC 9113, section 3.3); with TLS the same as ``automatic``.
     case http2PriorKnowledge
+    /// HTTP/3 (RFC 9114) if a connection over QUIC is made before one over TCP, otherwise HTTP/2 or HTTP/1.1; for `http`, the same as
+    /// ``automatic``.
+    ///
+    /// libcurl starts both, QUIC first. The response's metrics tell which version was spoken. A libcurl without HTTP/3
+    /// (``CurlInfo/supportsHTTP3``) fails the transfer with ``TransferFailure/Kind/configuration`` at once. 0-RTT (RFC 9114, section 10.9)
+    /// is never used: a request in early data can be replayed by an attacker who has recorded it. Proxies are not used by QUIC: with one,
+    /// the transfer uses TCP.
+    case http3
+    /// HTTP/3 (RFC 9114) only: a host that does not speak it fails the transfer. Requires `https`.
+    ///
+    /// Otherwise as ``http3``.
+    case http3Only
+}
+
+extension HTTPVersionPolicy {
+    /// Whether HTTP/3 is asked for.
+    var wantsHTTP3: Bool { self == .http3 || self == .http3Only }
+
+    /// Why the policy can't be met by the libcurl in use; `nil` if it can.
+    fileprivate var invalidity: String? {
+        guard wantsHTTP3, !CurlInfo.current.supportsHTTP3 else { return nil }
+        return "libcurl \(CurlInfo.current.version) has no HTTP/3"
+    }
 }
 
 /// The proxy that a transfer uses.

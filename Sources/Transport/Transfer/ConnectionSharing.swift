@@ -20,7 +20,7 @@ struct ConnectionSharing {
     func isPossible(for transfer: Transfer) -> Bool {
         guard isEnabled, !transfer.request.mayPause, transfer.request.authentication == nil else { return false }
         return switch transfer.request.prepared.options.httpVersion {
-        case .automatic: transfer.isSecure && !hostsWithoutSharing.contains(transfer.hostKey)
+        case .automatic, .http3, .http3Only: transfer.isSecure && !hostsWithoutSharing.contains(transfer.hostKey)
         case .http1: false
         case .http2PriorKnowledge: true
         }
@@ -28,7 +28,7 @@ struct ConnectionSharing {
 
     /// Remembers the host of a transfer that was to share its connection and did not.
     mutating func completed(_ transfer: Transfer) {
-        guard !transfer.isQueuedByLoop, transfer.state.hasHead, transfer.handle.httpVersion != .http2 else { return }
+        guard !transfer.isQueuedByLoop, transfer.state.hasHead, !transfer.handle.isMultiplexed else { return }
         if hostsWithoutSharing.count >= Self.largestMemory { hostsWithoutSharing.removeAll(keepingCapacity: true) }
         hostsWithoutSharing.insert(transfer.hostKey)
     }

@@ -14,6 +14,8 @@ final class StreamTransfer: MultiMember {
     private var socket: Int32 = -1
     /// The decision on the host's certificates that is needed before the stream opens.
     private(set) var question: TrustQuestion?
+    /// The question to the session's resolver, or its answer.
+    private(set) var resolution: Resolution?
     /// Why the host's certificates were refused.
     private var refusal: String?
     private var isTrusted = false
@@ -43,7 +45,7 @@ final class StreamTransfer: MultiMember {
         super.init(loop: loop)
     }
 
-    var proxy: Proxy? { loop.proxies.proxy(isSecure: request.isSecure, policy: request.options.proxy) }
+    var proxy: Proxy? { loop.proxies.proxy(isSecure: request.isSecure, options: request.options) }
 
     // MARK: Opening
 
@@ -52,6 +54,16 @@ final class StreamTransfer: MultiMember {
         // In a URL, these characters would end the host.
         guard request.host.utf8.allSatisfy({ $0 > 0x20 && !"/?#@\\".utf8.contains($0) }) else {
             return failure(.invalidURL, "The host name is not valid: \(request.host.debugDescription)")
+        }
+        if let reach = request.options.reachBox?.value {
+            if let reason = reach.invalidity { return failure(.configuration, reason) }
+            switch RouteDecision(to: request.url, proxy: proxy, options: reach, resolved: resolution?.addresses) {
+            case .usual: route = nil
+            case .route(let chosen): route = chosen
+            case .ask(let resolver, let target):
+                resolution = loop.ask(resolver, about: target, for: id)
+                return nil
+            }
         }
         do {
             try handle.configure(for: self)
@@ -73,6 +85,8 @@ final class StreamTransfer: MultiMember {
 
     override var addresses: AddressPolicy { request.options.addresses }
 
+    override var socketOptions: SocketOptions? { request.options.reachBox?.value.socket }
+
     /// Whether the connection's certificates meet the requirement; otherwise the reason is recorded. libcurl gives access to them only at
     /// this moment.
     func mayOpen() -> Bool {
@@ -90,9 +104,7 @@ final class StreamTransfer: MultiMember {
         if let question { return ask(question) }
         if let refusal { return failure(.serverCertificate, refusal) }
         guard code == CURLE_OK else {
-            if let refusedAddress, code == CURLE_COULDNT_CONNECT {
-                return failure(.addressNotAllowed, Self.refusal(of: refusedAddress), code: code)
-            }
+            if let (kind, message) = socketFailure(code) { return failure(kind, message, code: code) }
             let message = handle.message(for: code)
             let kind = TransferFailure.Kind.of(code, phase: phase, message: message, usesProxy: proxy != nil)
             let requirement = kind == .serverCertificate ? request.options.tls.trust : nil
@@ -131,6 +143,16 @@ final class StreamTransfer: MultiMember {
         guard isTrusted else { return failure(.serverCertificate, question.refusal) }
         self.question = nil
         return connect(on: pools)
+    }
+
+    /// Handles the answer of the session's resolver. Returns an error if it can't be used.
+    func resolved(_ result: Result<[String], any Error>, on pools: ConnectionPools) -> (any Error)? {
+        do throws(UnusableAnswer) {
+            try resolution?.answered(result, at: loop.now)
+            return connect(on: pools)
+        } catch {
+            return failure(.nameResolution, error.message)
+        }
     }
 
     // MARK: Sending

@@ -7,7 +7,7 @@ import CurlewHTTP
 extension Transfer {
     /// Whether the body is delimited only by the end of a TLS connection that ended without close_notify.
     private var isTruncated: Bool {
-        isSecure && state.isDelimitedByClose && handle.httpVersion != .http2 && request.prepared.options.tls.requiresCloseNotify
+        isSecure && state.isDelimitedByClose && !handle.isMultiplexed && request.prepared.options.tls.requiresCloseNotify
             && loop.closeNotifyTracker.isMissing(on: connection.tlsSession)
     }
 
@@ -24,9 +24,7 @@ extension Transfer {
         }
         noteSetUpPhase()
         // Other addresses may have been tried as well, and failed for other reasons.
-        if let refusedAddress, connection.openedSockets.isEmpty, code == CURLE_COULDNT_CONNECT {
-            _ = state.fail(.addressNotAllowed, Self.refusal(of: refusedAddress))
-        }
+        if connection.openedSockets.isEmpty, let (kind, message) = socketFailure(code) { _ = state.fail(kind, message) }
         return state.completed(
             code: code, message: handle.message(for: code), usesProxy: proxy != nil, isHTTP2: connection.info?.values.isHTTP2 ?? false)
     }

@@ -27,6 +27,7 @@ struct NextLimit {
     enum Limit {
         case total
         case queue
+        case connect
         case idle
         case firstByte
     }
@@ -46,6 +47,7 @@ struct NextLimit {
         switch limit {
         case .total: .totalTimeout
         case .queue: .queueTimeout
+        case .connect: .connectTimeout
         case .idle: .idleTimeout
         case .firstByte: .firstByteTimeout
         }
@@ -57,6 +59,7 @@ struct NextLimit {
             switch limit {
             case .total: "complete response"
             case .queue: "free connection to the host"
+            case .connect: "address from the session's resolver"
             case .idle: "further byte"
             case .firstByte: "first byte of a response"
             }
@@ -79,6 +82,9 @@ extension Transfer {
         var next = NextLimit()
         next.consider(limits.total, since: postedAt, .total)
         if isWaitingForConnection { next.consider(limits.queue, since: postedAt, .queue) }
+        if isResolving, let resolution {
+            next.consider(Nanoseconds(request.connectTimeoutMilliseconds) * 1_000_000, since: resolution.startedAt, .connect)
+        }
         if state.phase >= .sending, !pauses.isPaused {
             next.consider(limits.idle, since: lastActivity, .idle)
             if let requestSentAt { next.consider(limits.firstByte, since: requestSentAt, .firstByte) }
@@ -88,7 +94,7 @@ extension Transfer {
 
     /// Whether it is in the loop's queue, or in libcurl's, which is inferred: no name was resolved and no connection is used.
     private var isWaitingForConnection: Bool {
-        state.phase == .queued || (!isQueuedByLoop && state.phase == .resolving)
+        state.phase == .queued || (!isQueuedByLoop && state.phase == .resolving && !isResolving)
     }
 
     /// Restarts the idle timeout.

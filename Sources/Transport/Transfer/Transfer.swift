@@ -49,6 +49,8 @@ final class Transfer: MultiMember, DeadlineHolder {
     /// libcurl remembers that even after `curl_easy_reset`, and then leaves no room for the size of a chunk before its upload buffer, but
     /// writes it there all the same (seen with 7.88.1).
     @exclusivity(unchecked) private(set) var hasSentTrailers = false
+    /// The question to the session's resolver, or its answer.
+    @exclusivity(unchecked) var resolution: Resolution?
     /// Whether libcurl has read the request's body to its end.
     @exclusivity(unchecked) private(set) var hasReadBody = false
 
@@ -103,6 +105,8 @@ final class Transfer: MultiMember, DeadlineHolder {
         connection.forget()
         bodyBytesSent = 0
         bodyBytesUploaded = 0
+        if route != nil { route = nil }
+        if resolution != nil { endResolution() }
     }
 
     /// Configures the handle for libcurl; called again after a stale connection.
@@ -113,6 +117,7 @@ final class Transfer: MultiMember, DeadlineHolder {
         connection.tlsSession = nil
         connection.info = nil
         refusedAddress = nil
+        rejectedSocketOption = nil
         decoder = nil
         heldHead = nil
         forgetEarlyResponse()
@@ -155,7 +160,10 @@ final class Transfer: MultiMember, DeadlineHolder {
         return hash
     }
 
-    var proxy: Proxy? { loop.proxies.proxy(isSecure: isSecure, policy: request.prepared.options.proxy) }
+    var proxy: Proxy? { loop.proxies.proxy(isSecure: isSecure, options: request.prepared.options) }
+
+    /// Whether QUIC can be tried: it has neither proxies nor Unix domain sockets.
+    var mayUseHTTP3: Bool { isSecure && proxy == nil && request.unixSocket == nil }
 
     private static func isSecure(_ url: String) -> Bool {
         var url = url
@@ -165,6 +173,8 @@ final class Transfer: MultiMember, DeadlineHolder {
     // MARK: Sending
 
     override var addresses: AddressPolicy { request.prepared.options.addresses }
+
+    override var socketOptions: SocketOptions? { request.prepared.options.reachBox?.value.socket }
 
     override func opened(_ socket: Int32) {
         super.opened(socket)

@@ -22,12 +22,13 @@ struct TrustAnchors: Sendable, Hashable {
     /// Trusts the certificates that libcurl trusts with the given options.
     init(_ options: TLSOptions) {
         sessionRevocationLists = options.revocationListFile
+        let others = options.additionalAuthorities?.certificates.map(\.der) ?? []
         if let data = options.certificateAuthorities {
-            certificates = Certificate.all(inPEM: data).map(\.der)
+            certificates = Certificate.all(inPEM: data).map(\.der) + others
             file = nil
             directory = nil
         } else {
-            certificates = []
+            certificates = others
             file = options.certificateAuthorityFile ?? ccurlew_default_ca_file().map { String(cString: $0) }
             directory = options.certificateAuthorityFile == nil ? ccurlew_default_ca_directory().map { String(cString: $0) } : nil
         }

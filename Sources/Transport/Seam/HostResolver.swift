@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+import CurlewHTTP
+
+/// Resolves the names of hosts with code of the program: service discovery, a table, a DNS client.
+///
+/// ```swift
+/// configuration.resolver = HostResolver { host, port in try await registry.addresses(of: host, port: port) }
+/// ```
+///
+/// Called before each exchange with a named host, on a task of its own; the event loop is not blocked. It may cache: Curlew does not.
+/// Connections are reused as long as the addresses are the same, in any order. The wait counts towards the connect timeout, the total timeout
+/// and the deadline; the task is cancelled with the transfer, and after a timeout. An error that it throws, no addresses at all, or text that
+/// is not an address fail the transfer with ``TransferFailure/Kind/nameResolution`` and a message that names the host and the reason.
+public struct HostResolver: Sendable, Hashable {
+    private final class Body: Sendable {
+        let resolve: @Sendable (String, Int) async throws -> [String]
+
+        init(_ resolve: @escaping @Sendable (String, Int) async throws -> [String]) { self.resolve = resolve }
+    }
+
+    private let body: Body
+
+    /// Creates a resolver, which is equal to its copies only.
+    ///
+    /// - Parameter resolve: returns the IPv4 and IPv6 addresses of a host, in lower case, for a port, in the order in which to try them.
+    public init(_ resolve: @escaping @Sendable (_ host: String, _ port: Int) async throws -> [String]) {
+        body = Body(resolve)
+    }
+
+    func addresses(of host: String, port: Int) async throws -> [String] { try await body.resolve(host, port) }
+
+    /// Whether both are copies of the same resolver.
+    public static func == (lhs: HostResolver, rhs: HostResolver) -> Bool { lhs.body === rhs.body }
+
+    /// Hashes the resolver's identity.
+    public func hash(into hasher: inout Hasher) { hasher.combine(ObjectIdentifier(body)) }
+}

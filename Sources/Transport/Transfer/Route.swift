@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: Apache-2.0
+import CurlewHTTP
+
+/// Where a transfer connects to, if not to the addresses of its URL's host, in libcurl's terms.
+///
+/// By `CURLOPT_CONNECT_TO` and not by `CURLOPT_RESOLVE` alone: libcurl compares the former when it looks for a connection to reuse, while
+/// the latter changes the cache of names for all transfers. Several addresses get a name of their own, derived from them.
+struct Route: Equatable {
+    /// The element of `CURLOPT_CONNECT_TO`.
+    let connectTo: String
+    /// The element of `CURLOPT_RESOLVE`; `nil` if the target is a single address, or a name to be resolved.
+    var resolve: String?
+    /// A name that stands for addresses, and the name of which they are: for messages.
+    var alias: (name: String, host: String)?
+
+    static func == (lhs: Route, rhs: Route) -> Bool { lhs.connectTo == rhs.connectTo && lhs.resolve == rhs.resolve }
+
+    /// A route to another host.
+    init(to target: RouteTarget) {
+        connectTo = "::\(target.host.bracketed):\(target.port)"
+    }
+
+    /// A route to addresses.
+    init(to target: RouteTarget, addresses: [String]) {
+        if addresses.count == 1 {
+            connectTo = "::\(addresses[0].bracketed):\(target.port)"
+        } else {
+            let name = "curlew-\(Self.hash([target.host]))-\(Self.hash(addresses.sorted())).invalid"
+            connectTo = "::\(name):\(target.port)"
+            // With the plus sign the entry expires like others.
+            resolve = "+\(name):\(target.port):\(addresses.map(\.bracketed).joined(separator: ","))"
+            alias = (name, target.host)
+        }
+    }
+
+    private static func hash(_ texts: [String]) -> String {
+        var hash: UInt64 = 14_695_981_039_346_656_037
+        for text in texts {
+            for byte in text.utf8 { hash = (hash ^ UInt64(byte)) &* 1_099_511_628_211 }
+            hash = (hash ^ 0x2C) &* 1_099_511_628_211
+        }
+        return String(hash, radix: 16)
+    }
+}
+
+/// A host and a port to connect to.
+struct RouteTarget: Hashable {
+    var host: String
+    var port: Int
+
+    init(host: String, port: Int) {
+        self.host = host
+        self.port = port
+    }
+
+    /// The target of a URL; `nil` if it has no valid host or port.
+    init?(url: String) {
+        guard let origin = HTTPOrigin(url: url) else { return nil }
+        self.init(host: origin.host, port: origin.port)
+    }
+
+    /// The value of the first key that is there: `host:port`, `host`, `*:port`, `*`.
+    func entry<Value>(in table: [String: Value]) -> Value? {
+        if table.isEmpty { return nil }
+        return table["\(host.bracketed):\(port)"] ?? table[host] ?? table[host.bracketed] ?? table["*:\(port)"] ?? table["*"]
+    }
+
+    /// The target that a value of ``TransferOptions/connectTo`` names; `nil` if it names none.
+    func moved(to value: String) -> RouteTarget? {
+        var (name, number) = (value[...], port)
+        if value.hasPrefix("[") {
+            guard let bracket = value.lastIndex(of: "]") else { return nil }
+            name = value[value.index(after: value.startIndex)..<bracket]
+            let rest = value[value.index(after: bracket)...]
+            guard rest.isEmpty || rest.hasPrefix(":"), let port = rest.isEmpty ? port : Int(rest.dropFirst()) else { return nil }
+            number = port
+        } else if let colon = value.lastIndex(of: ":"), value.firstIndex(of: ":") == colon {
+            guard let port = Int(value[value.index(after: colon)...]) else { return nil }
+            (name, number) = (value[..<colon], port)
+        }
+        guard (1...65_535).contains(number), name.utf8.allSatisfy({ $0 > 0x20 && !"/?#@\\[],".utf8.contains($0) }) else { return nil }
+        return name.isEmpty
+            ? (value.hasPrefix(":") ? RouteTarget(host: host, port: number) : nil) : RouteTarget(host: name.lowercased(), port: number)
+    }
+}
+
+/// What is known of a transfer's route before it is started.
+enum RouteDecision {
+    /// The URL's host, resolved as usual.
+    case usual
+    case route(Route)
+    /// The resolver has to be asked about a host.
+    case ask(HostResolver, RouteTarget)
+
+    /// - Parameters:
+    ///   - resolved: the addresses that the resolver has returned; `nil` if it was not asked.
+    init(to url: String, proxy: Proxy?, options: ReachOptions, resolved: [String]?) {
+        self = .usual
+        let routing = options.routing
+        guard routing.unixSocket == nil, routing.resolve != nil || routing.connectTo != nil || routing.resolver != nil,
+            let origin = RouteTarget(url: url), proxy?.applies(to: origin.host) != true
+        else { return }
+        let target = routing.connectTo.flatMap { origin.entry(in: $0) }.flatMap { origin.moved(to: $0) } ?? origin
+        if let addresses = routing.resolve.flatMap({ target.entry(in: $0) }) ?? resolved {
+            self = .route(Route(to: target, addresses: addresses))
+        } else if let resolver = routing.resolver, NetworkAddress(target.host) == nil {
+            self = .ask(resolver, target)
+        } else if target != origin {
+            self = .route(Route(to: target))
+        }
+    }
+}
+
+extension Proxy {
+    /// Whether a host is reached through the proxy, by libcurl's rules for lists of names.
+    func applies(to host: String) -> Bool {
+        let names = exceptions.split { $0 == "," || $0 == " " }.map { $0.lowercased() }
+        return !names.contains { name in
+            let plain = name.hasPrefix(".") ? String(name.dropFirst()) : name
+            return name == "*" || host == plain || host.hasSuffix("." + plain)
+        }
+    }
+}
+
+extension String {
+    /// An IPv6 address in brackets (RFC 3986, section 3.2.2), everything else unchanged.
+    var bracketed: String { contains(":") && !hasPrefix("[") ? "[\(self)]" : self }
+}
+
+// MARK: - Validation
+
+extension ReachOptions {
+    /// The longest path of a socket: `sun_path` without its NUL.
+    private static let longestSocketName = 107
+
+    /// Why the options can't be used; `nil` if they can.
+    var invalidity: String? {
+        if let socket = routing.unixSocket, let reason = Self.invalidity(of: socket) { return reason }
+        for (name, addresses) in routing.resolve ?? [:] {
+            guard !addresses.isEmpty else { return "The entry of \"\(name)\" in `resolve` has no addresses" }
+            for address in addresses where NetworkAddress(address) == nil {
+                return "The entry of \"\(name)\" in `resolve` has \"\(address)\", which is not an address"
+            }
+        }
+        for (name, value) in routing.connectTo ?? [:] where RouteTarget(host: "*", port: 1).moved(to: value) == nil {
+            return "The entry of \"\(name)\" in `connectTo` is \"\(value)\", which is not a host with a port"
+        }
+        if let localPorts, localPorts.lowerBound < 1 || localPorts.upperBound > 65_535 {
+            return "The local ports \(localPorts) are not within 1...65535"
+        }
+        if let dohURL, HTTPOrigin(url: dohURL)?.scheme != "https" || dohURL.utf8.contains(0) {
+            return "The URL of the server that resolves names is not an https URL: \(dohURL.redactedURL)"
+        }
+        return socket.invalidity
+    }
+
+    private static func invalidity(of socket: UnixSocket) -> String? {
+        let name = socket.name.utf8
+        guard !name.isEmpty, !name.contains(0) else { return "The path of the Unix domain socket is empty or contains a NUL" }
+        guard name.count <= longestSocketName else {
+            return "The path of the Unix domain socket has \(name.count) bytes, at most \(longestSocketName) are possible"
+        }
+        if case .abstract = socket, !SystemSocket.hasAbstractNames { return "This system has no abstract Unix domain sockets" }
+        return nil
+    }
+}
+
+extension SocketOptions {
+    fileprivate var invalidity: String? {
+        if let dscp, !(0...63).contains(dscp) { return "The code point of differentiated services \(dscp) is not within 0...63" }
+        if let keepAlive, keepAlive.idle < .seconds(1) || keepAlive.interval < .seconds(1) || (keepAlive.count ?? 1) < 1 {
+            return "The times of TCP's keep-alive are not at least a second, or its count is not at least 1"
+        }
+        for size in [sendBufferSize, receiveBufferSize] {
+            if let size, !(1...Int(Int32.max)).contains(size) {
+                return "The size of a socket's buffer \(size) is not within 1...\(Int32.max)"
+            }
+        }
+        return nil
+    }
+}

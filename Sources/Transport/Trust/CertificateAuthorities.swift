@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+import CCurlew
+import CurlewHTTP
+
+/// Certificates of authorities, from a file, bytes or text.
+///
+/// ```swift
+/// configuration.tls.additionalAuthorities = try CertificateAuthorities(contentsOf: URL(fileURLWithPath: "/etc/company/root.pem"))
+/// ```
+///
+/// Read and checked when the value is created, so that a wrong file is an error at once and not at the first connection. A value to store and
+/// to share; copies share their contents.
+public struct CertificateAuthorities: Sendable, Hashable {
+    private final class Contents: Sendable {
+        let certificates: [Certificate]
+        let pem: Data
+
+        init(_ certificates: [Certificate]) {
+            self.certificates = certificates
+            pem = certificates.reduce(into: Data()) { $0 += $1.pem }
+        }
+    }
+
+    private let contents: Contents
+
+    /// Reads certificates in PEM (RFC 7468, section 5), or one in DER. Text around the certificates of PEM is ignored.
+    ///
+    /// - Throws: ``CurlewError/transferFailed(_:)`` with ``TransferFailure/Kind/configuration`` if there is no certificate in it.
+    public init(_ data: Data) throws(CurlewError) {
+        try self.init(data, from: "")
+    }
+
+    /// Reads certificates in PEM from a text; otherwise as ``init(_:)``.
+    public init(pem text: String) throws(CurlewError) {
+        try self.init(Data(text.utf8), from: "")
+    }
+
+    /// Reads certificates from a local file, in PEM or DER. Blocks the calling thread for as long as reading takes.
+    ///
+    /// - Throws: ``CurlewError/transferFailed(_:)`` with ``TransferFailure/Kind/configuration`` if the URL is not a file's, the file can't
+    ///   be read, or there is no certificate in it; its message has the reason, its URL the file.
+    public init(contentsOf url: URL) throws(CurlewError) {
+        guard url.isFileURL else { throw Self.failure("The authorities' URL is not a file's", url.absoluteString) }
+        let data: Data
+        do {
+            data = try Data(contentsOf: url)
+        } catch {
+            throw Self.failure("The file of authorities can't be read: \(error)", url.absoluteString)
+        }
+        try self.init(data, from: url.absoluteString)
+    }
+
+    private init(_ data: Data, from url: String) throws(CurlewError) {
+        var certificates = Certificate.all(inPEM: data)
+        if certificates.isEmpty, let single = Certificate(der: data) { certificates = [single] }
+        guard !certificates.isEmpty else { throw Self.failure("The authorities' \(data.count) bytes contain no certificate", url) }
+        contents = Contents(certificates)
+    }
+
+    private static func failure(_ message: String, _ url: String) -> CurlewError {
+        .transferFailed(TransferFailure(kind: .configuration, url: url, phase: .preparing, message: message))
+    }
+
+    /// The certificates, in their order.
+    public var certificates: [Certificate] { contents.certificates }
+
+    /// The certificates in PEM, for ``TLSOptions/certificateAuthorities``.
+    public var pem: Data { contents.pem }
+
+    /// Whether both have the same certificates in the same order.
+    public static func == (lhs: CertificateAuthorities, rhs: CertificateAuthorities) -> Bool {
+        lhs.contents === rhs.contents || lhs.contents.certificates == rhs.contents.certificates
+    }
+
+    /// Hashes the certificates.
+    public func hash(into hasher: inout Hasher) { hasher.combine(contents.certificates) }
+}
+
+// MARK: - For libcurl
+
+/// Where libcurl reads the authorities.
+enum AuthoritySource {
+    /// The system's defaults.
+    case system
+    /// The system's directory, and others in PEM.
+    case systemDirectory(String, Data)
+    /// These in PEM, and no others.
+    case data(Data)
+    /// A file's in PEM, and no others.
+    case file(String)
+    /// A file that has to be combined with others can't be read.
+    case unreadable
+}
+
+extension TLSOptions {
+    var authoritySource: AuthoritySource {
+        guard let others = additionalAuthorities?.pem else {
+            if let data = certificateAuthorities { return .data(data) }
+            return certificateAuthorityFile.map { .file($0) } ?? .system
+        }
+        if let data = certificateAuthorities { return .data(data + Data("\n".utf8) + others) }
+        if certificateAuthorityFile == nil, let directory = ccurlew_default_ca_directory() {
+            return .systemDirectory(String(cString: directory), others)
+        }
+        guard let file = certificateAuthorityFile ?? ccurlew_default_ca_file().map({ String(cString: $0) }) else { return .data(others) }
+        guard let contents = try? Data(contentsOf: URL(fileURLWithPath: file)) else { return .unreadable }
+        return .data(contents + Data("\n".utf8) + others)
+    }
+}

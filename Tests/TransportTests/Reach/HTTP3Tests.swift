@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: Apache-2.0
+import CurlewHTTP
+import CurlewTestSupport
+import Testing
+
+@testable import CurlewTransport
+
+/// What has to be true with a libcurl that has no HTTP/3.
+@Suite(.timeLimit(.minutes(1)), .disabled(if: CurlInfo.current.supportsHTTP3)) struct MissingHTTP3Tests {
+    @Test(arguments: [HTTPVersionPolicy.http3, .http3Only], ["http", "https"])
+    func `asking for HTTP/3 fails at once, and names the libcurl`(_ version: HTTPVersionPolicy, _ scheme: String) async throws {
+        let server = try LoopbackServer { _, _ in .ok("ok") }
+        var options = TransferOptions()
+        options.httpVersion = version
+        let end = await CurlTransport().run(TransferRequest(url: "\(scheme)://localhost:\(server.port)/", options: options))
+        #expect(end.failure?.kind == .configuration)
+        #expect(end.failure?.message == "libcurl \(CurlInfo.current.version) has no HTTP/3")
+        #expect(server.connectionCount == 0)
+    }
+}
+
+/// What has to be true with a libcurl that has HTTP/3, against a server that speaks it.
+///
+/// `scripts/http3` runs them: it starts the server, and sets `CURLEW_HTTP3_PORT` and `CURLEW_HTTP3_AUTHORITY`, the file of its root.
+@Suite(.timeLimit(.minutes(1)), .enabled(if: CurlInfo.current.supportsHTTP3 && HTTP3Server.shared != nil)) struct HTTP3Tests {
+    private let server: HTTP3Server
+
+    init() throws {
+        server = try #require(HTTP3Server.shared)
+    }
+
+    private func options(_ version: HTTPVersionPolicy, _ change: (inout TransferOptions) -> Void = { _ in }) -> TransferOptions {
+        var options = TransferOptions()
+        options.httpVersion = version
+        options.proxy = .none
+        options.tls.certificateAuthorityFile = server.authority
+        change(&options)
+        return options
+    }
+
+    @Test func `a request is sent over HTTP/3, and its metrics say so`() async {
+        let end = await CurlTransport().run(TransferRequest(url: server.url("/hello"), options: options(.http3Only)))
+        #expect(end.error == nil && end.body == Data("hello".utf8))
+        #expect(end.completion?.metrics.httpVersion == .http3)
+        #expect(end.completion?.metrics.tlsVersion == "TLSv1.3")
+    }
+
+    @Test func `with the choice it succeeds, over the version that the metrics record`() async {
+        let transport = CurlTransport()
+        for id in 1...3 {
+            let end = await transport.run(TransferRequest(url: server.url("/hello"), options: options(.http3)), id: id)
+            #expect(end.error == nil && end.body == Data("hello".utf8))
+            #expect(end.completion?.metrics.httpVersion == .http3 || end.completion?.metrics.httpVersion == .http2)
+        }
+    }
+
+    @Test func `a host without HTTP/3 is reached over TCP with the choice, and fails without it`() async throws {
+        let authority = try CertificateAuthority()
+        let tcp = try LoopbackServer(tls: ServerTLS(try authority.issue())) { _, _ in .ok("tcp") }
+        let chosen = await CurlTransport().run(
+            TransferRequest(
+                url: tcp.url("/"),
+                options: options(.http3) {
+                    $0.tls.certificateAuthorityFile = nil
+                    $0.tls.certificateAuthorities = authority.certificate
+                }))
+        #expect(chosen.body == Data("tcp".utf8) && chosen.completion?.metrics.httpVersion == .http1_1)
+        let only = await CurlTransport().run(
+            TransferRequest(
+                url: tcp.url("/"),
+                options: options(.http3Only) {
+                    $0.tls.certificateAuthorityFile = nil
+                    $0.tls.certificateAuthorities = authority.certificate
+                    $0.connectTimeout = .seconds(2)
+                }))
+        #expect(only.failure != nil)
+        #expect([.connect, .connectTimeout].contains(only.failure?.kind))
+    }
+
+    @Test func `an untrusted certificate is refused, and nothing is sent`() async throws {
+        let other = try CertificateAuthority(name: "Other")
+        let end = await CurlTransport().run(
+            TransferRequest(
+                url: server.url("/hello"),
+                options: options(.http3Only) {
+                    $0.tls.certificateAuthorityFile = nil
+                    $0.tls.certificateAuthorities = other.certificate
+                }))
+        #expect(end.failure?.kind == .serverCertificate)
+        #expect(end.failure?.requestWasSent == false)
+    }
+
+    @Test func `many requests at a time share a connection, and large bodies arrive whole`() async {
+        let transport = CurlTransport(configuration: TransportConfiguration())
+        #expect(await transport.run(TransferRequest(url: server.url("/hello"), options: options(.http3Only))).error == nil)
+        let observers = (0..<16).map { _ in RecordingObserver() }
+        for (index, observer) in observers.enumerated() {
+            let path = index.isMultiple(of: 4) ? "/large" : "/hello"
+            transport.start(TransferRequest(url: server.url(path), options: options(.http3Only)), id: index + 2, observer: observer)
+        }
+        for (index, observer) in observers.enumerated() {
+            let end = await observer.end()
+            #expect(end.error == nil && end.completion?.metrics.httpVersion == .http3)
+            #expect(end.body.count == (index.isMultiple(of: 4) ? 1 << 20 : 5))
+        }
+    }
+
+    @Test func `bodies are sent, and cancelled requests leave the connection to others`() async {
+        let transport = CurlTransport()
+        let body = Data((0..<200_000).map { UInt8(truncatingIfNeeded: $0) })
+        let end = await transport.run(
+            TransferRequest(url: server.url("/upload"), method: .post, body: DataBody(body), options: options(.http3Only)))
+        #expect(end.error == nil && end.head?.statusCode == 200)
+        let observer = RecordingObserver()
+        transport.start(TransferRequest(url: server.url("/large"), options: options(.http3Only)), id: 2, observer: observer)
+        transport.cancel(2)
+        #expect(await observer.end().isCancelled)
+        #expect(
+            await transport.run(TransferRequest(url: server.url("/hello"), options: options(.http3Only)), id: 3).body == Data("hello".utf8))
+    }
+
+    @Test func `plain http, sockets and authentication of connections are refused with HTTP/3 only`() async {
+        let transport = CurlTransport()
+        var requests = [
+            TransferRequest(url: "http://localhost:\(server.port)/", options: options(.http3Only)),
+            TransferRequest(url: server.url("/"), options: options(.http3Only) { $0.unixSocketPath = "/tmp/curlew.sock" }),
+            TransferRequest(url: server.url("/"), options: options(.http3Only)),
+        ]
+        requests[2].authentication = .negotiate
+        for (index, request) in requests.enumerated() {
+            #expect(await transport.run(request, id: index + 1).failure?.kind == .configuration)
+        }
+    }
+}
+
+/// The server of `scripts/http3`.
+struct HTTP3Server {
+    let port: Int
+    let authority: String
+
+    static let shared: HTTP3Server? = {
+        let environment = ProcessInfo.processInfo.environment
+        guard let port = environment["CURLEW_HTTP3_PORT"].flatMap({ Int($0) }), let file = environment["CURLEW_HTTP3_AUTHORITY"] else {
+            return nil
+        }
+        return HTTP3Server(port: port, authority: file)
+    }()
+
+    func url(_ path: String) -> String { "https://localhost:\(port)\(path)" }
+}
