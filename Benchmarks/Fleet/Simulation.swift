@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import CurlewResilience
+import Foundation
 
 /// The policies of each client.
 struct Arm: Sendable {
@@ -101,11 +102,7 @@ struct Simulation {
 
     /// The time between two requests of a client: exponential.
     private mutating func pause() -> Int64 {
-        // -ln(1 - u) by the sum of halvings: no library of mathematics is needed for a geometric sum of many small steps.
-        var value = 0.0
-        let step = 1.0 / 64
-        while random.unit() > step { value += step }
-        return Int64((value + random.unit() * step) / scenario.rate * 1e9)
+        Int64(-log(1 - random.unit()) / scenario.rate * 1e9)
     }
 
     private func second(_ time: Int64) -> Int { min(Int(time / 1_000_000_000), tally.requests.count - 1) }

@@ -93,8 +93,8 @@ import Testing
         #expect(with.reached >= 23)
     }
 
-    @Test("a service that allows 50 a second refuses most of 60 requests at once, and none with a limiter") func limiter() async throws {
-        func refused(_ resilience: Resilience) async throws -> Int {
+    @Test("a service that allows 50 a second refuses requests of 300 at once, and none of 60 with a limiter") func limiter() async throws {
+        func refused(_ count: Int, _ resilience: Resilience) async throws -> Int {
             let allowance = Monitor((tokens: 20.0, time: ContinuousClock.now))
             let server = try LoopbackServer { _, _ in
                 allowance.update { state in
@@ -110,14 +110,14 @@ import Testing
             let manager = manager(resilience)
             let url = server.url("/")
             let served = await withTaskGroup(of: Bool.self) { group in
-                for _ in 0..<60 {
+                for _ in 0..<count {
                     group.addTask { (try? await manager.request(url).validate().serializingData().value) != nil }
                 }
                 return await group.reduce(0) { $1 ? $0 + 1 : $0 }
             }
-            return 60 - served
+            return count - served
         }
-        #expect(try await refused(Resilience()) > 0)
-        #expect(try await refused(Resilience(rateLimiter: RateLimiter(RateLimit(40, burst: 5)))) == 0)
+        #expect(try await refused(300, Resilience()) > 0)
+        #expect(try await refused(60, Resilience(rateLimiter: RateLimiter(RateLimit(40, burst: 5)))) == 0)
     }
 }

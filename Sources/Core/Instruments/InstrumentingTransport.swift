@@ -7,8 +7,8 @@ import CurlewTransport
 ///
 /// A transport rather than a step of every request: sessions without instruments have no overhead, and below the cache there are only the
 /// exchanges on the wire.
-final class InstrumentingTransport: Transport {
-    private let base: any Transport
+final class InstrumentingTransport: ForwardingTransport {
+    let base: any Transport
     private let instruments: [any ExchangeInstrument]
 
     init(_ base: any Transport, instruments: [any ExchangeInstrument]) {
@@ -26,22 +26,6 @@ final class InstrumentingTransport: Transport {
         outgoing.headers = headers
         base.start(outgoing, id: id, observer: observed)
     }
-
-    func cancel(_ id: Int) { base.cancel(id) }
-
-    func setSuspended(_ suspended: Bool, of id: Int) { base.setSuspended(suspended, of: id) }
-
-    func resumeReceiving(_ id: Int) { base.resumeReceiving(id) }
-
-    func openStream(_ request: StreamTransferRequest, id: Int, observer: any StreamTransferObserver) {
-        base.openStream(request, id: id, observer: observer)
-    }
-
-    func send(_ bytes: Data, endOfStream: Bool, on id: Int) { base.send(bytes, endOfStream: endOfStream, on: id) }
-
-    func shutDown() { base.shutDown() }
-
-    func waitUntilShutDown() async { await base.waitUntilShutDown() }
 }
 
 /// The observations of one exchange, which end once.

@@ -2,7 +2,7 @@
 import CurlewTransport
 
 /// Makes one transfer of equal requests in flight, in front of the cache.
-final class CoalescingTransport: Transport {
+final class CoalescingTransport: ForwardingTransport {
     private struct State {
         /// The transfers that may still be joined, by URL: few are equal in all but the URL.
         var open: [String: [SharedTransfer]] = [:]
@@ -82,14 +82,6 @@ final class CoalescingTransport: Transport {
     func resumeReceiving(_ id: Int) {
         if let member = self[id] { member.resumeReceiving() } else { base.resumeReceiving(id) }
     }
-
-    func openStream(_ request: StreamTransferRequest, id: Int, observer: any StreamTransferObserver) {
-        base.openStream(request, id: id, observer: observer)
-    }
-
-    func send(_ bytes: Data, endOfStream: Bool, on id: Int) { base.send(bytes, endOfStream: endOfStream, on: id) }
-
-    func shutDown() { base.shutDown() }
 
     func waitUntilShutDown() async {
         await base.waitUntilShutDown()

@@ -4,7 +4,7 @@ import CurlewTransport
 /// Lets each exchange pass the policies below the cache. Its story is a ``PolicyTransfer``.
 ///
 /// A transfer that neither waits nor may be sent twice has its own number at the base transport, and is not known here.
-final class PolicyTransport: Transport {
+final class PolicyTransport: ForwardingTransport {
     let base: any Transport
     let runtime: PolicyRuntime
     let teller: PolicyTeller
@@ -71,12 +71,6 @@ final class PolicyTransport: Transport {
         if let transfer = self[id] { transfer.resumeReceiving() } else { base.resumeReceiving(id) }
     }
 
-    func openStream(_ request: StreamTransferRequest, id: Int, observer: any StreamTransferObserver) {
-        base.openStream(request, id: id, observer: observer)
-    }
-
-    func send(_ bytes: Data, endOfStream: Bool, on id: Int) { base.send(bytes, endOfStream: endOfStream, on: id) }
-
     func shutDown() {
         let known = transfers.withLock { transfers in
             transfers.isShutDown = true
@@ -93,8 +87,8 @@ final class PolicyTransport: Transport {
 }
 
 /// Asks the cache for stale responses in place of failures.
-final class StaleTransport: Transport {
-    private let base: any Transport
+final class StaleTransport: ForwardingTransport {
+    let base: any Transport
     private let directive: String
 
     init(_ base: any Transport, _ duration: Duration) {
@@ -109,14 +103,4 @@ final class StaleTransport: Transport {
         request.headers.update(name: "Cache-Control", value: given.map { "\($0), \(directive)" } ?? directive)
         base.start(request, id: id, observer: observer)
     }
-
-    func cancel(_ id: Int) { base.cancel(id) }
-    func setSuspended(_ suspended: Bool, of id: Int) { base.setSuspended(suspended, of: id) }
-    func resumeReceiving(_ id: Int) { base.resumeReceiving(id) }
-    func openStream(_ request: StreamTransferRequest, id: Int, observer: any StreamTransferObserver) {
-        base.openStream(request, id: id, observer: observer)
-    }
-    func send(_ bytes: Data, endOfStream: Bool, on id: Int) { base.send(bytes, endOfStream: endOfStream, on: id) }
-    func shutDown() { base.shutDown() }
-    func waitUntilShutDown() async { await base.waitUntilShutDown() }
 }
