@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The system's hiredis, found by pkg-config; built with the trait Redis only. Of it the parser of replies is used. */
+/* The system's hiredis; built with the trait Redis only. Of it the parser of replies is used. */
 #ifndef CHIREDIS_SHIM_H
 #define CHIREDIS_SHIM_H
-#include <hiredis.h>
+#include <hiredis/hiredis.h>
 
 /* The most elements of an array. The length that a server announces is allocated before the first element has arrived (CVE-2021-32765
    is an overflow of that length). */

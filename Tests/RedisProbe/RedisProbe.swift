@@ -12,7 +12,8 @@ import CurlewTransport
 /// A process of a fleet, run by the tests of what its processes share. Begins its work with a line of input, after it has printed `ready=1`, and
 /// prints what it has found as lines of `name=number`.
 ///
-///     curlew-redis-probe limit SOCKET RATE SECONDS LEASE   takes permits of one limit, in 4 tasks; prints how many were "granted"
+///     curlew-redis-probe limit SOCKET RATE SECONDS LEASE   takes permits of one limit, as a limiter does; prints how many were "granted"
+///     curlew-redis-probe send SOCKET URL RATE SECONDS      sends requests under one limit, 10 at a time; prints how many were "right"
 ///     curlew-redis-probe token SOCKET URL COUNT            sends requests with the fleet's token; prints how many were "right"
 ///     curlew-redis-probe cache SOCKET URL COUNT            sends equal requests at once with the fleet's cache; prints how many were "right"
 ///     curlew-redis-probe changes SOCKET COUNT              prints the time of each change of the cache that it is told, in nanoseconds
@@ -29,6 +30,7 @@ enum RedisProbe {
         try await client.ping()
         switch (arguments[1], arguments.count) {
         case ("limit", 6): try await limit(client, Int(arguments[3]) ?? 1, .seconds(Int(arguments[4]) ?? 1), Int(arguments[5]) ?? 1)
+        case ("send", 6): await send(client, arguments[3], Int(arguments[4]) ?? 1, .seconds(Int(arguments[5]) ?? 1))
         case ("token", 5): try await token(client, arguments[3], Int(arguments[4]) ?? 1)
         case ("cache", 5): try await cache(client, arguments[3], Int(arguments[4]) ?? 1)
         case ("changes", 4): try await changes(client, Int(arguments[3]) ?? 1)
@@ -51,23 +53,37 @@ enum RedisProbe {
         let limit = RateLimit(rate, burst: max(rate / 100, 1))
         begin()
         let end = ContinuousClock.now + time
-        let granted = try await withThrowingTaskGroup(of: Int.self) { group in
-            for _ in 0..<4 {
-                group.addTask {
-                    var granted = 0
-                    while true {
-                        let grant = try await store.acquire(lease, of: "fleet", limit: limit)
-                        guard ContinuousClock.now < end else { return granted }
-                        switch grant {
-                        case .granted(let count, _): granted += count
-                        case .wait(let time): try await Task.sleep(for: time)
-                        }
-                    }
-                }
+        var granted = 0
+        while true {
+            // One at a time, as a limiter asks.
+            let grant = try await store.acquire(lease, of: "fleet", limit: limit)
+            guard ContinuousClock.now < end else { break }
+            switch grant {
+            case .granted(let count, _): granted += count
+            case .wait(let time): try await Task.sleep(for: time)
             }
-            return try await group.reduce(0, +)
         }
         report("granted", granted)
+    }
+
+    private static func send(_ client: RedisClient, _ url: String, _ rate: Int, _ time: Duration) async {
+        let limiter = RateLimiter(RateLimit(rate, burst: max(rate / 100, 1)), name: "sent", store: RedisRateLimitStore(client))
+        let manager = makeManager { $0.use(Resilience(rateLimiter: limiter)) }
+        begin()
+        let end = ContinuousClock.now + time
+        let right = await withTaskGroup(of: Int.self) { group in
+            for _ in 0..<10 {
+                group.addTask {
+                    var right = 0
+                    while ContinuousClock.now < end {
+                        if (try? await manager.request(url).validate().serializingData().value) != nil { right += 1 }
+                    }
+                    return right
+                }
+            }
+            return await group.reduce(0, +)
+        }
+        report("right", right)
     }
 
     private static func makeManager(_ change: (inout SessionConfiguration) -> Void = { _ in }) -> SessionManager {

@@ -4,6 +4,7 @@ import CurlewHTTP
 
 import CurlewResilience
 import CurlewTestSupport
+import CurlewTransport
 import Testing
 
 @testable import CurlewRedis
@@ -23,6 +24,29 @@ import Testing
         #expect(Double(total) <= Double(500 * seconds) * 1.02)
         #expect(Double(total) >= Double(500 * seconds) * 0.98)
         for count in granted { #expect(abs(count - 50 * seconds) <= 10 * seconds) }
+    }
+
+    @Test("ten processes with one rate limiter send 500 requests a second together") func sent() async throws {
+        let server = try await RedisServer()
+        let seconds = Self.isLong ? 60 : 4
+        let times = Monitor<[Int]>([])
+        let host = try LoopbackServer(recording: false) { _, _ in
+            let time = Int(MonotonicTime.now())
+            times.update { $0.append(time) }
+            return .ok("sent")
+        }
+        let fleet = try await Fleet(10, "send", on: server, host.url("/"), "500", "\(seconds)")
+        fleet.begin()
+        let right = await fleet.reports().map { $0["right"] ?? -1 }
+        let all = times.read { $0.sorted() }
+        #expect(right.reduce(0, +) == all.count)
+        // From half a second after the first request until half a second before the last: all have begun, and none has ended.
+        let first = try #require(all.first) + 500_000_000
+        let window = (seconds - 1) * 1_000_000_000
+        let total = all.count { $0 >= first && $0 < first + window }
+        print("sent: \(total) requests in \(seconds - 1) s, by process \(right)")
+        #expect(Double(total) <= Double(500 * (seconds - 1)) * 1.02)
+        #expect(Double(total) >= Double(500 * (seconds - 1)) * 0.98)
     }
 
     @Test("leases of many permits keep the limit, with few calls") func leased() async throws {

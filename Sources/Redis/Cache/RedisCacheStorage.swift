@@ -166,7 +166,7 @@ public final class RedisCacheStorage: LeasingCacheStorage, ObservableCacheStorag
                 guard let fields = values[2 * index].elements, fields.count == 2, let key = field("k", of: fields[0], at: place),
                     let metadata = field("m", of: fields[1], at: place), let length = values[2 * index + 1].integer
                 else { continue }
-                guard visit(CacheKey(bytes: key), metadata, Int64(length)) else { return false }
+                guard visit(CacheKey(bytes: key), metadata, Int64(format.length(ofStored: length))) else { return false }
             }
             return true
         }

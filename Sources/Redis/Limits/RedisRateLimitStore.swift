@@ -17,7 +17,7 @@ import CurlewTransport
 /// Thread-safe.
 public struct RedisRateLimitStore: RateLimitStore {
     /// How far in the future a permit is reserved; a later one is asked for again.
-    private static let horizon: Duration = .milliseconds(50)
+    private static let horizon: Duration = .milliseconds(100)
 
     private static let script = RedisScript(
         """
@@ -38,7 +38,7 @@ public struct RedisRateLimitStore: RateLimitStore {
     /// Creates a store on a client's server.
     public init(_ client: RedisClient) { self.client = client }
 
-    /// Takes up to `count` permits of a key, atomically with all other processes; waits for reserved ones, at most 50 milliseconds.
+    /// Takes up to `count` permits of a key, atomically with all other processes; waits for reserved ones, at most 100 milliseconds.
     ///
     /// - Throws: ``RedisError``, or `CancellationError`, with which reserved permits are lost.
     public func acquire(_ count: Int, of key: String, limit: RateLimit) async throws -> RateLimitGrant {

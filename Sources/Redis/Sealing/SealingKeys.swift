@@ -70,6 +70,12 @@ struct ValueFormat: Sendable {
         return Data([Self.sealed, UInt8(key.id.utf8.count)] + Array(key.id.utf8) + nonce + sealed)
     }
 
+    /// The length of a value of which so many bytes are stored; of one sealed with another key, that differs by the lengths of the identifiers.
+    func length(ofStored count: Int) -> Int {
+        let overhead = keys.map { 2 + $0.current.id.utf8.count + Cipher.nonceLength + Cipher.tagLength } ?? 1
+        return max(count - overhead, 0)
+    }
+
     /// The value of what is stored under a key. The bytes are untrusted.
     func decode(_ data: Data, of name: String) throws(RedisError) -> Data {
         let bytes = Array(data)

@@ -8,7 +8,7 @@ import CurlewTransport
 /// An authenticator whose credential is shared by a fleet: it is refreshed once, by one process, and used by all.
 ///
 /// ```swift
-/// let shared = try FleetAuthenticator(ServiceAuthenticator(), client: redis, name: "service")
+/// let shared = FleetAuthenticator(ServiceAuthenticator(), client: redis, name: "service")
 /// let manager = SessionManager(interceptor: AuthenticationInterceptor(authenticator: shared))
 /// ```
 ///
