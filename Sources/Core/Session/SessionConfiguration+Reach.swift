@@ -91,4 +91,12 @@ extension SessionConfiguration {
         get { options.socket }
         set { options.socket = newValue }
     }
+
+    /// Where hosts also offer HTTP/3 (Alt-Svc, RFC 7838), so that later requests use it; `nil`, the default, ignores such offers.
+    ///
+    /// ``TransferOptions/alternativeServices`` of ``options``.
+    public var alternativeServices: AlternativeServices? {
+        get { options.alternativeServices }
+        set { options.alternativeServices = newValue }
+    }
 }

@@ -217,7 +217,7 @@ extension EasyHandle {
     private func setVersion(for transfer: Transfer) throws(OptionError) {
         let (curl, request) = (CurlInfo.current, transfer.request)
         switch request.prepared.options.httpVersion {
-        case .http3Only: try set(CURLOPT_HTTP_VERSION, CURL_HTTP_VERSION_3ONLY)
+        case _ where transfer.alternative != nil, .http3Only: try set(CURLOPT_HTTP_VERSION, CURL_HTTP_VERSION_3ONLY)
         // libcurl sends trailers over HTTP/1.1 only.
         case _ where request.authentication != nil || request.body?.hasTrailers == true, .http1:
             try set(CURLOPT_HTTP_VERSION, CURL_HTTP_VERSION_1_1)
@@ -350,49 +350,10 @@ extension HTTPMethod {
     fileprivate var saysWhenEmpty: Bool { self == .post || self == .put || self == .patch }
 }
 
-extension String {
-    fileprivate var hasZeroByte: Bool {
-        utf8.withContiguousStorageIfAvailable { memchr($0.baseAddress ?? emptyBody.utf8Start, 0, $0.count) != nil } ?? utf8.contains(0)
-    }
-}
-
 extension TransferRequest {
     /// Whether only the URL and the header fields have to be set for the request, apart from its options.
     fileprivate var isOrdinary: Bool {
         body == nil && method == .get && authentication == nil && !mayPause && !expectsLargeBody
-    }
-
-    /// Why the request can't be sent. A line break in a header field would inject further fields, and libcurl would take a NUL for the end
-    /// of the string.
-    var validationError: CurlewError? {
-        if let header = headers.first(where: { !$0.isValid }) {
-            return .urlRequestValidationFailed(reason: .invalidHeader(name: header.name))
-        }
-        if let reason = invalidity {
-            return .transferFailed(TransferFailure(kind: .configuration, url: url, phase: .queued, message: reason))
-        }
-        if let interface = options.interface, interface.isEmpty || interface.hasZeroByte {
-            let message = "The interface's name is empty or contains a NUL"
-            return .transferFailed(TransferFailure(kind: .configuration, url: url, phase: .queued, message: message))
-        }
-        if body?.hasTrailers == true, authentication != nil || options.httpVersion == .http2PriorKnowledge {
-            let message = "libcurl sends trailers only over HTTP/1.1, and only where it does not authenticate the connection"
-            return .transferFailed(TransferFailure(kind: .configuration, url: url, phase: .queued, message: message))
-        }
-        if case .ntlm(let user, let password) = authentication, user.hasZeroByte || password.hasZeroByte {
-            return .urlRequestValidationFailed(reason: .invalidHeader(name: "Authorization"))
-        }
-        guard url.hasZeroByte else { return nil }
-        return .transferFailed(TransferFailure(kind: .invalidURL, url: url, phase: .queued, message: "The URL contains a NUL"))
-    }
-
-    /// Why the request can't be sent with its options, or not with its URL.
-    private var invalidity: String? {
-        if let reason = prepared.invalidity { return reason }
-        guard prepared.options.httpVersion == .http3Only else { return nil }
-        guard HTTPOrigin(url: url)?.scheme == "https" else { return "HTTP/3 needs an https URL" }
-        guard unixSocket == nil else { return "HTTP/3 runs over UDP, not over a Unix domain socket" }
-        return authentication == nil && body?.hasTrailers != true ? nil : "libcurl has no NTLM, Negotiate or request trailers over HTTP/3"
     }
 
     /// The body's length according to `Content-Length`: a stream of unknown length is sent with the length that its sender declares.

@@ -232,7 +232,7 @@ final class EventLoopThread {
     }
 
     /// Removes a transfer from libcurl.
-    private func takeBack(_ transfer: Transfer) {
+    func takeBack(_ transfer: Transfer) {
         transfer.multi?.remove(transfer.handle, host: transfer.hostKey)
         transfer.multi = nil
     }
@@ -247,6 +247,7 @@ final class EventLoopThread {
     /// libcurl has completed a transfer.
     func completed(_ transfer: Transfer, _ code: CURLcode) {
         if let question = transfer.question { return ask(question, for: transfer) }
+        if transfer.leavesAlternative(after: code) { return runWithoutAlternative(transfer) }
         let decision = transfer.decision(code)
         guard decision == .useFreshConnection else { return complete(transfer, error: transfer.error(decision, code: code)) }
         takeBack(transfer)
@@ -393,8 +394,7 @@ final class EventLoopThread {
         // The order matters: handles point to multi handles, closing connections call this loop, and all of them use the share.
         pool = []
         timers = DeadlineHeap()
-        pools?.close()
-        poolsForPausing?.close()
+        for pools in [pools, poolsForPausing] { pools?.close() }
         if let share { curl_share_cleanup(share) }
     }
 }

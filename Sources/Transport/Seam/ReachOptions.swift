@@ -55,6 +55,7 @@ package struct ReachOptions: Sendable, Hashable {
     package var socket = SocketOptions()
     package var dohURL: String?
     package var dohVerifiesServer = true
+    package var alternativeServices: AlternativeServices?
 
     static let standard = ReachOptions()
 
@@ -160,6 +161,12 @@ extension TransferOptions {
     }
 
     // MARK: Connections
+
+    /// Where hosts also offer HTTP/3 (Alt-Svc, RFC 7838), so that later requests use it; `nil`, the default, ignores such offers.
+    public var alternativeServices: AlternativeServices? {
+        get { reach.alternativeServices }
+        set { reach.alternativeServices = newValue }
+    }
 
     /// The versions of IP to use; both by default.
     public var ipVersion: IPVersion {

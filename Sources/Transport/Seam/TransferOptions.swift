@@ -112,8 +112,7 @@ package final class PreparedOptions: Sendable {
     package init(_ options: TransferOptions) {
         self.options = options
         invalidity = options.reachBox?.value.invalidity ?? options.httpVersion.invalidity
-        let routing = options.reachBox?.value.routing
-        hasRoutes = routing.map { $0.resolve != nil || $0.connectTo != nil || $0.resolver != nil } ?? false
+        hasRoutes = options.reachBox?.value.hasRoutes ?? false
         limits = TimeLimits(options)
         connectTimeoutMilliseconds = options.connectTimeout?.atLeastOneMillisecond ?? Int(Int32.max)
     }

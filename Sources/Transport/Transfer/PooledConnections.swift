@@ -24,9 +24,12 @@ struct PooledConnections {
     }
 
     /// Records a new connection. Returns its socket, one of those just opened; −1 if none matches.
+    ///
+    /// Connections over one Unix domain socket have the same addresses. Of several, libcurl does not reveal which one it reuses: their
+    /// sockets are unknown then, and libcurl's own check for closed connections has to do.
     mutating func opened(_ key: Int, _ info: ConnectionInfo, among justOpened: [Int32]) -> Int32 {
         guard let socket = justOpened.last(where: { Self.localPort(of: $0) == info.values.localPort }) else { return -1 }
-        connections[key] = Connection(socket: socket, info: info)
+        connections[key] = Connection(socket: connections[key] == nil ? socket : -1, info: info)
         keys[socket] = key
         return socket
     }

@@ -74,9 +74,12 @@ extension Transfer {
         resolution = nil
     }
 
-    /// The connect timeout in libcurl's unit, without the time that the resolver took.
+    /// The connect timeout in libcurl's unit, without the time that the resolver took; shorter for an alternative.
     var connectTimeoutMilliseconds: Int {
-        let timeout = request.connectTimeoutMilliseconds
+        let timeout =
+            alternative == nil
+            ? request.connectTimeoutMilliseconds
+            : min(request.connectTimeoutMilliseconds, AlternativeServices.connectTimeoutMilliseconds)
         guard let resolution else { return timeout }
         return max(1, timeout - Int(resolution.duration / 1_000_000))
     }
@@ -93,7 +96,9 @@ extension EventLoopThread {
         let decision = RouteDecision(
             to: transfer.request.url, proxy: transfer.proxy, options: box.value, resolved: transfer.resolution?.addresses)
         switch decision {
-        case .usual: transfer.route = nil
+        case .usual:
+            transfer.route = nil
+            transfer.chooseAlternative()
         case .route(let route): transfer.route = route
         case .ask(let resolver, let target):
             transfer.state.setUp(reached: .resolving)

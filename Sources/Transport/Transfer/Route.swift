@@ -92,8 +92,7 @@ enum RouteDecision {
     /// The resolver has to be asked about a host.
     case ask(HostResolver, RouteTarget)
 
-    /// - Parameters:
-    ///   - resolved: the addresses that the resolver has returned; `nil` if it was not asked.
+    /// - Parameter resolved: the addresses that the resolver has returned; `nil` if it was not asked.
     init(to url: String, proxy: Proxy?, options: ReachOptions, resolved: [String]?) {
         self = .usual
         let routing = options.routing
@@ -132,6 +131,11 @@ extension String {
 extension ReachOptions {
     /// The longest path of a socket: `sun_path` without its NUL.
     private static let longestSocketName = 107
+
+    /// Whether the route of a transfer may depend on its host.
+    var hasRoutes: Bool {
+        routing.resolve != nil || routing.connectTo != nil || routing.resolver != nil || alternativeServices != nil
+    }
 
     /// Why the options can't be used; `nil` if they can.
     var invalidity: String? {

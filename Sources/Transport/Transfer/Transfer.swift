@@ -49,6 +49,10 @@ final class Transfer: MultiMember, DeadlineHolder {
     /// libcurl remembers that even after `curl_easy_reset`, and then leaves no room for the size of a chunk before its upload buffer, but
     /// writes it there all the same (seen with 7.88.1).
     @exclusivity(unchecked) private(set) var hasSentTrailers = false
+    /// The place of the host's HTTP/3 that the transfer uses; `nil` for none.
+    @exclusivity(unchecked) var alternative: RouteTarget?
+    /// Whether an alternative could not be reached, so that none is tried again.
+    @exclusivity(unchecked) var hasLeftAlternative = false
     /// The question to the session's resolver, or its answer.
     @exclusivity(unchecked) var resolution: Resolution?
     /// Whether libcurl has read the request's body to its end.
@@ -106,6 +110,8 @@ final class Transfer: MultiMember, DeadlineHolder {
         bodyBytesSent = 0
         bodyBytesUploaded = 0
         if route != nil { route = nil }
+        if alternative != nil { alternative = nil }
+        hasLeftAlternative = false
         if resolution != nil { endResolution() }
     }
 
@@ -283,6 +289,7 @@ final class Transfer: MultiMember, DeadlineHolder {
     }
 
     private func deliver(_ head: ResponseHead) -> Bool {
+        if request.prepared.options.reachBox != nil { noteAlternatives(in: head) }
         guard makeDecoder(for: head) else { return false }
         switch observer?.transfer(id, didReceive: head) ?? .cancel {
         case .proceed: return true

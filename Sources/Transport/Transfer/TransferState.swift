@@ -233,6 +233,9 @@ struct TransferState {
         return .fail(kind, message)
     }
 
+    /// Whether the transfer was ended from this side.
+    var hasOwnFailure: Bool { ownFailure != nil }
+
     /// Interprets libcurl's completion of the transfer.
     mutating func completed(code: CURLcode, message: String, usesProxy: Bool, isHTTP2: Bool = false) -> Decision {
         if wantsFreshConnection, freshConnections == 0 {

@@ -48,6 +48,8 @@ private var strictTLS: TLSOptions {
     return tls
 }
 
+private let alternatives = AlternativeServices()
+
 private let resolver = HostResolver { _, _ in [] }
 
 private var markedSocket: SocketOptions {
@@ -83,6 +85,7 @@ private let options: [Member] = [
     .option("socket", \.socket, \.socket, markedSocket),
     .option("dohURL", \.dohURL, \.dohURL, "https://192.0.2.1/dns-query"),
     .option("dohVerifiesServer", \.dohVerifiesServer, \.dohVerifiesServer, false),
+    .option("alternativeServices", \.alternativeServices, \.alternativeServices, alternatives),
     .option("abstractUnixSocket", \.abstractUnixSocket, \.abstractUnixSocket, "a"),
 ]
 

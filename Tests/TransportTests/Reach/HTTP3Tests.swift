@@ -119,6 +119,47 @@ import Testing
             await transport.run(TransferRequest(url: server.url("/hello"), options: options(.http3Only)), id: 3).body == Data("hello".utf8))
     }
 
+    @Test func `a host's offer of HTTP/3 is taken by later requests`() async throws {
+        let store = AlternativeServices()
+        let options = options(.automatic) { $0.alternativeServices = store }
+        let transport = CurlTransport()
+        let first = await transport.run(TransferRequest(url: server.url("/hello"), options: options))
+        #expect(first.error == nil && first.completion?.metrics.httpVersion == .http2)
+        #expect(store.entries.map(\.alternativePort) == [server.port])
+        for id in 2...4 {
+            let later = await transport.run(TransferRequest(url: server.url("/hello"), options: options), id: id)
+            #expect(later.body == Data("hello".utf8) && later.completion?.metrics.httpVersion == .http3)
+        }
+        store.removeAll()
+        let again = await transport.run(TransferRequest(url: server.url("/hello"), options: options), id: 5)
+        #expect(again.completion?.metrics.httpVersion == .http2)
+    }
+
+    @Test(arguments: [HTTPMethod.get, .post])
+    func `an alternative that can't be reached, or has a wrong certificate, is left for TCP, and not tried again`(_ method: HTTPMethod)
+        async throws
+    {
+        let authority = try CertificateAuthority()
+        let tcp = try LoopbackServer(tls: ServerTLS(try authority.issue())) { request, _ in .ok("tcp \(request.body.count)") }
+        // Of these ports nothing uses the first for UDP, and the second shows a certificate of another root.
+        for port in [tcp.port, server.port] {
+            let store = AlternativeServices()
+            let host = RouteTarget(host: "localhost", port: tcp.port)
+            store.received("h3=\":\(port)\"", from: host, at: Date())
+            var options = options(.automatic) { $0.alternativeServices = store }
+            options.tls.certificateAuthorityFile = nil
+            options.tls.certificateAuthorities = authority.certificate
+            let transport = CurlTransport()
+            for id in 1...2 {
+                let body = method == .post ? DataBody(Data(count: 1000)) : nil
+                let end = await transport.run(TransferRequest(url: tcp.url("/"), method: method, body: body, options: options), id: id)
+                #expect(end.error == nil && end.body == Data("tcp \(body == nil ? 0 : 1000)".utf8))
+                #expect(store.alternative(for: host, at: Date()) == nil)
+            }
+            #expect(store.entries.count == 1)
+        }
+    }
+
     @Test func `plain http, sockets and authentication of connections are refused with HTTP/3 only`() async {
         let transport = CurlTransport()
         var requests = [

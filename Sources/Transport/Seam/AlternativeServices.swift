@@ -1,0 +1,270 @@
+// SPDX-License-Identifier: Apache-2.0
+import CCurlew
+import CurlewHTTP
+
+/// Where hosts also offer HTTP/3, as their responses have said (Alt-Svc, RFC 7838).
+///
+/// ```swift
+/// configuration.alternativeServices = AlternativeServices()
+/// ```
+///
+/// With a store, the first request to a host uses TCP; if its response offers HTTP/3, later ones use that, until the offer expires. An
+/// alternative to which no connection is made within two seconds is left: the same transfer is sent over TCP, and the alternative is not
+/// tried again for five minutes. Offers are accepted from `https` only, over connections whose certificate and name were verified, and an
+/// alternative has to show a certificate for the host's own name. Used with ``HTTPVersionPolicy/automatic`` and
+/// ``HTTPVersionPolicy/http3``, by a libcurl with HTTP/3, without a proxy or a Unix domain socket, and for hosts to which
+/// ``TransferOptions/resolve``, ``TransferOptions/connectTo`` and ``TransferOptions/resolver`` do not apply.
+///
+/// Thread-safe. Sessions with the same store share it; it keeps at most 1,000 hosts.
+public final class AlternativeServices: Sendable, Hashable {
+    /// An offer of a host.
+    public struct Entry: Sendable, Hashable, Codable {
+        /// The host's name, in lower case.
+        public let host: String
+        /// The host's port.
+        public let port: Int
+        /// The name or address of the alternative.
+        public let alternativeHost: String
+        /// The UDP port of the alternative.
+        public let alternativePort: Int
+        /// When the offer expires.
+        public let expirationDate: Date
+        /// Whether the offer outlives a change of the network (`persist=1`).
+        public let isPersistent: Bool
+    }
+
+    private struct State {
+        var entries: [RouteTarget: Entry] = [:]
+        /// Alternatives that could not be reached, and until when they are not tried.
+        var broken: [RouteTarget: Date] = [:]
+    }
+
+    private static let capacity = 1_000
+    /// The longest lifetime of an offer, a year.
+    private static let longestLifetime = 365 * 86_400
+    /// How long an alternative that could not be reached is not tried, five minutes.
+    static let brokenTime: TimeInterval = 300
+    /// The longest time in which an alternative has to be connected, in milliseconds.
+    static let connectTimeoutMilliseconds = 2_000
+
+    private let file: URL?
+    private let state: Lock<State>
+
+    /// Creates a store in memory.
+    public init() {
+        file = nil
+        state = Lock(State())
+    }
+
+    /// Creates a store that begins with the contents of a file, if it is there, and that ``save()`` writes to it. Blocks while reading.
+    ///
+    /// - Throws: the system's error if the file can't be read, and `DecodingError` if its contents were not written by ``save()``.
+    public init(file: URL) throws {
+        self.file = file
+        var state = State()
+        if FileManager.default.fileExists(atPath: file.path) {
+            let entries = try JSONDecoder().decode([Entry].self, from: Data(contentsOf: file))
+            for entry in entries.prefix(Self.capacity) { state.entries[RouteTarget(host: entry.host, port: entry.port)] = entry }
+        }
+        self.state = Lock(state)
+    }
+
+    /// Writes the offers that have not expired to the store's file, by replacing it; does nothing for a store in memory. Blocks while writing.
+    ///
+    /// - Throws: the system's error if the file can't be written.
+    public func save() throws {
+        guard let file else { return }
+        let encoder = JSONEncoder()
+        encoder.outputFormatting = .sortedKeys
+        try encoder.encode(entries).write(to: file, options: .atomic)
+    }
+
+    /// The offers that have not expired, by host and port.
+    public var entries: [Entry] {
+        let now = Date()
+        let entries = state.withLock { $0.entries.values.filter { $0.expirationDate > now } }
+        return entries.sorted { ($0.host, $0.port) < ($1.host, $1.port) }
+    }
+
+    /// Forgets all offers, and which alternatives could not be reached.
+    public func removeAll() { state.withLock { $0 = State() } }
+
+    /// Forgets the offers that hold for one network only, and which alternatives could not be reached: call it after a change of the network
+    /// (RFC 7838, section 2.2).
+    public func networkDidChange() {
+        state.withLock { state in
+            state.entries = state.entries.filter(\.value.isPersistent)
+            state.broken = [:]
+        }
+    }
+
+    // MARK: For transfers
+
+    /// The alternative for a host; `nil` if there is none to be tried.
+    func alternative(for host: RouteTarget, at now: Date) -> RouteTarget? {
+        state.withLock { state in
+            guard let entry = state.entries[host] else { return nil }
+            guard entry.expirationDate > now else {
+                state.entries[host] = nil
+                return nil
+            }
+            let alternative = RouteTarget(host: entry.alternativeHost, port: entry.alternativePort)
+            guard let end = state.broken[alternative] else { return alternative }
+            guard end <= now else { return nil }
+            state.broken[alternative] = nil
+            return alternative
+        }
+    }
+
+    /// Records that no connection to an alternative could be made.
+    func failed(_ alternative: RouteTarget, at now: Date) {
+        state.withLock { state in
+            if state.broken.count >= Self.capacity { state.broken.removeAll() }
+            state.broken[alternative] = now + Self.brokenTime
+        }
+    }
+
+    /// Records what a response of a host offers; a field replaces the host's earlier offer.
+    func received(_ field: String, from host: RouteTarget, at now: Date) {
+        switch AlternativeOffer(field, host: host) {
+        case .invalid: break
+        case .clear: state.withLock { $0.entries[host] = nil }
+        case .http3(let target, let lifetime, let isPersistent):
+            let entry = Entry(
+                host: host.host, port: host.port, alternativeHost: target.host, alternativePort: target.port,
+                expirationDate: now + TimeInterval(min(lifetime, Self.longestLifetime)), isPersistent: isPersistent)
+            state.withLock { state in
+                if state.entries[host] == nil, state.entries.count >= Self.capacity,
+                    let first = state.entries.min(by: { $0.value.expirationDate < $1.value.expirationDate })
+                {
+                    state.entries[first.key] = nil
+                }
+                state.entries[host] = entry
+            }
+        }
+    }
+
+    /// Whether both are the same store.
+    public static func == (lhs: AlternativeServices, rhs: AlternativeServices) -> Bool { lhs === rhs }
+
+    /// Hashes the store's identity.
+    public func hash(into hasher: inout Hasher) { hasher.combine(ObjectIdentifier(self)) }
+}
+
+/// The value of a field `Alt-Svc` (RFC 7838, section 3), as far as it concerns HTTP/3.
+enum AlternativeOffer: Equatable {
+    /// Not a valid value: ignored.
+    case invalid
+    /// No alternative with HTTP/3: `clear`, a lifetime of 0, or other protocols only.
+    case clear
+    case http3(RouteTarget, lifetime: Int, isPersistent: Bool)
+
+    init(_ field: String, host: RouteTarget) {
+        self = .clear
+        if field.trimmed == "clear" { return }
+        for text in Self.split(field, at: ",") {
+            var parameters = Self.split(text, at: ";").map(\.trimmed)
+            guard let (protocolName, authority) = parameters.isEmpty ? nil : Self.pair(parameters.removeFirst()) else {
+                self = .invalid
+                return
+            }
+            guard protocolName == "h3" else { continue }
+            guard let target = host.moved(to: authority) else {
+                self = .invalid
+                return
+            }
+            let values = parameters.compactMap(Self.pair)
+            let lifetime = values.last { $0.0.lowercased() == "ma" }.map { Int($0.1) ?? ($0.1.isAllDigits ? .max : 0) } ?? 86_400
+            guard lifetime > 0 else { return }
+            // The first one is the host's preference.
+            self = .http3(target, lifetime: lifetime, isPersistent: values.contains { $0.0.lowercased() == "persist" && $0.1 == "1" })
+            return
+        }
+    }
+
+    /// Splits at a separator outside of quotes.
+    private static func split(_ text: String, at separator: Character) -> [String] {
+        var (parts, isQuoted) = ([""], false)
+        for character in text {
+            if character == "\"" { isQuoted.toggle() }
+            if character == separator, !isQuoted { parts.append("") } else { parts[parts.count - 1].append(character) }
+        }
+        return parts
+    }
+
+    /// The name and the value of `name=value` or `name="value"`.
+    private static func pair(_ text: String) -> (String, String)? {
+        guard let equals = text.firstIndex(of: "="), equals > text.startIndex else { return nil }
+        var value = text[text.index(after: equals)...]
+        if value.hasPrefix("\"") {
+            guard value.count > 1, value.hasSuffix("\"") else { return nil }
+            value = value.dropFirst().dropLast()
+        }
+        return value.isEmpty ? nil : (String(text[..<equals]), String(value))
+    }
+}
+
+extension String {
+    fileprivate var trimmed: String {
+        let isSpace: (Character) -> Bool = { $0 == " " || $0 == "\t" }
+        var text = drop(while: isSpace)
+        while let last = text.last, isSpace(last) { text.removeLast() }
+        return String(text)
+    }
+
+    fileprivate var isAllDigits: Bool { !isEmpty && utf8.allSatisfy { (0x30...0x39).contains($0) } }
+}
+
+// MARK: - Transfers
+
+extension Transfer {
+    /// The store of alternatives that applies to the transfer; `nil` for none.
+    private var alternatives: AlternativeServices? {
+        guard let box = request.prepared.options.reachBox, isSecure else { return nil }
+        return box.value.alternativeServices
+    }
+
+    /// Chooses the alternative for the transfer, if there is one to be tried.
+    func chooseAlternative() {
+        alternative = nil
+        let options = request.prepared.options
+        guard let alternatives, !hasLeftAlternative, CurlInfo.current.supportsHTTP3, mayUseHTTP3, request.authentication == nil,
+            request.body?.hasTrailers != true, options.tls.verifiesServer,
+            options.httpVersion == .automatic || options.httpVersion == .http3,
+            let host = RouteTarget(url: request.url), let target = alternatives.alternative(for: host, at: Date())
+        else { return }
+        alternative = target
+        route = target == host ? nil : Route(to: target)
+    }
+
+    /// Records the alternatives that a response offers. The connection's certificate was verified by libcurl.
+    func noteAlternatives(in head: ResponseHead) {
+        guard let alternatives, request.prepared.options.tls.verifiesServer else { return }
+        // Misdirected Request: the alternative does not serve the host (RFC 7838, section 6).
+        if head.statusCode == 421, let alternative { alternatives.failed(alternative, at: Date()) }
+        guard let field = head.value(for: "Alt-Svc"),
+            let host = RouteTarget(url: request.url)
+        else { return }
+        alternatives.received(field, from: host, at: Date())
+    }
+
+    /// Whether the transfer failed because its alternative could not be reached: it is then sent to the host itself.
+    func leavesAlternative(after code: CURLcode) -> Bool {
+        guard let target = alternative, code != CURLE_OK, ownError == nil, !state.requestWasSent else { return false }
+        alternatives?.failed(target, at: Date())
+        // A policy of the session has refused the certificate.
+        guard !state.hasOwnFailure else { return false }
+        alternative = nil
+        hasLeftAlternative = true
+        return true
+    }
+}
+
+extension EventLoopThread {
+    /// Sends a transfer over TCP whose alternative could not be reached.
+    func runWithoutAlternative(_ transfer: Transfer) {
+        takeBack(transfer)
+        connectionReporter?.ended(transfer.id, .completed(nil))
+        run(transfer)
+    }
+}
