@@ -12,6 +12,10 @@ let package = Package(
         .executable(name: "operations", targets: ["Operations"]),
         .executable(name: "services", targets: ["Services"]),
         .executable(name: "waterfall", targets: ["Waterfall"]),
+        .executable(name: "queue", targets: ["Queue"]),
+        .executable(name: "mirror", targets: ["Mirror"]),
+        .executable(name: "chat", targets: ["Chat"]),
+        .executable(name: "assistant", targets: ["Assistant"]),
     ],
     dependencies: [.package(name: "curlew", path: "..")],
     targets: [
@@ -47,6 +51,24 @@ let package = Package(
             dependencies: ["DemoServer", .product(name: "Curlew", package: "curlew"), .product(name: "CurlewHAR", package: "curlew")],
             swiftSettings: [.enableUpcomingFeature("ExistentialAny")]
         ),
+        // Programs to copy, each with a README: a worker with a queue, a mirror, a chat over WebSocket, a client of a language model.
+        .executableTarget(
+            name: "Queue", dependencies: ["DemoServer", .product(name: "Curlew", package: "curlew")], exclude: ["README.md"],
+            swiftSettings: [.enableUpcomingFeature("ExistentialAny")]),
+        .executableTarget(
+            name: "Mirror", dependencies: ["DemoServer", .product(name: "Curlew", package: "curlew")], exclude: ["README.md"],
+            swiftSettings: [.enableUpcomingFeature("ExistentialAny")]),
+        .executableTarget(
+            name: "Chat",
+            dependencies: [
+                .product(name: "Curlew", package: "curlew"), .product(name: "CurlewWebSocket", package: "curlew"),
+                .product(name: "CurlewTesting", package: "curlew"),
+            ],
+            exclude: ["README.md"], swiftSettings: [.enableUpcomingFeature("ExistentialAny")]),
+        .executableTarget(
+            name: "Assistant",
+            dependencies: ["DemoServer", .product(name: "Curlew", package: "curlew"), .product(name: "CurlewEvents", package: "curlew")],
+            exclude: ["README.md"], swiftSettings: [.enableUpcomingFeature("ExistentialAny")]),
     ],
     swiftLanguageModes: [.v6]
 )

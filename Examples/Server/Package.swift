@@ -50,7 +50,8 @@ let package = Package(
             swiftSettings: settings),
         // A handler that calls two services, and passes its deadline and its call's id on.
         .executableTarget(
-            name: "Handler", dependencies: [curlew, hummingbird, logging, httpTypes] + lifecycle, swiftSettings: settings),
+            name: "Handler", dependencies: [curlew, hummingbird, logging, httpTypes] + lifecycle, exclude: ["README.md"],
+            swiftSettings: settings),
         // A worker whose token is refreshed.
         .executableTarget(name: "Worker", dependencies: [curlew, "ExampleServer"], swiftSettings: settings),
         // A thousand requests, fifty at a time.

@@ -24,7 +24,9 @@ public final class DiskCacheStorage: CacheStorage {
 
     /// Creates a store in a directory that need not exist yet; nothing is read or written.
     ///
-    /// - Parameter capacity: in bytes; 256 MiB by default. With 0 or less nothing is stored.
+    /// - Parameters:
+    ///   - directory: the directory of the files.
+    ///   - capacity: in bytes; 256 MiB by default. With 0 or less nothing is stored.
     public convenience init(directory: URL, capacity: Int64 = 256 << 20) {
         self.init(directory: directory, capacity: capacity, now: Self.systemTime)
     }

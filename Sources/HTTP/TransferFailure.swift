@@ -5,9 +5,12 @@ public struct TransferFailure: Error, Sendable, Hashable {
     /// The kind of a failure.
     ///
     /// An open set: later versions may add kinds, so a `switch` needs a `default`.
-    public struct Kind: RawRepresentable, Hashable, Sendable {
+    public struct Kind: RawRepresentable, Hashable, Sendable, CustomStringConvertible {
         /// The kind's name.
         public let rawValue: String
+
+        /// The kind's name, such as `connectTimeout`.
+        public var description: String { rawValue }
 
         /// Creates a kind from a name.
         public init(rawValue: String) { self.rawValue = rawValue }

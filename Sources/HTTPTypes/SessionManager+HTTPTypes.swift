@@ -40,7 +40,7 @@ extension SessionManager {
     /// - Returns: the final response, and its body, decoded; empty if there is none. ``SessionConfiguration/maximumBodySize`` limits it.
     /// - Throws: the request's error: a ``CurlewError``, or an error of the program's own adapter; `CancellationError` if the task was
     ///   cancelled. A request without scheme or authority, and one for a tunnel (`CONNECT`) or for `*`, fails with
-    ///   ``CurlewError/urlRequestValidationFailed(reason:)`` or ``CurlewError/invalidURL(url:)``; a field whose value is not UTF-8 with the
+    ///   ``CurlewError/urlRequestValidationFailed(reason:in:)`` or ``CurlewError/invalidURL(url:in:)``; a field whose value is not UTF-8 with the
     ///   former. Nothing is sent then.
     public func send(
         _ request: HTTPRequest, body: Data? = nil, relativeTo baseURL: URL? = nil, interceptor: (any RequestInterceptor)? = nil,
@@ -74,9 +74,13 @@ extension SessionManager {
     /// ``send(_:length:relativeTo:interceptor:options:making:)``.
     ///
     /// - Parameters:
+    ///   - request: method, URL and header fields.
     ///   - body: pieces of bytes, such as `Data`, `[UInt8]` or `ArraySlice<UInt8>`. An error that it throws fails the request.
     ///   - length: the number of bytes; more or fewer fail the request. With `nil`, the default, it is the request's `Content-Length`, without
     ///     which the body is sent chunked.
+    ///   - baseURL: for requests without scheme and authority: their path is appended to this URL's. `nil` by default.
+    ///   - interceptor: adapts this request and decides about its retries, before the session's; `nil`, the default, for none.
+    ///   - options: the settings of this request, such as its deadline; `nil`, the default, for the session's.
     public func send<Body: AsyncSequence & Sendable>(
         _ request: HTTPRequest, body: Body, length: Int64? = nil, relativeTo baseURL: URL? = nil,
         interceptor: (any RequestInterceptor)? = nil, options: RequestOptions? = nil

@@ -8,8 +8,12 @@ extension URLConnectionOperation {
     /// operations and the total; after all closures, `completion` runs once. Without operations, the one returned calls `completion` with
     /// an empty array. Sets the operations' ``completionGroup`` and completion closures.
     ///
-    /// - Parameter callbackQueue: the queue on which `completion` runs; `nil`, the default, for the callback queue of the first operation's
-    ///   session, or of ``OperationSession/shared`` if there are no operations.
+    /// - Parameters:
+    ///   - operations: the operations to combine.
+    ///   - callbackQueue: the queue on which `completion` runs; `nil`, the default, for the callback queue of the first operation's
+    ///     session, or of ``OperationSession/shared`` if there are no operations.
+    ///   - progress: called after each operation; `nil`, the default, for none.
+    ///   - completion: called once, after all of them; `nil`, the default, for none.
     public static func batchOfRequestOperations(
         _ operations: [URLConnectionOperation], callbackQueue: DispatchQueue? = nil,
         progress: (@Sendable (_ finished: Int, _ total: Int) -> Void)? = nil,

@@ -46,7 +46,9 @@ public final class ReachabilityMonitor: Sendable {
 
     /// Creates a monitor of a provider's paths.
     ///
-    /// - Parameter queue: the queue for the closure and the notification.
+    /// - Parameters:
+    ///   - provider: reports the paths.
+    ///   - queue: the queue for the closure and the notification.
     public convenience init(provider: any NetworkPathProvider, queue: DispatchQueue = .main) {
         self.init(NetworkReachabilityManager(provider: provider), queue: queue)
     }

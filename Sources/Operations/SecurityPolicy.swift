@@ -34,7 +34,9 @@ public struct SecurityPolicy: Sendable, Hashable, Codable {
 
     /// Creates a policy with pins; by default the certificates in the main bundle.
     ///
-    /// - Parameter pinnedCertificates: the pins. Without any, every server is rejected.
+    /// - Parameters:
+    ///   - pinningMode: what is compared with the pins.
+    ///   - pinnedCertificates: the pins. Without any, every server is rejected.
     public init(pinningMode: PinningMode, pinnedCertificates: [Certificate]? = nil) {
         self.pinningMode = pinningMode
         self.pinnedCertificates = pinnedCertificates ?? (pinningMode == .none ? [] : Self.certificates(in: .main))
@@ -52,7 +54,9 @@ public struct SecurityPolicy: Sendable, Hashable, Codable {
 
     /// Whether the policy accepts a server's certificates. May read files.
     ///
-    /// - Parameter domain: the host's name; `nil` skips its check.
+    /// - Parameters:
+    ///   - serverTrust: the certificates that the server has sent.
+    ///   - domain: the host's name; `nil` skips its check.
     public func evaluate(_ serverTrust: ServerTrust, forDomain domain: String?) -> Bool {
         var policy = self
         if domain == nil {

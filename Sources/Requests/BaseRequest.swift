@@ -122,8 +122,12 @@ open class BaseRequest: CompletableRequest, WaitableRequest, @unchecked Sendable
     /// Prepares a retry that the validator has requested, and decides whether it takes place; by default immediately that it does. Called
     /// on the agent's queue.
     ///
-    /// - Parameter completionHandler: to be called once, from any thread; later calls have no effect. The request waits until it is called
-    ///   or the request is stopped.
+    /// - Parameters:
+    ///   - response: the response received, if any.
+    ///   - responseObject: the body, a `Data`; for a download its file, a `URL`.
+    ///   - error: the transfer's error, if it has failed.
+    ///   - completionHandler: to be called once, from any thread; later calls have no effect. The request waits until it is called
+    ///     or the request is stopped.
     open func requestRetryProcessor(
         _ response: HTTPURLResponse?, responseObject: Any?, error: (any Error)?, completionHandler: @escaping @Sendable (Bool) -> Void
     ) {

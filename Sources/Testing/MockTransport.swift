@@ -135,7 +135,9 @@ public final class MockTransport: Transport {
 
     /// Waits until there are that many requests, and returns them.
     ///
-    /// - Parameter timeout: the longest wait, in real time.
+    /// - Parameters:
+    ///   - count: the number of requests to wait for, those before the call included.
+    ///   - timeout: the longest wait, in real time.
     /// - Throws: ``MockWaitTimedOut`` after the timeout; `CancellationError` if the task is cancelled.
     @discardableResult
     public func waitForRequests(_ count: Int, timeout: Duration = .seconds(10)) async throws -> [MockRequest] {

@@ -6,7 +6,7 @@ import CurlewWebSocket
 import Dispatch
 import Testing
 
-/// Runs the README's code about the other products, and that of guides, against servers in this process: one at a time, because both
+/// Runs the articles' code about the other products, and that of guides, against servers in this process: one at a time, because both
 /// change the shared configuration of requests.
 @Suite(.serialized, .timeLimit(.minutes(1))) struct LayerSnippetTests {
     private let server: LoopbackServer

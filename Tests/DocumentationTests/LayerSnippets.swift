@@ -7,7 +7,7 @@ import CurlewRequests
 import CurlewServices
 import CurlewWebSocket
 
-// The code of README.md about the other products, in the same form as Snippets.swift; `LayerSnippetTests` runs it.
+// The code of articles about the other products, in the same form as Snippets.swift; `LayerSnippetTests` runs it.
 
 // snippet: sign-up
 final class SignUp: BaseRequest, @unchecked Sendable {  // immutable

@@ -2,9 +2,9 @@
 import Curlew
 import CurlewTestSupport
 
-/// Sends requests to the hosts of the README, which do not exist, to a loopback server, with the real transport.
+/// Sends requests to the hosts of the documentation, to a loopback server, with the real transport.
 final class LoopbackTransport: Transport {
-    private static let hosts = ["https://api.example.org", "https://example.org"]
+    private static let hosts = ["https://api.example.org", "https://example.org", "https://api.github.com"]
 
     private let transport = CurlTransport()
     private let server: LoopbackServer

@@ -3,22 +3,43 @@ import Curlew
 import CurlewTestSupport
 import Testing
 
-/// The README's code is that of Snippets.swift and LayerSnippets.swift, which is compiled and run.
-@Suite struct ReadmeTests {
+/// The README's code is that of ReadmeSnippets.swift, which is compiled and run.
+@Suite(.timeLimit(.minutes(1))) struct ReadmeTests {
     private static let here = URL(fileURLWithPath: #filePath).deletingLastPathComponent()
     private static let readme = here.appendingPathComponent("../../README.md")
 
     @Test("every block of the README is a snippet, and every snippet is in the README")
     func sameCode() throws {
-        let sources = (Self.here.appendingPathComponent("Snippets.swift"), Self.here.appendingPathComponent("LayerSnippets.swift"))
-        #expect(try DocumentedCode.differences(page: Self.readme, sources: sources.0, sources.1) == [])
+        let source = Self.here.appendingPathComponent("ReadmeSnippets.swift")
+        #expect(try DocumentedCode.differences(page: Self.readme, sources: source) == [])
+    }
+
+    @Test("the program prints what the server has")
+    func program() async throws {
+        let server = try LoopbackServer { request, _ in
+            guard request.path == "/repos/swiftlang/swift", request.header("User-Agent") == "hello" else { return .status(403) }
+            return .ok(#"{"name": "swift", "description": "The Swift Programming Language"}"#, type: "application/json")
+        }
+        defer { server.stop() }
+        var printed: [String] = []
+        try await ReadmeSnippets.$transport.withValue(LoopbackTransport(to: server)) {
+            try await ReadmeSnippets.program { printed.append($0) }
+        }
+        #expect(printed == ["swift: The Swift Programming Language"])
+    }
+
+    @Test("the README has at most 200 lines")
+    func length() throws {
+        #expect(try String(contentsOf: Self.readme, encoding: .utf8).split(separator: "\n", omittingEmptySubsequences: false).count <= 201)
     }
 
     @Test("every file that the README links to exists")
     func links() throws {
-        let targets = try String(contentsOf: Self.readme, encoding: .utf8).matches(of: /\]\(([^)#:]+)\)/).map { $0.output.1 }
-        #expect(!targets.isEmpty)
-        for target in targets {
+        let text = try String(contentsOf: Self.readme, encoding: .utf8)
+        let links = text.matches(of: /\]\(([^)#:]+)\)/).map { $0.output.1 }
+        let pictures = text.matches(of: /(?:src|srcset)="([^":]+)"/).map { $0.output.1 }
+        #expect(!links.isEmpty && !pictures.isEmpty)
+        for target in links + pictures {
             #expect(FileManager.default.fileExists(atPath: Self.here.appendingPathComponent("../../\(target)").path), "\(target)")
         }
     }

@@ -4,7 +4,7 @@ import CurlewTestSupport
 import Dispatch
 import Testing
 
-/// Runs the README's code against servers in this process.
+/// Runs code of the articles against servers in this process.
 @Suite(.timeLimit(.minutes(1))) struct SnippetTests {
     private let server: LoopbackServer
     private let manager: SessionManager
@@ -17,7 +17,7 @@ import Testing
         manager = SessionManager(configuration: configuration, transport: LoopbackTransport(to: server))
     }
 
-    /// The responses of the README's hosts.
+    /// The responses of the articles' hosts.
     private static var route: LoopbackServer.Route {
         let standard = ServerRoutes.standard
         let reports = Gate()

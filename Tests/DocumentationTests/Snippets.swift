@@ -3,8 +3,8 @@ import Curlew
 import CurlewTesting
 import Dispatch
 
-// The code in README.md, by regions: the lines between `// snippet: NAME` and `// end` are the same in both files, except for
-// indentation; `ReadmeTests` checks that. `SnippetTests` runs it.
+// The code of articles, by regions: the lines between `// snippet: NAME` and `// end` are the same in both files, except for
+// indentation; `ArticleTests` checks that. `SnippetTests` runs it.
 
 struct User: Codable, Sendable {
     let id: Int

@@ -18,14 +18,24 @@ public enum DocumentedCode {
 
     /// The same for a list of sources.
     public static func differences(page: URL, sources: [URL]) throws -> [String] {
-        let blocks = regions(in: try lines(of: page), from: { $0 == "```swift" }, to: { $0 == "```" })
-        guard !blocks.isEmpty else { return ["\(page.lastPathComponent) has no code"] }
+        guard !(try blocks(of: page)).isEmpty else { return ["\(page.lastPathComponent) has no code"] }
+        return try differences(pages: [page], sources: sources)
+    }
+
+    /// The same for a list of pages, whose code is in any of the sources, and the reverse.
+    public static func differences(pages: [URL], sources: [URL]) throws -> [String] {
+        let code = try pages.map { try blocks(of: $0) }
         let snippets = try sources.map { source in
             regions(in: try lines(of: source), from: { $0.hasPrefix("// snippet: ") }, to: { $0 == "// end" })
         }
         let names = sources.map(\.lastPathComponent).joined(separator: ", ")
-        return missing(blocks, of: page, in: snippets.flatMap(\.self), named: names)
-            + zip(sources, snippets).flatMap { missing($1, of: $0, in: blocks, named: page.lastPathComponent) }
+        let titles = pages.map(\.lastPathComponent).joined(separator: ", ")
+        return zip(pages, code).flatMap { missing($1, of: $0, in: snippets.flatMap(\.self), named: names) }
+            + zip(sources, snippets).flatMap { missing($1, of: $0, in: code.flatMap(\.self), named: titles) }
+    }
+
+    private static func blocks(of page: URL) throws -> [Region] {
+        regions(in: try lines(of: page), from: { $0 == "```swift" }, to: { $0 == "```" })
     }
 
     private static func missing(_ regions: [Region], of file: URL, in others: [Region], named name: String) -> [String] {

@@ -3,7 +3,7 @@ import CurlewHTTP
 
 /// A store in memory, lost when the process exits.
 public final class MemoryCacheStorage: CacheStorage {
-    /// The maximum total size of all entries, in bytes: keys, metadata and bodies, plus ``overhead`` for each.
+    /// The maximum total size of all entries, in bytes: keys, metadata and bodies, plus an overhead for each.
     public let capacity: Int64
     /// The overhead that each entry is charged, in bytes.
     static let overhead: Int64 = 128

@@ -61,7 +61,7 @@ open class DownloadRequest: Request, @unchecked Sendable {  // as its superclass
 
     /// The data that resumes a cancelled or failed download; `nil` while it runs, and if it can't be resumed.
     ///
-    /// For ``SessionManager/download(resumingWith:to:)``, also in another process. A download can be resumed if a part of the file was
+    /// For ``SessionManager/download(resumingWith:interceptor:requestOptions:to:options:)``, also in another process. A download can be resumed if a part of the file was
     /// received in response to a GET, with a strong `ETag` or else a `Last-Modified`, and without a content coding. The data is JSON, whose
     /// form may change. It has the URL, without user name and password, and the request's header fields, but not `Authorization`, `Cookie`
     /// and those of ``RedirectPolicy/sensitiveHeaders``: adapter and session add them again. It has the path of the part file. The first

@@ -77,7 +77,7 @@ public struct BodyStream: AsyncSequence, Sendable {
 extension DataRequest {
     /// Returns the body as a sequence of pieces, instead of storing it in memory.
     ///
-    /// Best with ``SessionManager/streamRequest(_:method:parameters:encoding:headers:interceptor:)``, which receives the body only once it
+    /// Best with ``SessionManager/streamRequest(_:method:parameters:encoding:headers:interceptor:options:)``, which receives the body only once it
     /// has a reader. Statuses and content types are validated before the first piece, custom validators run at the end. A request is not
     /// retried after a piece was read.
     public func bodyStream() -> BodyStream {

@@ -6,7 +6,7 @@ import Dispatch
 
 /// Knows the requests of a session by their tasks, and the closures by which users take part in them.
 ///
-/// Thread-safe. What happens to a request, and in which order, is its ``RequestDriver``'s.
+/// Thread-safe. What happens to a request, and in which order, is its `RequestDriver`'s.
 open class SessionDelegate: @unchecked Sendable {  // everything mutable is behind locks
     private struct Owner {
         weak var manager: SessionManager?

@@ -52,5 +52,5 @@ extension SessionManager {
 /// Information about the library.
 public enum CurlewInfo {
     /// The library's version (Semantic Versioning 2.0.0).
-    public static let version = "0.1.0"
+    public static let version = "0.9.0"
 }

@@ -14,7 +14,7 @@ extension SessionManager {
     ///
     /// The form's parts are sent from where they lie, with the exact `Content-Length`: nothing is written to disk, and files are read
     /// while they are sent, again for each attempt. They must not change until the request has finished: a file that has another length by
-    /// then fails the request with ``CurlewError/multipartEncodingFailed(reason:)``, as does a part that could not be appended. A form with
+    /// then fails the request with ``CurlewError/multipartEncodingFailed(reason:in:)``, as does a part that could not be appended. A form with
     /// an `InputStream`, or a sequence that is not made by a closure, can be sent once. Changes of the form after this call have no effect.
     ///
     /// - Parameters:

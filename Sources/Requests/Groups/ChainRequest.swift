@@ -71,7 +71,9 @@ public final class ChainRequest: RequestGroup, CompletableRequest, @unchecked Se
 
     /// Appends a step; while the chain runs, to the current run only.
     ///
-    /// - Parameter callback: runs on the callback queue when the step has succeeded, before the next one begins.
+    /// - Parameters:
+    ///   - step: the step to run after those that were added before.
+    ///   - callback: runs on the callback queue when the step has succeeded, before the next one begins.
     public func addStep(_ step: ChainStep, callback: StepBlock? = nil) {
         progress.withLock { progress in
             guard progress.isOpen else { return progress.links.append(Link(step: step, callback: callback)) }

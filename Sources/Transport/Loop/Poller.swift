@@ -81,15 +81,17 @@ package final class WakeUp: Sendable {
 /// A poller on `epoll`, level-triggered: the cost of a wait doesn't grow with the number of watched sockets.
 package final class EpollPoller: Poller {
     private let descriptor: Int32
-    private let events: UnsafeMutableBufferPointer<epoll_event>
+    private static let capacity = 256
+    // Not a buffer pointer: from glibc 2.41 on, epoll_wait takes no optional pointer.
+    private let events: UnsafeMutablePointer<epoll_event>
     package let wakeUp: WakeUp
 
     package init() throws {
         wakeUp = try WakeUp()
         descriptor = epoll_create1(Int32(EPOLL_CLOEXEC))
         guard descriptor >= 0 else { throw POSIXError(POSIXErrorCode(rawValue: errno) ?? .EMFILE) }
-        events = .allocate(capacity: 256)
-        events.initialize(repeating: epoll_event())
+        events = .allocate(capacity: Self.capacity)
+        events.initialize(repeating: epoll_event(), count: Self.capacity)
         // Edge-triggered: every signal is a separate event, and the counter need not be read.
         var event = epoll_event(events: EPOLLIN.rawValue | EPOLLET.rawValue, data: epoll_data_t(fd: wakeUp.descriptor))
         guard epoll_ctl(descriptor, EPOLL_CTL_ADD, wakeUp.descriptor, &event) == 0 else {
@@ -114,13 +116,13 @@ package final class EpollPoller: Poller {
     package func forget(_ socket: Int32) {}
 
     package func wait(milliseconds: Int32, onWake: () -> Void, onEvent: (Int32, SocketEvents) -> Void) -> Bool {
-        let count = epoll_wait(descriptor, events.baseAddress, Int32(events.count), milliseconds)
+        let count = epoll_wait(descriptor, events, Int32(Self.capacity), milliseconds)
         onWake()
         guard count > 0 else { return count == 0 }
-        for event in events[..<Int(count)] {
+        for event in UnsafeBufferPointer(start: events, count: Int(count)) {
             if event.data.fd != wakeUp.descriptor { onEvent(event.data.fd, Self.found(event.events)) }
         }
-        return count < events.count
+        return count < Self.capacity
     }
 
     private func control(_ operation: Int32, _ socket: Int32, _ wanted: SocketEvents) -> Int32 {

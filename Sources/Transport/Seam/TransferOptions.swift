@@ -28,7 +28,7 @@ public struct TransferOptions: Sendable, Hashable {
     /// retry, and a closure that decides on a response that has been received completely.
     public var totalTimeout: Duration?
 
-    /// The longest wait for a free connection to the host when ``maximumConnectionsPerHost`` are in use.
+    /// The longest wait for a free connection to the host when ``TransportConfiguration/maximumConnectionsPerHost`` are in use.
     ///
     /// `nil` by default: the transfer waits, within its ``totalTimeout`` if it has one. A program that sends more requests than the host
     /// gets connections is no failure of the host.

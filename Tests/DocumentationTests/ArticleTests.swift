@@ -1,0 +1,211 @@
+// SPDX-License-Identifier: Apache-2.0
+import Curlew
+import CurlewTestSupport
+import CurlewTesting
+import Testing
+
+/// The articles' code is compiled, and runs as they say. Articles with tests of their own are in `Self.others`.
+@Suite(.timeLimit(.minutes(1))) struct ArticleTests {
+    private static let here = URL(fileURLWithPath: #filePath).deletingLastPathComponent()
+    private static let catalog = here.appendingPathComponent("../../Sources/Curlew/Curlew.docc")
+    private static let sources = [
+        "ArticleSnippets.swift", "ArticleSnippets+Bodies.swift", "LayerSnippets.swift", "ReadmeSnippets.swift", "Snippets.swift",
+    ]
+    /// Pages whose code another suite runs, although no test names them.
+    private static let others: Set<String> = ["ComingFromAlamofire4.md", "ComingFromFWFramework.md"]
+
+    /// Pages that another test names, since it compares their code.
+    private static func pagesOfOtherTests() throws -> Set<String> {
+        let tests = here.appendingPathComponent("..")
+        let paths = FileManager.default.enumerator(at: tests, includingPropertiesForKeys: nil)?.compactMap { $0 as? URL } ?? []
+        let names = try paths.filter { $0.path.hasSuffix(".swift") && $0.lastPathComponent != "ArticleTests.swift" }.flatMap { path in
+            try String(contentsOf: path, encoding: .utf8).components(separatedBy: "\n").lazy.filter { $0.contains(".md") }
+                .flatMap { line in line.matches(of: /(\w+\.md)\b/).map { String($0.output.1) } }
+        }
+        return Set(names)
+    }
+
+    @Test("every block of the articles is compiled, and all code compiled for them is in them") func sameCode() throws {
+        let others = try Self.others.union(Self.pagesOfOtherTests()).subtracting(["Curlew.md"])
+        let pages = try FileManager.default.contentsOfDirectory(atPath: Self.catalog.path)
+            .filter { $0.hasSuffix(".md") && !others.contains($0) }.sorted()
+        #expect(pages.count >= 14)
+        let differences = try DocumentedCode.differences(
+            pages: pages.map { Self.catalog.appendingPathComponent($0) }, sources: Self.sources.map { Self.here.appendingPathComponent($0) }
+        )
+        #expect(differences == [])
+    }
+
+    // MARK: Clients and interceptors
+
+    @Test("a client has the values of its API, within a deadline") func client() async throws {
+        let mock = MockTransport()
+        mock.stub(.get, "/users/{id}") { request in .json(User(id: Int(request.parameters["id"] ?? "") ?? 0, name: "Ada")) }
+        let client = UsersClient(api: "https://api.example.org", manager: SessionManager(mock: mock))
+        #expect(try await ArticleSnippets.front(client.manager).name == "Ada")
+        #expect(try await ArticleSnippets.deadline(client).map(\.id) == [7, 8])
+        await ArticleSnippets.shutdown(client.manager)
+        await #expect(throws: CurlewError.self) { try await client.user(7) }
+        #expect(ArticleSnippets.server().manager.session.configuration.maximumConnectionsPerHost == 50)
+    }
+
+    @Test("interceptors of all forms take part") func interceptors() async throws {
+        let mock = MockTransport()
+        mock.stub(.get, "/a", respond: .status(503), .text("a"))
+        let manager = SessionManager(mock: mock)
+        let request = ArticleSnippets.asyncClosures(manager, "https://api.example.org/a") { "t" }
+        #expect(try await request.validate().serializingString().value == "a")
+        #expect(mock.requests.map { $0.headers["Authorization"] } == ["Bearer t", "Bearer t"])
+        mock.stub(.get, "/b", respond: .text("b"))
+        let signing = SigningAdapter { "signature of \($0.url?.path ?? "")" }
+        _ = try await manager.request("https://api.example.org/b", interceptor: signing).serializingString().value
+        #expect(mock.requests.last?.headers["X-Signature"] == "signature of /b")
+        #expect(ArticleSnippets.interceptors(key: "k").interceptor != nil)
+    }
+
+    @Test("pages are followed, and printed as a table") func pages() async throws {
+        let mock = MockTransport()
+        mock.stub(.get, "/users") { request in
+            guard request.url.hasSuffix("?page=2") else {
+                return .json([User(id: 7, name: "Ada")]).header("X-Next-Page", "https://api.example.org/users?page=2")
+            }
+            return .json([User(id: 42, name: "Grace")])
+        }
+        let users = try await ArticleSnippets.pages("https://api.example.org/users", SessionManager(mock: mock))
+        var lines: [String] = []
+        ArticleSnippets.table(users) { lines.append($0) }
+        #expect(lines == ["     7  Ada", "    42  Grace"])
+    }
+
+    @Test("a tool downloads a file, and says why it can't") func tool() async throws {
+        let server = try LoopbackServer { request, _ in request.path == "/a" ? .ok("12345") : .status(404) }
+        defer { server.stop() }
+        let directory = try TemporaryDirectory()
+        let manager = Self.makeManager()
+        let printed = Log<String>()
+        #expect(await ArticleSnippets.tool(manager, server.url("/a"), directory.file("a")) { printed.append($0) } == 0)
+        #expect(try Data(contentsOf: directory.file("a")) == Data("12345".utf8))
+        #expect(await ArticleSnippets.tool(manager, server.url("/b"), directory.file("b")) { printed.append($0) } == 1)
+        #expect(printed.elements.contains { $0.hasPrefix("error: GET ") && $0.contains("404") })
+    }
+
+    @Test("a monitor is told of retries and failures") func monitor() async throws {
+        let written = Log<String>()
+        let configuration = ArticleSnippets.monitor { written.append($0) }
+        let mock = MockTransport()
+        mock.stub(.get, "/", respond: .status(503))
+        let manager = SessionManager(
+            configuration: configuration, interceptor: RetryPolicy(retryLimit: 1, exponentialBackoffScale: 0), transport: mock)
+        await #expect(throws: CurlewError.self) { try await manager.request("https://a.example/").validate().serializingData().value }
+        await manager.shutdown(gracePeriod: .seconds(10))
+        #expect(written.count == 2 && written.elements[0].hasPrefix("again in ") && written.elements[1].contains("503"))
+    }
+
+    // MARK: Bodies
+
+    @Test("values, forms and sequences are sent") func uploads() async throws {
+        let server = try LoopbackServer { request, _ in
+            switch request.path {
+            case "/users": .ok(String(decoding: request.body, as: UTF8.self), type: "application/json")
+            default: .ok(request.header("Content-Encoding") ?? "\(request.bodyLength)")
+            }
+        }
+        defer { server.stop() }
+        let (manager, directory) = (Self.makeManager(), try TemporaryDirectory())
+        let photo = try directory.write(Data("pixels".utf8), to: "photo.png")
+        #expect(try await ArticleSnippets.encodable(manager, server.url("/users")).name == "Ada")
+        #expect(try await Int(ArticleSnippets.form(manager, server.url("/form"), photo)) ?? 0 > 100)
+        #expect(try await ArticleSnippets.sequence(manager, server.url("/sequence")) == "3893")
+        let compressed = ArticleSnippets.compression(manager, server.url("/gzip"), Data(count: 10_000))
+        #expect(try await compressed.serializingString().value == "gzip")
+    }
+
+    @Test("a download resumes with the data of a failed one") func resumeData() async throws {
+        let length = 100_000
+        let body = GeneratedBody().data(count: length)
+        let server = try LoopbackServer { request, connection in
+            let offset = request.header("Range") == nil ? 0 : length / 2
+            let status = offset == 0 ? "200 OK" : "206 Partial Content\r\nContent-Range: bytes \(offset)-\(length - 1)/\(length)"
+            try connection.send(raw: "HTTP/1.1 \(status)\r\nContent-Length: \(length - offset)\r\nETag: \"1\"\r\n\r\n")
+            try connection.send(raw: Data(body.dropFirst(offset).prefix(length / 2)))
+            connection.close()
+            return nil
+        }
+        defer { server.stop() }
+        let directory = try TemporaryDirectory()
+        let file = try await ArticleSnippets.resumeData(Self.makeManager(), server.url("/"), directory.file("a"))
+        #expect(try Data(contentsOf: file) == body)
+    }
+
+    @Test("the sum of bodies, and the lines of another") func streams() async throws {
+        let mock = MockTransport(.text("{\"id\": 7, \"name\": \"Ada\"}\n{\"id\": 8, \"name\": \"Grace\"}\n"))
+        let manager = SessionManager(mock: mock)
+        var names: [String] = []
+        try await ArticleSnippets.lines(manager, "https://a.example/") { names.append($0) }
+        #expect(names == ["Ada", "Grace"])
+        #expect(try await ArticleSnippets.executor(manager, ["https://a.example/"]) == 52)
+        #expect(try await ArticleSnippets.urlSession(manager, #require(URL(string: "https://a.example/"))).0.count == 52)
+        #expect(try await ArticleSnippets.asyncHTTPClient(manager, "https://a.example/").0 == 200)
+    }
+
+    // MARK: Security
+
+    @Test("addresses of this machine are refused, unless they are allowed") func addresses() async throws {
+        let server = try LoopbackServer { _, _ in .ok("secret") }
+        defer { server.stop() }
+        var printed: [String] = []
+        try await ArticleSnippets.refused(ArticleSnippets.fetcher(), server.url("/")) { printed.append($0) }
+        #expect(printed.count == 1 && printed[0].hasPrefix("refused: "))
+        #expect(server.requestCount == 0)
+        var configuration = SessionConfiguration()
+        ArticleSnippets.exceptions(&configuration)
+        #expect(configuration.addresses != .publicOnly && configuration.addresses != .any)
+    }
+
+    @Test("an authority and a proxy of one's own, and marked secrets") func settings() throws {
+        let directory = try TemporaryDirectory()
+        let pem = try directory.write(Data("pem".utf8), to: "authority.pem")
+        #expect(try ArticleSnippets.authority(pem).session.configuration.tls.certificateAuthorities == Data("pem".utf8))
+        var configuration = SessionConfiguration()
+        ArticleSnippets.redaction(&configuration)
+        #expect(configuration.redaction.queryItems.contains("code"))
+    }
+
+    private static func makeManager() -> SessionManager {
+        var configuration = SessionConfiguration()
+        configuration.proxy = .none
+        return SessionManager(configuration: configuration)
+    }
+}
+
+/// The code of each step of the tutorial compiles.
+@Suite(.timeLimit(.minutes(2)), .enabled(if: SwiftCompiler.isInstalled)) struct TutorialTests {
+    private static let resources = URL(fileURLWithPath: #filePath).deletingLastPathComponent()
+        .appendingPathComponent("../../Sources/Curlew/Curlew.docc/Resources")
+
+    private static func code(_ name: String) throws -> String {
+        try String(contentsOf: resources.appendingPathComponent(name), encoding: .utf8)
+    }
+
+    @Test(arguments: 1...5) func `a step of the program compiles`(number: Int) async throws {
+        // A file that is compiled alone is a script, in which @main is an error.
+        let program = try Self.code("first-program-\(number).swift").replacingOccurrences(of: "@main struct", with: "struct")
+        #expect(try await SwiftCompiler.errors(in: program) == [])
+    }
+
+    @Test func `the program's test compiles with the program`() async throws {
+        let program = try Self.code("first-program-5.swift").replacingOccurrences(of: "@main struct", with: "struct")
+        let test = try Self.code("first-program-tests.swift").components(separatedBy: "\n")
+            .filter { !$0.hasPrefix("@testable") && !$0.hasPrefix("import Testing") }.joined(separator: "\n")
+            .replacingOccurrences(of: "@Test ", with: "").replacingOccurrences(of: "#expect(", with: "precondition(")
+            .replacingOccurrences(of: "precondition(try await users", with: "_ = (try await users")
+        #expect(try await SwiftCompiler.errors(in: program + test) == [])
+    }
+
+    @Test func `every file of code is in a step`() throws {
+        let tutorial = try Self.code("../Tutorials/FirstProgram.tutorial")
+        let files = try FileManager.default.contentsOfDirectory(atPath: Self.resources.path).filter { $0.hasSuffix(".swift") }
+        #expect(files.count == 7)
+        for file in files { #expect(tutorial.contains(file), "\(file)") }
+    }
+}
