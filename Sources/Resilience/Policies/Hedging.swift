@@ -8,8 +8,8 @@
 ///
 /// Only requests with an idempotent method (RFC 9110, section 9.2.2), and without a body or with one in memory, of which the response's head
 /// was not received when the delay has passed. The other attempt is cancelled then. At most ``extra`` of the requests are sent twice, counted
-/// over 10 seconds, so that a service that has become slow does not get double its load. A second attempt is sent only if the rate limiter and the concurrency
-/// limiter have room for it at once.
+/// over 10 seconds, so that a service that has become slow does not get double its load. A second attempt is sent only if the rate limiter
+/// and the concurrency limiter have room for it at once.
 public struct Hedging: Sendable {
     /// When the second attempt is sent.
     public enum Delay: Sendable, Hashable {
