@@ -44,8 +44,6 @@ public final class SessionTask: Sendable {
         /// The current follow-up; `nil` while the task runs the original.
         var current: Work?
         var redirectCount = 0
-        /// Whether the current exchange is made over TLS because of its host's ``SessionConfiguration/hsts``.
-        var isUpgraded = false
         /// Released when the task completes; until then task and driver retain each other, so that a running request needs no other owner.
         var driver: RequestDriver?
         var outcome: Outcome?
@@ -212,18 +210,13 @@ public final class SessionTask: Sendable {
     /// depends on it.
     private func upgraded(_ request: TransferRequest, by hsts: HSTSStore) -> TransferRequest {
         hsts.refresh()
-        let url = hsts.upgraded(request.url)
+        guard let url = hsts.upgraded(request.url) else { return request }
         var upgraded = request
-        if let url { upgraded.url = url }
-        progress.withLock { progress in
-            progress.isUpgraded = url != nil
-            if url != nil { progress.current = .transfer(upgraded) }
-        }
+        upgraded.url = url
+        upgraded.isUpgraded = true
+        progress.withLock { $0.current = .transfer(upgraded) }
         return upgraded
     }
-
-    /// Whether the current exchange is made over TLS only because its host is known to want that.
-    var isUpgraded: Bool { progress.withLock { $0.isUpgraded } }
 
     /// Completes a task that was not handed to the transport.
     func completeUnstarted(with error: any Error) {

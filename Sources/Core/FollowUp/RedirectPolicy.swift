@@ -36,8 +36,8 @@ extension RedirectPolicy {
     ///   - redirectCount: the number of redirects that have been followed.
     ///   - rewindsBody: whether a body that is sent again is rewound here, and the redirect fails if that is impossible. With `false` the
     ///     caller does that, because a closure may still drop the body.
-    ///   - hsts: the hosts to which the request will be made over TLS whatever the scheme: such a redirect is no downgrade, and may lead to the
-    ///     same origin. The URL stays.
+    ///   - hsts: the hosts to which requests are made over TLS whatever the scheme: a redirect to one is no downgrade, and may lead to the same
+    ///     origin.
     func next(
         after request: TransferRequest, _ head: ResponseHead, redirectCount: Int, rewindsBody: Bool = true, hsts: HSTSStore? = nil
     ) throws(CurlewError) -> TransferRequest? {
@@ -47,12 +47,15 @@ extension RedirectPolicy {
         guard let from = URL(string: request.url), let target = try Self.resolve(Array(location), against: from) else {
             throw .redirectFailed(reason: .invalidLocation(head.value(for: "Location") ?? ""))
         }
-        let reached = hsts?.upgraded(target.absoluteString).flatMap { URL(string: $0) } ?? target
+        // Before all else (RFC 6797, section 8.3), so that what is decided here is true of the URL to which the request is sent.
+        let upgraded = hsts?.upgraded(target.absoluteString).flatMap { URL(string: $0) }
+        let reached = upgraded ?? target
         if from.scheme?.lowercased() == "https", reached.scheme?.lowercased() == "http", !allowsInsecureDowngrade {
-            throw .redirectFailed(reason: .insecureDowngrade(to: target))
+            throw .redirectFailed(reason: .insecureDowngrade(to: reached))
         }
         var next = request
-        next.url = target.absoluteString
+        next.url = reached.absoluteString
+        if next.isUpgraded || upgraded != nil { next.isUpgraded = upgraded != nil }
         changeMethod(of: &next, for: head.statusCode)
         if rewindsBody, next.body?.rewind() == false { throw .redirectFailed(reason: .bodyNotRepeatable) }
         if Origin(from) != Origin(reached) { removeCredentials(from: &next) }

@@ -22,7 +22,7 @@ extension RequestDriver {
         return OutgoingExchange(
             requestID: requestID, name: settings?.options.name, number: number, attempt: Int(retryCount) + 1, reason: reason,
             method: request.method, url: request.url, headers: request.headers, bodyLength: request.body.flatMap(\.length),
-            isWebSocketHandshake: false, isUpgradedByHSTS: session.hsts != nil && task?.isUpgraded == true, isAfterEnd: isReopened,
+            isWebSocketHandshake: false, isUpgradedByHSTS: request.isUpgraded, isAfterEnd: isReopened,
             captured: context)
     }
 

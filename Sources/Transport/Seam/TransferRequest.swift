@@ -18,6 +18,7 @@ public struct TransferRequest: Sendable {
         var opensConnectionOnly = false
         var cachePolicy = CachePolicy.useProtocolCachePolicy
         var handlesCookies = true
+        var isUpgraded = false
         var mainDocumentURL: String?
         var allowsCellularAccess = true
         var source: (any AnyObject & Sendable)?
@@ -97,6 +98,11 @@ public struct TransferRequest: Sendable {
     package var handlesCookies: Bool {
         get { parts.handlesCookies }
         set { parts.handlesCookies = newValue }
+    }
+    /// Whether the URL had a scheme without TLS, and its host is known to want that; `false` by default.
+    package var isUpgraded: Bool {
+        get { parts.isUpgraded }
+        set { parts.isUpgraded = newValue }
     }
     /// The URL of the document that the request belongs to, if the user has set one: it determines whether cookies are accepted as
     /// first-party.
