@@ -239,6 +239,8 @@ extension EasyHandle {
             try set(CURLOPT_HTTP_VERSION, CURL_HTTP_VERSION_2_PRIOR_KNOWLEDGE)
             if !curl.canReusePriorKnowledge { try set(CURLOPT_FORBID_REUSE, true) }
         case .http3 where transfer.mayUseHTTP3: try set(CURLOPT_HTTP_VERSION, CURL_HTTP_VERSION_3)
+        // Without TLS it is HTTP/1.1 in any case, but libcurl 8.23 then doesn't reuse a connection on which nothing was received yet.
+        case .automatic where !Transfer.isSecure(request.url): try set(CURLOPT_HTTP_VERSION, CURL_HTTP_VERSION_1_1)
         case .automatic, .http2PriorKnowledge, .http3:
             let isRisky = request.body.map { ($0.length ?? .max) > Self.largestBodyForOldHTTP2 } ?? false
             let speaksHTTP2 = curl.supportsHTTP2 && (curl.hasReliableHTTP2 || !isRisky)
