@@ -81,13 +81,15 @@ public struct RequestOptions: Sendable {
     /// Values for adapters, retriers and monitors, which read them from ``Request/options``. Empty by default; not sent.
     public var userInfo: [String: any Sendable] = [:]
 
-    /// Creates options; those that are not given are the session's. Each parameter is the property of its name.
+    /// Creates options; those that are not given are the session's. Each parameter is the property of its name; of the two kinds of Unix
+    /// domain sockets the abstract one counts.
     public init(
         deadline: Duration? = nil, deadlineHeader: String? = nil, connectTimeout: Duration? = nil, firstByteTimeout: Duration? = nil,
         idleTimeout: Duration? = nil, totalTimeout: Duration? = nil, redirects: RedirectPolicy? = nil, proxy: ProxyPolicy? = nil,
         addresses: AddressPolicy? = nil, maximumBodySize: Int? = nil, cachePolicy: CachePolicy? = nil,
         httpVersion: HTTPVersionPolicy? = nil, priority: Int? = nil, interceptor: (any RequestInterceptor)? = nil, name: String? = nil,
-        userInfo: [String: any Sendable] = [:]
+        userInfo: [String: any Sendable] = [:], unixSocketPath: String? = nil, abstractUnixSocket: String? = nil,
+        resolve: [String: [String]]? = nil, connectTo: [String: String]? = nil, resolver: HostResolver? = nil
     ) {
         self.deadline = deadline
         self.deadlineHeader = deadlineHeader
@@ -105,6 +107,11 @@ public struct RequestOptions: Sendable {
         self.interceptor = interceptor
         self.name = name
         self.userInfo = userInfo
+        if let unixSocketPath { self.unixSocketPath = unixSocketPath }
+        if let abstractUnixSocket { self.abstractUnixSocket = abstractUnixSocket }
+        if let resolve { self.resolve = resolve }
+        if let connectTo { self.connectTo = connectTo }
+        if let resolver { self.resolver = resolver }
         // An initializer calls no observers.
         if let redirects { Redaction(headers: redirects.sensitiveHeaders).register() }
     }
