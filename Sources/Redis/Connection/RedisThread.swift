@@ -43,10 +43,11 @@ final class RedisThread {
             configuration: configuration, poller: poller,
             mailbox: RedisMailbox(poller.wakeUp, limit: configuration.maximumPending))
         let thread = Thread {
+            // Foundation on Linux ignores the name of a thread that does not run yet.
+            Thread.current.name = "curlew.redis"
             blockPipeSignal()
             RedisThread(start.configuration, poller: start.poller, mailbox: start.mailbox).run()
         }
-        thread.name = "curlew.redis"
         thread.start()
         return start.mailbox
     }

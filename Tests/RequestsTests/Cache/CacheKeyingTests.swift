@@ -102,7 +102,7 @@ import Testing
         }
         #expect(stage.count == 1)
         #expect(FileManager.default.fileExists(atPath: file.path + "/CACHEDIR.TAG"))
-        let names = try FileManager.default.contentsOfDirectory(atPath: file.path + "/v1").filter { $0.count == 64 }
+        let names = try FileManager.default.contentsOfDirectory(atPath: file.path + "/v2").filter { $0.count == 64 }
         try #require(names.count == 1)
         // A corrupt entry counts as a missing one.
         try Data("corrupt".utf8).write(to: URL(fileURLWithPath: file.path + "/v2/" + names[0]))
