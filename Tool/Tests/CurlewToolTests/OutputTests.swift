@@ -112,9 +112,9 @@ import Testing
 
     @Test("the table of exit statuses is that of the program") func exitStatuses() throws {
         let page = URL(fileURLWithPath: #filePath).deletingLastPathComponent().appendingPathComponent("../../README.md").standardized
-        let rows = try String(contentsOf: page, encoding: .utf8).split(separator: "\n").filter {
-            $0.hasPrefix("| ") && $0.dropFirst(2).first?.isNumber == true
-        }
+        let sections = try String(contentsOf: page, encoding: .utf8).components(separatedBy: "\n## ")
+        let statuses = try #require(sections.first { $0.hasPrefix("Exit status") })
+        let rows = statuses.split(separator: "\n").filter { $0.hasPrefix("| ") && $0.dropFirst(2).first?.isNumber == true }
         #expect(rows.map(String.init) == ExitStatus.allCases.map { "| \($0.rawValue) | \($0.summary) |" })
     }
 
