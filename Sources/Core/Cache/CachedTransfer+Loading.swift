@@ -46,11 +46,12 @@ extension CachedTransfer: TransferObserver {
     }
 
     func transfer(_ id: Int, didComplete outcome: TransferCompletion) {
-        let loading = loading.withLock { loading in
-            // A body that is written leaves nothing unless it is committed below.
+        var loading = loading.withLock { loading in
             defer { loading.sink = .none }
             return loading
         }
+        // A body that is written leaves nothing unless it is committed below; that of a failed transfer goes before its end is told.
+        if outcome.error != nil { loading.sink = .none }
         var metrics = outcome.metrics
         metrics.cacheOutcome = loading.outcome
         metrics.cacheReason = loading.reason
@@ -60,17 +61,17 @@ extension CachedTransfer: TransferObserver {
             guard loading.fallback != nil, loading.delivered == nil || loading.isWithheld, Self.isFailureOfHost(error) else {
                 return finish(outcome)
             }
-            return later { self.serveFallback(loading, outcome) }
+            return later { [loading] in self.serveFallback(loading, outcome) }
         }
         guard let received = loading.received else { return finish(outcome) }
         if loading.isWithheld {
-            later { self.withheldCompleted(received, loading, outcome) }
+            later { [loading] in self.withheldCompleted(received, loading, outcome) }
         } else if let head = loading.head, case .memory(let body) = loading.sink {
-            later { self.storeResponse(head, body, loading, outcome) }
+            later { [loading] in self.storeResponse(head, body, loading, outcome) }
         } else if let head = loading.head, case .writing(let body, _) = loading.sink {
             later { self.storeWritten(head, body, outcome) }
         } else if received.statusCode == 304 || cacheRequest.method == .head {
-            later { self.updateStored(received, loading, outcome) }
+            later { [loading] in self.updateStored(received, loading, outcome) }
         } else {
             finish(outcome)
         }
