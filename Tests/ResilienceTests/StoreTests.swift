@@ -23,19 +23,26 @@ private final class TestStore: RateLimitStore {
 
 /// Tells all who subscribe.
 private final class TestState: SharedPolicyState {
-    final class Token: Sendable {}
+    /// A subscription, which ends with the object.
+    final class Token: Sendable {
+        private let end: @Sendable () -> Void
 
-    private let receivers = Monitor<[@Sendable (SharedChange) -> Void]>([])
+        init(_ end: @escaping @Sendable () -> Void) { self.end = end }
+        deinit { end() }
+    }
+
+    private let receivers = Monitor<[UUID: @Sendable (SharedChange) -> Void]>([:])
     let told = Monitor<[SharedChange]>([])
 
     func tell(_ change: SharedChange) {
         told.update { $0.append(change) }
-        for receive in receivers.read({ $0 }) { receive(change) }
+        for receive in receivers.read({ Array($0.values) }) { receive(change) }
     }
 
     func subscribe(_ receive: @escaping @Sendable (SharedChange) -> Void) -> any AnyObject & Sendable {
-        receivers.update { $0.append(receive) }
-        return Token()
+        let id = UUID()
+        receivers.update { $0[id] = receive }
+        return Token { [weak self] in self?.receivers.update { _ = $0.removeValue(forKey: id) } }
     }
 }
 
