@@ -22,7 +22,7 @@ package final class MissCoalescer: Sendable {
     package enum Outcome: Sendable {
         /// What it has stored can be looked up.
         case stored
-        /// It has stored nothing, and another one would not either: each goes on by itself.
+        /// It has stored nothing, and another one would not either: each of the others sends a request of its own.
         case notStored
         /// It was cancelled or suspended: another one may lead.
         case abandoned

@@ -2,7 +2,7 @@
 import CurlewEncoding
 import CurlewHTTP
 
-/// The name of the file in which a response is stored: a name and never a path, whatever a server or a URL says.
+/// The name of the file in which a response is stored: a name and never a path, also if a server or a URL says otherwise.
 public enum SuggestedFileName {
     private static let longest = 200
 

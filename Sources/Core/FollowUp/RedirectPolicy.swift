@@ -36,7 +36,7 @@ extension RedirectPolicy {
     ///   - redirectCount: the number of redirects that have been followed.
     ///   - rewindsBody: whether a body that is sent again is rewound here, and the redirect fails if that is impossible. With `false` the
     ///     caller does that, because a closure may still drop the body.
-    ///   - hsts: the hosts to which requests are made over TLS whatever the scheme: a redirect to one is no downgrade, and may lead to the same
+    ///   - hsts: the hosts that are connected to over TLS only, also for `http`: a redirect to one is no downgrade, and may lead to the same
     ///     origin.
     func next(
         after request: TransferRequest, _ head: ResponseHead, redirectCount: Int, rewindsBody: Bool = true, hsts: HSTSStore? = nil

@@ -10,8 +10,8 @@ import CurlewTransport
 /// ```
 ///
 /// A request meets coalescing, the session's cache, the breaker, the rate limiter, the bulkhead, the concurrency limiter, hedging, and then
-/// the network, whatever the order in which they are given. So a response from the cache takes no permit, a refusal of the breaker waits for
-/// none, and a stale response can take the place of a refusal. The retry budget is asked when a retrier has decided to retry.
+/// the network; the order in which they are given does not matter. So a response from the cache takes no permit, a refusal of the breaker
+/// waits for none, and a stale response can take the place of a refusal. The retry budget is asked when a retrier has decided to retry.
 ///
 /// Every exchange of a request passes: redirects, authenticated repetitions and retries as well. Raw streams and WebSockets do not. A refusal
 /// is a ``CurlewError`` with one of the kinds ``TransferFailure/Kind/circuitOpen``, ``TransferFailure/Kind/rateLimited`` and
