@@ -178,28 +178,31 @@ final class SegmentFile: Sendable {
         }
     }
 
-    /// Reads the whole into a check of its digests. Blocks; ends early if the task is cancelled.
-    func check(_ digests: [String: Data]) throws -> (algorithm: String, expected: Data, actual: Data)? {
-        try Self.check(digests, of: descriptor, path: url.path)
+    /// What differs from its digest: the algorithm, and both.
+    typealias Mismatch = (algorithm: String, expected: Data, actual: Data)
+
+    /// Reads the whole into a check of its digests. Blocks; throws `CancellationError` once `isCancelled` says so.
+    func check(_ digests: [String: Data], until isCancelled: () -> Bool) throws -> Mismatch? {
+        try Self.check(digests, of: descriptor, path: url.path, until: isCancelled)
     }
 
     /// The same for a file at a URL.
-    static func check(_ digests: [String: Data], at file: URL) throws -> (algorithm: String, expected: Data, actual: Data)? {
+    static func check(_ digests: [String: Data], at file: URL, until isCancelled: () -> Bool) throws -> Mismatch? {
         let descriptor = open(file.path, O_RDONLY | O_CLOEXEC | O_NONBLOCK)
         guard descriptor >= 0 else { throw FileError.reading(file.path, errno) }
         defer { _ = systemClose(descriptor) }
-        return try check(digests, of: descriptor, path: file.path)
+        return try check(digests, of: descriptor, path: file.path, until: isCancelled)
     }
 
     private static func check(
-        _ digests: [String: Data], of descriptor: Int32, path: String
-    ) throws -> (algorithm: String, expected: Data, actual: Data)? {
+        _ digests: [String: Data], of descriptor: Int32, path: String, until isCancelled: () -> Bool
+    ) throws -> Mismatch? {
         var check = DigestCheck(digests)
         var position: off_t = 0
         let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: 1 << 20, alignment: 4096)
         defer { buffer.deallocate() }
         while true {
-            try Task.checkCancellation()
+            guard !isCancelled() else { throw CancellationError() }
             let count = pread(descriptor, buffer.baseAddress, buffer.count, position)
             if count < 0, errno == EINTR { continue }
             guard count >= 0 else { throw FileError.reading(path, errno) }

@@ -106,6 +106,15 @@ public struct SegmentedDownload: Sendable {
     /// - Throws: ``SegmentedDownloadError``, `CurlewError` of the request that failed last, `CocoaError` with the path for files,
     ///   `CancellationError`.
     public func run(progress: (@Sendable (Progress) -> Void)? = nil) async throws -> Result {
+        do {
+            return try await start(progress)
+        } catch CurlewError.cancelled where Task.isCancelled {
+            // A request may tell of the cancellation before the task itself does.
+            throw CancellationError()
+        }
+    }
+
+    private func start(_ progress: (@Sendable (Progress) -> Void)?) async throws -> Result {
         let urls = try urls.map { try $0.asURL() }
         guard let first = urls.first else { throw SegmentedDownloadError.noURL }
         if let unchanged = try await unchangedFile(at: first) {
@@ -151,7 +160,7 @@ public struct SegmentedDownload: Sendable {
         // One that contradicts the caller's is an error as well.
         if digests["sha-256"] == named["sha-256"] { digests["sha-256"] = nil }
         for check in [named, digests] where !check.isEmpty {
-            let mismatch = try await Self.onQueue { try file.check(check) }
+            let mismatch = try await Self.onQueue { try file.check(check, until: $0) }
             if let mismatch {
                 throw SegmentedDownloadError.digestMismatch(
                     algorithm: mismatch.algorithm, expected: mismatch.expected, actual: mismatch.actual)
@@ -167,10 +176,19 @@ public struct SegmentedDownload: Sendable {
             verified: named.keys.sorted())
     }
 
-    /// Runs blocking work on a queue, as the threads of tasks are few.
-    private static func onQueue<Value: Sendable>(_ body: @escaping @Sendable () throws -> Value) async throws -> Value {
-        try await withCheckedThrowingContinuation { continuation in
-            DispatchQueue.global(qos: .utility).async { continuation.resume(with: Swift.Result { try body() }) }
+    /// Runs blocking work on a queue, as the threads of tasks are few. The work is told when the task was cancelled.
+    private static func onQueue<Value: Sendable>(
+        _ body: @escaping @Sendable (_ isCancelled: @escaping () -> Bool) throws -> Value
+    ) async throws -> Value {
+        let isCancelled = Lock(false)
+        return try await withTaskCancellationHandler {
+            try await withCheckedThrowingContinuation { continuation in
+                DispatchQueue.global(qos: .utility).async {
+                    continuation.resume(with: Swift.Result { try body { isCancelled.withLock { $0 } } })
+                }
+            }
+        } onCancel: {
+            isCancelled.withLock { $0 = true }
         }
     }
 
@@ -186,7 +204,7 @@ public struct SegmentedDownload: Sendable {
         let length = Int64(status.st_size)
         if let sha256 = options.sha256 {
             let destination = destination
-            if try await Self.onQueue({ try SegmentFile.check(["sha-256": sha256], at: destination) }) == nil {
+            if try await Self.onQueue({ try SegmentFile.check(["sha-256": sha256], at: destination, until: $0) }) == nil {
                 return unchanged(length, verified: ["sha-256"])
             }
         } else if let finished = FinishedDownload(of: url, at: destination), try await isConfirmed(finished, at: url) {
