@@ -227,7 +227,7 @@ import Testing
         let path = file.path
         let server = try LoopbackServer { request, _ in
             guard request.header("If-None-Match") != nil else { return .generated(length: Self.length, for: request) }
-            FileManager.default.createFile(atPath: path, contents: Data("edited".utf8))
+            _ = FileManager.default.createFile(atPath: path, contents: Data("edited".utf8))
             return .status(304)
         }
         let (request, response) = try await downloadTwice(server.url("/file"))
