@@ -60,6 +60,8 @@ package enum CookieRules {
         // No name of a host, and a file could not tell it from a domain.
         guard host.utf8.first != UInt8(ascii: ".") else { return nil }
         guard let domain else { return (host, true) }
+        // A dot alone is the empty domain, which is that of the host where hosts have names; an address has no domain at all.
+        guard !domain.isEmpty else { return isAddress(host) ? nil : (host, true) }
         guard domain.utf8.allSatisfy({ $0 < 0x80 }) else { return nil }
         if isPublicSuffix(domain) || isAddress(host) { return domain == host ? (host, true) : nil }
         return domainMatches(host: host, domain: domain) ? (domain, false) : nil

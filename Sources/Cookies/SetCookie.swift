@@ -22,7 +22,7 @@ package struct SetCookie: Equatable, Sendable {
     /// Empty for a cookie without an equals sign.
     package let name: String
     package let value: String
-    /// In lower case, without a leading dot; `nil` for the host that sets the cookie.
+    /// In lower case, without a leading dot; empty for a dot alone, `nil` for the host that sets the cookie.
     package private(set) var domain: String?
     package private(set) var path: String?
     package private(set) var isSecure = false
@@ -53,7 +53,7 @@ package struct SetCookie: Equatable, Sendable {
         case "path": path = value.utf8.first == UInt8(ascii: "/") ? value : nil
         case "domain":
             let bare = value.utf8.first == UInt8(ascii: ".") ? String(Substring(value.utf8.dropFirst())) : value
-            domain = bare.isEmpty ? nil : bare.lowercased()
+            domain = value.isEmpty ? nil : bare.lowercased()
         case "samesite": sameSite = Cookie.SameSite.allCases.first { $0.rawValue.lowercased() == value.lowercased() }
         case "expires": expires = CookieDate.date(from: value) ?? expires
         case "max-age": maximumAge = Self.seconds(value) ?? maximumAge

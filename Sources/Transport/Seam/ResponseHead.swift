@@ -9,6 +9,9 @@ public struct ResponseHead: Sendable, Hashable {
     public let statusCode: Int
     /// The announced number of body bytes; `nil` if none was announced, or if decoding will change it.
     public internal(set) var expectedBodyLength: Int64?
+    /// The heads of the interim responses (1xx; RFC 9110, section 15.2) that came before this one in answer to the same request, in the order
+    /// received: `100 Continue`, `103 Early Hints` (RFC 8297). Empty if there were none, and for a response from a cache.
+    public internal(set) var interimResponses: [ResponseHead] = []
     /// Whether a cache has delivered it, perhaps long after it was received; `false` by default.
     package var isFromCache = false
     private let bytes: [UInt8]

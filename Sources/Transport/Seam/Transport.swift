@@ -66,7 +66,8 @@ extension Transport {
 /// Called on the transport's own thread, which serves all other transfers as well: implementations store, count and return. They don't
 /// block, take no lock that is held during callbacks, and run no users' code.
 public protocol TransferObserver: AnyObject, Sendable {
-    /// The head of the final response was received. Interim responses (1xx) are not reported.
+    /// The head of the final response was received. Interim responses (1xx) are not reported by themselves, but in
+    /// ``ResponseHead/interimResponses``.
     func transfer(_ id: Int, didReceive head: ResponseHead) -> ReceiveAction
 
     /// A piece of the body was received and its content coding decoded; valid during the call only, never empty.

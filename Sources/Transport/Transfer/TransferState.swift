@@ -61,7 +61,7 @@ struct TransferState {
     private var headBytes: [UInt8] = []
     private var headSize = 0
     private var fieldCount = 0
-    private var interimResponses = 0
+    private var interimResponses: [ResponseHead] = []
     private var requestsStarted = 0
     private var freshConnections = 0
     private var isOnReusedConnection = false
@@ -138,6 +138,7 @@ struct TransferState {
         }
         requestsStarted += 1
         isBodyWanted = false
+        interimResponses = []
         isOnReusedConnection = isReused
         phase = .sending
         return .send
@@ -202,9 +203,9 @@ struct TransferState {
         }
         statusCode = complete.statusCode
         if (100..<200).contains(statusCode), statusCode != 101 {
-            interimResponses += 1
+            interimResponses.append(complete)
             if statusCode == 100 { isBodyWanted = true }
-            guard interimResponses <= limits.interimResponses else {
+            guard interimResponses.count <= limits.interimResponses else {
                 return fail(.protocolViolation, "More than \(limits.interimResponses) interim responses")
             }
             return .proceed
@@ -217,6 +218,7 @@ struct TransferState {
         if mayHaveBody, let violation = framing.violation(in: complete) { return fail(.protocolViolation, violation) }
         // A body that is not decoded has the announced length.
         if framing.hasContentCoding, decodesContent, complete.hasKnownCodings { complete.expectedBodyLength = nil }
+        if !interimResponses.isEmpty { complete.interimResponses = interimResponses }
         head = .complete
         phase = .receivingBody
         return .deliver(complete)

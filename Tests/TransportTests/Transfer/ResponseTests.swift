@@ -157,9 +157,13 @@ import Testing
         #expect(end.body == Data("hello".utf8))
     }
 
-    @Test("interim responses are skipped")
+    @Test("interim responses are skipped, and their heads told with that of the final one")
     func interim() async throws {
-        let end = try await Self.run("HTTP/1.1 103 Early Hints\r\nLink: x\r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok")
+        let hints = "HTTP/1.1 103 Early Hints\r\nLink: x\r\n\r\n"
+        let end = try await Self.run("HTTP/1.1 102 Processing\r\n\r\n\(hints)HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok")
+        let interim = try #require(end.head?.interimResponses)
+        #expect(interim.map(\.statusCode) == [102, 103])
+        #expect(interim.last?.value(for: "Link") == "x" && interim.last?.reasonPhrase == "Early Hints")
         #expect(end.head?.statusCode == 200)
         #expect(end.head?.value(for: "Link") == nil)
         #expect(end.body == Data("ok".utf8))

@@ -52,6 +52,7 @@ import Testing
         let last = state.take("\r\n")
         #expect(last.isDelivery == (count <= 33))
         #expect(last.head.map { $0.headers.isEmpty } ?? true)
+        #expect(last.head.map { $0.interimResponses.map(\.statusCode) == Array(repeating: 103, count: count) } ?? true)
         #expect(state.failureAtEnd() == (count > 32 ? .protocolViolation : nil))
     }
 

@@ -87,6 +87,7 @@ struct ExchangePrinter {
 
     private func printHead(_ head: ResponseHead) throws(Output.Failure) {
         guard parts.contains("h") else { return }
+        for interim in head.interimResponses { try printHead(interim) }
         let status = "\(head.statusCode)" + (head.reasonPhrase.isEmpty ? "" : " \(SafeText.escaped(head.reasonPhrase))")
         var lines = [SafeText.escaped(head.httpVersion) + " " + style.status(head.statusCode, status)]
         lines += head.headers.map { line($0.name, $0.value) }
