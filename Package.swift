@@ -244,8 +244,8 @@ let package = Package(
         .testTarget(
             name: "ObservabilityTests",
             dependencies: library + [
-                "CurlewObservability", "CurlewEvents", "CurlewHAR", "CurlewSessionTestSupport", "CurlewTestSupport", "CurlewTesting",
-                "CurlewWebSocket",
+                "CurlewObservability", "CurlewEvents", "CurlewHAR", "CurlewResilience", "CurlewSessionTestSupport", "CurlewTestSupport",
+                "CurlewTesting", "CurlewWebSocket",
                 .product(name: "InMemoryLogging", package: "swift-log", condition: .when(traits: ["Observability"])),
                 .product(name: "Logging", package: "swift-log", condition: .when(traits: ["Observability"])),
                 .product(name: "MetricsTestKit", package: "swift-metrics", condition: .when(traits: ["Observability"])),

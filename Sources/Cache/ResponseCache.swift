@@ -87,7 +87,7 @@ public final class ResponseCache: Sendable {
         self.tagHeader = tagHeader
         self.coalescesMisses = coalescesMisses
         self.leaseDuration = leaseDuration
-        store = VariantStore(storage)
+        store = VariantStore(storage, tagHeader: tagHeader)
         coalescer = coalescesMisses ? MissCoalescer() : nil
     }
 
@@ -139,12 +139,7 @@ public final class ResponseCache: Sendable {
         let lifetime = head.remaining(at: head.responseTime)
         return Entry(
             url: head.url, statusCode: head.statusCode, headers: head.headers, responseDate: Date(timeIntervalSince1970: head.responseTime),
-            expirationDate: Date(timeIntervalSince1970: head.responseTime + (lifetime.isFinite ? lifetime : 0)), tags: tags(of: head))
-    }
-
-    private func tags(of head: StoredResponse) -> [String] {
-        guard let tagHeader else { return [] }
-        return head.headers.values(for: tagHeader).flatMap { $0.split { $0 == "," || $0 == " " || $0 == "\t" } }.map(String.init)
+            expirationDate: Date(timeIntervalSince1970: head.responseTime + (lifetime.isFinite ? lifetime : 0)), tags: store.tags(of: head))
     }
 
     // MARK: Removing
@@ -159,12 +154,18 @@ public final class ResponseCache: Sendable {
         try store.removeAll()
     }
 
-    /// Removes the responses with a tag in the field ``tagHeader``, and with them the other variants of their URLs. Reads the whole store.
+    /// Removes the responses with a tag in the field ``tagHeader``, and with them the other variants of their URLs. Reads the whole store,
+    /// unless that is a ``TaggingCacheStorage``.
     ///
     /// - Returns: the number of URLs whose responses were removed.
     @discardableResult
     public func remove(tag: String) throws -> Int {
-        try remove { $0.tags.contains(tag) }
+        guard tagHeader != nil else { return 0 }
+        var urls: [String] = []
+        try store.forEachRecord(tagged: tag) { record in
+            if let url = url(of: record, where: { $0.tags.contains(tag) }) { urls.append(url) }
+        }
+        return try remove(urls)
     }
 
     /// Removes the responses for which a closure returns `true`, and with them the other variants of their URLs. Reads the whole store.
@@ -174,10 +175,17 @@ public final class ResponseCache: Sendable {
     public func remove(matching isRemoved: (Entry) -> Bool) throws -> Int {
         var urls: [String] = []
         try store.forEachRecord { record in
-            if record.variants.contains(where: { isRemoved(entry($0.head)) }), let url = record.variants.first?.head.url {
-                urls.append(url)
-            }
+            if let url = url(of: record, where: isRemoved) { urls.append(url) }
         }
+        return try remove(urls)
+    }
+
+    /// The URL of a record if one of its responses is to be removed.
+    private func url(of record: VariantRecord, where isRemoved: (Entry) -> Bool) -> String? {
+        record.variants.contains { isRemoved(entry($0.head)) } ? record.variants.first?.head.url : nil
+    }
+
+    private func remove(_ urls: [String]) throws -> Int {
         for url in urls { try store.remove(url) }
         return urls.count
     }

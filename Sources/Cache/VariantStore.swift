@@ -68,14 +68,27 @@ package final class VariantStore: Sendable {
     let storage: any CacheStorage
     /// The storage if it grants leases.
     let leasing: (any LeasingCacheStorage)?
+    /// The storage if it finds entries by tags.
+    private let tagging: (any TaggingCacheStorage)?
+    /// The name of the field with tags; `nil` without tags.
+    private let tagHeader: String?
     /// Makes reading and changing a record atomic in this process.
     private let writing = Lock(())
     /// Decoded records by their URL, with the bytes that they were decoded from: decoding costs more than a look-up in memory.
     private let memo = Lock([String: (bytes: Data, record: VariantRecord)]())
 
-    init(_ storage: any CacheStorage) {
+    init(_ storage: any CacheStorage, tagHeader: String? = nil) {
         self.storage = storage
-        leasing = ((storage as? TieredCacheStorage)?.back ?? storage) as? any LeasingCacheStorage
+        self.tagHeader = tagHeader
+        let shared = (storage as? TieredCacheStorage)?.back ?? storage
+        leasing = shared as? any LeasingCacheStorage
+        tagging = shared as? any TaggingCacheStorage
+    }
+
+    /// The tags of a response, in order.
+    func tags(of head: StoredResponse) -> [String] {
+        guard let tagHeader else { return [] }
+        return head.headers.values(for: tagHeader).flatMap { $0.split { $0 == "," || $0 == " " || $0 == "\t" } }.map(String.init)
     }
 
     static func key(_ url: String) -> CacheKey { CacheKey("http", url) }
@@ -198,7 +211,8 @@ package final class VariantStore: Sendable {
     }
 
     private func write(_ record: VariantRecord, _ inline: Data, _ url: String, under lease: CacheLease? = nil) throws {
-        let entry = CacheEntry(metadata: record.encoded, body: inline)
+        let tags = tagging == nil || tagHeader == nil ? [] : Set(record.variants.flatMap { self.tags(of: $0.head) }).sorted()
+        let entry = CacheEntry(metadata: record.encoded, body: inline, tags: tags)
         guard let lease, let leasing else { return try storage.store(entry, for: Self.key(url)) }
         guard let tiered = storage as? TieredCacheStorage else { return try leasing.store(entry, under: lease) }
         try tiered.write(entry, lease.key) { try leasing.store(entry, under: lease) }
@@ -230,8 +244,23 @@ package final class VariantStore: Sendable {
     /// Calls `visit` with what is stored for each URL.
     package func forEachRecord(_ visit: (VariantRecord) -> Void) throws {
         try storage.forEachEntry { key, metadata, _ in
-            if let parts = key.parts, parts.count == 2, parts[0] == "http", let record = VariantRecord(decoding: metadata) { visit(record) }
+            if let record = Self.record(key, metadata) { visit(record) }
             return true
         }
+    }
+
+    /// Calls `visit` with what is stored for each URL with a tag, and perhaps for others: for all if the storage does not know tags.
+    func forEachRecord(tagged tag: String, _ visit: (VariantRecord) -> Void) throws {
+        guard let tagging else { return try forEachRecord(visit) }
+        try tagging.forEachEntry(tagged: tag) { key, metadata, _ in
+            if let record = Self.record(key, metadata) { visit(record) }
+            return true
+        }
+    }
+
+    /// The record of an entry; `nil` for an entry that is a body, damaged, or not this store's.
+    private static func record(_ key: CacheKey, _ metadata: Data) -> VariantRecord? {
+        guard let parts = key.parts, parts.count == 2, parts[0] == "http" else { return nil }
+        return VariantRecord(decoding: metadata)
     }
 }

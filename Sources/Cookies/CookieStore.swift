@@ -32,15 +32,19 @@ public final class CookieStore: Sendable {
     private let shared: SharedStore<CookieFileFormat>
     private let now: @Sendable () -> Date
 
-    init(file: SharedFile?, keepsSessionCookies: Bool, limits: Limits, now: @escaping @Sendable () -> Date = { Date() }) {
+    /// Creates a store in a place that several processes share; `nil` for one in memory.
+    package init(
+        place: (any SharedPlace)?, keepsSessionCookies: Bool, limits: Limits, now: @escaping @Sendable () -> Date = { Date() }
+    ) {
         shared = SharedStore(
-            CookieTable(limits: limits), file: file, format: CookieFileFormat(keepsSessionCookies: keepsSessionCookies, now: now), now: now)
+            CookieTable(limits: limits), place: place, format: CookieFileFormat(keepsSessionCookies: keepsSessionCookies, now: now),
+            now: now)
         self.now = now
     }
 
     /// Creates a store in memory, which is empty.
     public convenience init(limits: Limits = Limits()) {
-        self.init(file: nil, keepsSessionCookies: false, limits: limits)
+        self.init(place: nil, keepsSessionCookies: false, limits: limits)
     }
 
     /// Creates a store in a file in Netscape's format (`cookies.txt`), which curl reads, too.
@@ -57,7 +61,7 @@ public final class CookieStore: Sendable {
     ///   - keepsSessionCookies: whether cookies without an expiration date are written, too; `false` by default, as RFC 6265bis has it. Those
     ///     that another program has put into the file stay there.
     public convenience init(file: URL, keepsSessionCookies: Bool = false, limits: Limits = Limits()) {
-        self.init(file: SharedFile(file), keepsSessionCookies: keepsSessionCookies, limits: limits)
+        self.init(place: SharedFile(file), keepsSessionCookies: keepsSessionCookies, limits: limits)
     }
 
     /// A new store in memory.
@@ -68,8 +72,8 @@ public final class CookieStore: Sendable {
         CookieStore(file: url, keepsSessionCookies: keepsSessionCookies)
     }
 
-    /// Whether reading or changing the store may wait for a disk.
-    package var hasFile: Bool { shared.file != nil }
+    /// Whether reading or changing the store may wait, for a disk or a server.
+    package var hasFile: Bool { shared.place != nil }
 
     // MARK: Inspection
 

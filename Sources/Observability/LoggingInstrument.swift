@@ -14,8 +14,8 @@ import Tracing
 /// | level | what |
 /// | --- | --- |
 /// | `trace` | heads of requests and responses, redacted; phases of an exchange; bodies, if ``bodyLimit`` is set |
-/// | `debug` | the end of each exchange; failures that the program handles, and cancellations |
-/// | `notice` | retries |
+/// | `debug` | the end of each exchange; failures that the program handles, and cancellations; what policies do (CurlewResilience) |
+/// | `notice` | retries; changes of a circuit breaker's phase |
 /// | `warning` | failures of requests that have no handler and are not awaited |
 ///
 /// Nothing is logged as `error`: only the program knows whether a failure is one. The logger's metadata provider is called in the
@@ -40,7 +40,7 @@ public struct LoggingInstrument: ExchangeInstrument {
     /// Carries the `ServiceContext`, and without ``logger`` the task-local one.
     public var contextCarrier: (any ContextCarrier)? { logger == nil ? LoggingContextCarrier() : ServiceContextCarrier() }
 
-    /// Logs retries and failures.
+    /// Logs retries, failures, and what policies do.
     public var eventMonitor: (any EventMonitor)? { LoggingMonitor(logger: logger, bodyLimit: bodyLimit) }
 
     /// Logs the head of a request, and later the exchange's end.
@@ -113,12 +113,35 @@ private final class LoggedExchange: ExchangeObservation {
     }
 }
 
-/// Logs retries and failures. Called in the context of the request's caller.
+/// Logs retries and failures, in the context of the request's caller, and what policies do.
 private struct LoggingMonitor: EventMonitor {
     let logger: Logger?
     let bodyLimit: Int?
 
-    var monitoredEvents: MonitoredEvents { bodyLimit == nil ? [.retries, .failures] : [.retries, .failures, .end] }
+    var monitoredEvents: MonitoredEvents {
+        bodyLimit == nil ? [.retries, .failures, .policies] : [.retries, .failures, .policies, .end]
+    }
+
+    func policyDidAct(_ report: PolicyReport) {
+        let context = logger == nil ? report.exchange?.context(of: LoggingContextCarrier.self) : nil
+        let logger = logger ?? context?.logger ?? Logger.current
+        let level = report.phase == nil ? Logger.Level.debug : .notice
+        guard logger.logLevel <= level else { return }
+        var metadata: Logger.Metadata = ["curlew.policy": "\(report.policy)", "curlew.policy.action": "\(report.action)"]
+        if let phase = report.phase { metadata["curlew.policy.phase"] = "\(phase)" }
+        if !report.name.isEmpty { metadata["curlew.policy.name"] = "\(report.name)" }
+        if !report.group.isEmpty { metadata["curlew.policy.group"] = "\(report.group)" }
+        if let duration = report.duration { metadata["curlew.duration"] = "\(duration.milliseconds) ms" }
+        if let exchange = report.exchange {
+            metadata["curlew.request.id"] = "\(exchange.requestID)"
+            metadata["http.request.method"] = "\(exchange.method)"
+            metadata["url.full"] = "\(exchange.redactedURL)"
+            if let name = exchange.name { metadata["curlew.request.name"] = "\(name)" }
+        }
+        ServiceContext.withValue(context?.serviceContext ?? report.exchange?.context(of: ServiceContextCarrier.self)) {
+            logger.log(level: level, "A policy has acted", metadata: metadata, source: "Curlew")
+        }
+    }
 
     func request(_ request: Request, willRetryAfter delay: TimeInterval, because error: any Error) {
         let logger = logger ?? Logger.current

@@ -15,6 +15,9 @@ public import Tracing
 /// header fields, in place of an earlier one's. It is named by the method and the request's `RequestOptions.name`, never by the path, and
 /// ends with the body, or with the head of a WebSocket's handshake. Its status is an error for failures and from status 400 up.
 ///
+/// With the policies of CurlewResilience, an exchange that was refused, or shares that of an equal request, is not sent: it has a span of kind
+/// `internal` without a length, with `curlew.policy` and `curlew.policy.action`.
+///
 /// The attributes are the stable ones of the conventions; those in development are off by default. Secrets are redacted in all of them.
 /// Spans that are not recorded, by the tracer's sampling, cost little.
 public struct TracingInstrument: ExchangeInstrument {
@@ -58,17 +61,13 @@ public struct TracingInstrument: ExchangeInstrument {
     /// Carries the `ServiceContext`.
     public var contextCarrier: (any ContextCarrier)? { ServiceContextCarrier() }
 
-    /// Ends the spans of requests.
-    public var eventMonitor: (any EventMonitor)? { recordsRequests ? requests : nil }
+    /// Ends the spans of requests, and records exchanges that policies have refused or coalesced.
+    public var eventMonitor: (any EventMonitor)? { TracingMonitor(instrument: self, requests: requests) }
 
     /// Starts a span, and injects its context.
     public func willStart(_ exchange: OutgoingExchange) -> (any ExchangeObservation)? {
         let tracer = tracer ?? InstrumentationSystem.tracer
-        var context = exchange.context(of: ServiceContextCarrier.self) ?? .topLevel
-        // After the end nothing would end the span of the request.
-        if recordsRequests, !exchange.isAfterEnd { context = requests.context(of: exchange, tracer, context) }
-        let span: any Span = tracer.startSpan(
-            HTTPConventions.spanName(exchange.method, exchange.name), context: context, ofKind: .client)
+        let span = startSpan(of: exchange, .client, tracer)
         // Parsed only if it is needed: not for a trace that is sampled out.
         let origin = span.isRecording || propagates != nil ? exchange.origin : nil
         if span.isRecording { describe(exchange, origin, in: span) }
@@ -77,6 +76,29 @@ public struct TracingInstrument: ExchangeInstrument {
             tracer.inject(span.context, into: &headers, using: HeaderInjector())
         }
         return TracedExchange(span: span, headers: headers, instrument: self)
+    }
+
+    private func startSpan(of exchange: OutgoingExchange, _ kind: SpanKind, _ tracer: any Tracer) -> any Span {
+        var context = exchange.context(of: ServiceContextCarrier.self) ?? .topLevel
+        // After the end nothing would end the span of the request.
+        if recordsRequests, !exchange.isAfterEnd { context = requests.context(of: exchange, tracer, context) }
+        return tracer.startSpan(HTTPConventions.spanName(exchange.method, exchange.name), context: context, ofKind: kind)
+    }
+
+    /// Records an exchange that a policy has kept from being sent.
+    fileprivate func record(_ report: PolicyReport) {
+        guard let exchange = report.exchange else { return }
+        let span = startSpan(of: exchange, .internal, tracer ?? InstrumentationSystem.tracer)
+        if span.isRecording {
+            describe(exchange, exchange.origin, in: span)
+            span.updateAttributes { attributes in
+                attributes["curlew.policy"] = report.policy
+                attributes["curlew.policy.action"] = report.action
+                if !report.name.isEmpty { attributes["curlew.policy.name"] = report.name }
+            }
+            if report.action == "refused" { span.setStatus(SpanStatus(code: .error)) }
+        }
+        span.end()
     }
 
     private func describe(_ exchange: OutgoingExchange, _ origin: HTTPOrigin?, in span: any Span) {
@@ -151,11 +173,21 @@ private struct HeaderInjector: Injector {
     }
 }
 
-/// The spans of the requests in flight.
-private final class RequestSpans: EventMonitor {
-    private let spans = Lock<[UInt64: any Span]>([:])
+/// Tells an instrument of policies, and its spans of the ends of requests.
+private struct TracingMonitor: EventMonitor {
+    let instrument: TracingInstrument
+    let requests: RequestSpans
 
-    var monitoredEvents: MonitoredEvents { .end }
+    var monitoredEvents: MonitoredEvents { instrument.recordsRequests ? [.end, .policies] : .policies }
+
+    func policyDidAct(_ report: PolicyReport) { instrument.record(report) }
+
+    func requestDidFinish(_ request: Request) { requests.end(request) }
+}
+
+/// The spans of the requests in flight.
+private final class RequestSpans: Sendable {
+    private let spans = Lock<[UInt64: any Span]>([:])
 
     /// Returns the context of the span of an exchange's request, which begins with the first exchange.
     func context(of exchange: OutgoingExchange, _ tracer: any Tracer, _ parent: ServiceContext) -> ServiceContext {
@@ -166,7 +198,7 @@ private final class RequestSpans: EventMonitor {
         return span.context
     }
 
-    func requestDidFinish(_ request: Request) {
+    func end(_ request: Request) {
         guard let span = spans.withLock({ $0.removeValue(forKey: request.id) }) else { return }
         if span.isRecording, let error = request.delegate.error {
             span.updateAttributes { $0["error.type"] = error.kindName }

@@ -11,8 +11,8 @@ public struct RedisConfiguration: Sendable, Hashable {
         case unix(path: String)
         /// A host's name or address, and its port, 6379 by default. Not encrypted.
         case tcp(host: String, port: Int = 6379)
-        /// As ``tcp(host:port:)``, with TLS, which this product does not have yet: ``RedisClient/init(_:)`` throws
-        /// ``RedisError/tlsUnavailable(hiredis:)``.
+        /// As ``tcp(host:port:)``, with TLS, which this product does not have: ``RedisClient/init(_:)`` throws
+        /// ``RedisError/tlsUnavailable(hiredis:)``. Use a Unix socket, of the server or of a TLS tunnel such as stunnel.
         case tls(host: String, port: Int = 6379)
     }
 

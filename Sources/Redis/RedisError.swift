@@ -25,7 +25,8 @@ public enum RedisError: Error, Sendable, Hashable {
     case sealingUnavailable
     /// A setting is invalid; a sentence says which.
     case invalidSetting(String)
-    /// This build of the product has no TLS, with the version of hiredis in use.
+    /// This product has no TLS to the server, whichever version of hiredis it was built with: use a Unix socket, of the server or of a TLS
+    /// tunnel such as stunnel.
     case tlsUnavailable(hiredis: String)
     /// The client was closed.
     case closed

@@ -145,7 +145,7 @@ import Testing
 
     @Test("expired cookies are dropped from the file") func expiry() throws {
         let now = Lock(Date(timeIntervalSince1970: 1_000_000_000))
-        let store = CookieStore(file: SharedFile(file), keepsSessionCookies: false, limits: .init()) { now.withLock { $0 } }
+        let store = CookieStore(place: SharedFile(file), keepsSessionCookies: false, limits: .init()) { now.withLock { $0 } }
         for (name, seconds) in [("a", 10.0), ("b", 1000.0)] {
             try store.set(Cookie(name: name, value: "1", domain: "example.org", expirationDate: now.withLock { $0 + seconds }))
         }
@@ -210,7 +210,7 @@ import Testing
         let descriptor = open(directory.file(".cookies.txt.lock").path, O_RDWR)
         defer { close(descriptor) }
         #expect(flock(descriptor, LOCK_EX) == 0)
-        let store = CookieStore(file: SharedFile(file, lockTimeout: .milliseconds(1)), keepsSessionCookies: false, limits: .init())
+        let store = CookieStore(place: SharedFile(file, lockTimeout: .milliseconds(1)), keepsSessionCookies: false, limits: .init())
         #expect(throws: CookieStoreError.locked(path: file.path)) { try store.set(cookie("b")) }
         // Readers don't wait.
         #expect(try store.cookies().map(\.name) == ["a", "b"])

@@ -16,6 +16,8 @@ import CurlewTransport
 ///     curlew-redis-probe send SOCKET URL RATE SECONDS      sends requests under one limit, 10 at a time; prints how many were "right"
 ///     curlew-redis-probe token SOCKET URL COUNT            sends requests with the fleet's token; prints how many were "right"
 ///     curlew-redis-probe cache SOCKET URL COUNT            sends equal requests at once with the fleet's cache; prints how many were "right"
+///     curlew-redis-probe break SOCKET URL                  sends requests until the breaker refuses one; prints that as "refused"
+///     curlew-redis-probe late SOCKET URL                   waits to be told of an open breaker, and sends a request; prints "refused" if it was
 ///     curlew-redis-probe changes SOCKET COUNT              prints the time of each change of the cache that it is told, in nanoseconds
 @main
 enum RedisProbe {
@@ -33,6 +35,8 @@ enum RedisProbe {
         case ("send", 6): await send(client, arguments[3], Int(arguments[4]) ?? 1, .seconds(Int(arguments[5]) ?? 1))
         case ("token", 5): try await token(client, arguments[3], Int(arguments[4]) ?? 1)
         case ("cache", 5): try await cache(client, arguments[3], Int(arguments[4]) ?? 1)
+        case ("break", 4): await untilRefused(client, arguments[3])
+        case ("late", 4): await late(client, arguments[3])
         case ("changes", 4): try await changes(client, Int(arguments[3]) ?? 1)
         default: exit(64)
         }
@@ -129,6 +133,41 @@ enum RedisProbe {
             return await group.reduce(into: 0) { $0 += $1 ? 1 : 0 }
         }
         report("right", right)
+    }
+
+    private static func breaker(_ client: RedisClient) -> CircuitBreaker {
+        var breaker = CircuitBreaker(name: "fleet", minimumCalls: 5, window: .count(5))
+        breaker.shared = RedisPolicyState(client)
+        return breaker
+    }
+
+    private static func isRefused(_ url: String, _ manager: SessionManager) async -> Bool {
+        do {
+            _ = try await manager.request(url).validate().serializingData().value
+        } catch CurlewError.transferFailed(let failure) where failure.kind == .circuitOpen {
+            return true
+        } catch {}
+        return false
+    }
+
+    private static func untilRefused(_ client: RedisClient, _ url: String) async {
+        let manager = makeManager { $0.use(Resilience(breaker: breaker(client))) }
+        begin()
+        while await !isRefused(url, manager) {}
+        // What was told is in the server when a later command has been answered.
+        try? await client.ping()
+        report("refused", 1)
+    }
+
+    private static func late(_ client: RedisClient, _ url: String) async {
+        let told = Log<Bool>()
+        let observer = ClosurePolicyObserver { event in
+            if case .told = event.action { told.append(true) }
+        }
+        let manager = makeManager { $0.use(Resilience(breaker: breaker(client), observers: [observer])) }
+        begin()
+        await told.wait(for: 1)
+        report("refused", await isRefused(url, manager) ? 1 : 0)
     }
 
     private static func changes(_ client: RedisClient, _ count: Int) async throws {

@@ -155,6 +155,64 @@ import Testing
         #expect(host.requestCount == before + 1)
     }
 
+    @Test("removing by tag reads the entries with the tag, and no others") func tagged() async throws {
+        let server = try await RedisServer()
+        let host = try LoopbackServer { [cacheable] request, _ in
+            cacheable("text", request.path.hasPrefix("/red") ? "red, first" : request.path.hasPrefix("/blue") ? "blue" : nil)
+        }
+        let (client, second) = (try server.client(), try server.client())
+        let cache = ResponseCache(storage: RedisCacheStorage(client), tagHeader: "Cache-Tag")
+        let other = ResponseCache(storage: RedisCacheStorage(second), tagHeader: "Cache-Tag")
+        let manager = makeManager { $0.cache = cache }
+        for path in (0..<100).map({ "/plain\($0)" }) + (0..<10).map({ "/blue\($0)" }) + ["/red1", "/red2", "/red3"] {
+            #expect(try await manager.request(host.url(path)).validate().serializingString().value == "text")
+        }
+        #expect(try cache.entries().count == 113)
+        _ = try await client.run(["CONFIG", "RESETSTAT"])
+        #expect(try other.remove(tag: "red") == 3)
+        let statistics = try #require(try await client.run(["INFO", "commandstats"]).text)
+        let counts = statistics.split(whereSeparator: \.isNewline).compactMap { line -> Int? in
+            guard line.hasPrefix("cmdstat_"), !line.hasPrefix("cmdstat_info"), !line.hasPrefix("cmdstat_config") else { return nil }
+            return line.split { !$0.isNumber }.first.flatMap { Int($0) }
+        }
+        // SSCAN, and for each of the three HMGET, HSTRLEN, HGET, and a script with UNLINK and PUBLISH, which counts as three, once sent again.
+        #expect((10...24).contains(counts.reduce(0, +)), "\(statistics)")
+        #expect(!statistics.contains("cmdstat_scan:"))
+        #expect(try cache.entries().count == 110)
+        #expect(try other.remove(tag: "red") == 0 && other.remove(tag: "first") == 0 && other.remove(tag: "none") == 0)
+        #expect(try other.remove(tag: "blue") == 10)
+        #expect(try cache.entries().count == 100)
+    }
+
+    @Test("an entry whose tag's set was evicted does not exist, so that removing by tag misses none") func evictedSet() async throws {
+        let server = try await RedisServer()
+        let key = try SealingKeys.Key(id: "first", bytes: repeatElement(1, count: 32))
+        for keys in [nil, try SealingKeys(key)] {
+            let store = RedisCacheStorage(try server.client(), name: keys == nil ? "plain" : "sealed", sealedWith: keys)
+            let entry = CacheEntry(body: Data("body".utf8), tags: ["one", "two, \"three\""])
+            try store.store(entry, for: CacheKey("tagged"))
+            #expect(try store.entry(for: CacheKey("tagged")) == entry)
+            let place = store.place(ofTag: "one")
+            let left = try #require(try await store.client.run(["PTTL", .text(place)]).integer)
+            #expect(left > 6 * 86_400_000)
+            var found: [CacheKey] = []
+            try store.forEachEntry(tagged: "one") { key, _, _ in
+                found.append(key)
+                return true
+            }
+            #expect(found == [CacheKey("tagged")])
+            _ = try await store.client.run(["UNLINK", .text(place)])
+            #expect(try store.entry(for: CacheKey("tagged")) == nil)
+            // Stored again without tags.
+            try store.store(CacheEntry(body: entry.body), for: CacheKey("tagged"))
+            #expect(try store.entry(for: CacheKey("tagged")) == CacheEntry(body: entry.body))
+            // An entry that is gone leaves the set.
+            try store.removeEntry(for: CacheKey("tagged"))
+            try store.forEachEntry(tagged: "two, \"three\"") { _, _, _ in false }
+            #expect(try await store.client.run(["EXISTS", .text(store.place(ofTag: "two, \"three\""))]) == .integer(0))
+        }
+    }
+
     @Test("without the server requests go to their hosts, and the cache works again when it is back") func faults() async throws {
         let server = try await RedisServer()
         let host = try LoopbackServer { [cacheable] _, _ in cacheable("text", nil) }

@@ -47,6 +47,7 @@ import Testing
         let window = (seconds - 1) * 1_000_000_000
         let total = all.count { $0 >= first && $0 < first + window }
         print("sent: \(total) requests in \(seconds - 1) s, by process \(right)")
+        if Self.isLong { for count in right { #expect(abs(10 * count - all.count) <= all.count / 5) } }
         #expect(Double(total) <= Double(500 * (seconds - 1)) * 1.02)
         #expect(Double(total) >= Double(500 * (seconds - 1)) * Self.least)
     }
@@ -110,25 +111,6 @@ import Testing
         #expect(await recovers())
         _ = try await patient.run(["SET", .text(client.key("limit1", "faults")), "no number"])
         #expect(await recovers())
-    }
-
-    @Test("changes of policies reach the other processes") func policies() async throws {
-        let server = try await RedisServer()
-        let (one, other) = (RedisPolicyState(try server.client()), RedisPolicyState(try server.client()))
-        let received = Log<SharedChange>()
-        let subscription = other.subscribe { received.append($0) }
-        let change = SharedChange(.breakerOpened, policy: "breaker", group: "https://example.org:443", lasting: .seconds(5))
-        let telling = Task {
-            // Told until it arrives: what is told before the other has subscribed is missed.
-            while !Task.isCancelled, received.count == 0 {
-                one.tell(change)
-                try await Task.sleep(for: .milliseconds(10))
-            }
-        }
-        await received.wait(for: 1)
-        telling.cancel()
-        #expect(received.elements.first == change)
-        withExtendedLifetime(subscription) {}
     }
 }
 #endif

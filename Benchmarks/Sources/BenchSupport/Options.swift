@@ -36,7 +36,9 @@ public struct Options: Sendable {
         case observed
         /// Tracing, sampled out.
         case traced
-        /// A policy of CurlewResilience that has nothing to do.
+        /// The body, of another URL each time.
+        case urls
+        /// A policy of CurlewResilience that has nothing to do; of coalescing, with another URL each time.
         case breaker, limiter, concurrency, budget, hedging, coalescing
         /// A rate limit with permits that are leased from a store.
         case leased
@@ -49,7 +51,7 @@ public struct Options: Sendable {
     static let usage = """
         usage: PROGRAM get URL COUNT INFLIGHT
                         [--style data|adapter|headers|handlers|options|deadline|awaited|observed|traced|object|list]
-                        [--style breaker|limiter|concurrency|budget|hedging|coalescing|leased]
+                        [--style urls|breaker|limiter|concurrency|budget|hedging|coalescing|leased]
                        [--decoder foundation|fast] [--executor] [--h2] [--multiplex] [--cold] [--ca FILE] [--beside WAITING SLOW-URL]
                        [--loops N]
                PROGRAM wait URL COUNT

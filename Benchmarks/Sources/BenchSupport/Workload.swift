@@ -45,7 +45,7 @@ extension BenchClient {
         switch options.style {
         case .handlers: return await runWithHandlers(count, options)
         case .object, .list: return await run(count, inFlight: options.inFlight) { try await decode(url) }
-        case .data, .adapter, .headers, .options, .deadline, .awaited, .observed, .traced, .breaker, .limiter,
+        case .data, .adapter, .headers, .options, .deadline, .awaited, .observed, .traced, .urls, .breaker, .limiter,
             .concurrency, .budget, .hedging, .coalescing, .leased:
             return await run(count, inFlight: options.inFlight) { try await get(url) }
         }

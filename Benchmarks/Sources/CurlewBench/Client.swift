@@ -6,6 +6,7 @@ import CurlewObservability
 import CurlewResilience
 import Foundation
 import Logging
+import Synchronization
 import Tracing
 
 /// Everything of Curlew that the benchmarks call, written as its users write it.
@@ -16,9 +17,11 @@ struct Client: BenchClient {
     /// What a service gives each request.
     private let requestOptions: RequestOptions?
     private let handlerQueue = DispatchQueue(label: "CurlewBench.handlers")
+    private let targets: Targets
 
     init(_ options: Options) throws {
         self.options = options
+        targets = Targets(options.target)
         // The server closes the connection after each answer, whatever the client would do.
         headers = options.isCold ? ["Connection": "close"] : [:]
         var configuration = SessionConfiguration()
@@ -49,7 +52,7 @@ struct Client: BenchClient {
         case .adapter, .handlers: manager.adapter = AuthorizingAdapter()
         case .headers: manager.adapter = AuthorizingHeaders()
         case .awaited: manager.adapter = AwaitedHeaders()
-        case .data, .options, .deadline, .object, .list, .observed, .traced, .breaker, .limiter, .concurrency, .budget, .hedging,
+        case .data, .options, .deadline, .object, .list, .observed, .traced, .urls, .breaker, .limiter, .concurrency, .budget, .hedging,
             .coalescing, .leased:
             break
         }
@@ -62,7 +65,7 @@ struct Client: BenchClient {
         case .limiter: Resilience(rateLimiter: RateLimiter(RateLimit(1_000_000)))
         case .concurrency: Resilience(concurrency: ConcurrencyLimiter(.fixed(1_000)))
         case .budget: Resilience(retryBudget: RetryBudget())
-        case .hedging: Resilience(hedging: Hedging())
+        case .hedging: Resilience(hedging: Hedging(after: .fixed(.seconds(60))))
         case .coalescing: Resilience(coalescing: Coalescing())
         case .leased: Resilience(rateLimiter: RateLimiter(RateLimit(1_000_000), store: GenerousStore(), leaseSize: 1_000))
         default: nil
@@ -99,6 +102,7 @@ struct Client: BenchClient {
         case .adapter, .headers: try await manager.request(url, headers: headers).validate().serializingData().value.count
         case .options, .deadline:
             try await manager.request(url, headers: headers, options: requestOptions).serializingData().value.count
+        case .urls, .coalescing: try await manager.request(targets.next(), headers: headers).serializingData().value.count
         default: try await manager.request(url, headers: headers).serializingData().value.count
         }
     }
@@ -132,6 +136,19 @@ struct Client: BenchClient {
     func upload(_ path: String, to url: String) async throws {
         _ = try await manager.upload(URL(fileURLWithPath: path), to: url, method: .put).serializingData().value
     }
+}
+
+/// URLs of which no two in flight are equal, so that there is nothing to coalesce: slashes that the server merges take libcurl no time.
+private final class Targets: Sendable {
+    private let urls: [String]
+    private let last = Atomic(0)
+
+    init(_ url: String) {
+        let end = url.lastIndex(of: "/") ?? url.endIndex
+        urls = (0..<32).map { url[..<end] + String(repeating: "/", count: $0) + url[end...] }
+    }
+
+    func next() -> String { urls[last.wrappingAdd(1, ordering: .relaxed).newValue % urls.count] }
 }
 
 /// Grants what is asked for.

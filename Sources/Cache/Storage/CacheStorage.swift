@@ -7,11 +7,14 @@ public struct CacheEntry: Sendable, Hashable {
     public var metadata: Data
     /// The body.
     public var body: Data
+    /// What a ``TaggingCacheStorage`` finds the entry by; empty by default. Other stores may drop it, and all may return entries without.
+    public var tags: [String]
 
     /// Creates an entry.
-    public init(metadata: Data = Data(), body: Data) {
+    public init(metadata: Data = Data(), body: Data, tags: [String] = []) {
         self.metadata = metadata
         self.body = body
+        self.tags = tags
     }
 }
 

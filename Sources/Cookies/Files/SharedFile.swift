@@ -5,28 +5,13 @@ import CurlewHTTP
 ///
 /// It is replaced by renaming a new one, so that a reader, or a process that is killed at any moment, leaves the old or the new one. Writers
 /// lock a file beside it (flock(2)), which stays.
-struct SharedFile: Sendable {
-    /// What distinguishes a version of the file from others.
-    struct Version: Sendable, Equatable {
-        let inode: UInt64
-        let size: Int64
-        let seconds: Int
-        let nanoseconds: Int
-
-        init(_ status: stat) {
-            inode = UInt64(status.st_ino)
-            size = Int64(status.st_size)
-            let modified = status.modificationTime
-            seconds = modified.tv_sec
-            nanoseconds = modified.tv_nsec
-        }
-    }
-
+struct SharedFile: SharedPlace {
     /// The largest file that is read, in bytes.
     private static let largest = 64 << 20
 
     /// The file given by the user.
     let path: String
+    var forgets: Bool { false }
     /// How long another process may keep the lock.
     let lockTimeout: Duration
 
@@ -45,15 +30,15 @@ struct SharedFile: Sendable {
     // MARK: Reading
 
     /// The present version; `nil` if there is no file.
-    func version() throws -> Version? {
+    func version() throws -> SharedVersion? {
         var status = stat()
-        if stat(path, &status) == 0 { return Version(status) }
+        if stat(path, &status) == 0 { return SharedVersion(status) }
         guard errno == ENOENT || errno == ENOTDIR else { throw FileError.reading(path, errno) }
         return nil
     }
 
     /// Reads the file; `nil` if there is none.
-    func read() throws -> (bytes: [UInt8], version: Version)? {
+    func read() throws -> (bytes: [UInt8], version: SharedVersion)? {
         let descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK)
         guard descriptor >= 0 else {
             guard errno == ENOENT || errno == ENOTDIR else { throw FileError.reading(path, errno) }
@@ -74,7 +59,7 @@ struct SharedFile: Sendable {
             filled += length
         }
         bytes.removeLast(bytes.count - filled)
-        return (bytes, Version(status))
+        return (bytes, SharedVersion(status))
     }
 
     // MARK: Writing
@@ -83,7 +68,7 @@ struct SharedFile: Sendable {
     ///
     /// - Throws: ``CookieStoreError/locked(path:)`` if another one keeps the lock; `CocoaError` if the file system has no locks, or the lock's
     ///   file can't be created.
-    func withLock<Value>(_ body: () throws -> Value) throws -> Value {
+    func changing<Value>(_ body: () throws -> Value) throws -> Value {
         let lock = sibling("lock")
         var descriptor = open(lock, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0o600)
         if descriptor < 0, errno == ENOENT {
@@ -102,8 +87,8 @@ struct SharedFile: Sendable {
         return try body()
     }
 
-    /// Replaces the file, with access for its owner only. Called inside ``withLock(_:)``.
-    func replace(with bytes: [UInt8]) throws -> Version {
+    /// Replaces the file, with access for its owner only. Called inside ``changing(_:)``, whose lock makes it that version's successor.
+    func replace(_ version: SharedVersion?, with bytes: [UInt8]) throws -> SharedVersion? {
         let (new, target) = (sibling("new"), target)
         // That of a process that was killed.
         unlink(new)
@@ -114,7 +99,7 @@ struct SharedFile: Sendable {
         var code = errno
         let isClosed = close(descriptor) == 0
         if isWritten, !isClosed { code = errno }
-        if isWritten, isClosed, rename(new, target) == 0 { return Version(status) }
+        if isWritten, isClosed, rename(new, target) == 0 { return SharedVersion(status) }
         if isWritten, isClosed { code = errno }
         unlink(new)
         throw FileError.writing(target, code)
@@ -150,6 +135,14 @@ struct SharedFile: Sendable {
         try FileManager.default.createDirectory(
             atPath: URL(fileURLWithPath: path).deletingLastPathComponent().path, withIntermediateDirectories: true,
             attributes: [.posixPermissions: 0o700])
+    }
+}
+
+extension SharedVersion {
+    fileprivate init(_ status: stat) {
+        let modified = status.modificationTime
+        self = .file(
+            inode: UInt64(status.st_ino), size: Int64(status.st_size), seconds: modified.tv_sec, nanoseconds: modified.tv_nsec)
     }
 }
 

@@ -1,7 +1,35 @@
 // SPDX-License-Identifier: Apache-2.0
 import CurlewHTTP
 
-/// Records with keys, which a ``SharedStore`` keeps in memory and in a file.
+/// Where a ``SharedStore`` keeps its bytes, as a whole, for several processes: a file, or a key on a server.
+package protocol SharedPlace: Sendable {
+    /// What errors name.
+    var path: String { get }
+    /// Whether a place that has nothing has lost it, so that what is in memory counts. In a file, nothing means that all was removed.
+    var forgets: Bool { get }
+
+    /// The present version; `nil` if nothing is stored.
+    func version() throws -> SharedVersion?
+    /// Reads what is stored, with its version; `nil` for nothing.
+    func read() throws -> (bytes: [UInt8], version: SharedVersion)?
+    /// Runs a change; while no other process does, if the place has locks.
+    func changing<Value>(_ body: () throws -> Value) throws -> Value
+    /// Replaces what is stored. Called inside ``changing(_:)``.
+    ///
+    /// - Parameter version: what was there when it was read last.
+    /// - Returns: the new version; `nil` if another one is there, and nothing was replaced. A place with locks need not compare.
+    func replace(_ version: SharedVersion?, with bytes: [UInt8]) throws -> SharedVersion?
+}
+
+/// What distinguishes a version of a place's bytes from others.
+package enum SharedVersion: Sendable, Equatable {
+    /// A file, by what the system tells of it.
+    case file(inode: UInt64, size: Int64, seconds: Int, nanoseconds: Int)
+    /// A number that grows with each replacement.
+    case revision(Int)
+}
+
+/// Records with keys, which a ``SharedStore`` keeps in memory and in a place.
 package protocol SharedTable: Sendable {
     associatedtype ID: Hashable & Sendable
     associatedtype Record: Sendable
@@ -13,7 +41,7 @@ package protocol SharedTable: Sendable {
     static func isSame(_ first: Record, _ second: Record) -> Bool
 }
 
-/// The format of a file of records.
+/// The format of a place of records.
 package protocol SharedFormat: Sendable {
     associatedtype Table: SharedTable
 

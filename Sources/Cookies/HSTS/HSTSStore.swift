@@ -12,14 +12,15 @@ public final class HSTSStore: Sendable {
     private let shared: SharedStore<HSTSFormat>
     private let now: @Sendable () -> Date
 
-    init(file: SharedFile?, now: @escaping @Sendable () -> Date = { Date() }) {
-        shared = SharedStore(HSTSTable(), file: file, format: HSTSFormat(), now: now)
+    /// Creates a store in a place that several processes share; `nil` for one in memory.
+    package init(place: (any SharedPlace)?, now: @escaping @Sendable () -> Date = { Date() }) {
+        shared = SharedStore(HSTSTable(), place: place, format: HSTSFormat(), now: now)
         self.now = now
     }
 
     /// Creates a store in memory, which is empty.
     public convenience init() {
-        self.init(file: nil)
+        self.init(place: nil)
     }
 
     /// Creates a store in a file in the format of curl's option `--hsts`.
@@ -28,7 +29,7 @@ public final class HSTSStore: Sendable {
     ///
     /// - Parameter file: a file URL; need not exist yet.
     public convenience init(file: URL) {
-        self.init(file: SharedFile(file))
+        self.init(place: SharedFile(file))
     }
 
     /// A new store in memory.
@@ -37,8 +38,8 @@ public final class HSTSStore: Sendable {
     /// A store in a file: ``init(file:)``.
     public static func file(_ url: URL) -> HSTSStore { HSTSStore(file: url) }
 
-    /// Whether reading or changing the store may wait for a disk.
-    package var hasFile: Bool { shared.file != nil }
+    /// Whether reading or changing the store may wait, for a disk or a server.
+    package var hasFile: Bool { shared.place != nil }
 
     // MARK: Inspection
 

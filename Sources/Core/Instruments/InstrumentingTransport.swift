@@ -79,6 +79,7 @@ final class ExchangeSource: Sendable {
 
     /// Why the next exchange is sent.
     var currentReason: OutgoingExchange.Reason { reason.withLock { $0 } }
+    var isRetry: Bool { reason.withLock { $0 == .retry } }
     var requestID: UInt64 { driver.requestID }
     var name: String? { driver.settings?.options.name }
     /// The source of a second exchange beside this one.
@@ -91,6 +92,11 @@ final class ExchangeSource: Sendable {
             return reason
         }
         return driver.outgoingExchange(request, reason, number: driver.state.withLock { $0.countExchange() })
+    }
+
+    /// Returns the next exchange, which is not sent: it does not count.
+    func unsentExchange(_ request: TransferRequest) -> OutgoingExchange {
+        driver.outgoingExchange(request, currentReason, number: driver.state.withLock { $0.transactions.count } + 1)
     }
 
     /// Why the exchange with this number has failed.

@@ -52,7 +52,7 @@ public protocol EventMonitor: Sendable {
     /// Only for sessions on ``CurlTransport``.
     func connectionDidChange(_ event: ConnectionEvent)
     /// A policy that protects the session, of the product CurlewResilience, has refused, delayed or changed something. Not in the context of
-    /// a request.
+    /// a request; the exchange of a report has that.
     func policyDidAct(_ report: PolicyReport)
 }
 

@@ -38,6 +38,8 @@ public final class Session: Sendable {
     /// The monitors of the configuration and of its instruments.
     let monitors: SessionMonitors
     let isInstrumented: Bool
+    /// Whether layers are told which exchanges are retries.
+    let marksRetries: Bool
     /// Whether monitors are told of exchanges.
     let reportsExchanges: Bool
     /// The timers of all requests: of the configuration's clock.
@@ -82,7 +84,9 @@ public final class Session: Sendable {
         contextCarriers = configuration.installedCarriers
         carriesContext = !contextCarriers.isEmpty
         monitors = SessionMonitors(configuration)
-        isInstrumented = !configuration.instruments.isEmpty || !configuration.layers.isEmpty
+        let tellsPolicies = monitors.events.contains(.policies)
+        isInstrumented = !configuration.instruments.isEmpty || configuration.layers.contains { $0.neededSources == .all || tellsPolicies }
+        marksRetries = configuration.layers.contains { $0.neededSources == .retries }
         reportsExchanges = monitors.events.contains(.exchanges) || configuration.hasCache && monitors.events.contains(.cache)
         queue = DispatchQueue(label: "curlew.session", target: .global(qos: .utility))
         timers = Timers(queue: queue, clock: configuration.clock)

@@ -8,8 +8,19 @@ import Dispatch
 /// Below the cache are the exchanges that go to the network, above it all; the instruments are below both, so that a request which a layer
 /// refuses is no exchange. A session without layers has no overhead.
 package protocol TransportLayer: Sendable {
+    /// Of which exchanges the layer reads where they come from.
+    var neededSources: NeededSources { get }
+
     /// Returns a transport that forwards to another one; that one itself for a place where the layer does nothing.
     func transport(over base: any Transport, at place: TransportLayerPlace, in context: LayerContext) -> any Transport
+}
+
+/// Of which exchanges a layer reads where they come from: reason, number and name of the request. That costs an exchange two objects and a
+/// copy of its request; sessions with instruments, or monitors of policies, have it for all anyway.
+package enum NeededSources: Sendable {
+    case none
+    case retries
+    case all
 }
 
 /// Where a layer's transport is.
@@ -60,7 +71,7 @@ package struct LayerTimer: Sendable {
 }
 
 /// What a policy that protects a session has done, as its monitors are told it: names of few values, so that they can be dimensions.
-public struct PolicyReport: Sendable, Hashable {
+public struct PolicyReport: Sendable {
     /// The kind of policy, such as `circuit_breaker`.
     public let policy: String
     /// What it has done, such as `refused`.
@@ -73,15 +84,42 @@ public struct PolicyReport: Sendable, Hashable {
     public let group: String
     /// How long a request has waited, or is to wait; `nil` for other reports.
     public let duration: Duration?
+    /// The exchange that was refused, or takes part in that of an equal request, and so is not sent itself; `nil` for other reports.
+    public var exchange: OutgoingExchange? { unsent?.exchange }
+
+    private let unsent: ReportedExchange?
 
     /// Creates a report.
-    public init(policy: String, action: String, phase: String? = nil, name: String = "", group: String = "", duration: Duration? = nil) {
+    public init(
+        policy: String, action: String, phase: String? = nil, name: String = "", group: String = "", duration: Duration? = nil,
+        exchange: OutgoingExchange? = nil
+    ) {
         self.policy = policy
         self.action = action
         self.phase = phase
         self.name = name
         self.group = group
         self.duration = duration
+        unsent = exchange.map { ReportedExchange($0) }
+    }
+}
+
+extension PolicyReport: Hashable {
+    /// Compares all but the exchange, of which the number of its request counts.
+    public static func == (lhs: PolicyReport, rhs: PolicyReport) -> Bool {
+        lhs.policy == rhs.policy && lhs.action == rhs.action && lhs.phase == rhs.phase && lhs.name == rhs.name && lhs.group == rhs.group
+            && lhs.duration == rhs.duration && lhs.exchange?.requestID == rhs.exchange?.requestID
+    }
+
+    /// Hashes what is compared.
+    public func hash(into hasher: inout Hasher) {
+        hasher.combine(policy)
+        hasher.combine(action)
+        hasher.combine(phase)
+        hasher.combine(name)
+        hasher.combine(group)
+        hasher.combine(duration)
+        hasher.combine(exchange?.requestID)
     }
 }
 
@@ -93,11 +131,17 @@ extension TransferRequest {
     /// Why the exchange is sent; `nil` if that is not known.
     package var exchangeReason: OutgoingExchange.Reason? { exchangeSource?.currentReason }
 
+    /// Whether the exchange is the first of a retry.
+    package var isExchangeOfRetry: Bool { exchangeSource?.isRetry ?? false }
+
     /// The number of the request that sends the exchange: ``Request/id``.
     package var exchangeRequestID: UInt64? { exchangeSource?.requestID }
 
     /// The name of the request that sends the exchange.
     package var exchangeName: String? { exchangeSource?.name }
+
+    /// The exchange as reports have it that is not sent; `nil` if that is not known.
+    package var unsentExchange: OutgoingExchange? { exchangeSource?.unsentExchange(self) }
 
     /// Makes this the second of two exchanges of a request that run at the same time.
     package mutating func becomeHedge() {

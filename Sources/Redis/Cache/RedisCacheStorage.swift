@@ -18,8 +18,11 @@ import CurlewHTTP
 /// `ResponseCache` that is a miss, and requests go to their hosts. Copies in memory (`TieredCacheStorage`) are dropped while changes can't be
 /// received. Entries that can't be read, or whose seal does not match, do not exist for it.
 ///
+/// Entries are found by their tags without reading the whole store: for each tag there is a set of those that have it, which is looked into
+/// when such an entry is read, so that one whose set was evicted does not exist. All processes should have the same `tagHeader`.
+///
 /// Thread-safe. Members block until the server has responded.
-public final class RedisCacheStorage: LeasingCacheStorage, ObservableCacheStorage {
+public final class RedisCacheStorage: LeasingCacheStorage, ObservableCacheStorage, TaggingCacheStorage {
     /// The overhead that each entry is charged, in bytes: about what the server needs for a hash and its key.
     static let overhead: Int64 = 400
 
@@ -32,6 +35,7 @@ public final class RedisCacheStorage: LeasingCacheStorage, ObservableCacheStorag
             if not last and t[1] * 1000000 + t[2] - tonumber(ARGV[7]) > tonumber(ARGV[8]) then return 0 end
         end
         redis.call('HSET', KEYS[1], 'k', ARGV[1], 'm', ARGV[2], 'b', ARGV[3])
+        if ARGV[9] ~= '' then redis.call('HSET', KEYS[1], 't', ARGV[9]) else redis.call('HDEL', KEYS[1], 't') end
         redis.call('PEXPIRE', KEYS[1], ARGV[4])
         redis.call('PUBLISH', ARGV[5], ARGV[6])
         return 1
@@ -50,8 +54,10 @@ public final class RedisCacheStorage: LeasingCacheStorage, ObservableCacheStorag
     let channel: CacheChannel
     /// What the keys of the entries begin with.
     private let start: String
-    private let lifetime: Duration
-    private let format: ValueFormat
+    /// What the keys of the tags' sets begin with.
+    let tagStart: String
+    let lifetime: Duration
+    let format: ValueFormat
 
     /// Creates a store.
     ///
@@ -67,6 +73,7 @@ public final class RedisCacheStorage: LeasingCacheStorage, ObservableCacheStorag
     ) {
         self.client = client
         start = "\(client.configuration.prefix):cache1:\(RedisClient.token(name)):{"
+        tagStart = "\(client.configuration.prefix):cache1-tag:\(RedisClient.token(name)):{"
         self.capacity = capacity
         self.lifetime = lifetime
         format = ValueFormat(keys: sealedWith)
@@ -74,7 +81,9 @@ public final class RedisCacheStorage: LeasingCacheStorage, ObservableCacheStorag
     }
 
     /// The key of an entry: the digest is its hash tag, so that an entry and its lease are in one slot.
-    func place(of key: CacheKey) -> String { "\(start)\(key.digest)}" }
+    func place(of key: CacheKey) -> String { place(ofDigest: key.digest) }
+
+    func place(ofDigest digest: String) -> String { "\(start)\(digest)}" }
 
     // MARK: CacheStorage
 
@@ -93,13 +102,15 @@ public final class RedisCacheStorage: LeasingCacheStorage, ObservableCacheStorag
     /// Returns the entry for a key; for a server with an LRU policy it counts as used.
     public func entry(for key: CacheKey) throws -> CacheEntry? {
         let place = place(of: key)
-        let value = try client.block(["HMGET", .text(place), "k", "m", "b"])
+        let value = try client.block(["HMGET", .text(place), "k", "m", "b", "t"])
         defer { channel.distrustUnlessSubscribed() }
-        guard let fields = value.elements, fields.count == 3 else { throw RedisError.unexpectedResponse(command: "HMGET") }
+        guard let fields = value.elements, fields.count == 4 else { throw RedisError.unexpectedResponse(command: "HMGET") }
         guard field("k", of: fields[0], at: place) == key.bytes, let metadata = field("m", of: fields[1], at: place),
             let body = field("b", of: fields[2], at: place)
         else { return nil }
-        return CacheEntry(metadata: metadata, body: body)
+        guard fields[3] != .null else { return CacheEntry(metadata: metadata, body: body) }
+        guard let tags = tags(of: fields[3], at: place), try areFound(key, by: tags) else { return nil }
+        return CacheEntry(metadata: metadata, body: body, tags: tags)
     }
 
     /// Returns the metadata for a key.
@@ -108,7 +119,7 @@ public final class RedisCacheStorage: LeasingCacheStorage, ObservableCacheStorag
         return field("m", of: try client.block(["HGET", .text(place), "m"]), at: place)
     }
 
-    private func field(_ name: String, of value: RedisValue, at place: String) -> Data? {
+    func field(_ name: String, of value: RedisValue, at place: String) -> Data? {
         value.data.flatMap { try? format.decode($0, of: "\(place):\(name)") }
     }
 
@@ -130,11 +141,13 @@ public final class RedisCacheStorage: LeasingCacheStorage, ObservableCacheStorag
             throw CacheStorageError.entryTooLarge(size: size, capacity: capacity)
         }
         let place = place(of: key)
+        try note(entry.tags, of: key)
         func encoded(_ value: Data, _ name: String) throws -> RedisArgument { .bytes(try format.encode(value, for: "\(place):\(name)")) }
         let arguments: [RedisArgument] = [
             try encoded(key.bytes, "k"), try encoded(entry.metadata, "m"), try encoded(entry.body, "b"),
             .number(lifetime.atLeastOneMillisecond), .text(channel.name), .bytes(try channel.message(.changed(key))),
             .text(number.map { "\($0)" } ?? ""), .number(Self.leaseMemory),
+            entry.tags.isEmpty ? "" : try encoded(try JSONEncoder().encode(entry.tags), "t"),
         ]
         defer { channel.distrustUnlessSubscribed() }
         return try client.block(Self.storing, keys: [place, place + ":lease"], arguments) == .integer(1)
@@ -158,17 +171,25 @@ public final class RedisCacheStorage: LeasingCacheStorage, ObservableCacheStorag
     /// Calls `visit` with each entry; reads the keys and metadata of the whole store, some hundreds at once.
     public func forEachEntry(_ visit: (_ key: CacheKey, _ metadata: Data, _ bodyLength: Int64) -> Bool) throws {
         try scan { places in
-            let commands = places.flatMap { place -> [[RedisArgument]] in
-                [["HMGET", .text(place), "k", "m"], ["HSTRLEN", .text(place), "b"]]
-            }
-            let values = try client.blockAll(commands)
-            for (index, place) in places.enumerated() {
-                guard let fields = values[2 * index].elements, fields.count == 2, let key = field("k", of: fields[0], at: place),
-                    let metadata = field("m", of: fields[1], at: place), let length = values[2 * index + 1].integer
-                else { continue }
-                guard visit(CacheKey(bytes: key), metadata, Int64(format.length(ofStored: length))) else { return false }
+            for entry in try entries(at: places) {
+                guard let entry else { continue }
+                guard visit(entry.key, entry.metadata, entry.length) else { return false }
             }
             return true
+        }
+    }
+
+    /// The keys, metadata and lengths of the entries in some places; `nil` where there is none that can be read.
+    func entries(at places: [String]) throws -> [(key: CacheKey, metadata: Data, length: Int64)?] {
+        let commands = places.flatMap { place -> [[RedisArgument]] in
+            [["HMGET", .text(place), "k", "m"], ["HSTRLEN", .text(place), "b"]]
+        }
+        let values = try client.blockAll(commands)
+        return places.enumerated().map { index, place in
+            guard let fields = values[2 * index].elements, fields.count == 2, let key = field("k", of: fields[0], at: place),
+                let metadata = field("m", of: fields[1], at: place), let length = values[2 * index + 1].integer
+            else { return nil }
+            return (CacheKey(bytes: key), metadata, Int64(format.length(ofStored: length)))
         }
     }
 

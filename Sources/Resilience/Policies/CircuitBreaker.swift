@@ -145,6 +145,9 @@ public struct CircuitBreakerState: Sendable {
             trialCalls: max(breaker.trialCalls, 1))
     }
 
+    /// The ticket of a call that may be made because the breaker is closed; `nil` if it is not.
+    var closedTicket: Ticket? { phase == .closed ? Ticket(generation: generation, isTrial: false) : nil }
+
     /// Asks whether a call may be made. An open breaker whose time has passed becomes half-open.
     public mutating func admit(at now: Duration) -> (admission: Admission, change: Change?) {
         switch phase {

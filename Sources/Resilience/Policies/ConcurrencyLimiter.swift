@@ -127,6 +127,13 @@ public struct ConcurrencyLimiterState: Sendable {
         queueLimit = max(limiter.queueLimit, 0)
     }
 
+    /// A request arrives, and is admitted if there is a place for it now; otherwise nothing changes.
+    mutating func enterNow() -> Bool {
+        guard inFlight < limit, queued == 0 else { return false }
+        inFlight += 1
+        return true
+    }
+
     /// A request arrives.
     ///
     /// - Parameters:

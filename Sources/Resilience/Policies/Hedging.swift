@@ -80,28 +80,42 @@ struct LatencyHistogram: Sendable {
 
     private var buckets: [UInt16] = []
     private(set) var total = 0
+    /// The bucket that the last percentile was in, and the latencies up to it: the next one is not far.
+    private var cursor = 0
+    private var below = 0
 
     mutating func add(_ latency: Duration) {
         if buckets.isEmpty { buckets = Array(repeating: 0, count: 320) }
-        buckets[Self.index(latency)] += 1
+        let index = Self.index(latency)
+        buckets[index] += 1
         total += 1
-        guard total >= Self.largestTotal else { return }
+        if index <= cursor { below += 1 }
+        if total >= Self.largestTotal { halve() }
+    }
+
+    private mutating func halve() {
         total = 0
         for index in buckets.indices {
             buckets[index] /= 2
             total += Int(buckets[index])
         }
+        cursor = 0
+        below = Int(buckets[0])
     }
 
     /// The upper end of the bucket below which that part of the latencies is.
-    func percentile(_ part: Double) -> Duration {
-        let wanted = Int((Double(total) * min(max(part, 0), 1)).rounded(.up))
-        var count = 0
-        for (index, bucket) in buckets.enumerated() {
-            count += Int(bucket)
-            if count >= wanted, count > 0 { return Self.upperEnd(index) }
+    mutating func percentile(_ part: Double) -> Duration {
+        guard total > 0 else { return .zero }
+        let wanted = max(Int((Double(total) * min(max(part, 0), 1)).rounded(.up)), 1)
+        while below < wanted, cursor + 1 < buckets.count {
+            cursor += 1
+            below += Int(buckets[cursor])
         }
-        return .zero
+        while cursor > 0, below - Int(buckets[cursor]) >= wanted {
+            below -= Int(buckets[cursor])
+            cursor -= 1
+        }
+        return Self.upperEnd(cursor)
     }
 
     /// From a microsecond to about 18 minutes.

@@ -14,7 +14,11 @@ public struct Coalescing: Sendable {
     /// The policy's name, which events have; empty by default.
     public var name = ""
     /// Whether a request takes part; by default all that can.
-    public var includes: @Sendable (PolicyRequest) -> Bool = { _ in true }
+    public var includes: @Sendable (PolicyRequest) -> Bool = { _ in true } {
+        didSet { isSelective = true }
+    }
+    /// Whether `includes` was set.
+    private(set) var isSelective = false
     /// The most bytes that are kept for requests that are slower than the transfer; it pauses for them above that. 1 MiB by default.
     public var bufferSize = 1 << 20
 
@@ -24,7 +28,10 @@ public struct Coalescing: Sendable {
     /// Creates a policy for some requests.
     ///
     /// - Parameter includes: whether a request takes part. Called on the thread that sends the request: must not block.
-    public init(where includes: @escaping @Sendable (PolicyRequest) -> Bool) { self.includes = includes }
+    public init(where includes: @escaping @Sendable (PolicyRequest) -> Bool) {
+        self.includes = includes
+        isSelective = true
+    }
 }
 
 /// Gives each request with an unsafe method a key, the same on every attempt, so that a server can tell a repetition from a second request.

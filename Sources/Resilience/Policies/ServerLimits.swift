@@ -11,6 +11,11 @@ struct ServerLimits: Equatable {
     /// The slowest quota.
     var quota: (count: Int, window: Duration)?
 
+    /// Whether a response may have limits: nearly all have none, which is cheap to see.
+    static func mayBe(in head: ResponseHead) -> Bool {
+        head.statusCode == 429 || head.statusCode == 503 || head.hasLine(beginningWith: "ratelimit")
+    }
+
     init(_ head: ResponseHead) {
         let isRefusal = head.statusCode == 429 || head.statusCode == 503
         if isRefusal, head.contains("retry-after"), let delay = RetryAfter(head)?.delay, delay > 0 {

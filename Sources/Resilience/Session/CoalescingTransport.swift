@@ -4,14 +4,14 @@ import CurlewTransport
 /// Makes one transfer of equal requests in flight, in front of the cache.
 final class CoalescingTransport: ForwardingTransport {
     private struct State {
-        /// The transfers that may still be joined, by URL: few are equal in all but the URL.
-        var open: [String: [SharedTransfer]] = [:]
+        /// The transfers that may still be joined, by the hash of the URL, which is computed once: few are equal in all but the URL.
+        var open: [Int: [SharedTransfer]] = [:]
         var members: [Int: SharedMember] = [:]
 
         mutating func close(_ transfer: SharedTransfer) {
-            let url = transfer.request.url
-            open[url]?.removeAll { $0 === transfer }
-            if open[url]?.isEmpty == true { open[url] = nil }
+            guard let index = open.index(forKey: transfer.place) else { return }
+            open.values[index].removeAll { $0 === transfer }
+            if open.values[index].isEmpty { open.remove(at: index) }
         }
     }
 
@@ -30,10 +30,11 @@ final class CoalescingTransport: ForwardingTransport {
         guard request.method == .get || request.method == .head, request.body == nil, !request.mayPause, request.authentication == nil,
             policy.includes(PolicyRequest(request))
         else { return base.start(request, id: id, observer: observer) }
+        let place = request.url.hashValue
         let (transfer, isFirst) = state.withLock { state -> (SharedTransfer, Bool) in
-            let known = state.open[request.url]?.first { $0.request.isEquivalent(to: request) }
-            let transfer = known ?? SharedTransfer(self, request)
-            if known == nil { state.open[request.url, default: []].append(transfer) }
+            let known = state.open[place]?.first { $0.request.isEquivalent(to: request) }
+            let transfer = known ?? SharedTransfer(self, request, at: place)
+            if known == nil { state.open[place, default: []].append(transfer) }
             let member = SharedMember(id: id, observer: observer, transfer: transfer)
             state.members[id] = member
             // Inside the lock, so that the transfer is not closed in between.
@@ -42,7 +43,8 @@ final class CoalescingTransport: ForwardingTransport {
         }
         guard isFirst else {
             let origin = HTTPOrigin(url: request.url)
-            return teller.tell(.coalescing, policy.name, origin.map { "\($0.scheme)://\($0.host):\($0.port)" } ?? "", .coalesced)
+            return teller.tell(
+                .coalescing, policy.name, origin.map { "\($0.scheme)://\($0.host):\($0.port)" } ?? "", .coalesced, request)
         }
         base.start(request, id: transfer.id, observer: transfer)
         transfer.startReturned()

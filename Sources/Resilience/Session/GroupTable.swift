@@ -26,7 +26,8 @@ final class GroupTable<State: Sendable>: Sendable {
         var entries: [String: Entry] = [:]
         var uses: UInt64 = 0
         /// The last URL's scheme and authority with the slash after them, and its slot: reading an origin costs more than comparing.
-        var last: (prefix: String, slot: GroupSlot<State>)?
+        var lastPrefix: [UInt8] = []
+        var lastSlot: GroupSlot<State>?
     }
 
     private let group: PolicyGroup
@@ -47,11 +48,7 @@ final class GroupTable<State: Sendable>: Sendable {
         case .named(let name): return name(PolicyRequest(request)).map { slot(named: $0) }
         case .origin:
             let url = request.url
-            let known = groups.withLock { groups -> GroupSlot<State>? in
-                guard let last = groups.last, url.utf8.starts(with: last.prefix.utf8) else { return nil }
-                return last.slot
-            }
-            return known ?? slot(ofURL: url)
+            return groups.withLock { url.begins(with: $0.lastPrefix) ? $0.lastSlot : nil } ?? slot(ofURL: url)
         }
     }
 
@@ -63,7 +60,10 @@ final class GroupTable<State: Sendable>: Sendable {
         if let colon = url.utf8.firstIndex(of: UInt8(ascii: ":")) {
             let authority = url.utf8[colon...].dropFirst(3)
             if let slash = authority.firstIndex(where: { "/?#".utf8.contains($0) }), url.utf8[slash] == UInt8(ascii: "/") {
-                groups.withLock { $0.last = (String(url[...slash]), found) }
+                groups.withLock { groups in
+                    groups.lastPrefix = Array(url.utf8[...slash])
+                    groups.lastSlot = found
+                }
             }
         }
         return found
@@ -90,5 +90,16 @@ final class GroupTable<State: Sendable>: Sendable {
     /// The slot of a group that another process has named: that of all requests for the empty name.
     func slot(told name: String) -> GroupSlot<State> {
         if case .session = group { whole } else { slot(named: name) }
+    }
+}
+
+extension String {
+    /// Whether the string begins with bytes; compared all at once.
+    fileprivate func begins(with prefix: [UInt8]) -> Bool {
+        var copy = self
+        return copy.withUTF8 { bytes in
+            guard bytes.count >= prefix.count, let start = bytes.baseAddress else { return false }
+            return memcmp(start, prefix, prefix.count) == 0
+        }
     }
 }

@@ -15,6 +15,15 @@ final class PolicyRuntime: Sendable {
     let places: GroupTable<PlaceState>?
     let hedges: GroupTable<HedgingState>?
     let budget: BudgetRuntime?
+    // What each exchange needs of the policies, which are large to copy.
+    let classify: (@Sendable (PolicyOutcome) -> CircuitBreaker.Verdict)?
+    let leasesPermits: Bool
+    let heedsServers: Bool
+    let addsKeys: Bool
+    /// Whether exchanges have to pass more than the count of the budget.
+    let hasEnds: Bool
+    /// Whether the end of each exchange counts for the budget.
+    let countsResults: Bool
     private let subscriptions = Lock(Subscriptions())
 
     init(_ policies: Resilience) {
@@ -25,6 +34,12 @@ final class PolicyRuntime: Sendable {
         places = policies.concurrency.map { limiter in GroupTable(limiter.group) { PlaceState(limiter) } }
         hedges = policies.hedging.map { hedging in GroupTable(hedging.group) { HedgingState(hedging) } }
         budget = policies.retryBudget.map { BudgetRuntime($0) }
+        classify = policies.breaker?.classify
+        leasesPermits = policies.rateLimiter?.store != nil
+        heedsServers = policies.rateLimiter?.heedsServers == true
+        addsKeys = policies.idempotencyKeys != nil
+        countsResults = budget?.countsResults == true
+        hasEnds = breakers != nil || rates != nil || compartments != nil || places != nil || hedges != nil || countsResults
     }
 
     /// Whether an exchange has to pass a policy.
@@ -82,22 +97,26 @@ final class BudgetRuntime: RetryGate {
     private let policy: RetryBudget
     private let groups: GroupTable<RetryBudgetState>
     private let teller = Lock<PolicyTeller?>(nil)
+    /// Whether the ends of exchanges count.
+    let countsResults: Bool
 
     init(_ policy: RetryBudget) {
         self.policy = policy
         let rule = policy.rule
+        if case .tokens = rule { countsResults = true } else { countsResults = false }
         groups = GroupTable(policy.group) { RetryBudgetState(rule) }
     }
 
     func start(_ teller: PolicyTeller) { self.teller.withLock { $0 = teller } }
 
     func noteRequest(_ request: TransferRequest, at now: Duration) {
-        guard request.exchangeReason != .retry else { return }
+        // Retries are counted when they are permitted, and tokens are no count of requests.
+        guard !countsResults, !request.isExchangeOfRetry else { return }
         groups.slot(for: request)?.state.withLock { $0.noteRequest(at: now) }
     }
 
     func noteResult(_ request: TransferRequest, isFailure: Bool) {
-        guard case .tokens = policy.rule else { return }
+        guard countsResults else { return }
         groups.slot(for: request)?.state.withLock { $0.noteResult(isFailure: isFailure) }
     }
 

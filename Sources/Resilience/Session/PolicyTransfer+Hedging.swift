@@ -10,8 +10,8 @@ extension PolicyTransfer {
         case hedge
     }
 
-    /// What is known of the two attempts.
-    struct Hedge {
+    /// What is known of the two attempts. An object, as it is large, and few transfers have one.
+    final class Hedge: @unchecked Sendable {  // changed with the transfer's state locked
         let slot: GroupSlot<HedgingState>
         var timer: LayerTimer?
         /// The number of the second attempt; `nil` before it is sent.
@@ -19,6 +19,8 @@ extension PolicyTransfer {
         var winner: Attempt?
         var firstEnded: TransferCompletion?
         var hedgeEnded: TransferCompletion?
+
+        init(_ slot: GroupSlot<HedgingState>) { self.slot = slot }
     }
 
     /// Whether the request may be sent twice at the same time (RFC 9110, section 9.2.2).
@@ -31,12 +33,13 @@ extension PolicyTransfer {
     func prepareHedge(at now: Duration) -> Duration? {
         guard let slot = runtime.hedges?.slot(for: request), isHedgeable else { return nil }
         let delay = slot.state.withLock { $0.requestBegins(at: now) }
-        state.withLock { $0.hedge = Hedge(slot: slot) }
+        state.withLock { $0.hedge = Hedge(slot) }
         return delay
     }
 
     func startHedgeTimer(after delay: Duration) {
-        let timer = transport.context.after(delay.nanoseconds) { [weak self] in self?.sendHedge(after: delay) }
+        // Retains the transfer until its end, which cancels the timer: a weak reference costs more than the rest.
+        let timer = transport.context.after(delay.nanoseconds) { self.sendHedge(after: delay) }
         state.withLock { $0.hedge?.timer = timer }
     }
 
@@ -107,24 +110,36 @@ extension PolicyTransfer {
 
     /// Returns whether the observer hears of the head.
     func headReceived(_ head: ResponseHead, isHedge: Bool) -> Bool {
-        let (isHeard, loser, hedge, sent) = state.withLock { state -> (Bool, Int?, Hedge?, Duration) in
+        let heard = state.withLock { state -> HeardHead in
             guard let hedge = state.hedge else {
                 state.status = head.statusCode
-                return (true, nil, nil, state.sent)
+                return HeardHead(isHeard: true)
             }
-            guard hedge.winner == nil else { return (hedge.winner == (isHedge ? .hedge : .first), nil, nil, state.sent) }
-            state.hedge?.winner = isHedge ? .hedge : .first
+            guard hedge.winner == nil else { return HeardHead(isHeard: hedge.winner == (isHedge ? .hedge : .first)) }
+            hedge.winner = isHedge ? .hedge : .first
             state.status = head.statusCode
-            return (true, isHedge ? (hedge.firstEnded == nil ? id : nil) : hedge.id, hedge, state.sent)
+            let loser = isHedge ? (hedge.firstEnded == nil ? id : nil) : hedge.id
+            return HeardHead(isHeard: true, loser: loser, first: hedge.slot, timer: hedge.timer, sent: state.sent)
         }
         noteLimits(head)
-        guard let hedge else { return isHeard }
-        hedge.timer?.cancel()
-        let latency = now - sent
-        hedge.slot.state.withLock { $0.responded(after: latency) }
-        if let loser { transport.base.cancel(loser) }
-        if isHedge { transport.teller.tell(.hedging, runtime.policies.hedging?.name ?? "", hedge.slot.name, .hedgeWon) }
-        return isHeard
+        guard let slot = heard.first else { return heard.isHeard }
+        heard.timer?.cancel()
+        let latency = now - heard.sent
+        slot.state.withLock { $0.responded(after: latency) }
+        if let loser = heard.loser { transport.base.cancel(loser) }
+        if isHedge { transport.teller.tell(.hedging, runtime.policies.hedging?.name ?? "", slot.name, .hedgeWon) }
+        return heard.isHeard
+    }
+
+    /// What follows from a head.
+    private struct HeardHead {
+        let isHeard: Bool
+        /// The attempt to cancel.
+        var loser: Int?
+        /// Where the latency counts, of the first head of hedged transfers.
+        var first: GroupSlot<HedgingState>?
+        var timer: LayerTimer?
+        var sent = Duration.zero
     }
 
     func attemptEnded(_ completion: TransferCompletion, isHedge: Bool) {

@@ -69,7 +69,7 @@ extension PolicyTransfer {
     // MARK: - The rate limiter
 
     func passRate(at now: Duration) -> Bool {
-        guard let policy = runtime.policies.rateLimiter, let slot = runtime.rates?.slot(for: request) else { return true }
+        guard let slot = runtime.rates?.slot(for: request), let policy = runtime.policies.rateLimiter else { return true }
         if policy.store != nil { return passStore(policy, slot, at: now) }
         let decision = slot.state.withLock { $0.local.acquire(at: now, maximumWait: policy.maximumWait) }
         return follow(decision, policy, slot, at: now)
@@ -141,16 +141,8 @@ extension PolicyTransfer {
 
     /// Notes what the server says about its limits.
     func noteLimits(_ head: ResponseHead) {
-        guard let policy = runtime.policies.rateLimiter, policy.heedsServers, let slot = runtime.rates?.slot(for: request) else { return }
-        let limits = ServerLimits(head)
-        guard limits.hold != nil || limits.quota != nil else { return }
-        let now = now
-        let hold = limits.hold.map { min($0, policy.longestHold) }
-        slot.state.withLock { state in
-            if let quota = limits.quota { state.local.adopt(quota: quota.count, per: quota.window) }
-            if let hold { state.local.hold(for: hold, at: now) }
-        }
-        if let hold { transport.teller.tell(.rateLimiter, policy.name, slot.name, .heldBack(hold)) }
+        guard runtime.heedsServers, ServerLimits.mayBe(in: head), let slot = runtime.rates?.slot(for: request) else { return }
+        transport.noteLimits(head, in: slot)
     }
 
     // MARK: - Places

@@ -15,15 +15,8 @@ final class PolicyTransfer: TransferObserver {
         case send
     }
 
-    /// What the transfer holds, and gives back at its end.
-    struct Held {
-        var breaker: (slot: GroupSlot<CircuitBreakerState>, ticket: CircuitBreakerState.Ticket)?
-        var compartment: GroupSlot<PlaceState>?
-        var place: GroupSlot<PlaceState>?
-    }
-
     struct State {
-        var held = Held()
+        var held: HeldPlaces
         /// What the transfer waits for; `nil` while it does not.
         var wait: Wait?
         var lastWait = 0
@@ -42,9 +35,12 @@ final class PolicyTransfer: TransferObserver {
     let request: TransferRequest
     let id: Int
     let observer: any TransferObserver
-    let state = Lock(State())
+    let state: Lock<State>
 
-    init(_ transport: PolicyTransport, _ request: TransferRequest, id: Int, _ observer: any TransferObserver) {
+    init(
+        _ transport: PolicyTransport, _ request: TransferRequest, id: Int, _ observer: any TransferObserver, _ held: HeldPlaces
+    ) {
+        state = Lock(State(held: held))
         self.transport = transport
         self.request = request
         self.id = id
@@ -53,12 +49,6 @@ final class PolicyTransfer: TransferObserver {
 
     var runtime: PolicyRuntime { transport.runtime }
     var now: Duration { transport.context.time }
-
-    func begin() {
-        let now = now
-        runtime.budget?.noteRequest(request, at: now)
-        perform(.breaker, at: now)
-    }
 
     // MARK: - The steps
 
@@ -89,7 +79,10 @@ final class PolicyTransfer: TransferObserver {
         if let change { report(change, of: slot) }
         switch admission {
         case .admitted(let ticket):
-            state.withLock { $0.held.breaker = (slot, ticket) }
+            state.withLock { state in
+                state.held.breaker = slot
+                state.held.ticket = ticket
+            }
             return true
         case .refused(let retryAfter):
             refuse(.circuitBreaker, runtime.policies.breaker?.name, slot.name, retryAfter: retryAfter)
@@ -158,7 +151,8 @@ final class PolicyTransfer: TransferObserver {
 
     /// Why a transfer that has waited since the breaker admitted it is refused after all.
     private func staleAdmission(at now: Duration) -> (group: String, time: Duration)? {
-        guard let (slot, ticket) = state.withLock({ $0.held.breaker }) else { return nil }
+        let held = state.withLock { $0.lastWait > 0 ? $0.held : HeldPlaces() }
+        guard let slot = held.breaker, let ticket = held.ticket else { return nil }
         return slot.state.withLock { $0.refuses(ticket, at: now) }.map { (slot.name, $0) }
     }
 
@@ -180,7 +174,7 @@ final class PolicyTransfer: TransferObserver {
     static func failed(_ error: any Error) -> TransferCompletion { TransferCompletion(error: error, metrics: TransferMetrics()) }
 
     func refuse(_ policy: Policy, _ name: String?, _ group: String, retryAfter: Duration?) {
-        transport.teller.tell(policy, name ?? "", group, .refused(retryAfter: retryAfter))
+        transport.teller.tell(policy, name ?? "", group, .refused(retryAfter: retryAfter), request)
         complete(Self.failed(Refusal.error(policy, group, request, retryAfter: retryAfter)))
     }
 
@@ -188,15 +182,16 @@ final class PolicyTransfer: TransferObserver {
     func complete(_ completion: TransferCompletion) {
         let ended = state.withLock { state -> State? in
             guard !state.isComplete else { return nil }
+            state.isComplete = true
+            state.wait = nil
             defer {
-                state.isComplete = true
-                state.wait = nil
-                state.held = Held()
+                state.held = HeldPlaces()
                 state.hedge = nil
             }
             return state
         }
         guard let ended else { return }
+        // Only here from now on.
         ended.hedge?.timer?.cancel()
         settle(ended, completion)
         if ended.isKnown { transport.remove(self) }
@@ -204,67 +199,16 @@ final class PolicyTransfer: TransferObserver {
     }
 
     private func settle(_ ended: State, _ completion: TransferCompletion) {
-        let now = now
-        let duration = ended.isSent ? now - ended.sent : .zero
-        let outcome = PolicyOutcome(statusCode: ended.status, error: completion.error, duration: duration)
-        if let (slot, ticket) = ended.held.breaker, let breaker = runtime.policies.breaker {
-            let verdict = ended.isSent ? breaker.classify(outcome) : .ignored
-            let random = verdict == .failure ? Double.random(in: 0...1) : 0
-            if let change = slot.state.withLock({ $0.record(verdict, ticket, took: duration, at: now, random: random) }) {
-                report(change, of: slot)
-            }
-        }
-        if let slot = ended.held.place { leave(slot, .concurrencyLimiter, outcome, isSent: ended.isSent) }
-        if let slot = ended.held.compartment { leave(slot, .bulkhead, outcome, isSent: ended.isSent) }
-        if ended.isSent, let budget = runtime.budget {
-            budget.noteResult(request, isFailure: CircuitBreaker.defaultVerdict(outcome) == .failure)
-        }
+        transport.settle(
+            ended.held, request, isSent: ended.isSent, sent: ended.sent, status: ended.status, error: completion.error)
     }
 
     private func report(_ change: CircuitBreakerState.Change, of slot: GroupSlot<CircuitBreakerState>) {
-        guard let breaker = runtime.policies.breaker else { return }
-        transport.teller.tell(.circuitBreaker, breaker.name, slot.name, .changed(from: change.from, to: change.to))
-        guard let shared = breaker.shared else { return }
-        switch change.to {
-        case .open:
-            let pause = slot.state.withLock { $0.opensUntil } - now
-            shared.tell(SharedChange(.breakerOpened, policy: breaker.name, group: slot.name, lasting: max(pause, .zero)))
-        case .closed: shared.tell(SharedChange(.breakerClosed, policy: breaker.name, group: slot.name))
-        case .halfOpen: break
-        }
+        transport.report(change, of: slot)
     }
 
     /// Leaves a place, and sends those that wait for one.
     func leave(_ slot: GroupSlot<PlaceState>, _ policy: Policy, _ outcome: PolicyOutcome, isSent: Bool) {
-        let result = isSent ? outcome.limiterResult : .ignored
-        let (admitted, before, after) = slot.state.withLock { places in
-            let before = places.limiter.limit
-            let numbers = places.limiter.leave(result, after: outcome.duration)
-            return (numbers.compactMap { places.waiting.removeValue(forKey: $0) }, before, places.limiter.limit)
-        }
-        if before != after { transport.teller.tell(policy, limiter(policy)?.name ?? "", slot.name, .limitChanged(from: before, to: after)) }
-        for (transfer, wait) in admitted { transfer.placeBecameFree(wait, slot) }
-    }
-}
-
-/// The requests in flight of a group, and the transfers that wait.
-struct PlaceState: Sendable {
-    var limiter: ConcurrencyLimiterState
-    var waiting: [UInt64: (transfer: PolicyTransfer, wait: Int)] = [:]
-    private var lastNumber: UInt64 = 0
-
-    init(_ policy: ConcurrencyLimiter) { limiter = ConcurrencyLimiterState(policy) }
-
-    mutating func makeNumber() -> UInt64 {
-        lastNumber += 1
-        return lastNumber
-    }
-}
-
-extension PolicyOutcome {
-    /// How the outcome counts for an adaptive limit.
-    var limiterResult: ConcurrencyLimiterState.Result {
-        if error != nil { return isFailureOfHost ? .dropped : .ignored }
-        return [429, 503, 504].contains(statusCode) ? .dropped : .success
+        transport.leave(slot, policy, outcome, isSent: isSent)
     }
 }

@@ -3,7 +3,8 @@ import CurlewTransport
 
 /// Lets each exchange pass the policies below the cache. Its story is a ``PolicyTransfer``.
 ///
-/// A transfer that neither waits nor may be sent twice has its own number at the base transport, and is not known here.
+/// A transfer that neither waits nor may be sent twice has its own number at the base transport, and is not known here: nearly all are a
+/// ``PassedTransfer``, or have no need of one.
 final class PolicyTransport: ForwardingTransport {
     let base: any Transport
     let runtime: PolicyRuntime
@@ -34,8 +35,17 @@ final class PolicyTransport: ForwardingTransport {
     var context: LayerContext { teller.context }
 
     func start(_ request: TransferRequest, id: Int, observer: any TransferObserver) {
-        let request = runtime.policies.idempotencyKeys?.adding(to: request) ?? request
-        PolicyTransfer(self, request, id: id, observer).begin()
+        let runtime = runtime
+        let request = runtime.addsKeys ? runtime.policies.idempotencyKeys?.adding(to: request) ?? request : request
+        let now = context.time
+        runtime.budget?.noteRequest(request, at: now)
+        guard runtime.hasEnds else { return base.start(request, id: id, observer: observer) }
+        let passed = PassedTransfer(self, runtime.countsResults ? request : nil, observer, sent: now)
+        let step = passed.takeFree(request, runtime)
+        guard step == .send, runtime.hedges == nil else {
+            return PolicyTransfer(self, request, id: id, observer, passed.held).perform(step, at: now)
+        }
+        base.start(request, id: id, observer: passed)
     }
 
     // MARK: Transfers that wait or have two attempts

@@ -58,6 +58,17 @@ public struct Resilience: Sendable {
     }
 }
 
+extension Resilience {
+    /// Whether a policy, or a closure of the user's, reads the reason, the number or the name of requests.
+    fileprivate var readsRequests: Bool {
+        let groups = [
+            breaker?.group, rateLimiter?.group, bulkhead?.limiter.group, concurrency?.group, retryBudget?.group, hedging?.group,
+        ]
+        return idempotencyKeys != nil || coalescing?.isSelective == true
+            || groups.contains { if case .named? = $0 { true } else { false } }
+    }
+}
+
 extension SessionConfiguration {
     /// Protects the sessions of this configuration by policies.
     ///
@@ -80,6 +91,11 @@ private struct RetryGates: RetryGate {
 
 private struct PolicyLayer: TransportLayer {
     let runtime: PolicyRuntime
+
+    var neededSources: NeededSources {
+        if runtime.policies.readsRequests { return .all }
+        return runtime.policies.retryBudget == nil ? .none : .retries
+    }
 
     func transport(over base: any Transport, at place: TransportLayerPlace, in context: LayerContext) -> any Transport {
         switch place {
@@ -107,17 +123,22 @@ struct PolicyTeller: Sendable {
     }
 
     /// Never called with a lock held.
-    func tell(_ policy: Policy, _ name: String, _ group: String, _ action: @autoclosure () -> PolicyEvent.Action) {
+    ///
+    /// - Parameter request: the exchange that was refused, or shares another one; `nil` for what is not about one.
+    func tell(
+        _ policy: Policy, _ name: String, _ group: String, _ action: @autoclosure () -> PolicyEvent.Action,
+        _ request: TransferRequest? = nil
+    ) {
         guard isHeard else { return }
         let event = PolicyEvent(policy, name: name, group: group, action())
         for observer in observers { observer.policyDidAct(event) }
-        if context.isMonitored { context.tell(event.report) }
+        if context.isMonitored { context.tell(event.report(of: request?.unsentExchange)) }
     }
 }
 
 extension PolicyEvent {
     /// The event as the monitors of the session are told it.
-    var report: PolicyReport {
+    func report(of exchange: OutgoingExchange?) -> PolicyReport {
         let (label, duration): (String, Duration?) =
             switch action {
             case .refused(let after): ("refused", after)
@@ -134,6 +155,7 @@ extension PolicyEvent {
             }
         var phase: String?
         if case .changed(_, let next) = action { phase = next.rawValue }
-        return PolicyReport(policy: policy.rawValue, action: label, phase: phase, name: name, group: group, duration: duration)
+        return PolicyReport(
+            policy: policy.rawValue, action: label, phase: phase, name: name, group: group, duration: duration, exchange: exchange)
     }
 }

@@ -17,12 +17,15 @@ final class SharedTransfer: TransferObserver {
 
     let id = PolicyTransport.makeNumber()
     let request: TransferRequest
+    /// Where the transport has the transfer, while it may be joined.
+    let place: Int
     let transport: CoalescingTransport
     private let state = Lock(State())
 
-    init(_ transport: CoalescingTransport, _ request: TransferRequest) {
+    init(_ transport: CoalescingTransport, _ request: TransferRequest, at place: Int) {
         self.transport = transport
         self.request = request
+        self.place = place
     }
 
     func add(_ member: SharedMember) { state.withLock { $0.members.append(member) } }
@@ -158,20 +161,36 @@ final class SharedMember: Sendable {
 
     // MARK: Events of the transfer
 
-    func receive(_ head: ResponseHead) { add(.head(head)) }
-
-    func receive(_ completion: TransferCompletion) { add(.complete(completion)) }
+    func receive(_ head: ResponseHead) {
+        guard let before = beginDirectly() else { return add(.head(head)) }
+        ended(observer.transfer(id, didReceive: head), since: before)
+        deliver()
+    }
 
     func receive(_ bytes: UnsafeRawBufferPointer) {
-        let (isDirect, before) = state.withLock { state in
-            let isDirect = state.mayDeliver && state.events.isEmpty
-            if isDirect { state.isDelivering = true }
-            return (isDirect, state.resumeCount)
-        }
-        guard isDirect else { return add(.bytes(Data(bytes))) }
-        let action = observer.transfer(id, didReceive: bytes)
-        ended(action, since: before)
+        guard let before = beginDirectly() else { return add(.bytes(Data(bytes))) }
+        ended(observer.transfer(id, didReceive: bytes), since: before)
         deliver()
+    }
+
+    func receive(_ completion: TransferCompletion) {
+        let isDirect = state.withLock { state in
+            let isDirect = state.mayDeliver && state.events.isEmpty
+            if isDirect { state.isComplete = true }
+            return isDirect
+        }
+        guard isDirect else { return add(.complete(completion)) }
+        transfer.remove(self)
+        observer.transfer(id, didComplete: completion)
+    }
+
+    /// Begins to deliver an event that none waits before; returns the number of resumptions so far, `nil` if it has to wait.
+    private func beginDirectly() -> Int? {
+        state.withLock { state in
+            guard state.mayDeliver, state.events.isEmpty else { return nil }
+            state.isDelivering = true
+            return state.resumeCount
+        }
     }
 
     private func add(_ event: Event) {

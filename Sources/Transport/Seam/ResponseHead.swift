@@ -126,6 +126,22 @@ public struct ResponseHead: Sendable, Hashable {
         return found
     }
 
+    /// Whether a line begins so, with letters compared case-insensitively: without one, there is no field with such a name. Much cheaper
+    /// than reading the names. `beginning` is in lower case.
+    package func hasLine(beginningWith beginning: StaticString) -> Bool {
+        bytes.withUnsafeBytes { bytes in
+            let wanted = UnsafeBufferPointer(start: beginning.utf8Start, count: beginning.utf8CodeUnitCount)
+            guard let base = bytes.baseAddress, let first = wanted.first else { return false }
+            var start = 0
+            while start < bytes.count, let feed = memchr(base + start, Int32(lineFeed), bytes.count - start) {
+                start = feed - UnsafeMutableRawPointer(mutating: base) + 1
+                guard start + wanted.count <= bytes.count, bytes[start].asciiLowercased == first else { continue }
+                if zip(bytes[start...], wanted).allSatisfy({ $0.asciiLowercased == $1 }) { return true }
+            }
+            return false
+        }
+    }
+
     /// Calls `body` for each field until it returns `false`. Lines without a colon or a name, or with control characters in the name, are
     /// skipped.
     private func forEachField(_ body: (ArraySlice<UInt8>, ArraySlice<UInt8>) -> Bool) {

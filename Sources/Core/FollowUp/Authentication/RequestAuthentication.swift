@@ -66,7 +66,11 @@ extension RequestDriver {
         var outgoing = session.outgoing(authentication?.authorize(request) ?? request)
         if let deadline { add(deadline, to: &outgoing) }
         if session.reportsExchanges { noteExchange(outgoing, reason(of: followUp)) }
-        if session.isInstrumented { outgoing.source = ExchangeSource(self, reason(of: followUp)) }
+        if session.isInstrumented {
+            outgoing.source = ExchangeSource(self, reason(of: followUp))
+        } else if session.marksRetries, reason(of: followUp) == .retry {
+            outgoing.source = ExchangeSource(self, .retry)
+        }
         return outgoing
     }
 
