@@ -14,8 +14,6 @@ import ctypes
 import importlib.util
 import os
 import socket
-import ssl
-import subprocess
 import sys
 import tempfile
 import threading
@@ -461,13 +459,7 @@ def main():
     only = os.environ.get("CASE", "")
     repeats = int(os.environ.get("REPEATS", "3"))
     with tempfile.TemporaryDirectory() as directory:
-        key, certificate = os.path.join(directory, "key"), os.path.join(directory, "certificate")
-        subprocess.run(
-            ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-subj", "/CN=localhost", "-days",
-             "1", "-keyout", key, "-out", certificate], check=True, stderr=subprocess.DEVNULL)
-        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-        context.load_cert_chain(certificate, key)
-        context.set_alpn_protocols(["h2"])
+        context = siblings.secure_context(directory)
         for path in sys.argv[1:] or ["libcurl.so.4"]:
             curl = siblings.load(path)
             print(curl.curl_version().decode().split()[0], flush=True)
