@@ -181,15 +181,21 @@ def attempt(curl, context, case):
     return ", ".join("hangs" if r is None else f"{r[0]} after {r[1]:.1f} s" for r in results.values())
 
 
+def secure_context(directory):
+    """The TLS context of a server that negotiates HTTP/2, with a certificate of its own."""
+    key, certificate = os.path.join(directory, "key"), os.path.join(directory, "certificate")
+    subprocess.run(
+        ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-subj", "/CN=localhost", "-days", "1",
+         "-keyout", key, "-out", certificate], check=True, stderr=subprocess.DEVNULL)
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(certificate, key)
+    context.set_alpn_protocols(["h2"])
+    return context
+
+
 def main():
     with tempfile.TemporaryDirectory() as directory:
-        key, certificate = os.path.join(directory, "key"), os.path.join(directory, "certificate")
-        subprocess.run(
-            ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-subj", "/CN=localhost", "-days",
-             "1", "-keyout", key, "-out", certificate], check=True, stderr=subprocess.DEVNULL)
-        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-        context.load_cert_chain(certificate, key)
-        context.set_alpn_protocols(["h2"])
+        context = secure_context(directory)
         for path in sys.argv[1:] or ["libcurl.so.4"]:
             curl = load(path)
             print(curl.curl_version().decode().split()[0])

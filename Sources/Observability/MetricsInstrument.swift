@@ -134,7 +134,7 @@ private struct MetricsMonitor: EventMonitor {
             idle.increment()
         case .closed:
             (event.wasIdle ? idle : active).decrement()
-            origin.connectionDuration(isHTTP2: event.isHTTP2).record(event.age)
+            origin.connectionDuration(event.httpVersion).record(event.age)
         }
     }
 }

@@ -131,7 +131,7 @@ final class OriginMetrics: Sendable {
         var retries: [String: Counter] = [:]
         var active: [String: Meter] = [:]
         var openConnections: (active: Meter, idle: Meter)?
-        var connectionDurations: [Bool: CoreMetrics.Timer] = [:]
+        var connectionDurations: [TransferMetrics.HTTPVersion: CoreMetrics.Timer] = [:]
     }
 
     private let server: [(String, String)]
@@ -197,10 +197,10 @@ final class OriginMetrics: Sendable {
         }
     }
 
-    func connectionDuration(isHTTP2: Bool) -> CoreMetrics.Timer {
-        if let timer = state.withLock({ $0.connectionDurations[isHTTP2] }) { return timer }
-        let timer = timer("http.client.connection.duration", server + [("network.protocol.version", isHTTP2 ? "2" : "1.1")])
-        return state.withLock { $0.connectionDurations.first(timer, for: isHTTP2) }
+    func connectionDuration(_ version: TransferMetrics.HTTPVersion) -> CoreMetrics.Timer {
+        if let timer = state.withLock({ $0.connectionDurations[version] }) { return timer }
+        let timer = timer("http.client.connection.duration", server + [("network.protocol.version", HTTPConventions.version(version))])
+        return state.withLock { $0.connectionDurations.first(timer, for: version) }
     }
 
     private func dimensions(_ method: String) -> [(String, String)] { [("http.request.method", method)] + server }

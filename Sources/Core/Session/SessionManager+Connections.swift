@@ -22,7 +22,7 @@ extension SessionManager {
     ///   - url: its scheme, host and port count.
     ///   - count: the number of idle connections; 1 by default, nothing happens with less.
     /// - Returns: the number of connections that were opened.
-    /// - Throws: ``CurlewError``: `invalidURL`, `sessionShutDown`, `cancelled`, or `transferFailed` for the first connection that could not be
+    /// - Throws: ``CurlewError``: `invalidURL`, `sessionShutDown` or `sessionInvalidated`, `cancelled`, or `transferFailed` for the first connection that could not be
     ///   opened; those that could are pooled.
     @discardableResult
     public func prewarm(_ url: any URLConvertible, count: Int = 1) async throws -> Int {
@@ -34,6 +34,8 @@ extension SessionManager {
         if let tls = session.tlsOptions(for: url) { request.options.tls = tls }
         do {
             return try await eventLoop.prewarm(request, count: count) { [session] in session.makeTaskNumber() }
+        } catch CurlewError.sessionInvalidated {
+            throw session.delivered(session.endError)
         } catch {
             throw session.delivered(error)
         }

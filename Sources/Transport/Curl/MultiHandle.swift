@@ -37,13 +37,10 @@ class MultiMember {
     /// Sets the options of a new socket; `false` if the system rejects one, which is recorded.
     final func configure(_ socket: Int32, for address: curl_sockaddr) -> Bool {
         guard let socketOptions else { return true }
-        let isStream = address.socktype != Self.datagrams
+        let isStream = address.socktype != SystemSocket.datagrams
         rejectedSocketOption = SystemSocket.configure(socket, family: address.family, isStream: isStream, socketOptions)
         return rejectedSocketOption == nil
     }
-
-    /// The type of QUIC's sockets.
-    private static let datagrams: Int32 = 2
 
     /// Whether connecting to an address is allowed; a refused address is recorded.
     final func mayConnect(to address: UnsafePointer<sockaddr>) -> Bool {

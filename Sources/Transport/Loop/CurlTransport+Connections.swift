@@ -44,7 +44,7 @@ extension CurlTransport {
         request.body = nil
         let first = await openConnection(request, id: makeNumber())
         if let error = first.error { throw error }
-        guard missing > 1, !(first.isHTTP2 && mailbox.sharesConnections) else { return first.isOpened ? 1 : 0 }
+        guard missing > 1, !(first.isMultiplexed && mailbox.sharesConnections) else { return first.isOpened ? 1 : 0 }
         let ids = (1..<missing).map { _ in makeNumber() }
         let others = await withTaskGroup(of: OpeningObserver.Result.self) { [request] group in
             for id in ids { group.addTask { await self.openConnection(request, id: id) } }
@@ -60,6 +60,8 @@ extension CurlTransport {
         await withTaskCancellationHandler {
             await withCheckedContinuation { continuation in
                 start(request, id: id, observer: OpeningObserver(continuation))
+                // The handler has run before the start if the task was cancelled by then.
+                if Task.isCancelled { cancel(id) }
             }
         } onCancel: {
             cancel(id)
@@ -83,7 +85,7 @@ extension CurlTransport {
 private final class OpeningObserver: TransferObserver {
     struct Result: Sendable {
         let error: (any Error)?
-        let isHTTP2: Bool
+        let isMultiplexed: Bool
         /// Whether there is one: not if all of the host's were in use.
         let isOpened: Bool
     }
@@ -102,7 +104,7 @@ private final class OpeningObserver: TransferObserver {
         let connection = completion.metrics.connection.values
         continuation.resume(
             returning: Result(
-                error: completion.error, isHTTP2: connection.isHTTP2,
+                error: completion.error, isMultiplexed: connection.isMultiplexed,
                 isOpened: completion.error == nil && connection.remoteAddress != nil))
     }
 }

@@ -14,8 +14,9 @@ public struct TransportConfiguration: Sendable, Hashable {
 
     /// Whether several transfers share one HTTP/2 connection.
     ///
-    /// `nil`, the default, shares connections with libcurl 8.3 and later: before, transfers hang when a shared connection ends. Transfers
-    /// on a shared connection do not count individually against ``maximumConnectionsPerHost``.
+    /// `nil`, the default, shares connections with libcurl 8.3 and later: before, transfers hang when others on their connection are
+    /// cancelled in the middle of their bodies, when it ends together with their last bytes, or after GOAWAY. Transfers on a shared
+    /// connection do not count individually against ``maximumConnectionsPerHost``.
     public var multiplexes: Bool?
 
     /// The number of event loops, each with a thread and connections of its own; 1 by default, at most 64.

@@ -35,4 +35,41 @@ extension EventLoopThread {
         }
         return count - connections.open.count
     }
+
+    // MARK: Connections with the same addresses
+
+    /// The sockets of idle connections with these addresses, if several have them.
+    func idleSockets(amongConnections key: Int) -> [Int32] {
+        let group = connections.group(key)
+        guard !group.isEmpty else { return [] }
+        let busy = busySockets
+        return group.filter { !busy.contains($0) }
+    }
+
+    /// Ends those of idle connections that are stale; `false` if none is.
+    func endStale(_ sockets: [Int32], isSecure: Bool) -> Bool {
+        let stale = sockets.filter { PooledConnections.isStale($0, isSecure: isSecure) }
+        for socket in stale where connections.isOpen(socket) {
+            SystemSocket.end(socket)
+            didEnd(socket)
+        }
+        return !stale.isEmpty
+    }
+
+    /// A transfer is about to use one of several connections with the same addresses: libcurl reveals which one when it waits for events
+    /// of its socket, unless that is shared and waited for already.
+    func identifyLater(_ transfer: Transfer) {
+        if !unidentified.contains(where: { $0 === transfer }) { unidentified.append(transfer) }
+    }
+
+    /// libcurl waits for events of a socket on behalf of an easy handle.
+    func identify(_ socket: Int32, _ handle: UnsafeMutableRawPointer?) {
+        guard let index = unidentified.firstIndex(where: { $0.handle.raw == handle }), let connection = connections.open(socket) else {
+            return
+        }
+        let transfer = unidentified.remove(at: index)
+        transfer.connection.socket = socket
+        transfer.connection.info = connection.info
+        connectionReporter?.uses(transfer.id, socket, url: transfer.request.url, info: connection.info, isReused: true)
+    }
 }

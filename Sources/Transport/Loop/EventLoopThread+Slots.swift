@@ -11,6 +11,11 @@ extension EventLoopThread {
         begin(transfer, slot, at: place)
     }
 
+    /// Lets a transfer wait for a place; to open a connection ahead is pointless where all of the host's are in use.
+    func wait(_ transfer: Transfer) {
+        if transfer.request.opensConnectionOnly { complete(transfer, error: nil) } else { armTimer(transfer) }
+    }
+
     /// A transfer that has waited has got its place, unless it has ended meanwhile.
     func launchWaiting(_ id: Int) {
         guard let transfer = transfers[id], transfer.launchedAt == 0, let slot = transfer.slot, let place = slot.currentPlace else {

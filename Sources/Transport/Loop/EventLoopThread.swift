@@ -40,6 +40,8 @@ final class EventLoopThread {
     @exclusivity(unchecked) var pool: [Transfer] = []
     /// Streams with unread bytes, left for the next turn so that others get theirs.
     @exclusivity(unchecked) var unreadStreams: [StreamTransfer] = []
+    /// The transfers that use one of several connections with the same addresses, and it is unknown which.
+    @exclusivity(unchecked) var unidentified: [Transfer] = []
     @exclusivity(unchecked) private var sharing: ConnectionSharing
     @exclusivity(unchecked) private var isStopping = false
 
@@ -176,6 +178,7 @@ final class EventLoopThread {
         guard let transfer = pool.popLast() ?? Transfer(loop: self) else {
             let failure = TransferFailure(
                 kind: .configuration, url: start.request.url, phase: .queued, message: "libcurl ran out of memory for a handle")
+            start.slot?.release()
             return start.observer.transfer(
                 start.id, didComplete: TransferCompletion(error: CurlewError.transferFailed(failure), metrics: TransferMetrics()))
         }
@@ -187,11 +190,6 @@ final class EventLoopThread {
         transfer.isQueuedByLoop = !sharing.isPossible(for: start.request, isSecure: transfer.isSecure, host: transfer.hostKey)
         guard !transfer.isQueuedByLoop || launchQueue.enter(transfer) else { return wait(transfer) }
         launch(transfer)
-    }
-
-    /// Lets a transfer wait for a place; to open a connection ahead is pointless where all of the host's are in use.
-    func wait(_ transfer: Transfer) {
-        if transfer.request.opensConnectionOnly { complete(transfer, error: nil) } else { armTimer(transfer) }
     }
 
     private func cancel(_ id: Int) {
@@ -251,6 +249,7 @@ final class EventLoopThread {
     func takeBack(_ transfer: Transfer) {
         transfer.multi?.remove(transfer.handle, host: transfer.hostKey)
         transfer.multi = nil
+        if !unidentified.isEmpty { unidentified.removeAll { $0 === transfer } }
     }
 
     func collectCompleted() {
@@ -336,6 +335,7 @@ final class EventLoopThread {
 
     /// Records the events that libcurl wants of a socket.
     func want(_ events: SocketEvents, of socket: Int32, for multi: MultiHandle, handle: UnsafeMutableRawPointer?) {
+        if !unidentified.isEmpty, !events.isEmpty { identify(socket, handle) }
         sockets.want(events, of: socket, for: .multi(multi), handle: handle, at: poller)
     }
 

@@ -61,6 +61,16 @@ package enum SystemSocket {
         return rejection
     }
 
+    /// Whether a socket is one of datagrams, which QUIC uses.
+    static func isDatagram(_ socket: Int32) -> Bool {
+        var type: Int32 = 0
+        var length = socklen_t(MemoryLayout<Int32>.size)
+        return getsockopt(socket, SOL_SOCKET, SO_TYPE, &type, &length) == 0 && type == datagrams
+    }
+
+    /// The type of QUIC's sockets.
+    static let datagrams: Int32 = 2
+
     /// Ends both directions of a connection; the socket stays open.
     static func end(_ socket: Int32) {
         _ = shutdown(socket, Int32(SHUT_RDWR))

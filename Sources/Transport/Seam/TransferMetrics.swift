@@ -152,6 +152,8 @@ public struct TransferMetrics: Sendable, Hashable {
 
 /// The metrics that all transfers on a connection share: a class, because metrics are copied for each of them.
 final class ConnectionInfo: Sendable, Hashable {
+    typealias HTTPVersion = TransferMetrics.HTTPVersion
+
     struct Values: Sendable, Hashable {
         var remoteAddress: String?
         var remotePort: Int?
@@ -159,8 +161,12 @@ final class ConnectionInfo: Sendable, Hashable {
         var localPort: Int?
         var tlsVersion: String?
         var tlsCipher: String?
-        /// Whether TLS has negotiated HTTP/2, or it was agreed on by prior knowledge.
-        var isHTTP2 = false
+        /// The version that TLS or QUIC has negotiated, or that was agreed on by prior knowledge.
+        var httpVersion = HTTPVersion.http1_1
+
+        var isHTTP2: Bool { httpVersion == .http2 }
+        /// Whether several requests can be in flight on it.
+        var isMultiplexed: Bool { httpVersion == .http2 || httpVersion == .http3 }
     }
 
     /// The information of a transfer without a connection.

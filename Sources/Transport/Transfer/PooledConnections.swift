@@ -11,6 +11,8 @@ struct PooledConnections {
     /// A pooled connection.
     struct Connection {
         let socket: Int32
+        /// The key of its addresses.
+        let addresses: Int
         /// Created once, rather than for each request's metrics.
         let info: ConnectionInfo
         /// The origin of the request for which it was opened.
@@ -21,6 +23,8 @@ struct PooledConnections {
 
     private var connections = NumberMap<Connection>()
     private var keys: [Int32: Int] = [:]
+    /// The sockets of connections with the same addresses, by the key of these: those over one Unix domain socket.
+    private var groups: [Int: [Int32]] = [:]
     /// The connections opened so far, streams included.
     var openedCount = 0
     /// How often a transfer has used a connection of another.
@@ -29,9 +33,19 @@ struct PooledConnections {
     /// The connections that are open.
     var open: [Connection] { connections.values.filter { !$0.hasEnded } }
 
+    /// The connection of a socket; `nil` if it is not that of an open connection.
+    func open(_ socket: Int32) -> Connection? {
+        guard let key = keys[socket], let connection = connections[key], !connection.hasEnded else { return nil }
+        return connection
+    }
+
     /// Whether a socket is that of an open connection.
-    func isOpen(_ socket: Int32) -> Bool {
-        keys[socket].flatMap { connections[$0] }.map { !$0.hasEnded } ?? false
+    func isOpen(_ socket: Int32) -> Bool { open(socket) != nil }
+
+    /// The sockets of the connections with these addresses if there are several, those included that the loop has ended; otherwise none.
+    func group(_ key: Int) -> [Int32] {
+        guard let group = groups[key], group.count > 1 else { return [] }
+        return group
     }
 
     /// Marks a connection as ended, but keeps it for the check of a request that libcurl may still put on it.
@@ -42,22 +56,33 @@ struct PooledConnections {
     }
 
     /// Returns a pooled connection that a request is about to use; `nil` if it is unknown.
-    mutating func reused(_ key: Int) -> Connection? {
-        guard let connection = connections[key] else { return nil }
+    ///
+    /// Connections over one Unix domain socket have the same addresses. Of several, libcurl does not reveal which one it is about to reuse:
+    /// the socket is −1.
+    mutating func reused(_ key: Int) -> (socket: Int32, info: ConnectionInfo)? {
         reusedCount += 1
-        return connection
+        guard !groups.isEmpty, let group = groups[key] else { return connections[key].map { ($0.socket, $0.info) } }
+        guard let first = group.first.flatMap({ keys[$0] }).flatMap({ connections[$0] }) else { return nil }
+        return (group.count == 1 ? first.socket : -1, first.info)
     }
 
-    /// Records a new connection. Returns its socket, one of those just opened; −1 if none matches.
-    ///
-    /// Connections over one Unix domain socket have the same addresses. Of several, libcurl does not reveal which one it reuses: their
-    /// sockets are unknown then, and libcurl's own check for closed connections has to do.
-    mutating func opened(_ key: Int, _ info: ConnectionInfo, for url: String, among justOpened: [Int32]) -> Int32 {
+    /// Records a new connection with the socket that libcurl has opened for it; −1 if that is unknown.
+    mutating func opened(_ socket: Int32, _ key: Int, _ info: ConnectionInfo, for url: String) {
         openedCount += 1
-        guard let socket = justOpened.last(where: { Self.localPort(of: $0) == info.values.localPort }) else { return -1 }
-        connections[key] = Connection(socket: connections[key] == nil ? socket : -1, info: info, origin: HTTPOrigin(url: url))
-        keys[socket] = key
-        return socket
+        guard socket >= 0 else { return }
+        var place = key
+        if let first = connections[key]?.socket ?? groups[key]?.first {
+            groups[key, default: [first]].append(socket)
+            // No key of addresses: the upper half of these is a hash.
+            place = ~Int(socket)
+        }
+        connections[place] = Connection(socket: socket, addresses: key, info: info, origin: HTTPOrigin(url: url))
+        keys[socket] = place
+    }
+
+    /// The socket of a new connection among those just opened; −1 if none matches.
+    static func socket(among justOpened: [Int32], localPort: Int?) -> Int32 {
+        justOpened.last { Self.localPort(of: $0) == localPort } ?? -1
     }
 
     /// Whether an idle connection is stale: it has unsolicited bytes, or was closed.
@@ -71,9 +96,11 @@ struct PooledConnections {
     }
 
     mutating func forget(_ socket: Int32) {
-        guard let key = keys.removeValue(forKey: socket) else { return }
-        // That of several connections with the same addresses goes with the last of them.
-        if let known = connections[key]?.socket, known == socket || known < 0 && !keys.values.contains(key) { connections[key] = nil }
+        guard let place = keys.removeValue(forKey: socket) else { return }
+        if !groups.isEmpty, let key = connections[place]?.addresses, let group = groups[key]?.filter({ $0 != socket }) {
+            groups[key] = group.isEmpty ? nil : group
+        }
+        connections[place] = nil
     }
 
     /// The key of a connection, a hash of its addresses.

@@ -47,11 +47,19 @@ extension Transfer {
         }
         connection.forgetSockets()
         connection.socket = socket
-        loop.connectionReporter?.uses(id, socket, url: request.url, info: connection.info, isReused: isReused)
+        // Of several connections with the same addresses, libcurl reveals the one it uses only afterwards.
+        let candidates = isReused && socket < 0 ? loop.idleSockets(amongConnections: key) : []
+        if candidates.isEmpty {
+            loop.connectionReporter?.uses(id, socket, url: request.url, info: connection.info, isReused: isReused)
+        } else {
+            loop.identifyLater(self)
+        }
         guard mayUse(remoteAddress) else { return .refuseConnection }
         // A request that can't be repeated warrants a check of the connection at the last moment.
         let needsCheck = !loop.isQuiet(socket) || !state.mayRepeat
-        let isStale = isReused && needsCheck && PooledConnections.isStale(socket, isSecure: isSecure)
+        let isStale =
+            isReused && needsCheck
+            && (PooledConnections.isStale(socket, isSecure: isSecure) || loop.endStale(candidates, isSecure: isSecure))
         if !isStale, isSecure, let requirement = request.prepared.options.tls.trust, !isTrusted(socket, requirement) {
             return .refuseConnection
         }
@@ -77,16 +85,22 @@ extension Transfer {
             return known.socket
         }
         var values = ends()
+        let socket = PooledConnections.socket(among: connection.openedSockets, localPort: values.localPort)
         if isSecure {
             values.tlsVersion = ccurlew_tls_version(handle.raw).map { String(cString: $0) }
             values.tlsCipher = ccurlew_tls_cipher(handle.raw).map { String(cString: $0) }
-            values.isHTTP2 = ccurlew_tls_is_http2(handle.raw)
-        } else {
-            values.isHTTP2 = request.prepared.options.httpVersion == .http2PriorKnowledge && CurlInfo.current.supportsHTTP2
+            if ccurlew_tls_is_http2(handle.raw) {
+                values.httpVersion = .http2
+            } else if CurlInfo.current.supportsHTTP3, socket >= 0, SystemSocket.isDatagram(socket) {
+                values.httpVersion = .http3
+            }
+        } else if request.prepared.options.httpVersion == .http2PriorKnowledge, CurlInfo.current.supportsHTTP2 {
+            values.httpVersion = .http2
         }
         let info = ConnectionInfo(values)
         connection.info = info
-        return loop.connections.opened(key, info, for: request.url, among: connection.openedSockets)
+        if !isReused { loop.connections.opened(socket, key, info, for: request.url) }
+        return socket
     }
 
     /// Whether a pooled connection, possibly made by another session, leads to an allowed address; otherwise the reason is recorded.

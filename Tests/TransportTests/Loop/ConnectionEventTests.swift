@@ -129,6 +129,43 @@ import Testing
         await transport.waitUntilShutDown()
         #expect(kinds == ["1 opened", "1 idle", "1 reused", "1 idle", "1 sessionEnded"])
         #expect(events.elements.allSatisfy { $0.isHTTP2 == overHTTP2 && $0.tlsVersion != nil })
+        #expect(events.elements.allSatisfy { $0.httpVersion == (overHTTP2 ? .http2 : .http1_1) })
+    }
+
+    @Test func `several connections over one Unix domain socket have events of their own`() async throws {
+        let directory = try TemporaryDirectory()
+        let gates = [Gate(), Gate(), Gate()]
+        let server = try LoopbackServer(unixSocketPath: directory.file("api.sock").path) { request, connection in
+            connection.wait(until: gates[Int(request.path.dropFirst()) ?? 0])
+            return .ok("done")
+        }
+        var options = TransferOptions()
+        options.unixSocketPath = server.unixSocketPath
+        let transport = transport()
+        for (round, count) in [3, 2, 3].enumerated() {
+            let observers = (0..<count).map { _ in RecordingObserver() }
+            for (index, observer) in observers.enumerated() {
+                let request = TransferRequest(url: "http://docker/\(round)", options: options)
+                transport.start(request, id: round * 3 + index + 1, observer: observer)
+            }
+            #expect(await gates[round].arrivals(count))
+            #expect(await transport.connectionStatistics().connections == .init(idle: 3 - count, busy: count))
+            gates[round].open()
+            for observer in observers { #expect(await observer.end().error == nil) }
+        }
+        transport.shutDown()
+        await transport.waitUntilShutDown()
+        #expect(server.connectionCount == 3)
+        let byConnection = Dictionary(grouping: events.elements, by: \.connection).mapValues { $0.map(\.kind) }
+        #expect(byConnection.keys.sorted() == [1, 2, 3])
+        for kinds in byConnection.values {
+            #expect(kinds.first == .opened && kinds.last == .closed(.sessionEnded))
+            let between = kinds.dropFirst().dropLast()
+            #expect(
+                between.count % 2 == 1 && between.enumerated().allSatisfy { $0.element == ($0.offset % 2 == 0 ? .becameIdle : .reused) })
+        }
+        #expect(events.elements.count { $0.kind == .reused } == 5)
+        #expect(events.elements.allSatisfy { $0.httpVersion == .http1_1 })
     }
 
     @Test func `every connection that was opened is closed once, and active and idle counts return to zero`() async throws {

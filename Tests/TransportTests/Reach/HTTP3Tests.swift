@@ -30,12 +30,7 @@ import Testing
     }
 
     private func options(_ version: HTTPVersionPolicy, _ change: (inout TransferOptions) -> Void = { _ in }) -> TransferOptions {
-        var options = TransferOptions()
-        options.httpVersion = version
-        options.proxy = .none
-        options.tls.certificateAuthorityFile = server.authority
-        change(&options)
-        return options
+        server.options(version, change)
     }
 
     @Test func `a request is sent over HTTP/3, and its metrics say so`() async {
@@ -119,6 +114,26 @@ import Testing
             await transport.run(TransferRequest(url: server.url("/hello"), options: options(.http3Only)), id: 3).body == Data("hello".utf8))
     }
 
+    @Test func `connections tell their version, and one is opened ahead for all requests`() async throws {
+        let events = Log<ConnectionEvent>()
+        let transport = CurlTransport()
+        transport.observeConnections { events.append($0) }
+        let request = TransferRequest(url: server.url("/hello"), options: options(.http3Only))
+        #expect(try await transport.prewarm(request, count: 3) { 1 } == 1)
+        #expect(await transport.connectionStatistics().connections == .init(idle: 1, busy: 0))
+        let observers = (0..<4).map { _ in RecordingObserver() }
+        for (index, observer) in observers.enumerated() { transport.start(request, id: index + 2, observer: observer) }
+        for observer in observers { #expect(await observer.end().error == nil) }
+        #expect(await transport.run(TransferRequest(url: server.url("/hello"), options: options(.automatic)), id: 9).error == nil)
+        #expect(await transport.closeIdleConnections() == 2)
+        transport.shutDown()
+        await transport.waitUntilShutDown()
+        let opened = events.elements.filter { $0.kind == .opened }
+        #expect(opened.map(\.httpVersion) == [.http3, .http2] && opened.map(\.isHTTP2) == [false, true])
+        #expect(events.elements.count { if case .closed = $0.kind { true } else { false } } == 2)
+        #expect(events.elements.allSatisfy { $0.tlsVersion == "TLSv1.3" && $0.remotePort == server.port })
+    }
+
     @Test func `a host's offer of HTTP/3 is taken by later requests`() async throws {
         let store = AlternativeServices()
         let options = options(.automatic) { $0.alternativeServices = store }
@@ -178,14 +193,26 @@ import Testing
 struct HTTP3Server {
     let port: Int
     let authority: String
+    /// The path of the Unix domain socket to which it passes requests for `/origin/`.
+    let origin: String
 
     static let shared: HTTP3Server? = {
         let environment = ProcessInfo.processInfo.environment
-        guard let port = environment["CURLEW_HTTP3_PORT"].flatMap({ Int($0) }), let file = environment["CURLEW_HTTP3_AUTHORITY"] else {
-            return nil
-        }
-        return HTTP3Server(port: port, authority: file)
+        guard let port = environment["CURLEW_HTTP3_PORT"].flatMap({ Int($0) }), let file = environment["CURLEW_HTTP3_AUTHORITY"],
+            let origin = environment["CURLEW_HTTP3_ORIGIN"]
+        else { return nil }
+        return HTTP3Server(port: port, authority: file, origin: origin)
     }()
 
     func url(_ path: String) -> String { "https://localhost:\(port)\(path)" }
+
+    /// Options for HTTP/3 alone, or for another policy.
+    func options(_ version: HTTPVersionPolicy = .http3Only, _ change: (inout TransferOptions) -> Void = { _ in }) -> TransferOptions {
+        var options = TransferOptions()
+        options.httpVersion = version
+        options.proxy = .none
+        options.tls.certificateAuthorityFile = authority
+        change(&options)
+        return options
+    }
 }

@@ -115,6 +115,37 @@ import Testing
         #expect(server.requestCount == 5)
     }
 
+    @Test func `bytes that arrive unasked on one of several idle connections are no response`() async throws {
+        let (answer, garbage) = (Gate(), Gate())
+        let sent = Log<Void>()
+        let server = try LoopbackServer(unixSocketPath: directory.file("late.sock").path) { request, connection in
+            guard request.path == "/late" else { return .ok("asked") }
+            connection.wait(until: answer)
+            try connection.send(raw: "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok")
+            connection.wait(until: garbage)
+            try connection.send(raw: "HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nevil")
+            sent.append(())
+            return nil
+        }
+        let options = options { $0.unixSocketPath = server.unixSocketPath }
+        let transport = CurlTransport()
+        let observers = (0..<3).map { _ in RecordingObserver() }
+        for (id, observer) in observers.enumerated() {
+            transport.start(TransferRequest(url: "http://docker/late", options: options), id: id, observer: observer)
+        }
+        #expect(await answer.arrivals(3))
+        answer.open()
+        for observer in observers { #expect(await observer.end().body == Data("ok".utf8)) }
+        #expect(await garbage.arrivals(3))
+        garbage.open()
+        await sent.wait(for: 3)
+        for id in 3..<8 {
+            let request = TransferRequest(url: "http://docker/", method: .post, body: DataBody(Data("x".utf8)), options: options)
+            let end = await transport.run(request, id: id)
+            #expect(end.error == nil && end.body == Data("asked".utf8), "\(String(describing: end.failure))")
+        }
+    }
+
     @Test func `TLS runs over it, for the URL's name`() async throws {
         let authority = try CertificateAuthority()
         let server = try LoopbackServer(
