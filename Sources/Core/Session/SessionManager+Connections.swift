@@ -22,8 +22,8 @@ extension SessionManager {
     ///   - url: its scheme, host and port count.
     ///   - count: the number of idle connections; 1 by default, nothing happens with less.
     /// - Returns: the number of connections that were opened.
-    /// - Throws: ``CurlewError``: `invalidURL`, `sessionShutDown` or `sessionInvalidated`, `cancelled`, or `transferFailed` for the first connection that could not be
-    ///   opened; those that could are pooled.
+    /// - Throws: ``CurlewError``: `invalidURL`, `sessionShutDown` or `sessionInvalidated`, `cancelled`, or `transferFailed` for the first
+    ///   connection that could not be opened; those that could are pooled.
     @discardableResult
     public func prewarm(_ url: any URLConvertible, count: Int = 1) async throws -> Int {
         if let refusal = session.refusal { throw session.delivered(refusal) }
