@@ -67,7 +67,7 @@ final class PassedTransfer: TransferObserver, @unchecked Sendable {  // built by
     }
 
     private func settle(_ error: (any Error)?) {
-        let now = transport.context.time
+        let now = transport.time
         let outcome = PolicyOutcome(statusCode: status, error: error, duration: now - sent)
         if let slot = held.breaker, let ticket = held.ticket { transport.count(outcome, slot, ticket, isSent: true, at: now) }
         if let slot = held.place { transport.leave(slot, .concurrencyLimiter, outcome, isSent: true) }
@@ -83,7 +83,7 @@ extension PolicyTransport {
     func settle(
         _ held: HeldPlaces, _ request: TransferRequest, isSent: Bool, sent: Duration, status: Int?, error: (any Error)?
     ) {
-        let now = context.time
+        let now = time
         let outcome = PolicyOutcome(statusCode: status, error: error, duration: isSent ? now - sent : .zero)
         if let slot = held.breaker, let ticket = held.ticket { count(outcome, slot, ticket, isSent: isSent, at: now) }
         if let slot = held.place { leave(slot, .concurrencyLimiter, outcome, isSent: isSent) }
@@ -114,7 +114,7 @@ extension PolicyTransport {
         guard let shared = breaker.shared else { return }
         switch change.to {
         case .open:
-            let pause = slot.state.withLock { $0.opensUntil } - context.time
+            let pause = slot.state.withLock { $0.opensUntil } - time
             shared.tell(SharedChange(.breakerOpened, policy: breaker.name, group: slot.name, lasting: max(pause, .zero)))
         case .closed: shared.tell(SharedChange(.breakerClosed, policy: breaker.name, group: slot.name))
         case .halfOpen: break
@@ -141,7 +141,7 @@ extension PolicyTransport {
     func noteLimits(_ head: ResponseHead, in slot: GroupSlot<RateState>) {
         let limits = ServerLimits(head)
         guard limits.hold != nil || limits.quota != nil, let policy = runtime.policies.rateLimiter else { return }
-        let now = context.time
+        let now = time
         let hold = limits.hold.map { min($0, policy.longestHold) }
         slot.state.withLock { state in
             if let quota = limits.quota { state.local.adopt(quota: quota.count, per: quota.window) }

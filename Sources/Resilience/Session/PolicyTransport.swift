@@ -33,11 +33,13 @@ final class PolicyTransport: ForwardingTransport {
     }
 
     var context: LayerContext { teller.context }
+    /// The time, without a copy of the context.
+    var time: Duration { teller.context.time }
 
     func start(_ request: TransferRequest, id: Int, observer: any TransferObserver) {
         let runtime = runtime
         let request = runtime.addsKeys ? runtime.policies.idempotencyKeys?.adding(to: request) ?? request : request
-        let now = context.time
+        let now = time
         runtime.budget?.noteRequest(request, at: now)
         guard runtime.hasEnds else { return base.start(request, id: id, observer: observer) }
         let passed = PassedTransfer(self, runtime.countsResults ? request : nil, observer, sent: now)
