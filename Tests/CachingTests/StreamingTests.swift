@@ -18,7 +18,11 @@ import Testing
     }
 
     private func names() throws -> [String] {
-        try FileManager.default.contentsOfDirectory(atPath: directory.file("cache/v2").path).filter { !$0.hasPrefix(".lock") }
+        try FileManager.default.contentsOfDirectory(atPath: directory.file("cache/v2").path).filter { !$0.hasPrefix(".") } + temporary()
+    }
+
+    private func temporary() throws -> [String] {
+        try FileManager.default.contentsOfDirectory(atPath: directory.file("cache/v2/.new").path)
     }
 
     private func write(_ data: Data, commits: Bool = true) throws {
@@ -82,9 +86,9 @@ import Testing
         let small = DiskCacheStorage(directory: directory.file("cache"), capacity: 2_000)
         let living = try small.makeWriter(for: CacheKey("living"), metadata: Data())
         try body.prefix(100).withUnsafeBytes { try living.append($0) }
-        try Data(count: 50).write(to: directory.file("cache/v2/.new-dead"))
+        try Data(count: 50).write(to: directory.file("cache/v2/.new/dead"))
         for number in 0..<3 { try small.store(CacheEntry(body: Data(count: 900)), for: CacheKey("\(number)")) }
-        #expect(try names().filter { $0.hasPrefix(".new-") }.count == 1)
+        #expect(try temporary().count == 1)
         try living.commit()
         #expect(try small.entry(for: CacheKey("living"))?.body == body.prefix(100))
     }
