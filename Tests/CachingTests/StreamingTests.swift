@@ -44,6 +44,24 @@ import Testing
         #expect(try storage.size == size && names() == [key.digest])
     }
 
+    @Test func `A body whose first piece is large begins with a block of its file, so that a copy can share it`() throws {
+        let writer = try storage.makeWriter(for: key, metadata: Data("m".utf8))
+        try body.prefix(70_000).withUnsafeBytes { try writer.append($0) }
+        try body.dropFirst(70_000).withUnsafeBytes { try writer.append($0) }
+        try writer.commit()
+        let reader = try #require(try storage.openBody(for: key) as? DiskBodyReader)
+        #expect(reader.withFile { $1 } == 4096 && reader.length == 300_000)
+        #expect(try storage.entry(for: key) == CacheEntry(metadata: Data("m".utf8), body: body))
+        #expect(try storage.size == 4096 + 300_000)
+        // Another length is not taken for one that is aligned.
+        let url = URL(fileURLWithPath: storage.files.path(of: key))
+        let good = try Data(contentsOf: url)
+        for bad in [good.dropLast(), good + [0], good.prefix(44) + good.dropFirst(4096), good.dropFirst(4096)] {
+            try bad.write(to: url)
+            #expect(try storage.entry(for: key) == nil)
+        }
+    }
+
     @Test func `Without a commit nothing is stored, and no file is left`() throws {
         try write(body.prefix(10))
         try write(body, commits: false)
