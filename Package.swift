@@ -146,7 +146,7 @@ let package = Package(
         .testTarget(name: "JSONTests", dependencies: ["CurlewJSON", "CurlewCore", "CurlewHTTP", "CurlewTestSupport"]),
         .testTarget(name: "EncodingTests", dependencies: ["CurlewEncoding", "CurlewHTTP"]),
         .testTarget(name: "TransportTests", dependencies: ["CurlewTransport", "CurlewHTTP", "CurlewTestSupport"]),
-        .testTarget(name: "CoreTests", dependencies: core + ["CurlewTesting", "CurlewTestSupport"]),
+        .testTarget(name: "CoreTests", dependencies: core + ["CurlewCaching", "CurlewTesting", "CurlewTestSupport"]),
         .testTarget(
             name: "TestingTests",
             dependencies: library + [

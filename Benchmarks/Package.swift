@@ -27,6 +27,15 @@ let package = Package(
             ],
             swiftSettings: settings
         ),
+        // What a hit of the cache costs: scripts/bench-cache.
+        .executableTarget(
+            name: "CacheBench",
+            dependencies: [
+                .product(name: "Curlew", package: "curlew"), .product(name: "CurlewCaching", package: "curlew"),
+                .product(name: "CurlewTesting", package: "curlew"),
+            ],
+            path: "Cache", swiftSettings: settings
+        ),
         // The policies of a fleet of clients, simulated: scripts/fleet.
         .executableTarget(
             name: "Fleet", dependencies: [.product(name: "CurlewResilience", package: "curlew")], path: "Fleet", swiftSettings: settings),

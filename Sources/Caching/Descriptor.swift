@@ -3,7 +3,8 @@ import CurlewHTTP
 
 /// An open file, closed when the last reference is released.
 final class Descriptor {
-    private let number: Int32
+    /// The number of the open file; valid as long as this object.
+    let number: Int32
 
     /// Opens a file without following links or waiting for the other end of a pipe; `nil` on failure, with the reason in `errno`.
     ///
@@ -61,6 +62,23 @@ final class Descriptor {
         }
     }
 
+    /// Reads up to `count` bytes at an offset, of which the first are known; fewer only at the end of the file.
+    ///
+    /// - Throws: the system's error code.
+    func read(_ count: Int, at offset: Int64, beginningWith known: Slice<UnsafeRawBufferPointer>) throws(SystemError) -> Data {
+        if known.count >= count { return Data(known.prefix(count)) }
+        guard let memory = malloc(count) else { throw SystemError(code: ENOMEM) }
+        UnsafeMutableRawBufferPointer(start: memory, count: known.count).copyMemory(from: UnsafeRawBufferPointer(rebasing: known))
+        do throws(SystemError) {
+            let rest = UnsafeMutableRawBufferPointer(start: memory + known.count, count: count - known.count)
+            let filled = try read(into: rest, at: offset + Int64(known.count))
+            return Data(bytesNoCopy: memory, count: known.count + filled, deallocator: .free)
+        } catch {
+            free(memory)
+            throw error
+        }
+    }
+
     /// Fills a buffer with bytes at an offset, and returns their number: fewer only at the end of the file.
     ///
     /// - Throws: the system's error code.
@@ -100,15 +118,29 @@ final class Descriptor {
         }
     }
 
+    /// Writes all bytes at an offset, without a change of the position.
+    ///
+    /// - Throws: the system's error code; a part may have been written.
+    func write(_ data: Data, at offset: Int64) throws(SystemError) {
+        var written = 0
+        while written < data.count {
+            let length = data.withUnsafeBytes { bytes in
+                pwrite(number, bytes.baseAddress.map { $0 + written }, bytes.count - written, off_t(offset) + off_t(written))
+            }
+            if length < 0, errno == EINTR { continue }
+            guard length > 0 else { throw SystemError(code: length < 0 ? errno : ENOSPC) }
+            written += length
+        }
+    }
+
     /// Moves to an offset in the file.
     func seek(to offset: Int64) {
         _ = lseek(number, off_t(offset), SEEK_SET)
     }
 
-    /// Truncates the file to zero length.
-    func truncate() {
-        _ = ftruncate(number, 0)
-    }
+    /// Truncates the file to a length in bytes; returns whether that succeeded.
+    @discardableResult
+    func truncate(to length: Int64 = 0) -> Bool { ftruncate(number, off_t(length)) == 0 }
 
     /// Locks the file exclusively until it is closed. Returns false without waiting if it is locked already.
     func lock() -> Bool { flock(number, LOCK_EX | LOCK_NB) == 0 }

@@ -11,7 +11,12 @@ import CurlewHTTP
 /// removed.
 ///
 /// The directory is created on the first write, accessible to its owner only, with a `CACHEDIR.TAG`. Entries are in its subdirectory `v2`,
-/// so that a later format can have its own. The time of an entry's last use is its file's modification time.
+/// so that a later format can have its own. The time of an entry's last use is its file's modification time, to the second.
+///
+/// Which entries are evicted first is in a file, too: those that were stored first, unless they were used since they were considered last.
+/// So the time that a look-up, a store or an eviction takes does not depend on the number of entries. The directory is read as a whole by
+/// ``removeAll()`` and ``forEachEntry(_:)``, and by others only if what is known of it was lost or has turned out to be wrong,
+/// or if the lock was not to be had: because the file system has none, or a process that has it is suspended.
 public final class DiskCacheStorage: CacheStorage {
     /// The directory.
     public let directory: URL
@@ -21,6 +26,7 @@ public final class DiskCacheStorage: CacheStorage {
 
     let files: CacheFiles
     let now: @Sendable () -> timespec
+    let verified = VerifiedFiles()
 
     /// Creates a store in a directory that need not exist yet; nothing is read or written.
     ///
@@ -49,20 +55,39 @@ public final class DiskCacheStorage: CacheStorage {
 
     /// The total size of all entries' files, in bytes.
     public var size: Int64 {
-        get throws { try files.withLock(creating: false) { try $0.total ?? files.scan().total } }
+        get throws { try files.withLock(creating: false) { try $0.total() } }
     }
 
     // MARK: Reading
+
+    /// An entry whose file is open, and whose head, key and metadata are valid.
+    struct Opened {
+        let file: Descriptor
+        let path: String
+        let status: stat
+        let head: EntryHead
+        let metadata: Data
+        /// The beginning of the file, valid while the closure of ``read(_:_:)`` runs.
+        fileprivate let beginning: UnsafeRawBufferPointer
+
+        /// Reads the body; `nil` if the file is shorter.
+        fileprivate func body() throws(SystemError) -> Data? {
+            let known = beginning.dropFirst(Int(clamping: head.bodyOffset))
+            let body = try file.read(head.bodyLength, at: head.bodyOffset, beginningWith: known)
+            return body.count == head.bodyLength ? body : nil
+        }
+    }
+
+    /// How much of a file is read at once: all of most entries.
+    private static let firstRead = 16 << 10
 
     /// Returns the entry for a key and marks it as used; `nil` if there is none, or only a damaged one.
     ///
     /// - Throws: `CocoaError` if the file can't be read, for lack of permission or of file descriptors for example.
     public func entry(for key: CacheKey) throws -> CacheEntry? {
-        try read(key) { file, head, metadata throws(SystemError) in
-            let body = try file.read(head.bodyLength)
-            guard body.count == head.bodyLength, XXHash64.hash(of: body) == head.bodyHash else { return nil }
-            file.setUsed(at: now())
-            return CacheEntry(metadata: metadata, body: body)
+        try read(key) { opened throws(SystemError) in
+            guard let body = try opened.body(), try isVerified(opened, hash: { XXHash64.hash(of: body) }) else { return nil }
+            return CacheEntry(metadata: opened.metadata, body: body)
         }
     }
 
@@ -70,13 +95,11 @@ public final class DiskCacheStorage: CacheStorage {
     ///
     /// - Throws: `CocoaError` if the file can't be read, for lack of permission or of file descriptors for example.
     public func metadata(for key: CacheKey) throws -> Data? {
-        try read(key) { _, _, metadata in metadata }
+        try read(key) { $0.metadata }
     }
 
     /// Reads head, key and metadata, calls `rest` for the remainder, and removes a file that is not a valid entry for the key.
-    func read<Value>(
-        _ key: CacheKey, _ rest: (Descriptor, EntryHead, Data) throws(SystemError) -> Value?
-    ) throws -> Value? {
+    func read<Value>(_ key: CacheKey, _ rest: (Opened) throws(SystemError) -> Value?) throws -> Value? {
         let path = files.path(of: key)
         guard let file = Descriptor(path, O_RDONLY) else {
             switch errno {
@@ -84,23 +107,72 @@ public final class DiskCacheStorage: CacheStorage {
             case ELOOP, ENXIO, EISDIR: break
             default: throw FileError.reading(path, errno)
             }
-            try files.removeInvalid(path, seen: nil)
+            try removeInvalid(key, seen: nil, hasSize: false)
             return nil
         }
         let status = file.status
+        var hasSize = false
+        let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: min(Int(status?.st_size ?? 0), Self.firstRead), alignment: 8)
+        defer { buffer.deallocate() }
         do {
-            if let status, status.st_size <= capacity, let head = EntryHead(try file.read(EntryHead.size), fileSize: Int64(status.st_size))
-            {
-                let foundKey = try file.read(head.keyLength)
-                let metadata = try file.read(head.metadataLength)
-                if foundKey == key.bytes, head.agrees(with: foundKey, metadata), let value = try rest(file, head, metadata) { return value }
+            if let status, status.st_size <= capacity, let (head, metadata) = try describe(file, status, buffer, key, &hasSize) {
+                let opened = Opened(
+                    file: file, path: path, status: status, head: head, metadata: metadata, beginning: UnsafeRawBufferPointer(buffer))
+                if let value = try rest(opened) { return value }
             }
         } catch {
             // A directory is not an entry and is removed like any other invalid file.
             guard error.code == EISDIR else { throw FileError.reading(path, error.code) }
         }
-        try files.removeInvalid(path, seen: status)
+        try removeInvalid(key, seen: status, hasSize: hasSize)
         return nil
+    }
+
+    /// Fills a buffer with the beginning of a file; returns the head and the metadata if they are valid, and the entry is that of the key.
+    ///
+    /// - Parameter hasSize: set if the lengths in the head add up to the size of the file.
+    private func describe(
+        _ file: Descriptor, _ status: stat, _ buffer: UnsafeMutableRawBufferPointer, _ key: CacheKey, _ hasSize: inout Bool
+    ) throws(SystemError) -> (EntryHead, Data)? {
+        guard try file.read(into: buffer, at: 0) == buffer.count, buffer.count >= EntryHead.size else { return nil }
+        let bytes = UnsafeRawBufferPointer(rebasing: buffer[..<EntryHead.size])
+        guard let head = EntryHead(bytes, fileSize: Int64(status.st_size)) else { return nil }
+        hasSize = true
+        let length = head.keyLength + head.metadataLength
+        let known = UnsafeRawBufferPointer(buffer).dropFirst(EntryHead.size)
+        let metadata: Data?
+        if length <= known.count {
+            metadata = head.metadata(for: key.bytes, bytes: bytes, rest: UnsafeRawBufferPointer(rebasing: known.prefix(length)))
+        } else {
+            let rest = try file.read(length, at: Int64(EntryHead.size), beginningWith: known)
+            metadata = rest.withUnsafeBytes { head.metadata(for: key.bytes, bytes: bytes, rest: $0) }
+        }
+        return metadata.map { (head, $0) }
+    }
+
+    private func removeInvalid(_ key: CacheKey, seen: stat?, hasSize: Bool) throws {
+        try files.withLock(creating: false) { $0.removeInvalid(EntryName(key), seen: seen, hasSize: hasSize) }
+    }
+
+    /// Compares the checksum of an entry's body, unless this store has done that and the file was not changed since, and marks the entry as
+    /// used.
+    ///
+    /// - Parameter hash: the checksum of the body as it is.
+    func isVerified(_ opened: Opened, hash: () throws(SystemError) -> UInt64) throws(SystemError) -> Bool {
+        let expected = opened.head.bodyHash
+        let isKnown = verified.contains(opened.status, hash: expected)
+        if !isKnown {
+            verified.comparisons.withLock { $0 += 1 }
+            guard try hash() == expected else { return false }
+        }
+        let time = now()
+        let isUsedNow = (0..<1_000_000_000).contains(time.nanoseconds &- opened.status.modified.nanoseconds)
+        if isKnown, isUsedNow { return true }
+        // A change by another program before the time of use is set would not be seen after that.
+        let isUnchanged = opened.file.status.map { VerifiedFiles.isSame($0, opened.status) } ?? false
+        if !isUsedNow { opened.file.setUsed(at: time) }
+        if isUnchanged, let status = opened.file.status { verified.insert(status, hash: expected) }
+        return true
     }
 
     /// Calls `visit` with each entry, in no order, until it returns `false`. Reads keys and metadata, not the bodies; damaged files are left
@@ -108,9 +180,8 @@ public final class DiskCacheStorage: CacheStorage {
     ///
     /// - Throws: `CocoaError` if the directory can't be read.
     public func forEachEntry(_ visit: (_ key: CacheKey, _ metadata: Data, _ bodyLength: Int64) -> Bool) throws {
-        let found = try files.withLock(creating: false) { _ in try files.scan().files }
-        for found in found {
-            guard let file = Descriptor(found.path, O_RDONLY), let status = file.status,
+        for found in try files.scan() {
+            guard let file = Descriptor(files.path(of: found.name), O_RDONLY), let status = file.status,
                 let head = (try? file.read(EntryHead.size)).flatMap({ EntryHead($0, fileSize: Int64(status.st_size)) }),
                 let key = try? file.read(head.keyLength), let metadata = try? file.read(head.metadataLength),
                 head.agrees(with: key, metadata)
@@ -131,85 +202,33 @@ public final class DiskCacheStorage: CacheStorage {
             let size = Int64(EntryHead.size + key.bytes.count) + Int64(entry.metadata.count + entry.body.count)
             throw CacheStorageError.entryTooLarge(size: size, capacity: capacity)
         }
-        let path = files.path(of: key)
         // Retried once, in case the temporary file or the directory was removed before the rename.
         for isLastTry in [false, true] {
             let isPlaced = try files.withTemporaryFile { file, temporaryPath throws(SystemError) in
                 for part in [head.bytes, key.bytes, entry.metadata, entry.body] { try file.write(part) }
                 file.setUsed(at: now())
             } place: { temporaryPath in
-                try place(temporaryPath, at: path, size: head.fileSize)
+                try place(temporaryPath, for: key, size: head.fileSize)
             }
             if isPlaced { return }
-            if isLastTry { throw FileError.writing(path, ENOENT) }
+            if isLastTry { throw FileError.writing(files.path(of: key), ENOENT) }
         }
     }
 
     /// Makes room and renames; `false` if the temporary file has been removed.
-    func place(_ temporaryPath: String, at path: String, size: Int64) throws -> Bool {
-        try files.withLock(creating: true) { record in
-            var total = try record.total ?? files.scan().total
-            total += size - files.size(of: path)
-            if total > capacity { total = try makeRoom(for: size, at: path) }
-            // Recorded before the rename: a process killed in between leaves a total that is too large, which the next count corrects.
-            record.total = total
-            if rename(temporaryPath, path) == 0 { return true }
-            let code = errno
-            record.total = nil
-            switch code {
-            case ENOENT: return false
-            case EISDIR, ENOTEMPTY, EEXIST:
-                files.removeTree(path)
-                guard rename(temporaryPath, path) == 0 else { throw FileError.writing(path, errno) }
-                return true
-            default: throw FileError.writing(path, code)
-            }
-        }
-    }
-
-    /// Evicts the least recently used entries until the new one and a tenth of the capacity fit. Returns the total size, including the new
-    /// entry.
-    private func makeRoom(for size: Int64, at path: String) throws -> Int64 {
-        let found = try files.scan().files.filter { $0.path != path }
-        var total = found.reduce(size) { $0 + $1.size }
-        guard total > capacity else { return total }
-        let aim = max(size, capacity - capacity / 10)
-        for file in found.sorted(by: { $0.isOlder(than: $1) }) {
-            if total <= aim { break }
-            if unlink(file.path) == 0 || errno == ENOENT { total -= file.size }
-        }
-        return total
+    func place(_ temporaryPath: String, for key: CacheKey, size: Int64) throws -> Bool {
+        try files.withLock(creating: true) { try $0.place(temporaryPath, as: EntryName(key), size: size, in: capacity) }
     }
 
     // MARK: Removing
 
     /// Removes the entry for a key, if there is one.
     public func removeEntry(for key: CacheKey) throws {
-        let path = files.path(of: key)
-        try files.withLock(creating: false) { record in
-            let size = files.size(of: path)
-            guard unlink(path) != 0 else {
-                record.total = record.total.map { max($0 - size, 0) }
-                return
-            }
-            switch errno {
-            case ENOENT, ENOTDIR: return
-            case EISDIR,
-                EPERM where files.isDirectory(path):
-                files.removeTree(path)
-            default: throw FileError.writing(path, errno)
-            }
-        }
+        try files.withLock(creating: false) { try $0.remove(EntryName(key)) }
     }
 
     /// Removes all entries. Other files in the directory are kept.
     public func removeAll() throws {
-        try files.withLock(creating: false) { record in
-            record.total = nil
-            for file in try files.scan().files where unlink(file.path) != 0 && errno != ENOENT {
-                throw FileError.writing(file.path, errno)
-            }
-            record.total = 0
-        }
+        try files.withLock(creating: false) { try $0.removeAll() }
     }
 }

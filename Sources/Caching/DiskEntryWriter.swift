@@ -8,22 +8,24 @@ extension DiskCacheStorage: StreamingCacheStorage {
         try DiskEntryWriter(self, key, metadata)
     }
 
-    /// Opens the body of the entry for a key, after its checksum has been verified, and marks the entry as used.
+    /// Opens the body of the entry for a key, and marks the entry as used. Its checksum is verified when
+    /// this store opens it for the first time, and again if the file was changed since.
     ///
     /// - Throws: `CocoaError` if the file can't be read.
     public func openBody(for key: CacheKey) throws -> (any CacheBodyReader)? {
-        try read(key) { file, head, _ throws(SystemError) in
-            let offset = head.fileSize - Int64(head.bodyLength)
-            let reader = DiskBodyReader(file, path: files.path(of: key), offset: offset, length: Int64(head.bodyLength))
-            guard try reader.hash() == head.bodyHash else { return nil }
-            file.setUsed(at: now())
-            return reader
+        try read(key) { opened throws(SystemError) in
+            let reader = DiskBodyReader(
+                opened.file, path: opened.path, offset: opened.head.bodyOffset, length: Int64(opened.head.bodyLength))
+            return try isVerified(opened) { () throws(SystemError) in try reader.hash() } ? reader : nil
         }
     }
 }
 
 /// Writes an entry of unknown length: the head, which has that and the checksum, last.
 final class DiskEntryWriter: CacheEntryWriter, @unchecked Sendable {  // used by one thread at a time, as the protocol demands
+    /// The length of a first piece from which on the body is aligned, in bytes.
+    private static let alignedFrom = 64 << 10
+
     private let storage: DiskCacheStorage
     private let key: CacheKey
     private let metadata: Data
@@ -31,6 +33,8 @@ final class DiskEntryWriter: CacheEntryWriter, @unchecked Sendable {  // used by
     private let path: String
     private var hash = XXHash64()
     private var length = 0
+    /// Whether the body is aligned: if its first piece is large.
+    private var isAligned = false
     private var error: (any Error)?
 
     fileprivate init(_ storage: DiskCacheStorage, _ key: CacheKey, _ metadata: Data) throws {
@@ -51,8 +55,9 @@ final class DiskEntryWriter: CacheEntryWriter, @unchecked Sendable {  // used by
     func append(_ bytes: UnsafeRawBufferPointer) throws {
         if let error { throw error }
         do {
+            if length == 0, bytes.count >= Self.alignedFrom { try align() }
             length += bytes.count
-            let size = Int64(EntryHead.size + key.bytes.count + metadata.count + length)
+            let size = offset(isAligned: isAligned) + Int64(length)
             guard size <= storage.capacity else { throw CacheStorageError.entryTooLarge(size: size, capacity: storage.capacity) }
             hash.update(bytes)
             do throws(SystemError) { try file.write(bytes) } catch { throw FileError.writing(path, error.code) }
@@ -62,20 +67,28 @@ final class DiskEntryWriter: CacheEntryWriter, @unchecked Sendable {  // used by
         }
     }
 
+    private func align() throws {
+        isAligned = true
+        let (end, start) = (offset(isAligned: false), offset(isAligned: true))
+        do throws(SystemError) { try file.write(Data(count: Int(start - end))) } catch { throw FileError.writing(path, error.code) }
+    }
+
+    private func offset(isAligned: Bool) -> Int64 { EntryHead.bodyOffset(key.bytes.count, metadata.count, isAligned: isAligned) }
+
     func commit() throws {
         if let error { throw error }
-        guard let head = EntryHead(key, metadata, bodyLength: length, bodyHash: hash.value) else {
+        guard let head = EntryHead(key, metadata, bodyLength: length, bodyHash: hash.value, isAligned: isAligned) else {
             throw CacheStorageError.entryTooLarge(size: Int64(metadata.count), capacity: storage.capacity)
         }
         file.seek(to: 0)
         do throws(SystemError) { try file.write(head.bytes) } catch { throw FileError.writing(path, error.code) }
         file.setUsed(at: storage.now())
-        guard try storage.place(path, at: storage.files.path(of: key), size: head.fileSize) else { throw FileError.writing(path, ENOENT) }
+        guard try storage.place(path, for: key, size: head.fileSize) else { throw FileError.writing(path, ENOENT) }
     }
 }
 
 /// Reads a body from an open file: a replaced or removed entry's file has no name any more, and is unchanged.
-final class DiskBodyReader: CacheBodyReader, @unchecked Sendable {  // the descriptor's only mutable state, its position, is not used
+final class DiskBodyReader: FileBodyReader, @unchecked Sendable {  // the descriptor's only mutable state, its position, is not used
     private static let piece = 256 << 10
 
     let length: Int64
@@ -99,6 +112,10 @@ final class DiskBodyReader: CacheBodyReader, @unchecked Sendable {  // the descr
         } catch {
             throw FileError.reading(path, error.code)
         }
+    }
+
+    func withFile<Value>(_ body: (_ descriptor: Int32, _ offset: Int64) throws -> Value) rethrows -> Value {
+        try withExtendedLifetime(file) { try body(file.number, offset) }
     }
 
     fileprivate func hash() throws(SystemError) -> UInt64 {

@@ -14,19 +14,36 @@ import CurlewHTTP
 ///         28       8  XXH64 of the fields before, the key and the metadata
 ///         36       8  XXH64 of the body
 ///         44          the key, the metadata, the body
+///
+/// A large body may begin at a multiple of ``alignment``, so that a file system can share its blocks with those of a copy; the bytes before
+/// it are then zeros that are not read.
 struct EntryHead: Equatable {
     static let magic = Data("CURLEWCE".utf8)
+    private static let magicWord: UInt64 = 0x4543_5745_4C52_5543  // "CURLEWCE"
+    /// The length of the fields that the hash of the head covers.
+    private static let hashedSize = 28
     /// Readers reject other versions; each version has a directory of its own.
     static let version: UInt32 = 2
     static let size = 44
+    /// What a body is aligned to, in bytes: the largest block of common file systems.
+    static let alignment = 4096
 
     let keyLength: Int
     let metadataLength: Int
     let bodyLength: Int
     private let headHash: UInt64
     let bodyHash: UInt64
+    private let isAligned: Bool
 
-    var fileSize: Int64 { Int64(Self.size) + Int64(keyLength) + Int64(metadataLength) + Int64(bodyLength) }
+    /// The offset of the body in the file.
+    var bodyOffset: Int64 { Self.bodyOffset(keyLength, metadataLength, isAligned: isAligned) }
+    var fileSize: Int64 { bodyOffset + Int64(bodyLength) }
+
+    /// The offset of a body in its file.
+    static func bodyOffset(_ keyLength: Int, _ metadataLength: Int, isAligned: Bool) -> Int64 {
+        let end = Int64(size) + Int64(keyLength) + Int64(metadataLength)
+        return isAligned ? (end + Int64(alignment) - 1) / Int64(alignment) * Int64(alignment) : end
+    }
 
     /// Describes an entry; `nil` if a part is too long for its length field.
     init?(_ entry: CacheEntry, _ key: CacheKey) {
@@ -34,33 +51,40 @@ struct EntryHead: Equatable {
     }
 
     /// Describes an entry whose body is written already; `nil` if a part is too long for its length field.
-    init?(_ key: CacheKey, _ metadata: Data, bodyLength: Int, bodyHash: UInt64) {
+    init?(_ key: CacheKey, _ metadata: Data, bodyLength: Int, bodyHash: UInt64, isAligned: Bool = false) {
         guard UInt32(exactly: key.bytes.count) != nil, UInt32(exactly: metadata.count) != nil else { return nil }
         keyLength = key.bytes.count
         metadataLength = metadata.count
         self.bodyLength = bodyLength
         self.bodyHash = bodyHash
+        self.isAligned = isAligned
         headHash = Self.hash(Self.lengths(keyLength, metadataLength, bodyLength), key.bytes, metadata)
     }
 
     /// Parses a head; `nil` if it is invalid, or its lengths do not add up to the size of the file.
     init?(_ bytes: Data, fileSize: Int64) {
-        guard bytes.count == Self.size, bytes.prefix(8) == Self.magic else { return nil }
-        let (version, keyLength, metadataLength, bodyLength, headHash, bodyHash) = bytes.withUnsafeBytes { bytes in
-            func number<T: FixedWidthInteger>(at offset: Int, _: T.Type) -> T {
-                T(littleEndian: bytes.loadUnaligned(fromByteOffset: offset, as: T.self))
-            }
-            return (
-                number(at: 8, UInt32.self), number(at: 12, UInt32.self), number(at: 16, UInt32.self), number(at: 20, UInt64.self),
-                number(at: 28, UInt64.self), number(at: 36, UInt64.self)
-            )
+        guard let head = bytes.withUnsafeBytes({ EntryHead($0, fileSize: fileSize) }) else { return nil }
+        self = head
+    }
+
+    /// Parses a head; `nil` if it is invalid, or its lengths do not add up to the size of the file.
+    init?(_ bytes: UnsafeRawBufferPointer, fileSize: Int64) {
+        func number<T: FixedWidthInteger>(at offset: Int, _: T.Type) -> T {
+            T(littleEndian: bytes.loadUnaligned(fromByteOffset: offset, as: T.self))
         }
+        guard bytes.count == Self.size, number(at: 0, UInt64.self) == Self.magicWord else { return nil }
+        let (version, keyLength, metadataLength) = (number(at: 8, UInt32.self), number(at: 12, UInt32.self), number(at: 16, UInt32.self))
+        let (bodyLength, headHash, bodyHash) = (number(at: 20, UInt64.self), number(at: 28, UInt64.self), number(at: 36, UInt64.self))
+        guard version == Self.version, let bodyLength = Int(exactly: bodyLength) else { return nil }
         // Subtracted, which can't overflow, rather than added: the lengths of a foreign file could overflow a sum.
-        let rest = fileSize - Int64(Self.size) - Int64(keyLength) - Int64(metadataLength)
-        guard version == Self.version, rest >= 0, bodyLength == UInt64(rest) else { return nil }
+        let isAligned = [false, true].first {
+            fileSize - Self.bodyOffset(Int(keyLength), Int(metadataLength), isAligned: $0) == Int64(bodyLength)
+        }
+        guard let isAligned else { return nil }
         self.keyLength = Int(keyLength)
         self.metadataLength = Int(metadataLength)
-        self.bodyLength = Int(rest)
+        self.bodyLength = bodyLength
+        self.isAligned = isAligned
         self.headHash = headHash
         self.bodyHash = bodyHash
     }
@@ -68,6 +92,19 @@ struct EntryHead: Equatable {
     /// Whether the head was written for this key and metadata.
     func agrees(with key: Data, _ metadata: Data) -> Bool {
         headHash == Self.hash(Self.lengths(keyLength, metadataLength, bodyLength), key, metadata)
+    }
+
+    /// The metadata in what follows a head, if that is of this key and both were written together.
+    ///
+    /// - Parameters:
+    ///   - bytes: the bytes of this head.
+    ///   - rest: the key and the metadata that follow it.
+    func metadata(for key: Data, bytes: UnsafeRawBufferPointer, rest: UnsafeRawBufferPointer) -> Data? {
+        guard rest.count == keyLength + metadataLength, key.elementsEqual(rest[..<keyLength]) else { return nil }
+        var hash = XXHash64()
+        hash.update(UnsafeRawBufferPointer(rebasing: bytes[..<Self.hashedSize]))
+        hash.update(rest)
+        return hash.value == headHash ? Data(rest[keyLength...]) : nil
     }
 
     var bytes: Data {

@@ -13,22 +13,31 @@ struct XXHash64 {
     private var lanes = (prime1 &+ prime2, prime2, UInt64(0), 0 &- prime1)
     private var count: UInt64 = 0
     /// Bytes that do not fill a stripe yet.
-    private var rest: [UInt8] = []
+    private var rest = (UInt64(0), UInt64(0), UInt64(0), UInt64(0))
+    private var restCount = 0
 
     mutating func update(_ bytes: UnsafeRawBufferPointer) {
         count &+= UInt64(bytes.count)
         var bytes = bytes[...]
-        if !rest.isEmpty {
-            let missing = min(Self.stripe - rest.count, bytes.count)
-            rest.append(contentsOf: bytes.prefix(missing))
+        if restCount > 0 {
+            let missing = min(Self.stripe - restCount, bytes.count)
+            keep(bytes.prefix(missing))
             bytes = bytes.dropFirst(missing)
-            guard rest.count == Self.stripe else { return }
-            rest.withUnsafeBytes { consume($0) }
-            rest.removeAll(keepingCapacity: true)
+            guard restCount == Self.stripe else { return }
+            let stripe = rest
+            withUnsafeBytes(of: stripe) { consume($0) }
+            restCount = 0
         }
         let whole = bytes.count / Self.stripe * Self.stripe
         consume(UnsafeRawBufferPointer(rebasing: bytes.prefix(whole)))
-        rest.append(contentsOf: bytes.dropFirst(whole))
+        keep(bytes.dropFirst(whole))
+    }
+
+    private mutating func keep(_ bytes: Slice<UnsafeRawBufferPointer>) {
+        withUnsafeMutableBytes(of: &rest) { rest in
+            UnsafeMutableRawBufferPointer(rebasing: rest[restCount...]).copyMemory(from: UnsafeRawBufferPointer(rebasing: bytes))
+        }
+        restCount += bytes.count
     }
 
     mutating func update(_ data: Data) {
@@ -58,7 +67,8 @@ struct XXHash64 {
             for lane in [a, b, c, d] { hash = (hash ^ Self.round(0, lane)) &* Self.prime1 &+ Self.prime4 }
         }
         hash = hash &+ count
-        rest.withUnsafeBytes { bytes in
+        withUnsafeBytes(of: rest) { bytes in
+            let bytes = UnsafeRawBufferPointer(rebasing: bytes[..<restCount])
             var offset = 0
             while offset + 8 <= bytes.count {
                 hash = Self.rotated(hash ^ Self.round(0, Self.word(bytes, offset)), 27) &* Self.prime1 &+ Self.prime4

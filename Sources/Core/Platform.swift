@@ -48,7 +48,53 @@ func openUnnamedFile(in directory: String, mode: mode_t) -> Int32? {
 func linkUnnamedFile(_ descriptor: Int32, to path: String) -> Int32 {
     linkat(AT_FDCWD, "/proc/self/fd/\(descriptor)", AT_FDCWD, path, AT_SYMLINK_FOLLOW) == 0 ? 0 : errno
 }
+
+/// The argument of `FICLONERANGE` (ioctl_ficlonerange(2)).
+private struct FileCloneRange {
+    var source: Int64
+    var sourceOffset: UInt64
+    var sourceLength: UInt64
+    var destinationOffset: UInt64
+}
+
+/// Makes a file share the blocks of a range of another one; `false` if the file system can't, or the range does not begin and end with a
+/// block, or at the end of the file.
+func cloneRange(_ range: FileRange, to descriptor: Int32, at offset: Int64) -> Bool {
+    var argument = FileCloneRange(
+        source: Int64(range.descriptor), sourceOffset: UInt64(range.offset), sourceLength: UInt64(range.count),
+        destinationOffset: UInt64(offset))
+    // FICLONERANGE, which Swift does not import: _IOW(0x94, 13, struct file_clone_range).
+    return withUnsafeMutablePointer(to: &argument) { ioctl(descriptor, 0x4020_940D, UnsafeMutableRawPointer($0)) } == 0
+}
+
+private typealias CopyFileRange =
+    @convention(c) (Int32, UnsafeMutablePointer<Int64>?, Int32, UnsafeMutablePointer<Int64>?, Int, UInt32) -> Int
+
+/// copy_file_range(2), which Swift does not import; `nil` where the C library does not have it.
+private let copyFileRange: CopyFileRange? = {
+    let symbol = dlopen(nil, RTLD_NOW).flatMap { dlsym($0, "copy_file_range") }
+    return symbol.map { unsafeBitCast($0, to: CopyFileRange.self) }
+}()
+
+/// Copies the first bytes of a range of a file to the position of another one, which moves; returns their number, `nil` if the system can't
+/// copy between these files, or nothing is there.
+func copyRange(_ range: FileRange, atMost limit: Int64, to descriptor: Int32) -> Int64? {
+    guard let copyFileRange else { return nil }
+    var offset = range.offset
+    while true {
+        let count = copyFileRange(range.descriptor, &offset, descriptor, nil, Int(min(range.count, limit)), 0)
+        if count < 0, errno == EINTR { continue }
+        // A full disk is told by the write that follows.
+        return count > 0 ? Int64(count) : nil
+    }
+}
 #else
+/// Always `false`: macOS shares the blocks of whole files only.
+func cloneRange(_ range: FileRange, to descriptor: Int32, at offset: Int64) -> Bool { false }
+
+/// Always `nil`.
+func copyRange(_ range: FileRange, atMost limit: Int64, to descriptor: Int32) -> Int64? { nil }
+
 /// Always `nil`: only Linux has unnamed files.
 func openUnnamedFile(in directory: String, mode: mode_t) -> Int32? { nil }
 

@@ -25,8 +25,8 @@ import Testing
         try storage.store(entry, for: key)
         let tag = try Data(contentsOf: directory.file("cache/CACHEDIR.TAG"))
         #expect(tag.starts(with: Data("Signature: 8a477f597d28d172789f06886806bc55".utf8)))
-        #expect(names == [".lock", key.digest])
-        for name in ["cache", "cache/v2"] {
+        #expect(names == [".lock", ".new", ".queue", key.digest])
+        for name in ["cache", "cache/v2", "cache/v2/.new"] {
             let rights = try FileManager.default.attributesOfItem(atPath: directory.file(name).path)[.posixPermissions] as? Int
             #expect(rights == 0o700)
         }
@@ -157,7 +157,7 @@ import Testing
         try directory.write(Data(), to: "cache/mine")
         try directory.write(Data(), to: "cache/v2/notes")
         try storage.removeAll()
-        #expect(names == [".lock", "notes"])
+        #expect(names == [".lock", ".new", "notes"])
         #expect(FileManager.default.fileExists(atPath: directory.file("cache/mine").path))
     }
 

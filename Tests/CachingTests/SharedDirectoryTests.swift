@@ -17,7 +17,7 @@ import Testing
     private var url: URL { directory.file("cache") }
 
     private func sizeOfFiles() throws -> Int64 {
-        let names = try FileManager.default.contentsOfDirectory(atPath: url.path + "/v2").filter { !$0.hasPrefix(".lock") }
+        let names = try FileManager.default.contentsOfDirectory(atPath: url.path + "/v2").filter { !$0.hasPrefix(".") }
         return try names.reduce(0) { sum, name in
             sum + Int64(try FileManager.default.attributesOfItem(atPath: url.path + "/v2/" + name)[.size] as? Int ?? 0)
         }
@@ -45,22 +45,22 @@ import Testing
         try storage.store(CacheEntry(body: Data(repeating: 1, count: 39_000)), for: CacheKey("large"))
         #expect(try storage.size == sizeOfFiles())
         #expect(try sizeOfFiles() <= 40_000)
-        #expect(try FileManager.default.contentsOfDirectory(atPath: url.path + "/v2").allSatisfy { !$0.hasPrefix(".new-") })
+        #expect(try FileManager.default.contentsOfDirectory(atPath: url.path + "/v2/.new").isEmpty)
     }
 
     @Test func abandonedTemporaryFilesAreRemoved() throws {
         let storage = DiskCacheStorage(directory: url, capacity: 2000)
         try storage.store(CacheEntry(body: Data()), for: CacheKey("a"))
-        try Data(repeating: 0, count: 50).write(to: directory.file("cache/v2/.new-dead"))
-        let living = try #require(Descriptor(url.path + "/v2/.new-living", O_WRONLY | O_CREAT | O_EXCL))
+        try Data(repeating: 0, count: 50).write(to: directory.file("cache/v2/.new/dead"))
+        let living = try #require(Descriptor(url.path + "/v2/.new/living", O_WRONLY | O_CREAT | O_EXCL))
         #expect(living.lock())
         try storage.store(CacheEntry(body: Data(count: 1950)), for: CacheKey("b"))
-        let names = try FileManager.default.contentsOfDirectory(atPath: url.path + "/v2").filter { $0.hasPrefix(".new-") }
-        #expect(names == [".new-living"])
+        let names = try FileManager.default.contentsOfDirectory(atPath: url.path + "/v2/.new")
+        #expect(names == ["living"])
         withExtendedLifetime(living) {}
     }
 
-    @Test func `A store on a used directory does not read it as a whole until it is full`() throws {
+    @Test func `A store on a used directory does not read it as a whole, even if it is full`() throws {
         let first = DiskCacheStorage(directory: url, capacity: 10_000)
         for number in 0..<5 { try first.store(CacheEntry(body: Data(count: 1000)), for: CacheKey("\(number)")) }
         let second = DiskCacheStorage(directory: url, capacity: 10_000)
@@ -69,8 +69,10 @@ import Testing
         try second.store(CacheEntry(body: Data(count: 1000)), for: CacheKey("5"))
         try second.removeEntry(for: CacheKey("2"))
         #expect(second.files.scans.withLock { $0 } == 0)
-        try second.store(CacheEntry(body: Data(count: 9000)), for: CacheKey("6"))
-        #expect(second.files.scans.withLock { $0 } == 1)
+        try second.store(CacheEntry(body: Data(count: 8000)), for: CacheKey("6"))
+        #expect(second.files.scans.withLock { $0 } == 0)
+        #expect(try second.size == sizeOfFiles() && second.size <= 10_000)
+        #expect(try second.entry(for: CacheKey("5")) != nil && second.entry(for: CacheKey("4")) == nil)
     }
 
     @Test func aLockHeldForeverDoesNotBlock() throws {

@@ -18,7 +18,11 @@ import Testing
     }
 
     private func names() throws -> [String] {
-        try FileManager.default.contentsOfDirectory(atPath: directory.file("cache/v2").path).filter { !$0.hasPrefix(".lock") }
+        try FileManager.default.contentsOfDirectory(atPath: directory.file("cache/v2").path).filter { !$0.hasPrefix(".") } + temporary()
+    }
+
+    private func temporary() throws -> [String] {
+        try FileManager.default.contentsOfDirectory(atPath: directory.file("cache/v2/.new").path)
     }
 
     private func write(_ data: Data, commits: Bool = true) throws {
@@ -38,6 +42,24 @@ import Testing
         try storage.store(CacheEntry(metadata: Data("m".utf8), body: body), for: key)
         #expect(try Data(contentsOf: URL(fileURLWithPath: path)) == written)
         #expect(try storage.size == size && names() == [key.digest])
+    }
+
+    @Test func `A body whose first piece is large begins with a block of its file, so that a copy can share it`() throws {
+        let writer = try storage.makeWriter(for: key, metadata: Data("m".utf8))
+        try body.prefix(70_000).withUnsafeBytes { try writer.append($0) }
+        try body.dropFirst(70_000).withUnsafeBytes { try writer.append($0) }
+        try writer.commit()
+        let reader = try #require(try storage.openBody(for: key) as? DiskBodyReader)
+        #expect(reader.withFile { $1 } == 4096 && reader.length == 300_000)
+        #expect(try storage.entry(for: key) == CacheEntry(metadata: Data("m".utf8), body: body))
+        #expect(try storage.size == 4096 + 300_000)
+        // Another length is not taken for one that is aligned.
+        let url = URL(fileURLWithPath: storage.files.path(of: key))
+        let good = try Data(contentsOf: url)
+        for bad in [good.dropLast(), good + [0], good.prefix(44) + good.dropFirst(4096), good.dropFirst(4096)] {
+            try bad.write(to: url)
+            #expect(try storage.entry(for: key) == nil)
+        }
     }
 
     @Test func `Without a commit nothing is stored, and no file is left`() throws {
@@ -82,9 +104,9 @@ import Testing
         let small = DiskCacheStorage(directory: directory.file("cache"), capacity: 2_000)
         let living = try small.makeWriter(for: CacheKey("living"), metadata: Data())
         try body.prefix(100).withUnsafeBytes { try living.append($0) }
-        try Data(count: 50).write(to: directory.file("cache/v2/.new-dead"))
+        try Data(count: 50).write(to: directory.file("cache/v2/.new/dead"))
         for number in 0..<3 { try small.store(CacheEntry(body: Data(count: 900)), for: CacheKey("\(number)")) }
-        #expect(try names().filter { $0.hasPrefix(".new-") }.count == 1)
+        #expect(try temporary().count == 1)
         try living.commit()
         #expect(try small.entry(for: CacheKey("living"))?.body == body.prefix(100))
     }

@@ -31,3 +31,9 @@ public protocol CacheBodyReader: AnyObject, Sendable {
     /// Reads bytes of the body; fewer than wanted only at its end.
     func read(at offset: Int64, count: Int) throws -> Data
 }
+
+/// Reads a body that is in a file, from which it may be copied without passing through memory.
+package protocol FileBodyReader: CacheBodyReader {
+    /// Calls a closure with the open file, which it must not change, and the offset of the body in it.
+    func withFile<Value>(_ body: (_ descriptor: Int32, _ offset: Int64) throws -> Value) rethrows -> Value
+}

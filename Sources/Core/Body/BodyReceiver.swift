@@ -35,6 +35,11 @@ protocol BodyReceiver: AnyObject, Sendable {
     /// Receives a piece of the body.
     func receive(_ bytes: UnsafeRawBufferPointer) throws -> ReceiveAction
 
+    /// Receives a piece of the body that is in a file.
+    ///
+    /// - Returns: how many of its first bytes were received; `nil`, the default, if it has to come as bytes.
+    func receive(_ range: FileRange) throws -> Int64?
+
     /// Ends the body: the last transfer of the attempt has completed.
     func complete(_ outcome: TransferCompletion) throws
 
@@ -74,6 +79,7 @@ extension BodyReceiver {
     func beginning(_ count: Int) -> Data? { nil }
     var waitsForReader: Bool { false }
     var hasReader: Bool { false }
+    func receive(_ range: FileRange) throws -> Int64? { nil }
     func complete(_ outcome: TransferCompletion) throws {}
     var isDiscardable: Bool { false }
     func discard() {}

@@ -215,6 +215,17 @@ final class FileReceiver: BodyReceiver, @unchecked Sendable {  // fields without
         return .proceed
     }
 
+    func receive(_ range: FileRange) throws -> Int64? {
+        if writing == nil { writing = fileState.withLock { $0.file } }
+        // What contradicts the head is refused as bytes are.
+        guard let file = writing, !isDropping, requiredLength.map({ range.count <= $0 - bodyCount }) ?? true,
+            let count = try file.append(range)
+        else { return nil }
+        bodyCount += count
+        reportWritten(count)
+        return count
+    }
+
     /// Reports written bytes to the session's delegate instead of the progress, where it has a closure for them.
     private func reportWritten(_ count: Int64) {
         guard let listeners, let written = listeners.written else { return downloadProgress.update(completed: bodyCount) }

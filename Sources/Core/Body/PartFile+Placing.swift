@@ -75,6 +75,38 @@ extension PartFile {
     }
 }
 
+// MARK: - Copies
+
+extension PartFile {
+    /// The ways to copy from a file without reading it into memory.
+    struct CopyWays: OptionSet {
+        let rawValue: Int
+        /// By sharing its blocks (a reflink), where the file system can do that: of any length at once.
+        static let clone = CopyWays(rawValue: 1)
+        /// In the kernel.
+        static let kernel = CopyWays(rawValue: 2)
+    }
+
+    /// The most bytes that are copied at once, as others wait meanwhile.
+    private static let largestCopy: Int64 = 1 << 20
+
+    /// Appends the first bytes of a range of another file: all of them if the file systems share blocks, else a part.
+    ///
+    /// - Returns: their number; `nil` if the system can't copy between these files, and nothing was appended.
+    /// - Throws: `CocoaError` with the path, as ``write(_:)`` does.
+    func append(_ range: FileRange) throws -> Int64? {
+        try appendUnbuffered { descriptor in
+            let end = Int64(lseek(descriptor, 0, SEEK_CUR))
+            guard end >= 0, range.count > 0 else { return nil }
+            if copyWays.contains(.clone), cloneRange(range, to: descriptor, at: end) {
+                return Int64(lseek(descriptor, off_t(end + range.count), SEEK_SET)) == end + range.count ? range.count : nil
+            }
+            guard copyWays.contains(.kernel) else { return nil }
+            return copyRange(range, atMost: Self.largestCopy, to: descriptor)
+        }
+    }
+}
+
 private func closeFile(_ descriptor: Int32) -> Int32 { close(descriptor) }
 
 private func systemRename(_ source: String, _ target: String) -> Int32 { rename(source, target) }

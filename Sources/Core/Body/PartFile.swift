@@ -48,6 +48,8 @@ package final class PartFile: @unchecked Sendable {  // what the flush uses is b
     /// A second descriptor, which holds the lock on a file with a stable name until it was moved; −1 without a lock.
     private var lockDescriptor: Int32 = -1
     private let buffer: UnsafeMutableRawBufferPointer
+    /// How ranges of other files are appended; others by tests of file systems that can't.
+    var copyWays: CopyWays = [.clone, .kernel]
     /// Sets attributes of the complete file before it gets its final name.
     private(set) var mark: ((Int32) -> Void)?
     private let pending = Lock(Pending())
@@ -214,6 +216,19 @@ package final class PartFile: @unchecked Sendable {  // what the flush uses is b
         guard bytes.count < buffer.count else { return try writeUnlessFailed(bytes, &pending) }
         UnsafeMutableRawBufferPointer(rebasing: buffer[pending.count...]).copyMemory(from: bytes)
         pending.count += bytes.count
+    }
+
+    /// Calls a closure that appends to the file without the buffer, after what is buffered was written.
+    ///
+    /// - Parameter body: gets the descriptor; returns the number of bytes, `nil` for none.
+    func appendUnbuffered(_ body: (Int32) throws -> Int64?) throws -> Int64? {
+        try pending.withLock { pending in
+            try throwPendingError(&pending)
+            try flush(&pending)
+            guard !pending.hasFailed, let count = try body(descriptor) else { return nil }
+            pending.writes += 1
+            return count
+        }
     }
 
     /// Schedules a flush of the bytes that are buffered now, identified by the number of writes before them.

@@ -27,6 +27,8 @@ final class ResponsePump: Sendable {
         var failure: (any Error)?
         var headTime: Date?
         var isComplete = false
+        /// Whether stored bodies are offered as ranges of files: until the observer refuses one.
+        var offersFiles = true
     }
 
     /// The most bytes delivered at a time; larger ones would delay the other transfers of the queue.
@@ -116,7 +118,7 @@ final class ResponsePump: Sendable {
             guard !data.isEmpty else { return }
             apply { data.withUnsafeBytes { observer.transfer(id, didReceive: $0) } }
         case .stored(let reader, let offset, let count):
-            guard count > 0 else { return }
+            guard count > 0, !offer(reader, offset, count) else { return }
             do {
                 let data = try reader.read(at: offset, count: Int(count))
                 apply { data.withUnsafeBytes { observer.transfer(id, didReceive: $0) } }
@@ -142,6 +144,28 @@ final class ResponsePump: Sendable {
         }
     }
 
+    /// Offers a range of a body that is in a file to an observer that may take it from there.
+    ///
+    /// - Returns: `false` if it is to be delivered as bytes, in which case it is a small piece.
+    private func offer(_ reader: any CacheBodyReader, _ offset: Int64, _ count: Int64) -> Bool {
+        guard state.withLock({ $0.offersFiles }) else { return false }
+        var taken: Int64?
+        apply {
+            guard let reader = reader as? any FileBodyReader, let observer = observer as? any FileRangeObserver else { return .proceed }
+            let result = reader.withFile { descriptor, start in
+                observer.transfer(id, didReceive: FileRange(descriptor: descriptor, offset: start + offset, count: count))
+            }
+            taken = result?.count
+            return result?.action ?? .proceed
+        }
+        state.withLock { state in
+            if taken == nil { state.offersFiles = false }
+            guard case let left = count - (taken ?? 0), left > 0, state.failure == nil else { return }
+            state.events.insert(.stored(reader, offset: offset + (taken ?? 0), count: left), at: 0)
+        }
+        return true
+    }
+
     private func apply(_ receive: () -> ReceiveAction) {
         let before = state.withLock { $0.resumeCount }
         let action = receive()
@@ -158,7 +182,7 @@ final class ResponsePump: Sendable {
 extension ResponsePump.State {
     /// Removes and returns the next event; of a large body only a piece.
     fileprivate mutating func takeEvent(atMost count: Int) -> ResponsePump.Event {
-        if case .stored(let reader, let offset, let left) = events[0], left > Int64(count) {
+        if case .stored(let reader, let offset, let left) = events[0], left > Int64(count), !offersFiles {
             events[0] = .stored(reader, offset: offset + Int64(count), count: left - Int64(count))
             return .stored(reader, offset: offset, count: Int64(count))
         }

@@ -158,3 +158,17 @@ extension SessionClosures {
             || downloadTaskDidResumeAtOffset != nil || dataTaskDidBecomeDownloadTask != nil
     }
 }
+
+// MARK: - Bodies in files
+
+extension RequestDriver: FileRangeObserver {
+    func transfer(_ id: Int, didReceive range: FileRange) -> (count: Int64, action: ReceiveAction)? {
+        guard state.withLock({ $0.number == id && $0.discarded == nil }) else { return nil }
+        do {
+            return try body.receive(range).map { ($0, .proceed) }
+        } catch {
+            fail(error)
+            return (0, .cancel)
+        }
+    }
+}
