@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #if Observability
+import CurlewCache
 import CurlewHTTP
 import CurlewTransport
 public import Logging
@@ -14,7 +15,7 @@ import Tracing
 /// | level | what |
 /// | --- | --- |
 /// | `trace` | heads of requests and responses, redacted; phases of an exchange; bodies, if ``bodyLimit`` is set |
-/// | `debug` | the end of each exchange; failures that the program handles, and cancellations |
+/// | `debug` | the end of each exchange; what the cache did, and why; failures that the program handles, and cancellations |
 /// | `notice` | retries |
 /// | `warning` | failures of requests that have no handler and are not awaited |
 ///
@@ -40,7 +41,7 @@ public struct LoggingInstrument: ExchangeInstrument {
     /// Carries the `ServiceContext`, and without ``logger`` the task-local one.
     public var contextCarrier: (any ContextCarrier)? { logger == nil ? LoggingContextCarrier() : ServiceContextCarrier() }
 
-    /// Logs retries and failures.
+    /// Logs retries, failures and uses of the cache.
     public var eventMonitor: (any EventMonitor)? { LoggingMonitor(logger: logger, bodyLimit: bodyLimit) }
 
     /// Logs the head of a request, and later the exchange's end.
@@ -69,6 +70,7 @@ private final class LoggedExchange: ExchangeObservation {
             "http.request.method": "\(exchange.method)", "url.full": "\(exchange.redactedURL)",
         ]
         if let name = exchange.name { metadata["curlew.request.name"] = "\(name)" }
+        if let reason = exchange.cacheReason { metadata["curlew.cache.reason"] = "\(reason.rawValue)" }
         self.metadata = metadata
     }
 
@@ -113,12 +115,25 @@ private final class LoggedExchange: ExchangeObservation {
     }
 }
 
-/// Logs retries and failures. Called in the context of the request's caller.
+/// Logs retries, failures and uses of the cache. Called in the context of the request's caller.
 private struct LoggingMonitor: EventMonitor {
     let logger: Logger?
     let bodyLimit: Int?
 
-    var monitoredEvents: MonitoredEvents { bodyLimit == nil ? [.retries, .failures] : [.retries, .failures, .end] }
+    var monitoredEvents: MonitoredEvents { bodyLimit == nil ? [.retries, .failures, .cache] : [.retries, .failures, .cache, .end] }
+
+    func request(
+        _ request: Request, didUseCache outcome: TransferMetrics.CacheOutcome, because reason: CacheReason, status: CacheStatus
+    ) {
+        let logger = logger ?? Logger.current
+        guard logger.logLevel <= .debug else { return }
+        var metadata: Logger.Metadata = [
+            "curlew.request.id": "\(request.id)", "curlew.cache.outcome": "\(outcome.rawValue)",
+            "curlew.cache.reason": "\(reason.rawValue)", "curlew.cache.status": "\(status)",
+        ]
+        if let name = request.name { metadata["curlew.request.name"] = "\(name)" }
+        logger.log(level: .debug, "The cache was used", metadata: metadata, source: "Curlew")
+    }
 
     func request(_ request: Request, willRetryAfter delay: TimeInterval, because error: any Error) {
         let logger = logger ?? Logger.current
