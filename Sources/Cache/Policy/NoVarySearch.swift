@@ -65,7 +65,7 @@ package struct NoVarySearch: Sendable, Hashable {
             }
             pairs = sorted.map(\.element)
         }
-        // Lengths keep keys and values apart, whatever they contain.
+        // Lengths keep keys and values apart that contain separators.
         var bytes = Array(path.utf8) + [UInt8(ascii: "?")]
         for pair in pairs {
             bytes += "\(pair.key.count):".utf8
