@@ -35,7 +35,7 @@ public final class ResponseCache: Sendable {
         public var collapsed = 0
         /// Responses served after the host had validated them.
         public var validations = 0
-        /// Requests that were forwarded although the cache was asked.
+        /// Requests that were forwarded although the cache was asked, and those that failed because they forbid that.
         public var misses = 0
         /// Requests for which the cache was not asked.
         public var bypasses = 0
@@ -144,7 +144,8 @@ public final class ResponseCache: Sendable {
 
     // MARK: Removing
 
-    /// Removes the responses stored for a URL, all variants; its fragment does not matter.
+    /// Removes the responses stored for a URL, all variants, and those for other URLs that `No-Vary-Search` lets answer requests for it; its
+    /// fragment does not matter.
     public func remove(_ url: String) throws {
         try store.remove(StorageRules.withoutFragment(url))
     }
@@ -186,7 +187,7 @@ public final class ResponseCache: Sendable {
     }
 
     private func remove(_ urls: [String]) throws -> Int {
-        for url in urls { try store.remove(url) }
+        for url in urls { try store.removeOwn(url) }
         return urls.count
     }
 

@@ -73,7 +73,7 @@ package final class VariantStore: Sendable {
     /// The name of the field with tags; `nil` without tags.
     private let tagHeader: String?
     /// Makes reading and changing a record atomic in this process.
-    private let writing = Lock(())
+    let writing = Lock(())
     /// Decoded records by their URL, with the bytes that they were decoded from: decoding costs more than a look-up in memory.
     private let memo = Lock([String: (bytes: Data, record: VariantRecord)]())
 
@@ -149,6 +149,7 @@ package final class VariantStore: Sendable {
     package func store(_ head: StoredResponse, _ body: Writing, under lease: CacheLease? = nil) throws {
         try body.writer.commit()
         try add(head, stored: body.number, under: lease)
+        try noteEquivalence(of: head)
     }
 
     /// Stores a response in place of those that the same requests select.
@@ -159,8 +160,12 @@ package final class VariantStore: Sendable {
         // A body before the record that names it.
         let number = isInline ? 0 : UInt64.random(in: 1...UInt64.max)
         if !isInline { try storage.store(CacheEntry(body: body), for: Self.key(head.url, number)) }
-        guard !isInline else { return try add(head, number: 0, inline: body, under: lease) }
-        try add(head, stored: number, under: lease)
+        if isInline {
+            try add(head, number: 0, inline: body, under: lease)
+        } else {
+            try add(head, stored: number, under: lease)
+        }
+        try noteEquivalence(of: head)
     }
 
     /// Adds a response whose body is stored under a number; if that fails, the body is removed.
@@ -202,12 +207,16 @@ package final class VariantStore: Sendable {
 
     /// Replaces the head of a response, unless another one has taken its place.
     package func update(_ old: StoredResponse, with new: StoredResponse) throws {
-        try writing.withLock { _ in
-            guard let found = try find(old.url), let index = found.record.variants.firstIndex(where: { $0.head == old }) else { return }
+        let isUpdated = try writing.withLock { _ in
+            guard let found = try find(old.url), let index = found.record.variants.firstIndex(where: { $0.head == old }) else {
+                return false
+            }
             var record = found.record
             record.variants[index].head = new
             try write(record, found.inline, old.url)
+            return true
         }
+        if isUpdated, new.noVarySearch != old.noVarySearch { try noteEquivalence(of: new) }
     }
 
     private func write(_ record: VariantRecord, _ inline: Data, _ url: String, under lease: CacheLease? = nil) throws {
@@ -218,8 +227,32 @@ package final class VariantStore: Sendable {
         try tiered.write(entry, lease.key) { try leasing.store(entry, under: lease) }
     }
 
-    /// Removes what is stored for a URL.
+    /// Removes what is stored for a URL, and for equivalent ones (``findEquivalents(of:)``).
     package func remove(_ url: String) throws {
+        try removeOwn(url)
+        try removeEquivalents(of: url)
+    }
+
+    /// Removes some of the responses for a URL.
+    func removeVariants(of url: String, where isRemoved: (StoredResponse) -> Bool) throws {
+        let removed = try writing.withLock { _ -> [VariantRecord.Variant] in
+            guard let found = try find(url) else { return [] }
+            var record = found.record
+            let removed = record.variants.filter { isRemoved($0.head) }
+            guard !removed.isEmpty else { return [] }
+            record.variants.removeAll { isRemoved($0.head) }
+            if record.variants.isEmpty {
+                try storage.removeEntry(for: Self.key(url))
+            } else {
+                try write(record, record.variants.contains { $0.body == 0 } ? found.inline : Data(), url)
+            }
+            return removed
+        }
+        for variant in removed where variant.body != 0 { try storage.removeEntry(for: Self.key(url, variant.body)) }
+    }
+
+    /// Removes what is stored for a URL alone.
+    package func removeOwn(_ url: String) throws {
         try writing.withLock { _ in
             guard let bytes = try storage.metadata(for: Self.key(url)) else { return }
             try storage.removeEntry(for: Self.key(url))

@@ -30,13 +30,16 @@ public struct CacheReason: RawRepresentable, Sendable, Hashable {
     public static let otherVariant = CacheReason(rawValue: "other-variant")
     /// The stored part does not have the wanted range.
     public static let otherRange = CacheReason(rawValue: "other-range")
+    /// The request forbids asking the host (`only-if-cached`, or the cache policy), and nothing that it may use is stored: it fails.
+    public static let onlyIfCached = CacheReason(rawValue: "only-if-cached")
     /// The cache policy of the request, or its options, ignore the cache.
     public static let ignored = CacheReason(rawValue: "ignored")
     /// The request has conditions that only the host can evaluate.
     public static let conditional = CacheReason(rawValue: "conditional")
     /// The method's responses are not stored.
     public static let method = CacheReason(rawValue: "method")
-    /// The request is of a kind that the cache does not store: content codings are left undecoded, or its connection is authenticated.
+    /// The request is of a kind that the cache does not store: it has a body, its content codings are left undecoded, its connection is
+    /// authenticated, its URL has a user name, or it goes to a Unix socket.
     public static let notCacheable = CacheReason(rawValue: "not-cacheable")
     /// Another request for the same is in flight, and its response served this one.
     public static let collapsed = CacheReason(rawValue: "collapsed")

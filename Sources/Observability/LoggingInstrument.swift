@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #if Observability
+import CurlewCache
 import CurlewHTTP
 import CurlewTransport
 public import Logging
@@ -14,7 +15,7 @@ import Tracing
 /// | level | what |
 /// | --- | --- |
 /// | `trace` | heads of requests and responses, redacted; phases of an exchange; bodies, if ``bodyLimit`` is set |
-/// | `debug` | the end of each exchange; failures that the program handles, and cancellations; what policies do (CurlewResilience) |
+/// | `debug` | the end of each exchange; what the cache and policies (CurlewResilience) did; failures that the program handles, cancellations |
 /// | `notice` | retries; changes of a circuit breaker's phase |
 /// | `warning` | failures of requests that have no handler and are not awaited |
 ///
@@ -40,7 +41,7 @@ public struct LoggingInstrument: ExchangeInstrument {
     /// Carries the `ServiceContext`, and without ``logger`` the task-local one.
     public var contextCarrier: (any ContextCarrier)? { logger == nil ? LoggingContextCarrier() : ServiceContextCarrier() }
 
-    /// Logs retries, failures, and what policies do.
+    /// Logs retries, failures, uses of the cache, and what policies do.
     public var eventMonitor: (any EventMonitor)? { LoggingMonitor(logger: logger, bodyLimit: bodyLimit) }
 
     /// Logs the head of a request, and later the exchange's end.
@@ -69,6 +70,7 @@ private final class LoggedExchange: ExchangeObservation {
             "http.request.method": "\(exchange.method)", "url.full": "\(exchange.redactedURL)",
         ]
         if let name = exchange.name { metadata["curlew.request.name"] = "\(name)" }
+        if let reason = exchange.cacheReason { metadata["curlew.cache.reason"] = "\(reason.rawValue)" }
         self.metadata = metadata
     }
 
@@ -113,13 +115,13 @@ private final class LoggedExchange: ExchangeObservation {
     }
 }
 
-/// Logs retries and failures, in the context of the request's caller, and what policies do.
+/// Logs retries, failures and uses of the cache, in the context of the request's caller, and what policies do.
 private struct LoggingMonitor: EventMonitor {
     let logger: Logger?
     let bodyLimit: Int?
 
     var monitoredEvents: MonitoredEvents {
-        bodyLimit == nil ? [.retries, .failures, .policies] : [.retries, .failures, .policies, .end]
+        bodyLimit == nil ? [.retries, .failures, .cache, .policies] : [.retries, .failures, .cache, .policies, .end]
     }
 
     func policyDidAct(_ report: PolicyReport) {
@@ -141,6 +143,19 @@ private struct LoggingMonitor: EventMonitor {
         ServiceContext.withValue(context?.serviceContext ?? report.exchange?.context(of: ServiceContextCarrier.self)) {
             logger.log(level: level, "A policy has acted", metadata: metadata, source: "Curlew")
         }
+    }
+
+    func request(
+        _ request: Request, didUseCache outcome: TransferMetrics.CacheOutcome, because reason: CacheReason, status: CacheStatus
+    ) {
+        let logger = logger ?? Logger.current
+        guard logger.logLevel <= .debug else { return }
+        var metadata: Logger.Metadata = [
+            "curlew.request.id": "\(request.id)", "curlew.cache.outcome": "\(outcome.rawValue)",
+            "curlew.cache.reason": "\(reason.rawValue)", "curlew.cache.status": "\(status)",
+        ]
+        if let name = request.name { metadata["curlew.request.name"] = "\(name)" }
+        logger.log(level: .debug, "The cache was used", metadata: metadata, source: "Curlew")
     }
 
     func request(_ request: Request, willRetryAfter delay: TimeInterval, because error: any Error) {

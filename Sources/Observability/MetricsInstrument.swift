@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #if Observability
+import CurlewCache
 import CurlewHTTP
 import CurlewTransport
 public import CoreMetrics
@@ -16,7 +17,7 @@ public import CoreMetrics
 /// | `curlew.request.retries` | `Counter` | `http.request.method`, `server.address`, `server.port` |
 /// | `curlew.request.queue.time` | `Timer` | `server.address`, `server.port` |
 /// | `curlew.request.phase.duration` | `Timer` | `curlew.phase` (`dns`, `connect`, `tls`, `first_byte`), `server.address`, `server.port` |
-/// | `curlew.request.cache` | `Counter` | `curlew.cache.outcome` (`hit`, `revalidated`, `stale`, `miss`, `bypass`) |
+/// | `curlew.request.cache` | `Counter` | `curlew.cache.outcome` (`hit`, `revalidated`, `stale`, `miss`, `bypass`), `curlew.cache.reason` (those of `CacheReason`) |
 /// | `curlew.policy.events` | `Counter` | `curlew.policy`, `curlew.policy.action`, `curlew.policy.phase`, `curlew.policy.name`; of CurlewResilience |
 /// | `curlew.request.dropped.handlers` | `Counter` | none; always 0 |
 /// | `http.client.active_requests` | `Meter` | `http.request.method`, `server.address`, `server.port`; opt-in |
@@ -116,8 +117,10 @@ private struct MetricsMonitor: EventMonitor {
         recorder.policy(report).increment()
     }
 
-    func request(_ request: Request, didUseCache outcome: TransferMetrics.CacheOutcome) {
-        recorder.cache(outcome).increment()
+    func request(
+        _ request: Request, didUseCache outcome: TransferMetrics.CacheOutcome, because reason: CacheReason, status: CacheStatus
+    ) {
+        recorder.cache(outcome, reason).increment()
     }
 
     func connectionDidChange(_ event: ConnectionEvent) {

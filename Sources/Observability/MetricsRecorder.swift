@@ -25,12 +25,18 @@ final class MetricsRecorder: Sendable {
         let name: String
     }
 
+    /// What distinguishes the counts of what the cache does.
+    private struct CacheUse: Hashable {
+        let outcome: TransferMetrics.CacheOutcome
+        let reason: CacheReason
+    }
+
     private struct State {
         var servers: [Server: OriginMetrics] = [:]
         /// The last URL's scheme and authority with the slash after them, and its metrics: reading an origin costs more than comparing.
         var last: (prefix: String, metrics: OriginMetrics)?
         var others: OriginMetrics?
-        var cache: [TransferMetrics.CacheOutcome: Counter] = [:]
+        var cache: [CacheUse: Counter] = [:]
         var policies: [PolicyAction: Counter] = [:]
         var hasBegun = false
     }
@@ -98,12 +104,14 @@ final class MetricsRecorder: Sendable {
         return state.withLock { $0.policies.first(counter, for: key) }
     }
 
-    func cache(_ outcome: TransferMetrics.CacheOutcome) -> Counter {
-        if let counter = state.withLock({ $0.cache[outcome] }) { return counter }
+    func cache(_ outcome: TransferMetrics.CacheOutcome, _ reason: CacheReason) -> Counter {
+        let use = CacheUse(outcome: outcome, reason: reason)
+        if let counter = state.withLock({ $0.cache[use] }) { return counter }
         let counter = Counter(
-            label: "curlew.request.cache", dimensions: [("curlew.cache.outcome", outcome.rawValue)],
+            label: "curlew.request.cache",
+            dimensions: [("curlew.cache.outcome", outcome.rawValue), ("curlew.cache.reason", reason.rawValue)],
             factory: factory ?? MetricsSystem.factory)
-        return state.withLock { $0.cache.first(counter, for: outcome) }
+        return state.withLock { $0.cache.first(counter, for: use) }
     }
 }
 

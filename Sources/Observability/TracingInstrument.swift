@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #if Observability
+import CurlewCache
 import CurlewHTTP
 import CurlewTransport
 public import Tracing
@@ -18,7 +19,8 @@ public import Tracing
 /// With the policies of CurlewResilience, an exchange that was refused, or shares that of an equal request, is not sent: it has a span of kind
 /// `internal` without a length, with `curlew.policy` and `curlew.policy.action`.
 ///
-/// The attributes are the stable ones of the conventions; those in development are off by default. Secrets are redacted in all of them.
+/// The attributes are the stable ones of the conventions; those in development are off by default. In a session with a cache
+/// `curlew.cache.reason` tells why it did not answer the request without the exchange. Secrets are redacted in all of them.
 /// Spans that are not recorded, by the tracer's sampling, cost little.
 public struct TracingInstrument: ExchangeInstrument {
     /// The tracer; with `nil`, the default, the one that `InstrumentationSystem` was bootstrapped with, looked up for each exchange.
@@ -26,7 +28,9 @@ public struct TracingInstrument: ExchangeInstrument {
 
     /// Whether each request has a span of kind `internal` as the parent of its exchanges; `false` by default.
     ///
-    /// It begins with the first exchange and ends when the request finishes, so that it contains delays before retries and validation.
+    /// It begins with the first exchange, or with a response of the cache, and ends when the request finishes, so that it contains delays
+    /// before retries and validation. In a session with a cache it has the attributes `curlew.cache.outcome`, `curlew.cache.reason` and
+    /// `curlew.cache.status` (RFC 9211) of the request's last response.
     public var recordsRequests = false
 
     /// The names of fields of the request to be recorded as `http.request.header.…`; none by default. Secret fields (`Redaction`) are recorded
@@ -62,7 +66,7 @@ public struct TracingInstrument: ExchangeInstrument {
     public var contextCarrier: (any ContextCarrier)? { ServiceContextCarrier() }
 
     /// Ends the spans of requests, and records exchanges that policies have refused or coalesced.
-    public var eventMonitor: (any EventMonitor)? { TracingMonitor(instrument: self, requests: requests) }
+    public var eventMonitor: (any EventMonitor)? { TracingMonitor(instrument: self, spans: requests) }
 
     /// Starts a span, and injects its context.
     public func willStart(_ exchange: OutgoingExchange) -> (any ExchangeObservation)? {
@@ -110,6 +114,7 @@ public struct TracingInstrument: ExchangeInstrument {
                 attributes["server.port"] = origin.port
             }
             attributes["url.full"] = HTTPConventions.url(exchange.url)
+            if let reason = exchange.cacheReason { attributes["curlew.cache.reason"] = reason.rawValue }
             if exchange.number > 1 { attributes["http.request.resend_count"] = exchange.number - 1 }
             if recordsURLTemplates, let name = exchange.name {
                 attributes["url.template"] = HTTPConventions.template(exchange.method, name)
@@ -173,18 +178,6 @@ private struct HeaderInjector: Injector {
     }
 }
 
-/// Tells an instrument of policies, and its spans of the ends of requests.
-private struct TracingMonitor: EventMonitor {
-    let instrument: TracingInstrument
-    let requests: RequestSpans
-
-    var monitoredEvents: MonitoredEvents { instrument.recordsRequests ? [.end, .policies] : .policies }
-
-    func policyDidAct(_ report: PolicyReport) { instrument.record(report) }
-
-    func requestDidFinish(_ request: Request) { requests.end(request) }
-}
-
 /// The spans of the requests in flight.
 private final class RequestSpans: Sendable {
     private let spans = Lock<[UInt64: any Span]>([:])
@@ -192,14 +185,55 @@ private final class RequestSpans: Sendable {
     /// Returns the context of the span of an exchange's request, which begins with the first exchange.
     func context(of exchange: OutgoingExchange, _ tracer: any Tracer, _ parent: ServiceContext) -> ServiceContext {
         // The exchanges of a request are sent one after the other.
-        if let span = spans.withLock({ $0[exchange.requestID] }) { return span.context }
-        let span: any Span = tracer.startSpan(HTTPConventions.spanName(exchange.method, exchange.name), context: parent, ofKind: .internal)
-        spans.withLock { $0[exchange.requestID] = span }
-        return span.context
+        if let span = span(of: exchange.requestID) { return span.context }
+        return begin(exchange.requestID, exchange.method, exchange.name, tracer, parent).context
     }
 
-    func end(_ request: Request) {
-        guard let span = spans.withLock({ $0.removeValue(forKey: request.id) }) else { return }
+    /// The span of a request; `nil` if none has begun.
+    func span(of request: UInt64) -> (any Span)? { spans.withLock { $0[request] } }
+
+    /// Begins the span of a request.
+    func begin(_ request: UInt64, _ method: HTTPMethod, _ name: String?, _ tracer: any Tracer, _ parent: ServiceContext) -> any Span {
+        let span: any Span = tracer.startSpan(HTTPConventions.spanName(method, name), context: parent, ofKind: .internal)
+        spans.withLock { $0[request] = span }
+        return span
+    }
+
+    /// Removes and returns the span of a request.
+    func end(_ request: UInt64) -> (any Span)? { spans.withLock { $0.removeValue(forKey: request) } }
+}
+
+/// Tells the spans of requests what the cache did, and ends them, in the context of the request's caller; and the instrument what policies
+/// do.
+private struct TracingMonitor: EventMonitor {
+    let instrument: TracingInstrument
+    let spans: RequestSpans
+
+    var monitoredEvents: MonitoredEvents { instrument.recordsRequests ? [.cache, .end, .policies] : .policies }
+
+    func policyDidAct(_ report: PolicyReport) { instrument.record(report) }
+
+    func request(
+        _ request: Request, didUseCache outcome: TransferMetrics.CacheOutcome, because reason: CacheReason, status: CacheStatus
+    ) {
+        guard let span = spans.span(of: request.id) ?? begin(request) else { return }
+        guard span.isRecording else { return }
+        span.updateAttributes { attributes in
+            attributes["curlew.cache.outcome"] = outcome.rawValue
+            attributes["curlew.cache.reason"] = reason.rawValue
+            attributes["curlew.cache.status"] = status.description
+        }
+    }
+
+    /// Begins the span of a request without an exchange; not after its end, as nothing would end the span.
+    private func begin(_ request: Request) -> (any Span)? {
+        guard !request.isReopened, let method = request.request?.httpMethod.flatMap({ HTTPMethod(rawValue: $0) }) else { return nil }
+        let tracer = instrument.tracer ?? InstrumentationSystem.tracer
+        return spans.begin(request.id, method, request.name, tracer, ServiceContext.current ?? .topLevel)
+    }
+
+    func requestDidFinish(_ request: Request) {
+        guard let span = spans.end(request.id) else { return }
         if span.isRecording, let error = request.delegate.error {
             span.updateAttributes { $0["error.type"] = error.kindName }
             span.setStatus(SpanStatus(code: .error))

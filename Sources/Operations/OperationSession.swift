@@ -62,7 +62,7 @@ final class ConnectionPool: Sendable {
 
     /// Creates the request of an attempt, which receives its events from the time it is resumed.
     func makeRequest(_ urlRequest: URLRequest, with options: RequestOptions?, for attempt: ConnectionAttempt) -> DataRequest {
-        // The core does not cache bodies of streamed requests.
+        // A `URLCache` stores no bodies of streamed requests.
         let isCacheable = manager.session.configuration.hasCache && urlRequest.isCacheable
         let request =
             isCacheable ? manager.request(urlRequest, options: options) : manager.streamRequest(urlRequest, options: options)

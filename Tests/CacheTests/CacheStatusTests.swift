@@ -49,6 +49,7 @@ import Testing
             (CacheReason.notStored, CacheStatus.Forward.uriMiss), (.otherVariant, .varyMiss), (.stale, .stale),
             (.requestedByRequest, .request),
             (.method, .method), (.ignored, .bypass), (.otherRange, .partial), (.conditional, .bypass),
+            (.storeFailed, .miss), (.collapsed, .miss), (.notCacheable, .bypass), (.staleIfError, .stale), (.requiredByResponse, .stale),
         ])
     func words(reason: CacheReason, forward: CacheStatus.Forward) {
         #expect(CacheStatus.forward(for: reason) == forward)

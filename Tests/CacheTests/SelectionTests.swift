@@ -61,27 +61,4 @@ import Testing
         let part = try #require(StorageRules.beginning(of: new, length: 10, total: 20))
         #expect(CacheRules.decide(get(), [part, old], now: start) == .serve(1, .whole, .fresh, isStale: false, validates: false))
     }
-
-    @Test(
-        "No-Vary-Search makes URLs equal",
-        arguments: [
-            ("key-order", "?b=1&a=2", "?a=2&b=1", true), ("key-order", "?a=1&a=2", "?a=2&a=1", false), ("params", "?a=1", "", true),
-            ("params=(\"u\")", "?a=1&u=2", "?a=1", true), ("params=(\"u\")", "?a=1", "?a=2", false),
-            ("params, except=(\"a\")", "?a=1&x=9", "?a=1", true), ("params, except=(\"a\")", "?a=1", "?a=2", false),
-            ("params=(\"a b\")", "?a+b=1", "?a%20b=2", true), ("key-order, params=(\"u\");x=1", "?u=1&b=1&a=1", "?a=1&b=1", true),
-        ])
-    func noVarySearch(field: String, first: String, second: String, isEqual: Bool) throws {
-        let rule = try #require(NoVarySearch(["No-Vary-Search": field]))
-        #expect((rule.normalized("http://h/\(first)") == rule.normalized("http://h/\(second)")) == isEqual)
-    }
-
-    @Test(
-        "No-Vary-Search that does not parse counts as absent",
-        arguments: [
-            "", "params=1", "key-order=(\"a\")", "params=(\"a\"", "params=(a)", "except=(\"a\")", "params=?2", "key-order,", "Params",
-            "a=\"x",
-        ])
-    func invalidNoVarySearch(_ field: String) {
-        #expect(NoVarySearch(["No-Vary-Search": field]) == nil)
-    }
 }

@@ -49,6 +49,16 @@ import Testing
         #expect(stored.headers.map(\.name) == ["X"])
     }
 
+    @Test(
+        "unknown and obsolete fields are stored, and private does not matter, with or without a list",
+        arguments: ["private", "private=\"X\""])
+    func unknownFields(_ directive: String) throws {
+        let fields: HTTPHeaders = ["Cache-Control": "max-age=60, \(directive)", "X": "1", "Warning": "110 - stale", "Pragma": "x"]
+        let stored = try #require(store(fields))
+        #expect(stored.headers == fields)
+        #expect(CacheRules.decide(get(), [stored], now: start + 1).serves)
+    }
+
     @Test("a 304 updates the stored fields but those of the content, and the times")
     func update() throws {
         let stored = try #require(

@@ -66,6 +66,11 @@ import Testing
         #expect(decide(Self.fresh, get(["Cache-Control": "only-if-cached"]), after: 1).serves)
     }
 
+    @Test("no-store of the request does not keep it from what is stored")
+    func noStoreOfTheRequest() {
+        #expect(decide(Self.fresh, get(["Cache-Control": "no-store"]), after: 1).serves)
+    }
+
     @Test("the modes of cache policies")
     func modes() {
         #expect(decide(Self.fresh, get([:], .ignoresStored), after: 1) == .forward(.ignored, isBypass: true))
@@ -82,6 +87,16 @@ import Testing
         #expect(decide(headers, get([:], .revalidates), after: 1).serves)
         #expect(decide(headers, get([:], .revalidates), after: 61).validates)
         #expect(decide(headers, get(["Cache-Control": "no-cache"]), after: 1).validates)
+        #expect(decide(headers, get([:], .ignoresStored), after: 1) == .forward(.ignored, isBypass: true))
+    }
+
+    @Test("immutable counts only in responses received over TLS")
+    func immutableWithoutTLS() throws {
+        let answer = received(["Cache-Control": "max-age=60, immutable", "ETag": "\"a\""])
+        for (url, serves) in [("http://host.test/", false), ("https://host.test/", true)] {
+            let stored = try #require(StorageRules.head(of: answer, url: url, request: get()))
+            #expect(CacheRules.decide(get([:], .revalidates), [stored], now: start + 1).serves == serves)
+        }
     }
 
     @Test(

@@ -54,13 +54,26 @@ extension FuzzTarget {
         if let record = VariantRecord(decoding: Data(input)) {
             try require(VariantRecord(decoding: record.encoded) == record, "not decoded as encoded")
         }
+        if let hints = SearchHints(decoding: Data(input)) {
+            try require(SearchHints(decoding: hints.encoded) == hints, "not decoded as encoded")
+        }
         _ = CacheKey(bytes: Data(input)).parts
     }
 
+    /// The first line is the field, the others are queries.
     private static func noVarySearch(_ input: [UInt8]) throws {
-        let lines = text(input).split(separator: "\n", maxSplits: 1, omittingEmptySubsequences: false).map(String.init)
+        let lines = text(input).split(separator: "\n", omittingEmptySubsequences: false).map(String.init)
         guard let rule = NoVarySearch(["No-Vary-Search": lines[0]]) else { return }
-        let url = "http://host.test/?" + (lines.count > 1 ? lines[1] : "")
-        try require(rule.normalized(url) == rule.normalized(url), "not deterministic")
+        let urls = lines.dropFirst().prefix(8).map { "http://host.test/?" + $0 }
+        for url in urls {
+            let normal = rule.normalized(url)
+            try require(normal.hasPrefix("http://host.test/?"), "another path: \(normal)")
+            try require(rule.areEquivalent(url, url), "not equivalent to itself: \(url)")
+            try require(rule.areEquivalent(url, url + "&"), "an empty parameter distinguishes: \(url)")
+            for other in urls where rule.areEquivalent(url, other) {
+                try require(rule.areEquivalent(other, url), "not symmetric: \(url), \(other)")
+            }
+        }
+        _ = rule.canonical
     }
 }

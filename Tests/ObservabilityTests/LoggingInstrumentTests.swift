@@ -193,6 +193,40 @@ import Tracing
         #expect(!"\(handler.entries)".contains(#"{"name"#))
     }
 
+    private final class Finished: EventMonitor {
+        let count = Lock(0)
+        var monitoredEvents: MonitoredEvents { .end }
+        func requestDidFinish(_ request: Request) { count.withLock { $0 += 1 } }
+    }
+
+    @Test func `what the cache did is logged at debug, with the reason`() async throws {
+        let server = try makeCacheableServer()
+        let manager = manager(.debug) { $0.cache = .memory() }
+        for policy in [URLRequest.CachePolicy.useProtocolCachePolicy, .useProtocolCachePolicy, .reloadRevalidatingCacheData] {
+            var request = try URLRequest(url: server.url("/"), method: .get)
+            request.cachePolicy = policy
+            _ = try await manager.request(request, options: RequestOptions(name: "cached")).serializingData().value
+        }
+        func uses() -> [Logger.Metadata] { entries(.debug).filter { $0.message == "The cache was used" }.map(\.metadata) }
+        #expect(await eventually { uses().count == 3 })
+        #expect(uses().map { $0["curlew.cache.outcome"] } == ["miss", "hit", "revalidated"])
+        #expect(uses().map { $0["curlew.cache.reason"] } == ["not-stored", "fresh", "requested-by-request"])
+        #expect(uses().first?["curlew.cache.status"] == "Curlew; fwd=uri-miss; stored; detail=\"not-stored\"")
+        #expect(uses().allSatisfy { $0["curlew.request.name"] == "cached" && $0["curlew.request.id"] != nil })
+        let exchanges = entries(.debug).filter { $0.message == "An exchange has ended" }
+        #expect(exchanges.map { $0.metadata["curlew.cache.reason"] } == ["not-stored", "requested-by-request"])
+        handler.clear()
+        let finished = Finished()
+        let quiet = self.manager(.info) {
+            $0.cache = .memory()
+            $0.eventMonitors = [finished]
+        }
+        _ = try await quiet.request(server.url("/")).serializingData().value
+        // Told after what the cache did.
+        #expect(await eventually { finished.count.withLock { $0 } == 1 })
+        #expect(handler.entries == [])
+    }
+
     @Test func `tracing, metrics and logging are set with one line each, and work together`() async throws {
         let tracer = makeTracer()
         let manager = makeManager {

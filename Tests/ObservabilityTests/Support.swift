@@ -59,6 +59,15 @@ extension TestMetrics {
     }
 }
 
+/// Responds with a body that is fresh for 100 seconds, and confirms its tag.
+func makeCacheableServer(_ cacheControl: String = "max-age=100") throws -> LoopbackServer {
+    try LoopbackServer { request, _ in
+        if request.header("If-None-Match") != nil { return .status(304, headers: [ServerField("ETag", "\"1\"")]) }
+        return ServerResponse(
+            status: 200, headers: [ServerField("Cache-Control", cacheControl), ServerField("ETag", "\"1\"")], body: .data(Data("x".utf8)))
+    }
+}
+
 /// Fails with a status first, then as often as it is asked, and retries failures once.
 let retryOnce = Retrier { _, request, _, completion in completion(request.retryCount == 0, 0) }
 

@@ -148,7 +148,54 @@ import Tracing
             #expect(try await manager.request(request).serializingString().value == "x")
         }
         #expect(tracer.finishedSpans.map { $0["http.response.status_code"] } == ["200", "304"])
+        #expect(tracer.finishedSpans.map { $0["curlew.cache.reason"] } == ["not-stored", "requested-by-request"])
         #expect(tracer.finishedSpans.allSatisfy { $0.status == nil })
+        expectNoActiveSpans()
+    }
+
+    @Test func `the span of a request tells what the cache did and why, also without an exchange`() async throws {
+        let server = try makeCacheableServer()
+        let manager = manager({ $0.cache = .memory() }) { $0.recordsRequests = true }
+        let parent = tracer.startSpan("work", context: .topLevel)
+        let cases: [(URLRequest.CachePolicy, HTTPMethod)] = [
+            (.useProtocolCachePolicy, .get), (.useProtocolCachePolicy, .get), (.reloadRevalidatingCacheData, .get),
+            (.reloadIgnoringLocalCacheData, .get), (.useProtocolCachePolicy, .post), (.returnCacheDataDontLoad, .get),
+        ]
+        for (policy, method) in cases {
+            var sent = try URLRequest(url: server.url(policy == .returnCacheDataDontLoad ? "/none" : "/"), method: method)
+            sent.cachePolicy = policy
+            let request = ServiceContext.withValue(parent.context) { [sent] in
+                manager.request(sent, options: RequestOptions(name: "cached"))
+            }
+            _ = await request.serializingData().result
+        }
+        parent.end()
+        #expect(await eventually { tracer.finishedSpans.count { $0.kind == .internal } == cases.count + 1 })
+        let spans = tracer.finishedSpans.filter { $0.operationName.hasSuffix("cached") && $0.kind == .internal }
+        #expect(spans.map { $0["curlew.cache.outcome"] } == ["miss", "hit", "revalidated", "bypass", "bypass", "miss"])
+        #expect(
+            spans.map { $0["curlew.cache.reason"] } == [
+                "not-stored", "fresh", "requested-by-request", "ignored", "method", "only-if-cached",
+            ])
+        let statuses = spans.map { $0["curlew.cache.status"] ?? "" }
+        #expect(statuses[1].hasPrefix("Curlew; hit; ttl=") && statuses[2].hasPrefix("Curlew; fwd=request; fwd-status=304;"))
+        #expect(statuses[5] == "Curlew; detail=\"only-if-cached\"" && spans[5]["error.type"] != nil)
+        #expect(spans.allSatisfy { $0.parentSpanID == parent.spanContext.spanID })
+        let exchanges = tracer.finishedSpans.filter { $0.kind == .client }
+        #expect(exchanges.map { $0["curlew.cache.reason"] } == ["not-stored", "requested-by-request", "ignored", "method"])
+        expectNoActiveSpans()
+    }
+
+    @Test func `a validation in the background has a span of its own, and leaves none of the request`() async throws {
+        let server = try makeCacheableServer("max-age=0, stale-while-revalidate=100")
+        let manager = manager({ $0.cache = .memory() }) { $0.recordsRequests = true }
+        for _ in 0..<2 { #expect(try await manager.request(server.url("/")).serializingString().value == "x") }
+        #expect(await eventually { tracer.finishedSpans.count == 4 })
+        let exchanges = tracer.finishedSpans.filter { $0.kind == .client }
+        #expect(exchanges.map { $0["http.response.status_code"] } == ["200", "304"])
+        #expect(exchanges.map { $0["curlew.cache.reason"] } == ["not-stored", "stale-while-revalidate"])
+        let last = tracer.finishedSpans.filter { $0.kind == .internal }.last
+        #expect(last?["curlew.cache.outcome"] == "stale" && last?["curlew.cache.reason"] == "stale-while-revalidate")
         expectNoActiveSpans()
     }
 

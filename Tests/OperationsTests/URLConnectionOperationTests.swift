@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+import CurlewCache
 import CurlewHTTP
 import CurlewOperations
 import CurlewTestSupport
@@ -363,6 +364,21 @@ import Testing
             #expect(try await operation.run() == Data("kept".utf8))
         }
         #expect(server.requestCount == (isKept ? 1 : 2))
+    }
+
+    @Test("an operation whose session has a cache is answered from it the second time") func responseCache() async throws {
+        let server = try Self.cacheable()
+        let cache = ResponseCache.memory()
+        let session = makeSession { $0.cache = cache }
+        for number in 0..<3 {
+            let operation = try URLConnectionOperation.make(server.url("/"), session: session)
+            #expect(try await operation.run() == Data("kept".utf8))
+            #expect((operation.response?.value(forHTTPHeaderField: "Age") != nil) == (number > 0))
+        }
+        // The cache is the configuration's: another session with it answers, too.
+        let other = try URLConnectionOperation.make(server.url("/"), session: makeSession { $0.cache = cache })
+        #expect(try await other.run() == Data("kept".utf8))
+        #expect(server.requestCount == 1 && cache.statistics.hits == 3)
     }
 
     @Test("the redirect closure is called for the first request, too, and can decline a redirect")

@@ -81,8 +81,9 @@ package enum CacheRules {
         case .storedOrHost, .storedOnly:
             return .serve(remaining > 0 ? .fresh : .allowedByRequest, isStale: remaining <= 0, validates: false)
         case .revalidates:
-            // A fresh immutable response is not validated by a reload either (RFC 8246, section 2).
-            guard response.directives.has(.immutable), remaining > 0, !response.directives.has(.noCache) else {
+            // A fresh immutable response is not validated by a reload either (RFC 8246, section 2), if TLS has protected it (section 3).
+            guard response.directives.has(.immutable), response.url.hasPrefix("https:"), remaining > 0, !response.directives.has(.noCache)
+            else {
                 return .validate(.requestedByRequest)
             }
             return .serve(.fresh, isStale: false, validates: false)

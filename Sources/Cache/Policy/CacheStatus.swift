@@ -138,6 +138,8 @@ public struct CacheStatus: Sendable, Hashable {
         case .stale, .requiredByResponse, .staleIfError: .stale
         case .requestedByRequest: .request
         case .otherRange: .partial
+        // Nothing tells what would have been found.
+        case .storeFailed, .collapsed: .miss
         case .method: .method
         default: .bypass
         }

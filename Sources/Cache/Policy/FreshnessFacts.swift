@@ -14,6 +14,8 @@ struct FreshnessFacts {
     private(set) var date: Double?
     private(set) var entityTag: EntityTag?
     private(set) var lastModified: String?
+    /// `No-Vary-Search`, all lines as one list; `nil` without one.
+    private(set) var noVarySearch: String?
     private var modificationTime: Double?
     /// The seconds of `Age`; ``CacheDirectives/longest`` and beyond is stale for good.
     private var reportedAge: Int?
@@ -47,6 +49,7 @@ struct FreshnessFacts {
             case 13 where lastModified == nil && field.isNamed("Last-Modified"):
                 modificationTime = CacheDate.seconds(from: field.value)
                 if modificationTime != nil { lastModified = field.value }
+            case 14 where field.isNamed("No-Vary-Search"): noVarySearch = noVarySearch.map { "\($0), \(field.value)" } ?? field.value
             default: break
             }
         }

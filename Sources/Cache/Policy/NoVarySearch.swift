@@ -1,73 +1,117 @@
 // SPDX-License-Identifier: Apache-2.0
 import CurlewHTTP
 
-/// Which parts of a URL's query do not distinguish responses: the field `No-Vary-Search` (draft-ietf-httpbis-no-vary-search).
+/// Which parts of a URL's query do not distinguish responses: the field `No-Vary-Search` (draft-ietf-httpbis-no-vary-search-10).
 ///
-/// A structured dictionary (RFC 9651) with `key-order`, `params` and `except`. A field that does not parse, or that has an unexpected type,
-/// counts as absent, so that all of the query distinguishes.
+/// A structured dictionary (RFC 9651): `key-order`, a boolean, and one of `params` and `except`, lists of strings. Other keys are ignored. A
+/// field that does not parse, or that breaks these rules, counts as absent, so that all of the query distinguishes.
 package struct NoVarySearch: Sendable, Hashable {
-    /// The parameters that do not distinguish.
+    /// The parameters that do not distinguish. Names are bytes: no Unicode equivalence applies (section 5.1).
     private enum Ignored: Hashable {
-        case none
-        case only(Set<String>)
-        case allExcept(Set<String>)
+        case only(Set<[UInt8]>)
+        case allExcept(Set<[UInt8]>)
+    }
+
+    private struct Pair {
+        let key: [UInt8]
+        let value: [UInt8]
     }
 
     private var ignoresOrder = false
-    private var ignored = Ignored.none
+    private var ignored = Ignored.only([])
 
-    /// Parses the field of a response; `nil` without one that changes anything.
-    package init?(_ headers: HTTPHeaders) {
-        guard let text = headers.value(for: "No-Vary-Search") else { return nil }
+    /// Parses the field's value, all lines as one list; `nil` if it is invalid, or changes nothing.
+    package init?(_ text: String) {
         var parser = StructuredParser(text)
         guard let members = parser.dictionary() else { return nil }
-        var except: Set<String>?
-        var all = false
+        var isLimited = false
         for (key, value) in members {
             switch (key, value) {
             case ("key-order", .boolean(let flag)): ignoresOrder = flag
-            case ("params", .boolean(let flag)):
-                all = flag
-                ignored = .none
-            case ("params", .strings(let names)):
-                all = false
-                ignored = names.isEmpty ? .none : .only(Set(names.map(Self.decoded)))
-            case ("except", .strings(let names)): except = Set(names.map(Self.decoded))
+            case ("params", .strings(let names)) where !isLimited:
+                isLimited = true
+                ignored = .only(Set(names.map(Self.decoded)))
+            case ("except", .strings(let names)) where !isLimited:
+                isLimited = true
+                ignored = .allExcept(Set(names.map(Self.decoded)))
+            // Another type, or both lists.
             case ("key-order", _), ("params", _), ("except", _): return nil
             default: break
             }
         }
-        if all { ignored = .allExcept(except ?? []) } else if except != nil { return nil }
-        guard ignoresOrder || ignored != .none else { return nil }
+        guard ignoresOrder || ignored != .only([]) else { return nil }
     }
 
-    /// The URL without what does not distinguish: equal for URLs that share a response.
+    /// Parses the field of a response; `nil` without a valid one that changes anything.
+    package init?(_ headers: HTTPHeaders) {
+        guard let text = headers.value(for: "No-Vary-Search") else { return nil }
+        self.init(text)
+    }
+
+    /// Whether two URLs without fragments differ in nothing that distinguishes responses (section 5).
+    package func areEquivalent(_ first: String, _ second: String) -> Bool {
+        normalized(first).utf8.elementsEqual(normalized(second).utf8)
+    }
+
+    /// The URL without what does not distinguish: the same bytes for equivalent URLs, and for no others.
     package func normalized(_ url: String) -> String {
-        guard let mark = url.utf8.firstIndex(of: UInt8(ascii: "?")) else { return url + "?" }
-        let query = url[url.utf8.index(after: mark)...]
-        var pairs = query.split(separator: "&", omittingEmptySubsequences: true).map { pair -> (key: String, value: String) in
-            let parts = pair.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
-            return (Self.decoded(String(parts[0])), parts.count > 1 ? Self.decoded(String(parts[1])) : "")
-        }
-        switch ignored {
-        case .none: break
-        case .only(let names): pairs.removeAll { names.contains($0.key) }
-        case .allExcept(let names): pairs.removeAll { !names.contains($0.key) }
-        }
-        // Values of one key keep their order (section 4).
+        let path = Self.path(of: url)
+        var pairs = pairs(url.utf8.dropFirst(path.utf8.count + 1))
+        // Values of one key keep their order.
         if ignoresOrder {
-            let sorted = pairs.enumerated().sorted { ($0.element.key, $0.offset) < ($1.element.key, $1.offset) }
+            let sorted = pairs.enumerated().sorted {
+                $0.element.key == $1.element.key
+                    ? $0.offset < $1.offset : $0.element.key.lexicographicallyPrecedes($1.element.key)
+            }
             pairs = sorted.map(\.element)
         }
-        // Lengths keep keys and values apart whatever they contain.
-        return url[...mark] + pairs.map { "\($0.key.utf8.count):\($0.key)=\($0.value.utf8.count):\($0.value)" }.joined(separator: "&")
+        // Lengths keep keys and values apart that contain separators.
+        var bytes = Array(path.utf8) + [UInt8(ascii: "?")]
+        for pair in pairs {
+            bytes += "\(pair.key.count):".utf8
+            bytes += pair.key
+            bytes += "=\(pair.value.count):".utf8
+            bytes += pair.value
+        }
+        return String(decoding: bytes, as: UTF8.self)
     }
 
-    /// A key or value as `application/x-www-form-urlencoded` means it.
-    private static func decoded(_ text: String) -> String {
-        let spaced = text.replacing("+", with: " ")
+    /// The URL without its query.
+    package static func path(of url: String) -> String {
+        guard let mark = url.utf8.firstIndex(of: UInt8(ascii: "?")) else { return url }
+        return String(url[..<mark])
+    }
+
+    /// The rule as text: the same for equal rules.
+    package var canonical: String {
+        let (kind, names) =
+            switch ignored {
+            case .only(let names): ("only", names)
+            case .allExcept(let names): ("except", names)
+            }
+        let list = names.map { "\($0.count):" + String(decoding: $0, as: UTF8.self) }.sorted { $0.utf8.lexicographicallyPrecedes($1.utf8) }
+        return (ignoresOrder ? "any-order " : "") + kind + " " + list.joined()
+    }
+
+    /// The parameters of a query that distinguish.
+    private func pairs(_ query: some Collection<UInt8>) -> [Pair] {
+        query.split(separator: UInt8(ascii: "&")).compactMap { pair in
+            let parts = pair.split(separator: UInt8(ascii: "="), maxSplits: 1, omittingEmptySubsequences: false)
+            let key = Self.decoded(parts[0])
+            switch ignored {
+            case .only(let names): if names.contains(key) { return nil }
+            case .allExcept(let names): if !names.contains(key) { return nil }
+            }
+            return Pair(key: key, value: parts.count > 1 ? Self.decoded(parts[1]) : [])
+        }
+    }
+
+    private static func decoded(_ text: String) -> [UInt8] { decoded(text.utf8) }
+
+    /// A key or value as `application/x-www-form-urlencoded` means it, in valid UTF-8.
+    private static func decoded(_ text: some Collection<UInt8>) -> [UInt8] {
         var bytes: [UInt8] = []
-        let source = Array(spaced.utf8)
+        let source = Array(text)
         var index = 0
         while index < source.count {
             if source[index] == UInt8(ascii: "%"), index + 2 < source.count, let high = hex(source[index + 1]),
@@ -76,11 +120,11 @@ package struct NoVarySearch: Sendable, Hashable {
                 bytes.append(high << 4 | low)
                 index += 3
             } else {
-                bytes.append(source[index])
+                bytes.append(source[index] == UInt8(ascii: "+") ? UInt8(ascii: " ") : source[index])
                 index += 1
             }
         }
-        return String(decoding: bytes, as: UTF8.self)
+        return Array(String(decoding: bytes, as: UTF8.self).utf8)
     }
 
     private static func hex(_ byte: UInt8) -> UInt8? {

@@ -40,6 +40,7 @@ package struct StoredResponse: Sendable {
         let lifetime: Double
         let entityTag: EntityTag?
         let lastModified: String?
+        let noVarySearch: NoVarySearch?
 
         init(
             url: String, statusCode: Int, headers: HTTPHeaders, requestTime: Double, responseTime: Double, selection: SelectionKey,
@@ -59,6 +60,7 @@ package struct StoredResponse: Sendable {
             lifetime = facts.lifetime(statusCode: part == nil ? statusCode : 200, responseTime: responseTime)
             entityTag = facts.entityTag
             lastModified = facts.lastModified
+            noVarySearch = facts.noVarySearch.flatMap { NoVarySearch($0) }
         }
     }
 
@@ -107,6 +109,8 @@ package struct StoredResponse: Sendable {
     package var entityTag: EntityTag? { parts.entityTag }
     /// The value of `Last-Modified`; `nil` if there is none or it is no date.
     package var lastModified: String? { parts.lastModified }
+    /// Which parts of the query do not distinguish the response from others; `nil` if all do.
+    package var noVarySearch: NoVarySearch? { parts.noVarySearch }
 
     /// The age at a time, in seconds (RFC 9111, section 4.2.3).
     package func age(at now: Double) -> Double { parts.initialAge + max(now - parts.responseTime, 0) }

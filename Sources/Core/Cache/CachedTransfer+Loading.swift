@@ -78,8 +78,13 @@ extension CachedTransfer: TransferObserver {
     }
 
     /// Counts and completes a transfer whose response the observer has received.
-    func finish(_ outcome: TransferCompletion) {
+    func finish(_ outcome: TransferCompletion, isStored: Bool = false) {
         if outcome.error == nil { endFlight(.notStored) }
+        guard !isStored else {
+            var metrics = outcome.metrics
+            metrics.cacheDetail.isStored = true
+            return finish(TransferCompletion(error: outcome.error, metrics: metrics, trailers: outcome.trailers))
+        }
         if let kind = outcome.metrics.cacheOutcome { store.count(kind, outcome.metrics.cacheReason ?? .notStored) }
         complete(outcome)
     }

@@ -26,8 +26,9 @@ extension CachedTransfer {
             return load(Loading(reason: .notStored))
         }
         store.update(stale, with: head, for: request)
-        serve(
-            served, as: .revalidated, loading.reason, metrics: outcome.metrics, cookies: received.headers.values(for: "Set-Cookie"))
+        var metrics = outcome.metrics
+        metrics.cacheDetail.forwardStatus = 304
+        serve(served, as: .revalidated, loading.reason, metrics: metrics, cookies: received.headers.values(for: "Set-Cookie"))
     }
 
     /// What the request wants of a stored response that was validated.
@@ -45,7 +46,9 @@ extension CachedTransfer {
             // The body was evicted meanwhile. A response that was kept back is lost, so that it is loaded again.
             return loading.isWithheld ? load(Loading(reason: .notStored)) : finish(outcome)
         }
-        serve(served, as: .stale, .staleIfError, metrics: outcome.metrics)
+        var metrics = outcome.metrics
+        metrics.cacheDetail.forwardStatus = loading.received.flatMap { Int16(exactly: $0.statusCode) }
+        serve(served, as: .stale, .staleIfError, metrics: metrics)
     }
 
     /// Stores a response before its completion is delivered, so that a request made because of that finds it.
@@ -68,17 +71,17 @@ extension CachedTransfer {
             }
         }
         let lease = state.withLock { $0.lease }
-        store.store(head, body, under: lease, for: request, observer: observer) {
+        store.store(head, body, under: lease, for: request, observer: observer) { isStored in
             self.endFlight(.stored)
-            self.finish(outcome)
+            self.finish(outcome, isStored: isStored)
         }
     }
 
     /// Stores a response whose body was written while it was received.
     func storeWritten(_ head: StoredResponse, _ body: VariantStore.Writing, _ outcome: TransferCompletion) {
-        store.store(head, body, under: state.withLock { $0.lease })
+        let isStored = store.store(head, body, under: state.withLock { $0.lease })
         endFlight(.stored)
-        finish(outcome)
+        finish(outcome, isStored: isStored)
     }
 
     /// Updates what is stored by a response without a body: a 304 to the request's own conditions, or one to HEAD (RFC 9111, section 4.3.5).

@@ -138,8 +138,10 @@ final class CachedTransfer: InterceptedTransfer {
         guard !completeIfFailed(), !isComplete else { return }
         let stored = cacheRequest.mode == .ignoresStored ? StoredResponses.none : store.find(request)
         let now = transport.now()
+        let decision = CacheRules.decide(cacheRequest, stored.heads, now: now)
+        if serveEquivalent(inPlaceOf: stored, decision, now: now) { return }
         let fallback = CacheRules.fallback(for: cacheRequest, stored.heads, now: now)
-        switch CacheRules.decide(cacheRequest, stored.heads, now: now) {
+        switch decision {
         case .serve(let index, let delivery, let reason, let isStale, let validates):
             guard let served = Served(stored[index], delivery, now: now) else {
                 // Evicted since, or a range that the body does not have.
@@ -155,11 +157,33 @@ final class CachedTransfer: InterceptedTransfer {
             let start = Loading(stored: stored, validated: index, fallback: fallback, reason: reason)
             loadOnce(start, conditions: conditions, after: wait)
         case .complete: load(Loading(stored: stored, fallback: fallback, reason: .otherRange))
-        case .forward(let reason, let isBypass):
+        case .forward(let decided, let isBypass):
+            let reason = stored.hasFailed && decided == .notStored ? .storeFailed : decided
             let start = Loading(stored: stored, fallback: fallback, outcome: isBypass ? .bypass : .miss, reason: reason)
             if isBypass { load(start) } else { loadOnce(start, after: wait) }
-        case .fail: complete(TransferCompletion(error: CurlewError.notInCache(request), metrics: TransferMetrics()))
+        case .fail:
+            store.count(.miss, .onlyIfCached)
+            complete(.notInCache(request))
         }
+    }
+
+    /// Serves what is stored for a URL that differs from the request's in nothing that distinguishes it (`No-Vary-Search`), if the request
+    /// selects nothing that is stored for its own. A response that would have to be validated is not used, nor any for a request with
+    /// conditions: validators are compared within one URL.
+    private func serveEquivalent(inPlaceOf stored: StoredResponses, _ decision: CacheDecision, now: Double) -> Bool {
+        if case .serve = decision { return false }
+        guard cacheRequest.mode != .ignoresStored, !cacheRequest.hasPreconditions, !cacheRequest.isConditional, cacheRequest.ifRange == nil,
+            CacheRules.allSelected(cacheRequest, stored.heads).isEmpty
+        else { return false }
+        let others = store.findEquivalents(request)
+        guard !others.heads.isEmpty,
+            case .serve(let index, let delivery, let reason, let isStale, let validates) = CacheRules.decide(
+                cacheRequest, others.heads, now: now),
+            let served = Served(others[index], delivery, now: now)
+        else { return false }
+        serve(served, as: isStale ? .stale : .hit, reason)
+        if validates { transport.validateInBackground(request) }
+        return true
     }
 
     /// Completes a failed or cancelled transfer in the stages in which neither the base transport nor a pump does.
@@ -201,6 +225,7 @@ final class CachedTransfer: InterceptedTransfer {
         metrics.isFromCache = true
         metrics.cacheOutcome = outcome
         metrics.cacheReason = reason
+        metrics.cacheDetail.timeToLive = served.timeToLive
         var head = ResponseHead(statusCode: served.statusCode, headers: headers)
         head.isFromCache = true
         pump.add(
@@ -218,6 +243,7 @@ final class CachedTransfer: InterceptedTransfer {
         start.requestTime = transport.now()
         loading.withLock { $0 = start }
         var request = request
+        (request.source as? ExchangeSource)?.note(isInBackground ? .staleWhileRevalidate : start.reason)
         if !conditions.isEmpty { request.headers.merge(conditions) }
         if cacheRequest.mode == .revalidates, !isInBackground, !request.headers.contains(where: { $0.isNamed("Cache-Control") }) {
             request.headers.append(name: "Cache-Control", value: "max-age=0")
@@ -272,6 +298,8 @@ struct Served {
     let statusCode: Int
     let headers: HTTPHeaders
     let body: ResponsePump.Event
+    /// The remaining freshness lifetime in seconds, of a response that is served without validation.
+    var timeToLive: Int32?
 
     /// `nil` if the body is gone, or does not have the range.
     ///
@@ -282,6 +310,7 @@ struct Served {
         if let now {
             let age = head.age(at: now)
             headers["Age"] = String(Int(min(age, Double(CacheDirectives.longest))))
+            timeToLive = Int32(clamping: Int(max(min(head.lifetime - age, 1e9), -1e9).rounded(.down)))
         }
         switch delivery {
         case .notModified:

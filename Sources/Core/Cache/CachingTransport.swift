@@ -43,10 +43,12 @@ final class CachingTransport: InterceptingTransport {
     /// Forwards a request that is not cacheable to the base transport.
     private func forward(_ request: TransferRequest, id: Int, observer: any TransferObserver) {
         if request.cachePolicy == .returnCacheDataDontLoad {
-            let pump = ResponsePump(id: id, observer: observer, queue: queue) {}
-            return pump.fail(with: CurlewError.notInCache(request))
+            store.count(.miss, .onlyIfCached)
+            return queue.async { observer.transfer(id, didComplete: .notInCache(request)) }
         }
-        base.start(request, id: id, observer: InvalidatingObserver(observer, request: request, transport: self))
+        let reason: CacheReason = request.method == .get || request.method == .head ? .notCacheable : .method
+        (request.source as? ExchangeSource)?.note(reason)
+        base.start(request, id: id, observer: InvalidatingObserver(observer, request: request, reason: reason, transport: self))
     }
 
     /// Validates a stale response that was served (RFC 5861, section 3): one transfer for each URL at a time, which ends with the session.
@@ -60,6 +62,7 @@ final class CachingTransport: InterceptingTransport {
         guard let id else { return }
         var request = request
         request.cachePolicy = .reloadRevalidatingCacheData
+        if let source = request.source as? ExchangeSource { request.source = source.validation }
         let transfer = intercepted.insert(id) { remove in
             CachedTransfer(id: id, request: request, observer: DiscardingObserver(), transport: self, isInBackground: true) { [weak self] in
                 remove()
@@ -105,6 +108,16 @@ extension CurlewError {
     }
 }
 
+extension TransferCompletion {
+    /// The end of a request to which the cache has no response, and that may not use the network.
+    static func notInCache(_ request: TransferRequest) -> TransferCompletion {
+        var metrics = TransferMetrics()
+        metrics.cacheOutcome = .miss
+        metrics.cacheReason = .onlyIfCached
+        return TransferCompletion(error: CurlewError.notInCache(request), metrics: metrics)
+    }
+}
+
 /// The observer of a validation in the background: its result is stored, and of no other interest.
 private final class DiscardingObserver: TransferObserver {
     func transfer(_ id: Int, didReceive head: ResponseHead) -> ReceiveAction { .proceed }
@@ -117,11 +130,13 @@ private final class DiscardingObserver: TransferObserver {
 private final class InvalidatingObserver: TransferObserver {
     private let observer: any TransferObserver
     private let request: TransferRequest
+    private let reason: CacheReason
     private let transport: CachingTransport
 
-    init(_ observer: any TransferObserver, request: TransferRequest, transport: CachingTransport) {
+    init(_ observer: any TransferObserver, request: TransferRequest, reason: CacheReason, transport: CachingTransport) {
         self.observer = observer
         self.request = request
+        self.reason = reason
         self.transport = transport
     }
 
@@ -139,6 +154,10 @@ private final class InvalidatingObserver: TransferObserver {
     }
 
     func transfer(_ id: Int, didComplete outcome: TransferCompletion) {
-        observer.transfer(id, didComplete: outcome)
+        transport.store.count(.bypass, reason)
+        var metrics = outcome.metrics
+        metrics.cacheOutcome = .bypass
+        metrics.cacheReason = reason
+        observer.transfer(id, didComplete: TransferCompletion(error: outcome.error, metrics: metrics, trailers: outcome.trailers))
     }
 }

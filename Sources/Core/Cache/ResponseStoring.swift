@@ -15,18 +15,20 @@ protocol ResponseStoring: Sendable {
 
     /// What is stored for the URL of a request.
     func find(_ request: TransferRequest) -> StoredResponses
-    /// Stores a response in place of those that the same requests select, then calls `completion`; on any thread.
+    /// What is stored for other URLs that differ from the request's in nothing that distinguishes it (`No-Vary-Search`).
+    func findEquivalents(_ request: TransferRequest) -> StoredResponses
+    /// Stores a response in place of those that the same requests select, then calls `completion` with whether it is stored; on any thread.
     ///
     /// - Parameters:
     ///   - lease: the one under which it was loaded.
     ///   - observer: the request's; may decide what is stored.
     func store(
         _ head: StoredResponse, _ body: Data, under lease: CacheLease?, for request: TransferRequest, observer: any TransferObserver,
-        completion: @escaping @Sendable () -> Void)
+        completion: @escaping @Sendable (Bool) -> Void)
     /// Begins to store a large body; `nil` if the store takes bodies whole only, or has failed.
     func makeWriter(for request: TransferRequest) -> VariantStore.Writing?
-    /// Stores a response whose body is written already.
-    func store(_ head: StoredResponse, _ body: VariantStore.Writing, under lease: CacheLease?)
+    /// Stores a response whose body is written already; `false` if the store has failed.
+    func store(_ head: StoredResponse, _ body: VariantStore.Writing, under lease: CacheLease?) -> Bool
     /// Counts a failure to write.
     func countFailure()
     /// Replaces the head of a stored response.
@@ -44,7 +46,8 @@ protocol ResponseStoring: Sendable {
 extension ResponseStoring {
     var coalescingCache: ResponseCache? { nil }
     func makeWriter(for request: TransferRequest) -> VariantStore.Writing? { nil }
-    func store(_ head: StoredResponse, _ body: VariantStore.Writing, under lease: CacheLease?) {}
+    func store(_ head: StoredResponse, _ body: VariantStore.Writing, under lease: CacheLease?) -> Bool { false }
+    func findEquivalents(_ request: TransferRequest) -> StoredResponses { .none }
     func countFailure() {}
 }
 
@@ -60,9 +63,12 @@ struct StoredResponses: Sendable {
     }
 
     static let none = StoredResponses(heads: [], body: { _ in nil })
+    /// The store could not be read.
+    static let failed = StoredResponses(heads: [], body: { _ in nil }, hasFailed: true)
 
     /// The heads, for ``CacheRules``.
     let heads: [StoredResponse]
+    let hasFailed: Bool
     private let body: @Sendable (Int) -> Data?
     private let open: @Sendable (Int) -> (any CacheBodyReader)?
 
@@ -71,9 +77,10 @@ struct StoredResponses: Sendable {
     ///   - open: opens it, to be read in pieces; `nil` if it is read whole.
     init(
         heads: [StoredResponse], body: @escaping @Sendable (Int) -> Data?,
-        open: @escaping @Sendable (Int) -> (any CacheBodyReader)? = { _ in nil }
+        open: @escaping @Sendable (Int) -> (any CacheBodyReader)? = { _ in nil }, hasFailed: Bool = false
     ) {
         self.heads = heads
+        self.hasFailed = hasFailed
         self.body = body
         self.open = open
     }
@@ -97,7 +104,8 @@ struct SharedResponseStore: ResponseStoring {
     var takesLargeBodies: Bool { true }
 
     func find(_ request: TransferRequest) -> StoredResponses {
-        guard let found = attempt({ try cache.store.find(request.cacheURL) }) ?? nil else { return .none }
+        guard let result = attempt({ try cache.store.find(request.cacheURL) }) else { return .failed }
+        guard let found = result else { return .none }
         return StoredResponses(heads: found.record.variants.map(\.head)) { index in
             attempt { try cache.store.body(of: index, in: found) } ?? nil
         } open: { index in
@@ -105,12 +113,29 @@ struct SharedResponseStore: ResponseStoring {
         }
     }
 
+    func findEquivalents(_ request: TransferRequest) -> StoredResponses {
+        let others = attempt { try cache.store.findEquivalents(of: request.cacheURL) } ?? []
+        guard !others.isEmpty else { return .none }
+        return StoredResponses(heads: others.map { $0.found.record.variants[$0.index].head }) { index in
+            attempt { try cache.store.body(of: others[index].index, in: others[index].found) } ?? nil
+        } open: { index in
+            attempt { try cache.store.open(others[index].index, in: others[index].found) } ?? nil
+        }
+    }
+
     func makeWriter(for request: TransferRequest) -> VariantStore.Writing? {
         attempt { try cache.store.makeWriter(request.cacheURL) } ?? nil
     }
 
-    func store(_ head: StoredResponse, _ body: VariantStore.Writing, under lease: CacheLease?) {
-        if attempt({ try cache.store.store(head, body, under: lease) }) != nil { cache.count { $0.stores += 1 } }
+    func store(_ head: StoredResponse, _ body: VariantStore.Writing, under lease: CacheLease?) -> Bool {
+        counted { try cache.store.store(head, body, under: lease) }
+    }
+
+    /// Counts a response that is stored; `false` if the store has failed.
+    private func counted(_ store: () throws -> Void) -> Bool {
+        guard attempt(store) != nil else { return false }
+        cache.count { $0.stores += 1 }
+        return true
     }
 
     func countFailure() { cache.count { $0.failures += 1 } }
@@ -119,10 +144,9 @@ struct SharedResponseStore: ResponseStoring {
 
     func store(
         _ head: StoredResponse, _ body: Data, under lease: CacheLease?, for request: TransferRequest, observer: any TransferObserver,
-        completion: @escaping @Sendable () -> Void
+        completion: @escaping @Sendable (Bool) -> Void
     ) {
-        if attempt({ try cache.store.store(head, body, under: lease) }) != nil { cache.count { $0.stores += 1 } }
-        completion()
+        completion(counted { try cache.store.store(head, body, under: lease) })
     }
 
     func update(_ old: StoredResponses.Element, with head: StoredResponse, for request: TransferRequest) {

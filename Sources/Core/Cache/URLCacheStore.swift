@@ -50,16 +50,16 @@ struct URLCacheStore: ResponseStoring {
 
     func store(
         _ head: StoredResponse, _ body: Data, under lease: CacheLease?, for request: TransferRequest, observer: any TransferObserver,
-        completion: @escaping @Sendable () -> Void
+        completion: @escaping @Sendable (Bool) -> Void
     ) {
-        guard let proposed = proposal(head, body) else { return completion() }
+        guard let proposed = proposal(head, body) else { return completion(false) }
         guard let decider = observer as? any CacheDecider else {
             store(proposed, proposed: proposed, for: request)
-            return completion()
+            return completion(true)
         }
         decider.decide(aboutCaching: proposed) { chosen in
             if let chosen { store(chosen, proposed: proposed, for: request) }
-            completion()
+            completion(chosen.map { $0.storagePolicy != .notAllowed } ?? false)
         }
     }
 

@@ -94,6 +94,8 @@ public struct OutgoingExchange: Sendable {
         public static let authentication = Reason(rawValue: "authentication")
         /// The same request without a range or conditions: what was stored can't be used.
         public static let restart = Reason(rawValue: "restart")
+        /// Validates a stale response that the cache has served already (`stale-while-revalidate`). The request may have finished.
+        public static let validation = Reason(rawValue: "validation")
         /// The same request once more, while the first exchange of it is still waiting for its response.
         public static let hedge = Reason(rawValue: "hedge")
         /// A WebSocket connects again.
@@ -123,7 +125,10 @@ public struct OutgoingExchange: Sendable {
     /// Whether the request is made over TLS only because of its host's `Strict-Transport-Security` (``SessionConfiguration/hsts``): its URL
     /// had the scheme `http`.
     public let isUpgradedByHSTS: Bool
-    /// Whether the request has finished before, and was reopened by a late validation: its end is not told again.
+    /// Why the session's cache does not answer the request without this exchange; `nil` without a cache, and for what monitors are told.
+    public let cacheReason: CacheReason?
+    /// Whether nothing tells the end of the request after the exchange: it has finished before and was reopened by a late validation, or the
+    /// exchange is a validation in the background.
     package let isAfterEnd: Bool
     /// The context of the request's caller.
     let captured: CapturedContext?
@@ -172,7 +177,7 @@ extension OutgoingExchange: CustomStringConvertible, CustomReflectable {
             [
                 "requestID": requestID, "name": name as Any, "number": number, "attempt": attempt, "reason": reason.rawValue,
                 "method": method, "url": redactedURL, "headers": headers, "isWebSocketHandshake": isWebSocketHandshake,
-                "isUpgradedByHSTS": isUpgradedByHSTS,
+                "isUpgradedByHSTS": isUpgradedByHSTS, "cacheReason": cacheReason?.rawValue as Any,
             ])
     }
 }

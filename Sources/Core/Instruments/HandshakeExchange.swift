@@ -62,7 +62,8 @@ extension StreamHandshake {
         let exchange = OutgoingExchange(
             requestID: request.id, name: request.name, number: driver.state.withLock { $0.countExchange() }, attempt: attempt,
             reason: attempt > 1 ? .retry : isReconnection ? .reconnection : .first, method: .get, url: url, headers: headers,
-            bodyLength: nil, isWebSocketHandshake: true, isUpgradedByHSTS: isUpgraded, isAfterEnd: false, captured: driver.context)
+            bodyLength: nil, isWebSocketHandshake: true, isUpgradedByHSTS: isUpgraded, cacheReason: nil, isAfterEnd: false,
+            captured: driver.context)
         let observations = Observations(request.session.configuration.instruments, exchange)
         return observations.isEmpty ? nil : HandshakeExchange(observations)
     }

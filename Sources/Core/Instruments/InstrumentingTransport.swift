@@ -69,29 +69,46 @@ struct Observations {
 
 /// Where an exchange comes from: passed through the transports above the instruments with the transfer's request.
 final class ExchangeSource: Sendable {
-    private let driver: RequestDriver
-    private let reason: Lock<OutgoingExchange.Reason>
+    private struct State {
+        var reason: OutgoingExchange.Reason
+        var cacheReason: CacheReason?
+    }
 
-    init(_ driver: RequestDriver, _ reason: OutgoingExchange.Reason) {
+    private let driver: RequestDriver
+    private let isInBackground: Bool
+    private let state: Lock<State>
+
+    /// - Parameter isInBackground: whether the request does not wait for the exchange.
+    init(_ driver: RequestDriver, _ reason: OutgoingExchange.Reason, cacheReason: CacheReason? = nil, isInBackground: Bool = false) {
         self.driver = driver
-        self.reason = Lock(reason)
+        self.isInBackground = isInBackground
+        state = Lock(State(reason: reason, cacheReason: cacheReason))
     }
 
     /// Why the next exchange is sent.
-    var currentReason: OutgoingExchange.Reason { reason.withLock { $0 } }
-    var isRetry: Bool { reason.withLock { $0 == .retry } }
+    var currentReason: OutgoingExchange.Reason { state.withLock { $0.reason } }
+    var isRetry: Bool { state.withLock { $0.reason == .retry } }
     var requestID: UInt64 { driver.requestID }
     var name: String? { driver.settings?.options.name }
     /// The source of a second exchange beside this one.
-    var hedge: ExchangeSource { ExchangeSource(driver, .hedge) }
+    var hedge: ExchangeSource { ExchangeSource(driver, .hedge, cacheReason: state.withLock { $0.cacheReason }) }
+
+    /// The source of a validation in the background.
+    var validation: ExchangeSource { ExchangeSource(driver, .validation, isInBackground: true) }
+
+    /// Notes why the cache does not answer the request, before it sends the exchange.
+    func note(_ reason: CacheReason) {
+        state.withLock { $0.cacheReason = reason }
+    }
 
     /// Returns the next exchange on the wire. A second one of the same source is one that the cache has restarted.
     func exchange(_ request: TransferRequest) -> OutgoingExchange {
-        let reason = reason.withLock { reason in
-            defer { reason = .restart }
-            return reason
+        let now = state.withLock { state in
+            defer { state.reason = .restart }
+            return state
         }
-        return driver.outgoingExchange(request, reason, number: driver.state.withLock { $0.countExchange() })
+        let number = driver.state.withLock { $0.countExchange() }
+        return driver.outgoingExchange(request, now.reason, number: number, cacheReason: now.cacheReason, isInBackground: isInBackground)
     }
 
     /// Returns the next exchange, which is not sent: it does not count.

@@ -17,12 +17,16 @@ extension RequestDriver {
     }
 
     /// Describes an exchange of the request.
-    func outgoingExchange(_ request: TransferRequest, _ reason: OutgoingExchange.Reason, number: Int) -> OutgoingExchange {
+    func outgoingExchange(
+        _ request: TransferRequest, _ reason: OutgoingExchange.Reason, number: Int, cacheReason: CacheReason? = nil,
+        isInBackground: Bool = false
+    ) -> OutgoingExchange {
         let (retryCount, isReopened) = state.withLock { ($0.retryCount, $0.lifecycle.isReopened) }
         return OutgoingExchange(
             requestID: requestID, name: settings?.options.name, number: number, attempt: Int(retryCount) + 1, reason: reason,
             method: request.method, url: request.url, headers: request.headers, bodyLength: request.body.flatMap(\.length),
-            isWebSocketHandshake: false, isUpgradedByHSTS: request.isUpgraded, isAfterEnd: isReopened,
+            isWebSocketHandshake: false, isUpgradedByHSTS: request.isUpgraded, cacheReason: cacheReason,
+            isAfterEnd: isReopened || isInBackground,
             captured: context)
     }
 
@@ -61,8 +65,10 @@ extension RequestDriver {
         guard let request, let reported else { return }
         let error = exchangeError(after: completion, of: id).map { session.delivered($0) }
         let end = ExchangeCompletion(head: head, error: error, metrics: completion.metrics)
-        if let outcome = completion.metrics.cacheOutcome, session.isMonitored(.cache) {
-            session.tellMonitors(of: request, .cache) { $0.request(request, didUseCache: outcome) }
+        let metrics = completion.metrics
+        if let outcome = metrics.cacheOutcome, session.isMonitored(.cache), let status = metrics.cacheStatus {
+            let reason = metrics.cacheReason ?? .notStored
+            session.tellMonitors(of: request, .cache) { $0.request(request, didUseCache: outcome, because: reason, status: status) }
         }
         guard session.isMonitored(.exchanges) else { return }
         session.tellMonitors(of: request, .exchanges) { $0.request(request, didCompleteExchange: reported.exchange, with: end) }
@@ -77,4 +83,9 @@ extension RequestDriver {
         }
         if session.isMonitored(.end) { session.tellMonitors(of: request, .end) { $0.requestDidFinish(request) } }
     }
+}
+
+extension Request {
+    /// Whether the request has finished before, and was reopened by a late validation: its end is not told again.
+    package var isReopened: Bool { driver.state.withLock { $0.lifecycle.isReopened } }
 }

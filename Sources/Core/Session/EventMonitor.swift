@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+import CurlewCache
 import CurlewEncoding
 import CurlewHTTP
 import CurlewTransport
@@ -39,6 +40,9 @@ public protocol EventMonitor: Sendable {
     func request(_ request: Request, didComplete task: SessionTask, with error: (any Error)?)
     /// The session's cache was used for an exchange of the request, or bypassed. Only in sessions with a cache.
     func request(_ request: Request, didUseCache outcome: TransferMetrics.CacheOutcome)
+    /// The same, with the reason, and in the terms of RFC 9211. Called in place of ``request(_:didUseCache:)``, which it calls by default.
+    func request(
+        _ request: Request, didUseCache outcome: TransferMetrics.CacheOutcome, because reason: CacheReason, status: CacheStatus)
     /// The request has failed for good: it is not retried. `isHandled` tells whether it has a handler or is awaited. Cancelled requests fail,
     /// too.
     func request(_ request: Request, didFailWith error: any Error, isHandled: Bool)
@@ -77,6 +81,12 @@ extension EventMonitor {
     public func request(_ request: Request, didComplete task: SessionTask, with error: (any Error)?) {}
     /// Does nothing.
     public func request(_ request: Request, didUseCache outcome: TransferMetrics.CacheOutcome) {}
+    /// Calls ``request(_:didUseCache:)``.
+    public func request(
+        _ request: Request, didUseCache outcome: TransferMetrics.CacheOutcome, because reason: CacheReason, status: CacheStatus
+    ) {
+        self.request(request, didUseCache: outcome)
+    }
     /// Does nothing.
     public func request(_ request: Request, didFailWith error: any Error, isHandled: Bool) {}
     /// Does nothing.

@@ -26,7 +26,8 @@ public struct TransferMetrics: Sendable, Hashable {
         case revalidated
         /// Its response was served although it was stale, as the request allows.
         case stale
-        /// It had no response, or one that the server has replaced.
+        /// It had no response that it may use, or one that the server has replaced: a 200 in response to a validation is a miss whose reason
+        /// is that of the validation.
         case miss
         /// It was not asked: the request forbids that, or has conditions of its own.
         case bypass
@@ -133,6 +134,19 @@ public struct TransferMetrics: Sendable, Hashable {
     public var cacheOutcome: CacheOutcome?
     /// Why the cache was used, or not; `nil` without a cache.
     public var cacheReason: CacheReason?
+    package var cacheDetail = CacheDetail()
+
+    /// What `Cache-Status` tells besides outcome and reason (RFC 9211).
+    package struct CacheDetail: Sendable, Hashable {
+        /// The status of the response to the forwarded request, unless it is the one delivered.
+        package var forwardStatus: Int16?
+        /// The remaining freshness lifetime of a stored response, in seconds.
+        package var timeToLive: Int32?
+        /// Whether the response was stored.
+        package var isStored = false
+
+        package init() {}
+    }
 
     /// Creates metrics without measurements.
     public init() {

@@ -103,6 +103,7 @@ private final class LeasingStorage: LeasingCacheStorage {
         for task in waiting {
             let response = await task.value
             #expect(response.value == "one" && outcome(response) == (.hit, .collapsed))
+            #expect(response.metrics.last?.cacheStatus?.description == "Curlew; fwd=miss; collapsed; detail=\"collapsed\"")
         }
         #expect(mock.started.count == 1 && cache.statistics.collapsed == 5 && cache.statistics.hits == 5)
 

@@ -62,8 +62,9 @@ private final class PiecewiseStorage: StreamingCacheStorage {
     var capacity: Int64 { memory.capacity }
     var size: Int64 { memory.size }
     func entry(for key: CacheKey) -> CacheEntry? {
-        if key.parts?.count == 3 { wholeReads.withLock { $0 += 1 } }
-        return memory.entry(for: key)
+        let entry = memory.entry(for: key)
+        if entry != nil, key.parts?.count == 3 { wholeReads.withLock { $0 += 1 } }
+        return entry
     }
     func metadata(for key: CacheKey) -> Data? { memory.metadata(for: key) }
     func store(_ entry: CacheEntry, for key: CacheKey) throws { try memory.store(entry, for: key) }

@@ -11,7 +11,7 @@ import Testing
 @testable import CurlewCore
 
 /// A store on which every call that can fail does.
-private struct FailingStorage: CacheStorage {
+struct FailingStorage: CacheStorage {
     struct Failure: Error {}
 
     let capacity: Int64 = 1 << 20
@@ -199,6 +199,21 @@ private struct QueuedStorage: CacheStorage {
         _ = try await load(manager)
         #expect(try await load(manager).error != nil)
         #expect(try await load(manager).response?.statusCode == 503)
+    }
+
+    @Test("must-revalidate makes an unreachable host an error, whatever else allows stale responses", arguments: Place.allCases)
+    func mustRevalidate(_ place: Place) async throws {
+        let mock = MockTransport.answering(inTurn: [
+            .response(
+                200, ["Cache-Control": "max-age=0, must-revalidate, stale-if-error=60, stale-while-revalidate=60", "ETag": "\"a\""], "old"),
+            [.complete(CurlewError.failure(.connect))], .response(503, [:], "busy"),
+        ])
+        let manager = manager(place.cache, mock)
+        _ = try await load(manager)
+        let failed = try await load(manager, headers: ["Cache-Control": "max-stale"])
+        #expect(failed.error != nil && outcome(failed) == (.miss, .stale))
+        #expect(try await load(manager).response?.statusCode == 503)
+        #expect(mock.started.all.last?.request.headers["If-None-Match"] == "\"a\"")
     }
 
     @Test("HEAD is served from a stored GET, and updates or removes it", arguments: Place.allCases)

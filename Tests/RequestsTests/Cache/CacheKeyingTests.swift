@@ -111,4 +111,37 @@ import Testing
         try await request.response()
         #expect(stage.count == 2)
     }
+
+    @Test(arguments: [true, false])
+    func `requests and a session's cache share one store, and meet only their own entries`(isInMemory: Bool) async throws {
+        let directory = try TemporaryDirectory()
+        let storage: any CacheStorage =
+            isInMemory ? MemoryCacheStorage() : DiskCacheStorage(directory: directory.url.appendingPathComponent("shared"))
+        let server = try LoopbackServer { _, _ in
+            ServerResponse(status: 200, headers: [ServerField("Cache-Control", "max-age=60")], body: .data(Data("{}".utf8)))
+        }
+        defer { server.stop() }
+        let cache = ResponseCache(storage: storage)
+        var configuration = SessionConfiguration()
+        configuration.cache = cache
+        configuration.proxy = .none
+        let manager = SessionManager(configuration: configuration)
+        let sample = CachedSample(stage, "shared")
+        sample.storage = storage
+        func load() async throws { _ = try await manager.request(server.url("/")).serializingData().value }
+        for _ in 0..<2 {
+            try await load()
+            try await sample.response()
+        }
+        #expect(server.requestCount == 1 && stage.count == 1)
+        #expect(try cache.entries().map(\.url) == [server.url("/")])
+        try cache.removeAll()
+        #expect(sample.isResponseCached)
+        try await load()
+        #expect(server.requestCount == 2)
+        try storage.removeAll()
+        #expect(!sample.isResponseCached)
+        try await load()
+        #expect(server.requestCount == 3)
+    }
 }

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+import CurlewCache
 import CurlewHTTP
 import CurlewTestSupport
 import Testing
@@ -51,5 +52,29 @@ struct ServiceSessionsTests {
             })
         #expect(try await TestRequest().schedule(with: service).value == "own")
         #expect(service.sessionManager === service.sessionManager)
+    }
+
+    @Test func `a service whose configuration has a cache answers its second call from it`() async throws {
+        let server = try LoopbackServer { request, _ in
+            ServerResponse(status: 200, headers: [ServerField("Cache-Control", "max-age=60")], body: .data(Data(request.path.utf8)))
+        }
+        defer { server.stop() }
+        let cache = ResponseCache.memory()
+        func service() -> AnyHTTPService {
+            AnyHTTPService(
+                at: server.url(""), usesSecureProtocol: false,
+                sessionConfiguration: Self.configuration {
+                    $0.cache = cache
+                    $0.proxy = .none
+                })
+        }
+        for path in ["a", "a", "b", "a"] {
+            #expect(try await TestRequest(routes: [path]).schedule(with: service()).value == "/" + path)
+        }
+        #expect(server.requestCount == 2 && cache.statistics.hits == 2)
+        // A cache of its own is another session.
+        let other = Self.configuration { $0.cache = .memory() }
+        let first = Self.configuration { $0.cache = cache }
+        #expect(ConfigurationKey(other) != ConfigurationKey(first) && ConfigurationKey(first) == ConfigurationKey(first))
     }
 }
