@@ -115,7 +115,8 @@ import Testing
         "addresses have no domains above them, public suffixes only themselves",
         arguments: [
             ("http://1.2.3.4/", "a=b", "http://1.2.3.4/", true), ("http://1.2.3.4/", "a=b; Domain=1.2.3.4", "http://1.2.3.4/", true),
-            ("http://1.2.3.4/", "a=b; Domain=3.4", "http://1.2.3.4/", false), ("http://1.2.3.4/", "a=b; Domain=.", "http://1.2.3.4/", false),
+            ("http://1.2.3.4/", "a=b; Domain=3.4", "http://1.2.3.4/", false),
+            ("http://1.2.3.4/", "a=b; Domain=.", "http://1.2.3.4/", false),
             ("http://1.2.3.4/", "a=b; Domain=", "http://1.2.3.4/", true),
             ("http://1.2.3.4/", "a=b; Domain=.1.2.3.4", "http://x.1.2.3.4/", false),
             ("http://[::1]/", "a=b", "http://[::1]/", true), ("http://localhost/", "a=b; Domain=localhost", "http://localhost/", true),
