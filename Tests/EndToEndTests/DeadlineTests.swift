@@ -93,7 +93,7 @@ import Testing
         let request = manager.request(server.url("/"), interceptor: retrier, options: RequestOptions(deadline: .zero))
         #expect(Self.failure(await request.serializingData().response.error)?.kind == .deadline)
         let handled = Log<Bool>()
-        await withDeadline(.zero) {
+        _ = await withDeadline(.zero) {
             manager.download(server.url("/"), interceptor: retrier).validate().response {
                 handled.append(Self.failure($0.error)?.kind == .deadline)
             }

@@ -27,7 +27,7 @@ import Testing
         tracing.tracer = tracer
         var configuration = SessionConfiguration()
         configuration.instruments += [tracing, LoggingInstrument(logger: logger)]
-        let mock = MockTransport(try .json(User(id: 7, name: "Ada")))
+        let mock = MockTransport(.json(User(id: 7, name: "Ada")))
         let manager = SessionManager(configuration: configuration, transport: mock)
         for api in ["https://api.example.org", "https://api.example.com"] {
             #expect(try await ObservabilityGuide.user(7, of: api, with: manager).name == "Ada")
