@@ -13,4 +13,17 @@ let tcpProtocol = Int32(IPPROTO_TCP)
 let streamSocketType = SOCK_STREAM
 let tcpProtocol = Int32(IPPROTO_TCP)
 #endif
+
+/// Names the calling thread, for debuggers.
+func nameThisThread(_ name: String) {
+    #if canImport(Darwin)
+    pthread_setname_np(name)
+    #else
+    // Foundation's Thread ignores a name while the call that starts the thread has not returned. The kernel keeps 15 bytes.
+    let file = open("/proc/thread-self/comm", O_WRONLY | O_CLOEXEC)
+    guard file >= 0 else { return }
+    _ = write(file, name, min(name.utf8.count, 15))
+    _ = close(file)
+    #endif
+}
 #endif

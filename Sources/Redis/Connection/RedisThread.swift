@@ -43,8 +43,7 @@ final class RedisThread {
             configuration: configuration, poller: poller,
             mailbox: RedisMailbox(poller.wakeUp, limit: configuration.maximumPending))
         let thread = Thread {
-            // Foundation on Linux ignores the name of a thread that does not run yet.
-            Thread.current.name = "curlew.redis"
+            nameThisThread("curlew.redis")
             blockPipeSignal()
             RedisThread(start.configuration, poller: start.poller, mailbox: start.mailbox).run()
         }
