@@ -194,7 +194,7 @@ public final class SessionTask: Sendable {
         case .transfer(let request):
             if let body = request.body as? UnreadableBody { return completeUnstarted(with: body.error) }
             let request = driver.session.hsts.map { upgraded(request, by: $0) } ?? request
-            progress.withLock { $0.isHandedOver = true }
+            guard handOver() else { return completeCancelled(for: driver) }
             transport.start(driver.outgoing(request, as: followUp), id: taskIdentifier, observer: driver)
         case .stream(let request): openStream(request, for: driver)
         }
@@ -224,8 +224,23 @@ public final class SessionTask: Sendable {
         driver?.transfer(taskIdentifier, didComplete: TransferCompletion(error: error, metrics: TransferMetrics()))
     }
 
+    /// Notes that the transport is about to know the task; `false` if the task was cancelled while it waited for the session's queue or a file,
+    /// so that nothing is to be sent.
+    private func handOver() -> Bool {
+        progress.withLock { progress in
+            guard progress.state != .canceling else { return false }
+            progress.isHandedOver = true
+            return true
+        }
+    }
+
+    /// Completes a task that was cancelled before it was handed to the transport.
+    private func completeCancelled(for driver: RequestDriver) {
+        completeUnstarted(with: driver.session.isInvalidated ? driver.session.endError : CurlewError.cancelled)
+    }
+
     private func openStream(_ request: StreamTransferRequest, for driver: RequestDriver) {
-        progress.withLock { $0.isHandedOver = true }
+        guard handOver() else { return completeCancelled(for: driver) }
         transport.openStream(driver.session.outgoing(request), id: taskIdentifier, observer: driver)
         // Inside the lock, so that bytes written concurrently follow these.
         progress.withLock { progress in
