@@ -26,7 +26,7 @@ final class EvictionQueue {
     private static let wordCount = 5
     /// The most records that are read or written at once.
     private static let batch = 4096
-    /// The number of taken records from which on the file is written anew, if it is mostly of those.
+    /// The number of taken records from which on the file is rewritten without them, if they are most of it.
     private static let compactedFrom = 4096
 
     private let file: Descriptor

@@ -78,7 +78,7 @@ import Testing
     }
 
     @Test func `Eight processes on one directory read correct entries only`() async throws {
-        let rounds = Self.isLong ? 10_000 : 150
+        let rounds = Self.isLong ? 35_000 : 150
         let processes = try (0..<8).map { try Probe.start("cache", url.path, "p\($0)", "\(rounds)") }
         for process in processes { #expect(await process.finish().status == 0) }
         let storage = DiskCacheStorage(directory: url, capacity: 40_000)

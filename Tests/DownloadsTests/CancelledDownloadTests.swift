@@ -16,7 +16,7 @@ import Testing
     }
 
     // A request may tell of the cancellation before or after the task itself: which is first differs from round to round.
-    @Test("the error of a cancelled task is CancellationError, whatever tells of it first") func error() async throws {
+    @Test("the error of a cancelled task is CancellationError, whether the task or a request reports it first") func error() async throws {
         let server = try LoopbackServer { request, connection in
             guard request.header("Range") == "bytes=0-" else {
                 connection.waitUntilClosed()

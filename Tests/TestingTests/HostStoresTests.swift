@@ -132,6 +132,7 @@ import Testing
             Issue.record("not cancelled")
             return
         }
+        #expect(!mock.requests.contains { $0.url.hasSuffix("/1") })
         suspended.resume()
         #expect(await suspended.serializingString().response.value == "x")
         let late = DispatchSemaphore(value: 0)

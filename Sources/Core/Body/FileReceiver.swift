@@ -396,11 +396,3 @@ final class FileReceiver: BodyReceiver, @unchecked Sendable {  // fields without
         if old.isMoved, let url = old.destinationURL { unlink(url.path) }
     }
 }
-
-extension ResponseHead {
-    /// The header fields without those that describe this response's own body.
-    fileprivate var headersWithoutBody: HTTPHeaders {
-        let own = ["Content-Length", "Content-Type", "Content-Encoding", "Content-Language", "Transfer-Encoding", "Trailer"]
-        return HTTPHeaders(headers.filter { header in !own.contains { header.isNamed($0) } })
-    }
-}

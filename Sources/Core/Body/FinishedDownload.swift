@@ -170,3 +170,11 @@ extension String {
     /// An entity tag as the weak comparison sees it (RFC 9110, section 8.8.3.2), which If-None-Match uses.
     fileprivate var withoutWeakness: String { hasPrefix("W/") ? String(dropFirst(2)) : self }
 }
+
+extension ResponseHead {
+    /// The header fields without those that describe this response's own body.
+    var headersWithoutBody: HTTPHeaders {
+        let own = ["Content-Length", "Content-Type", "Content-Encoding", "Content-Language", "Transfer-Encoding", "Trailer"]
+        return HTTPHeaders(headers.filter { header in !own.contains { header.isNamed($0) } })
+    }
+}

@@ -75,6 +75,22 @@ extension PartFile {
     }
 }
 
+// MARK: - Names
+
+extension PartFile {
+    /// Whether a file name has the form of a part file's.
+    package static func isName(_ name: String) -> Bool {
+        name.hasPrefix(".") && name.hasSuffix(".part") && name.utf8.count > 6 && !name.contains("/") && !name.contains("\0")
+    }
+
+    /// The URL of the part file of a destination, which every download to it uses.
+    ///
+    /// - Parameter suffix: tells kinds of part files apart; up to 40 bytes.
+    package static func stableURL(for destination: URL, suffix: String = "") -> URL {
+        destination.deletingLastPathComponent().appendingPathComponent(".\(stem(of: destination.lastPathComponent))\(suffix).part")
+    }
+}
+
 // MARK: - Copies
 
 extension PartFile {

@@ -76,7 +76,7 @@ package final class PartFile: @unchecked Sendable {  // what the flush uses is b
     }
 
     /// The part of a name that fits: a file name has at most 255 bytes, 16 of which are added to this one.
-    private static func stem(of name: String) -> String { String(decoding: name.utf8.prefix(200), as: UTF8.self) }
+    static func stem(of name: String) -> String { String(decoding: name.utf8.prefix(200), as: UTF8.self) }
 
     private static func randomURL(in directory: URL, _ stem: String) -> URL {
         let characters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
@@ -124,18 +124,6 @@ package final class PartFile: @unchecked Sendable {  // what the flush uses is b
         var (ours, named) = (stat(), stat())
         guard fstat(descriptor, &ours) == 0, lstat(path, &named) == 0 else { return false }
         return ours.st_mode & S_IFMT == S_IFREG && ours.st_dev == named.st_dev && ours.st_ino == named.st_ino
-    }
-
-    /// Whether a file name has the form of a part file's.
-    package static func isName(_ name: String) -> Bool {
-        name.hasPrefix(".") && name.hasSuffix(".part") && name.utf8.count > 6 && !name.contains("/") && !name.contains("\0")
-    }
-
-    /// The URL of the part file of a destination, which every download to it uses.
-    ///
-    /// - Parameter suffix: tells kinds of part files apart; up to 40 bytes.
-    package static func stableURL(for destination: URL, suffix: String = "") -> URL {
-        destination.deletingLastPathComponent().appendingPathComponent(".\(stem(of: destination.lastPathComponent))\(suffix).part")
     }
 
     deinit {

@@ -201,7 +201,7 @@ private struct QueuedStorage: CacheStorage {
         #expect(try await load(manager).response?.statusCode == 503)
     }
 
-    @Test("must-revalidate makes an unreachable host an error, whatever else allows stale responses", arguments: Place.allCases)
+    @Test("must-revalidate makes an unreachable host an error, also where stale responses are allowed otherwise", arguments: Place.allCases)
     func mustRevalidate(_ place: Place) async throws {
         let mock = MockTransport.answering(inTurn: [
             .response(

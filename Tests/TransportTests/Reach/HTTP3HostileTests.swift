@@ -155,7 +155,7 @@ struct HostileHTTP3Tests {
     }
 }
 
-/// A body with a stated length, or none, whatever it has.
+/// A body whose announced length, or the lack of one, is chosen apart from its bytes.
 private final class StatedBody: BodySource {
     let length: Int64?
     private let body: DataBody

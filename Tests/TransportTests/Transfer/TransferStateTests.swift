@@ -56,6 +56,16 @@ import Testing
         #expect(state.failureAtEnd() == (count > 32 ? .protocolViolation : nil))
     }
 
+    @Test("interim responses to a request that is sent again are not those of its response")
+    func interimBeforeRepetition() {
+        let state = Self.state()
+        #expect(state.requestStarts(isStale: false) == .send)
+        for line in ["HTTP/1.1 103 Early Hints\r\n", "Link: x\r\n", "\r\n"] { #expect(state.take(line) == .proceed) }
+        #expect(state.requestStarts(isStale: false) == .send)
+        for line in ["HTTP/1.1 102 Processing\r\n", "\r\n", "HTTP/1.1 200 OK\r\n"] { _ = state.take(line) }
+        #expect(state.take("\r\n").head?.interimResponses.map(\.statusCode) == [102])
+    }
+
     @Test("101 ends the interim responses")
     func switching() {
         let state = Self.state()

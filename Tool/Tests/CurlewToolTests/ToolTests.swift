@@ -73,7 +73,7 @@ private let json = #"{"name":"curlew","numbers":[1,2,3],"nested":{"key":"value"}
                     raw: "HTTP/1.1 302 Over There\r\nZ: 1\r\nSet-Cookie: session=s3cret\r\nSet-Cookie: b=s3cret\r\nA: 2\r\n"
                         + "Location: /next\r\nContent-Length: 0\r\n\r\n")
             } else {
-                try connection.send(raw: "HTTP/1.1 200 Fine\r\nContent-Length: 1\r\n\r\nx")
+                try connection.send(raw: "HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\nHTTP/1.1 200 Fine\r\nContent-Length: 1\r\n\r\nx")
             }
             return nil
         }
@@ -106,6 +106,9 @@ private let json = #"{"name":"curlew","numbers":[1,2,3],"nested":{"key":"value"}
                 Accept-Encoding: gzip, deflate
                 Authorization: Bearer <hidden>
                 Cookie: <hidden>
+
+                HTTP/1.1 103 Early Hints
+                Link: </a>
 
                 HTTP/1.1 200 Fine
                 Content-Length: 1
