@@ -86,6 +86,7 @@ static void (*openssl_thread_stop)(void);
 static int (*openssl_get_error)(const void *ssl, int code);
 static void (*openssl_set_msg_callback)(const void *ssl, ccurlew_tls_message_callback callback);
 static long (*openssl_ctrl)(const void *ssl, int command, long number, void *pointer);
+static uint64_t (*openssl_set_options)(const void *ssl, uint64_t options);
 static void *(*openssl_get_peer_certificate)(const void *ssl);
 static int (*openssl_get_extension)(const void *certificate, int kind, int last);
 static void (*openssl_free_certificate)(void *certificate);
@@ -100,6 +101,7 @@ static void openssl_find(void) {
     *(void **)&openssl_get_error = dlsym(RTLD_DEFAULT, "SSL_get_error");
     *(void **)&openssl_set_msg_callback = dlsym(RTLD_DEFAULT, "SSL_set_msg_callback");
     *(void **)&openssl_ctrl = dlsym(RTLD_DEFAULT, "SSL_ctrl");
+    *(void **)&openssl_set_options = dlsym(RTLD_DEFAULT, "SSL_set_options");
     *(void **)&openssl_get_peer_certificate = dlsym(RTLD_DEFAULT, "SSL_get1_peer_certificate");
     if(!openssl_get_peer_certificate) /* its name before OpenSSL 3 */
         *(void **)&openssl_get_peer_certificate = dlsym(RTLD_DEFAULT, "SSL_get_peer_certificate");
@@ -174,12 +176,15 @@ bool ccurlew_tls_has_names(CURL *easy) {
 }
 
 bool ccurlew_tls_watch(CURL *easy, ccurlew_tls_message_callback callback, void *context) {
-    enum { set_context = 16 }; /* SSL_CTRL_SET_MSG_CALLBACK_ARG */
+    enum { set_context = 16, ignore_unexpected_eof = 1 << 7 }; /* SSL_CTRL_SET_MSG_CALLBACK_ARG, SSL_OP_IGNORE_UNEXPECTED_EOF */
     const void *ssl = openssl_session(easy);
     if(!ssl || !openssl_set_msg_callback || !openssl_ctrl)
         return false;
     openssl_ctrl(ssl, set_context, 0, context);
     openssl_set_msg_callback(ssl, callback);
+    /* libcurl 8.14.1 reports an end without close_notify as an error of its own; whether it is one is the caller's to decide. */
+    if(openssl_set_options)
+        openssl_set_options(ssl, ignore_unexpected_eof);
     return true;
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import CurlewEncoding
 import CurlewHTTP
+import CurlewTransport
 import Dispatch
 
 #if canImport(Network)
@@ -18,6 +19,17 @@ func systemNetworkPathProvider(host: String?) -> (any NetworkPathProvider)? {
     return MonitorPathProvider()
     #else
     return NetlinkPathProvider(host: host)
+    #endif
+}
+
+/// The time of Dispatch's clock for deadlines.
+@inline(__always)
+func uptimeOfDispatch() -> Nanoseconds {
+    #if os(Linux)
+    // The same, for half of the instructions.
+    return MonotonicTime.now()
+    #else
+    return DispatchTime.now().uptimeNanoseconds
     #endif
 }
 

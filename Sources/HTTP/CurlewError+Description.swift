@@ -69,9 +69,9 @@ extension CurlewError.ParameterEncodingFailureReason: CustomStringConvertible {
     private var sentence: String {
         switch self {
         case .missingURL: "Parameters could not be encoded into the query of a request without a URL."
-        case .jsonEncodingFailed(let error): "Parameters could not be encoded as JSON: \(error)"
-        case .propertyListEncodingFailed(let error): "Parameters could not be encoded as a property list: \(error)"
-        case .formEncodingFailed(let error): "Parameters could not be encoded as a form: \(error)"
+        case .jsonEncodingFailed(let error): "Parameters could not be encoded as JSON: \(FileError.text(error))"
+        case .propertyListEncodingFailed(let error): "Parameters could not be encoded as a property list: \(FileError.text(error))"
+        case .formEncodingFailed(let error): "Parameters could not be encoded as a form: \(FileError.text(error))"
         }
     }
 }
@@ -85,16 +85,18 @@ extension CurlewError.MultipartEncodingFailureReason: CustomStringConvertible {
         case .bodyPartURLInvalid(let url): "The part's URL is not a file URL: \(url.redactedDescription)"
         case .bodyPartFilenameInvalid(let url): "The URL has no file name: \(url.redactedDescription)"
         case .bodyPartFileNotReachable(let url): "The part's file is not reachable: \(url.path)"
-        case .bodyPartFileNotReachableWithError(let url, let error): "The part's file is not reachable: \(url.path): \(error)"
+        case .bodyPartFileNotReachableWithError(let url, let error):
+            "The part's file is not reachable: \(FileError.text(error, of: url.path))"
         case .bodyPartFileIsDirectory(let url): "The part's file is a directory: \(url.path)"
         case .bodyPartFileSizeNotAvailable(let url): "The part's file is not a regular file, so it has no size: \(url.path)"
-        case .bodyPartFileSizeQueryFailedWithError(let url, let error): "The size of the part's file is unknown: \(url.path): \(error)"
+        case .bodyPartFileSizeQueryFailedWithError(let url, let error):
+            "The size of the part's file is unknown: \(FileError.text(error, of: url.path))"
         case .bodyPartInputStreamCreationFailed(let url): "The part's file can't be opened: \(url.path)"
         case .outputStreamCreationFailed(let url): "The file can't be created: \(url.path)"
         case .outputStreamFileAlreadyExists(let url): "The file already exists: \(url.path)"
         case .outputStreamURLInvalid(let url): "The output URL is not a file URL: \(url.redactedDescription)"
-        case .outputStreamWriteFailed(let error): "The multipart body could not be written: \(error)"
-        case .inputStreamReadFailed(let error): "A part could not be read: \(error)"
+        case .outputStreamWriteFailed(let error): "The multipart body could not be written: \(FileError.text(error))"
+        case .inputStreamReadFailed(let error): "A part could not be read: \(FileError.text(error))"
         case .bodyPartLengthMismatch(let announced, let actual):
             "A part does not have its announced length: \(actual) bytes were read, \(announced) announced."
         case .bodyPartStreamConsumed: "A part's stream was read before, and can be read only once."
@@ -160,9 +162,9 @@ extension CurlewError.ResponseSerializationFailureReason: CustomStringConvertibl
         case .inputFileNil: "The response could not be serialized: there is no file."
         case .inputFileReadFailed(let url): "The response could not be serialized: the file can't be read: \(url.path)"
         case .stringSerializationFailed(let encoding): "The response is not text in the encoding \(encoding)."
-        case .jsonSerializationFailed(let error): "The response is not JSON: \(error)"
-        case .propertyListSerializationFailed(let error): "The response is not a property list: \(error)"
-        case .decodingFailed(let error): "The response could not be decoded: \(error)"
+        case .jsonSerializationFailed(let error): "The response is not JSON: \(FileError.text(error))"
+        case .propertyListSerializationFailed(let error): "The response is not a property list: \(FileError.text(error))"
+        case .decodingFailed(let error): "The response could not be decoded: \(FileError.text(error))"
         }
     }
 }

@@ -41,6 +41,11 @@ public struct FailedRequest: Sendable, Hashable {
     package func identified(by id: UInt64) -> FailedRequest {
         FailedRequest(id: id, method: method, url: url, attempt: attempt, statusCode: statusCode, body: body)
     }
+
+    /// Returns the same with another number of the attempt.
+    package func numbered(_ attempt: Int) -> FailedRequest {
+        FailedRequest(id: id, method: method, url: url, attempt: attempt, statusCode: statusCode, body: body)
+    }
 }
 
 // MARK: - CustomStringConvertible
@@ -67,7 +72,7 @@ extension FailedRequest: CustomStringConvertible, CustomReflectable {
     /// Returns a sentence as the reason why this request failed: `GET https://example.org/ (attempt 2): status 404 is not acceptable`.
     ///
     /// - Parameter hasStatus: whether the status is named; otherwise the sentence does.
-    func failing(because sentence: String, hasStatus: Bool = true) -> String {
+    package func failing(because sentence: String, hasStatus: Bool = true) -> String {
         let name = text(hasStatus: hasStatus)
         guard !name.isEmpty else { return sentence }
         // A name such as URL or HTTP keeps its capitals.
@@ -75,4 +80,10 @@ extension FailedRequest: CustomStringConvertible, CustomReflectable {
         let reason = isWord ? sentence.prefix(1).lowercased() + sentence.dropFirst() : sentence
         return "\(name): \(reason.hasSuffix(".") ? String(reason.dropLast()) : reason)"
     }
+}
+
+extension String {
+    /// The text with a full stop at its end, so that a sentence can follow: descriptions of one sentence have one, those that begin with
+    /// a request don't.
+    package var withFullStop: String { [".", "!", "?", "…"].contains { hasSuffix($0) } ? self : self + "." }
 }

@@ -23,7 +23,7 @@ public struct TransferFailure: Error, Sendable, Hashable {
         public static let nameResolution = Kind(rawValue: "nameResolution")
         /// The proxy's name could not be resolved, or the proxy refused the request.
         public static let proxy = Kind(rawValue: "proxy")
-        /// No connection to the host could be made.
+        /// No connection to the host could be made, or none to its proxy, which the message then names.
         public static let connect = Kind(rawValue: "connect")
         /// TLS with the host could not be set up.
         public static let secureConnection = Kind(rawValue: "secureConnection")

@@ -89,6 +89,38 @@ import Testing
         return rows.map { (.multipartEncodingFailed(reason: $0), $1) }
     }
 
+    @Test("the error of a file says in words what is wrong with which file")
+    func files() throws {
+        let missing = URL(filePath: "/nowhere/a b")
+        let error = #expect(throws: CocoaError.self) { try Data(contentsOf: missing) }
+        let cause = try #require(error)
+        let reason = CurlewError.MultipartEncodingFailureReason.bodyPartFileNotReachableWithError(atURL: missing, error: cause)
+        #expect(
+            "\(CurlewError.multipartEncodingFailed(reason: reason))"
+                == "The part's file is not reachable: the file \"/nowhere/a b\" does not exist")
+        let rows: [(CocoaError, String)] = [
+            (FileError.reading("/a", ENOENT), "the file \"/a\" does not exist"),
+            (FileError.reading("/a", EACCES), "there is no permission to read the file \"/a\""),
+            (FileError.reading("/a", EISDIR), "the file \"/a\" can't be read: Is a directory"),
+            (FileError.writing("/a", EACCES), "there is no permission to write the file \"/a\""),
+            (FileError.writing("/a", EEXIST), "the file \"/a\" already exists"),
+            (FileError.writing("/a", ENOSPC), "the file \"/a\" can't be written: no space is left"),
+            (FileError.writing("/a", EROFS), "the file \"/a\" can't be written: its file system is read-only"),
+            (FileError.writing("/a", EIO), "the file \"/a\" can't be written: Input/output error"),
+        ]
+        for (error, text) in rows { #expect(FileError.text(error) == text && error.userInfo["NSLocalizedDescription"] as? String == text) }
+        #expect(FileError.text(CocoaError(.fileReadNoSuchFile), of: "/b") == "the file \"/b\" does not exist")
+        #expect(FileError.text(Cause()) == "the cause" && FileError.text(Cause(), of: "/b") == "/b: the cause")
+    }
+
+    @Test("a sentence can follow a description, with or without a request")
+    func fullStops() {
+        let refused = CurlewError.responseValidationFailed(reason: .unacceptableStatusCode(code: 503))
+        let named = refused.describing(FailedRequest(method: .get, url: "http://h/"))
+        #expect("\(refused)".withFullStop == "Status 503 is not acceptable.")
+        #expect("\(named)".withFullStop == "GET http://h/: status 503 is not acceptable.")
+    }
+
     @Test("the description has the stage, the reason and the underlying error")
     func descriptions() {
         let rows: [(CurlewError, String)] = [

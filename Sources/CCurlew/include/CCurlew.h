@@ -5,6 +5,7 @@
 #define CCURLEW_H
 
 #include <curl/curl.h>
+#include <net/if.h>
 #include <stdbool.h>
 #include <zlib.h>
 

@@ -48,4 +48,16 @@ public struct CurlInfo: Sendable, Hashable {
 
     /// Whether a prior-knowledge connection can be reused: before 8.0 the second transfer on an HTTP/2 connection without TLS fails.
     package var canReusePriorKnowledge: Bool { versionNumber >= 0x080000 }
+
+    /// Whether a transfer that is bound to an interface may be given an idle connection over another one, unless the interface is set
+    /// without the prefix `if!`: with 8.14.1 so; 7.88.1 and 8.23.0 compare both forms. The prefix has been parsed since 8.9.
+    package var reusesConnectionsOfAnyInterface: Bool { (0x080900..<0x081700).contains(versionNumber) }
+
+    /// Whether an idle connection for HTTP/1.1 counts as dead as soon as there is anything to read from it, as TLS 1.3 session tickets are:
+    /// with 8.14.1 so; 7.88.1 and 8.23.0 keep it.
+    package var dropsConnectionsWithInput: Bool { (0x080000..<0x081700).contains(versionNumber) }
+
+    /// Whether a transfer that is told to pause receiving receives on as long as it sends, and keeps all of it in memory: with 8.14.1 so (a
+    /// gigabyte in four seconds); 7.88.1 and 8.23.0 stop.
+    package var receivesWhilePaused: Bool { (0x080000..<0x081700).contains(versionNumber) }
 }

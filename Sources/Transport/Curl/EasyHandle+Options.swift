@@ -98,10 +98,7 @@ extension EasyHandle {
         } else if let share = member.loop.share {
             try set(CURLOPT_SHARE, pointer: share)
         }
-        if let interface = options.options.interface {
-            // Without the prefix, libcurl resolves a name that is not an interface's as a host name.
-            try set(CURLOPT_INTERFACE, "if!" + interface)
-        }
+        if let interface = options.options.interface { try setInterface(interface, isAddress: options.options.isBoundToAddress) }
         let reach = options.options.reachBox?.value
         if let reach { try setReach(reach, member.route) }
         // The server that resolves names is verified by the same options.
@@ -158,6 +155,17 @@ extension EasyHandle {
         try set(CURLOPT_PREREQDATA, pointer: context)
     }
 
+    private func setInterface(_ interface: String, isAddress: Bool) throws(OptionError) {
+        let isComparedAsName = CurlInfo.current.reusesConnectionsOfAnyInterface
+        if isComparedAsName, isAddress || if_nametoindex(interface) != 0 {
+            try set(CURLOPT_INTERFACE, interface)
+        } else {
+            // Without the prefix, libcurl resolves a name that is not an interface's as a host name.
+            try set(CURLOPT_INTERFACE, (isAddress ? "host!" : "if!") + interface)
+            if isComparedAsName { try set(CURLOPT_FRESH_CONNECT, true) }
+        }
+    }
+
     /// Lets libcurl open a new connection, pool it, and send nothing.
     ///
     /// `CURLOPT_CONNECT_ONLY` doesn't pool. An upload that is to be resumed where it ends is refused by libcurl once it is connected, before
@@ -203,31 +211,6 @@ extension EasyHandle {
         if transfer.mustNotStopAtErrors { try set(CURLOPT_KEEP_SENDING_ON_ERROR, true) }
     }
 
-    private func headerLines(for request: TransferRequest) -> [String] {
-        var lines: [String] = []
-        lines.reserveCapacity(request.headers.count + 2)
-        var saysAcceptEncoding = false
-        var saysExpect = false
-        var saysContentType = false
-        for header in request.headers {
-            if header.isNamed("Content-Length") || header.isNamed("Transfer-Encoding") { continue }
-            if header.isNamed("Accept-Encoding") { saysAcceptEncoding = true }
-            if header.isNamed("Expect") { saysExpect = true }
-            if header.isNamed("Content-Type") { saysContentType = true }
-            // For libcurl, "Name:" removes a field; "Name;" sends it with an empty value.
-            let isBlank = header.value.utf8.allSatisfy { $0 == UInt8(ascii: " ") || $0 == UInt8(ascii: "\t") }
-            lines.append(isBlank ? "\(header.name);" : "\(header.name): \(header.value)")
-        }
-        if request.prepared.options.decodesContent, !saysAcceptEncoding { lines.append("Accept-Encoding: \(Self.acceptedCodings)") }
-        // For large bodies, libcurl adds "Expect: 100-continue" and waits for a second, and many servers reply with 417. An empty value
-        // removes the field. Placed before the user's own field it keeps libcurl, which only looks at the first, from repeating the request
-        // after a 417.
-        if saysExpect { lines.insert("Expect:", at: 0) } else if request.body != nil { lines.append("Expect:") }
-        // Otherwise libcurl labels an empty body as a form.
-        if request.body == nil, request.method.saysWhenEmpty, !saysContentType { lines.append("Content-Type:") }
-        return lines
-    }
-
     private func setVersion(for transfer: Transfer) throws(OptionError) {
         let (curl, request) = (CurlInfo.current, transfer.request)
         switch request.prepared.options.httpVersion {
@@ -241,6 +224,9 @@ extension EasyHandle {
         case .http3 where transfer.mayUseHTTP3: try set(CURLOPT_HTTP_VERSION, CURL_HTTP_VERSION_3)
         // Without TLS it is HTTP/1.1 in any case, but libcurl 8.23 then doesn't reuse a connection on which nothing was received yet.
         case .automatic where !Transfer.isSecure(request.url): try set(CURLOPT_HTTP_VERSION, CURL_HTTP_VERSION_1_1)
+        // It may take a connection from the transfers of a host that is known to speak HTTP/1.1, but must not block them over HTTP/2.
+        case .automatic where transfer.loop.sharing.isEnabled && request.mayPause && !transfer.loop.isApart(transfer):
+            try set(CURLOPT_HTTP_VERSION, CURL_HTTP_VERSION_1_1)
         case .automatic, .http2PriorKnowledge, .http3:
             let isRisky = request.body.map { ($0.length ?? .max) > Self.largestBodyForOldHTTP2 } ?? false
             let speaksHTTP2 = curl.supportsHTTP2 && (curl.hasReliableHTTP2 || !isRisky)
@@ -302,7 +288,7 @@ extension EasyHandle {
         case .file(let file):
             try set(CURLOPT_CAPATH, nil)
             try set(CURLOPT_CAINFO, file)
-        case .unreadable: throw OptionError(CURLE_SSL_CACERT_BADFILE, CURLOPT_CAINFO)
+        case .unreadable(let reason): throw OptionError(CURLE_SSL_CACERT_BADFILE, CURLOPT_CAINFO, because: reason)
         }
     }
 
@@ -349,7 +335,7 @@ extension EasyHandle {
         case .file(let file):
             try set(CURLOPT_PROXY_CAPATH, nil)
             try set(CURLOPT_PROXY_CAINFO, file)
-        case .unreadable: throw OptionError(CURLE_SSL_CACERT_BADFILE, CURLOPT_PROXY_CAINFO)
+        case .unreadable(let reason): throw OptionError(CURLE_SSL_CACERT_BADFILE, CURLOPT_PROXY_CAINFO, because: reason)
         }
     }
 }
@@ -363,7 +349,7 @@ extension String? {
 
 extension HTTPMethod {
     /// Whether requests without content send `Content-Length: 0` (RFC 9110, section 8.6).
-    fileprivate var saysWhenEmpty: Bool { self == .post || self == .put || self == .patch }
+    var saysWhenEmpty: Bool { self == .post || self == .put || self == .patch }
 }
 
 extension TransferRequest {

@@ -21,9 +21,10 @@ extension EasyHandle {
             metrics.nanoseconds.secureConnection = time(CURLINFO_APPCONNECT_TIME_T)
         }
         metrics.nanoseconds.requestStart = time(CURLINFO_PRETRANSFER_TIME_T)
-        metrics.nanoseconds.responseStart = time(CURLINFO_STARTTRANSFER_TIME_T)
         metrics.requestHeaderBytes = Int64(ccurlew_get_long(raw, CURLINFO_REQUEST_SIZE))
         metrics.responseHeaderBytes = Int64(ccurlew_get_long(raw, CURLINFO_HEADER_SIZE))
+        // libcurl 8.23 has a time for a refused connection, too.
+        if metrics.responseHeaderBytes > 0 { metrics.nanoseconds.responseStart = time(CURLINFO_STARTTRANSFER_TIME_T) }
         metrics.httpVersion = httpVersion
     }
 
@@ -46,6 +47,26 @@ extension EasyHandle {
         guard ccurlew_get_offset(raw, CURLINFO_NAMELOOKUP_TIME_T) > 0 else { return .resolving }
         // Before 8.0, libcurl records the connect time only together with TLS's, but counts the connection immediately.
         return isSecure && ccurlew_get_long(raw, CURLINFO_NUM_CONNECTS) > 0 ? .securing : .connecting
+    }
+
+    /// The bytes of the response's body that libcurl has received, decoded by it or not, those included that it keeps while it is paused.
+    var receivedBytes: Int64 { Int64(ccurlew_get_offset(raw, CURLINFO_SIZE_DOWNLOAD_T)) }
+
+    /// How long the TLS handshake of a new connection has taken.
+    var handshakeTime: Nanoseconds {
+        let time = ccurlew_get_offset(raw, CURLINFO_APPCONNECT_TIME_T) - ccurlew_get_offset(raw, CURLINFO_CONNECT_TIME_T)
+        return Nanoseconds(max(time, 0)) * 1000
+    }
+
+    /// Lets TLS read what the server has sent on the connection of the completed transfer. A connection that has bytes for the application
+    /// or has ended is closed when the handle leaves its multi handle.
+    ///
+    /// That is what libcurl does with those of `CURLOPT_CONNECT_ONLY`, the only ones that it reads without a transfer.
+    func readTickets() {
+        guard ccurlew_set_long(raw, CURLOPT_CONNECT_ONLY, 1) == CURLE_OK else { return }
+        var byte: UInt8 = 0
+        var count = 0
+        if curl_easy_recv(raw, &byte, 1, &count) == CURLE_AGAIN { _ = ccurlew_set_long(raw, CURLOPT_CONNECT_ONLY, 0) }
     }
 
     private func port(_ info: CURLINFO) -> Int? {

@@ -184,14 +184,17 @@ extension String {
     }
 }
 
-/// An option that libcurl rejected.
+/// An option that libcurl rejected, or that can't be set.
 struct OptionError: Error {
     let code: CURLcode
     let option: CURLoption
+    /// Why a file of authorities, which libcurl was not given, can't be read.
+    private let reason: String?
 
-    init(_ code: CURLcode, _ option: CURLoption) {
+    init(_ code: CURLcode, _ option: CURLoption, because reason: String? = nil) {
         self.code = code
         self.option = option
+        self.reason = reason
     }
 
     /// The kind of failure that the rejected option stands for.
@@ -202,8 +205,9 @@ struct OptionError: Error {
         }
     }
 
-    /// The option's number and libcurl's reason.
+    /// The option's number and libcurl's reason, or why the option could not be set.
     var message: String {
-        "libcurl rejected option \(option.rawValue): \(String(cString: curl_easy_strerror(code)))"
+        if let reason { return "The file of authorities can't be read: \(reason)" }
+        return "libcurl rejected option \(option.rawValue): \(String(cString: curl_easy_strerror(code)))"
     }
 }

@@ -80,8 +80,15 @@ extension String {
     /// connection in HTTP/1.1. For a protocol violation, the message names it.
     fileprivate func isAboutLostStream(_ code: CURLcode) -> Bool {
         if self == String(cString: curl_easy_strerror(code)) || contains("closed cleanly, but before") { return true }
-        guard let number = firstRange(of: "(err ") else { return false }
-        return Int(self[number.upperBound...].prefix { $0 != ")" }).map(Self.streamLossCodes.contains) ?? false
+        return streamErrorCode.map(Self.streamLossCodes.contains) ?? false
+    }
+
+    /// The error code with which the peer has ended a stream.
+    private var streamErrorCode: Int? {
+        if let number = firstRange(of: "(err ") { return Int(self[number.upperBound...].prefix { $0 != ")" }) }
+        // In the words of 8.23. A stream that is reset by curl is one that has broken a rule.
+        guard let number = firstRange(of: "reset by server (error 0x") else { return nil }
+        return Int(self[number.upperBound...].prefix(while: \.isHexDigit), radix: 16)
     }
 }
 

@@ -13,7 +13,7 @@ final class EventLoopThread {
     let configuration: TransportConfiguration
     /// The time at which this turn began, or at which its wait ended.
     @exclusivity(unchecked) private(set) var now = MonotonicTime.now()
-    @exclusivity(unchecked) private var wallClock = WallClock()
+    @exclusivity(unchecked) var wallClock = WallClock()
     /// The events that libcurl and raw streams want of their sockets.
     @exclusivity(unchecked) private var sockets = SocketTable()
     /// The connections in libcurl's pools.
@@ -35,14 +35,16 @@ final class EventLoopThread {
     @exclusivity(unchecked) private(set) var poolsForPausing: ConnectionPools?
     @exclusivity(unchecked) var transfers = NumberMap<Transfer>()
     @exclusivity(unchecked) var streams: [Int: StreamTransfer] = [:]
-    @exclusivity(unchecked) private var timers = DeadlineHeap<Transfer>()
+    @exclusivity(unchecked) var timers = DeadlineHeap<Transfer>()
     @exclusivity(unchecked) private var launchQueue: LaunchQueue
     @exclusivity(unchecked) var pool: [Transfer] = []
     /// Streams with unread bytes, left for the next turn so that others get theirs.
     @exclusivity(unchecked) var unreadStreams: [StreamTransfer] = []
     /// The transfers that use one of several connections with the same addresses, and it is unknown which.
     @exclusivity(unchecked) var unidentified: [Transfer] = []
-    @exclusivity(unchecked) private var sharing: ConnectionSharing
+    /// The transfers that have opened a connection ahead, and wait for what TLS sends behind its handshake.
+    @exclusivity(unchecked) var awaitingTickets: [Transfer] = []
+    @exclusivity(unchecked) private(set) var sharing: ConnectionSharing
     @exclusivity(unchecked) private var isStopping = false
 
     /// The number of idle handles kept for later requests; each takes about 20 KiB.
@@ -221,6 +223,7 @@ final class EventLoopThread {
     /// Hands a transfer to libcurl, once it is known where it connects to.
     func run(_ transfer: Transfer) {
         guard isReady(transfer) else { return }
+        if !awaitingTickets.isEmpty, !transfer.request.opensConnectionOnly { endAwaitingTickets() }
         do {
             try transfer.prepare()
         } catch {
@@ -240,7 +243,7 @@ final class EventLoopThread {
 
     private func multi(for transfer: Transfer) -> MultiHandle? {
         if !transfer.isQueuedByLoop { return pools?.poolForSharing() }
-        guard sharing.isEnabled, transfer.request.mayPause else { return pools?.pool(forHost: transfer.hostKey) }
+        guard isApart(transfer) else { return pools?.pool(forHost: transfer.hostKey) }
         if poolsForPausing == nil { poolsForPausing = ConnectionPools(loop: self, configuration: configuration, multiplexes: false) }
         return poolsForPausing?.pool(forHost: transfer.hostKey)
     }
@@ -264,6 +267,7 @@ final class EventLoopThread {
         if let question = transfer.question { return ask(question, for: transfer) }
         if transfer.leavesAlternative(after: code) { return runWithoutAlternative(transfer) }
         let decision = transfer.decision(code)
+        if transfer.request.opensConnectionOnly, awaitsTickets(transfer, decision) { return }
         guard decision == .useFreshConnection else { return complete(transfer, error: transfer.error(decision, code: code)) }
         takeBack(transfer)
         connectionReporter?.ended(transfer.id, .stale)
@@ -293,37 +297,6 @@ final class EventLoopThread {
         transfer.end()
         // A pooled transfer keeps its entry among the timers: the next request seldom has to move it.
         if pool.count < Self.largestPool { pool.append(transfer) } else { timers.remove(transfer) }
-    }
-
-    // MARK: Time
-
-    /// Schedules a check of a transfer at its next time limit.
-    ///
-    /// A limit that moved later or was removed is not rescheduled: the transfer is checked too early and put back.
-    func armTimer(_ transfer: Transfer) {
-        guard let time = transfer.nextCheck else { return }
-        if transfer.heapIndex < 0 || time < transfer.deadline { timers.set(transfer, to: time) }
-    }
-
-    /// Schedules a transfer's body to be read again in another turn, because libcurl must not be called from its callbacks.
-    func resumeSendingLater(_ transfer: Transfer) {
-        mailbox.post(.resumeSending(transfer.id))
-    }
-
-    /// The date of an earlier monotonic time.
-    func date(of time: Nanoseconds) -> Date { wallClock.date(of: time, inTurn: now) }
-
-    private func expireTimers() {
-        while let transfer = timers.popExpired(at: now) {
-            transfer.noteProgress()
-            if let limit = transfer.nextLimit, limit.time <= now {
-                fail(transfer, limit.failureKind, limit.message)
-                continue
-            }
-            if case .awaited(let deadline) = transfer.expectation, deadline <= now { transfer.resumeSending() }
-            transfer.endSendingIfResponseStalls()
-            if let time = transfer.nextCheck { timers.set(transfer, to: time) }
-        }
     }
 
     // MARK: Sockets

@@ -14,6 +14,8 @@ public struct ResponseHead: Sendable, Hashable {
     public internal(set) var interimResponses: [ResponseHead] = []
     /// Whether a cache has delivered it, perhaps long after it was received; `false` by default.
     package var isFromCache = false
+    /// What the field lines begin with, as far as that is known.
+    var initials = LineInitials.unknown
     private let bytes: [UInt8]
 
     /// Creates a head from its bytes: status line and field lines, each with its line break, without the blank line at the end.
@@ -129,7 +131,8 @@ public struct ResponseHead: Sendable, Hashable {
     /// Whether a line begins so, with letters compared case-insensitively: without one, there is no field with such a name. Much cheaper
     /// than reading the names. `beginning` is in lower case.
     package func hasLine(beginningWith beginning: StaticString) -> Bool {
-        bytes.withUnsafeBytes { bytes in
+        guard initials.contains(beginning.utf8Start[0]) else { return false }
+        return bytes.withUnsafeBytes { bytes in
             let wanted = UnsafeBufferPointer(start: beginning.utf8Start, count: beginning.utf8CodeUnitCount)
             guard let base = bytes.baseAddress, let first = wanted.first else { return false }
             var start = 0
@@ -203,6 +206,27 @@ public struct ResponseHead: Sendable, Hashable {
     }
 
     private static func isDigit(_ byte: UInt8) -> Bool { (UInt8(ascii: "0")...UInt8(ascii: "9")).contains(byte) }
+}
+
+/// The letters that lines begin with, without case, as bits; some other bytes count as letters. Noted while the lines are received, so that
+/// most heads need not be searched. Not part of what a head is: all are equal.
+struct LineInitials: Sendable, Hashable {
+    /// Any may be.
+    static let unknown = LineInitials(bits: .max)
+
+    private var bits: UInt32 = 0
+
+    init() {}
+
+    private init(bits: UInt32) { self.bits = bits }
+
+    mutating func note(_ byte: UInt8) { bits |= 1 << UInt32(byte & 31) }
+
+    func contains(_ byte: UInt8) -> Bool { bits & 1 << UInt32(byte & 31) != 0 }
+
+    static func == (lhs: LineInitials, rhs: LineInitials) -> Bool { true }
+
+    func hash(into hasher: inout Hasher) {}
 }
 
 private let space = UInt8(ascii: " ")

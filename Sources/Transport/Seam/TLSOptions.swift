@@ -48,6 +48,8 @@ public struct TLSOptions: Sendable, Hashable {
     public var revocationListFile: String?
     /// SHA-256 hashes of public keys (`SubjectPublicKeyInfo`), one of which must be the host's (RFC 7469, section 2.4); empty, the default,
     /// for any key. Only the leaf's key is compared, not those of its issuers, and it is compared even if nothing else is verified.
+    ///
+    /// `openssl x509 -in server.pem -pubkey -noout | openssl pkey -pubin -outform der | openssl dgst -sha256` prints the hash of a certificate.
     public var publicKeyHashes: Set<Data> = []
     /// Trusted certificates in PEM instead of the system's; `nil` by default. ``CertificateAuthorities/pem`` reads them from other forms.
     public var certificateAuthorities: Data?

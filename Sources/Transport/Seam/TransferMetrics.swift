@@ -125,6 +125,9 @@ public struct TransferMetrics: Sendable, Hashable {
         set { connection = ConnectionInfo(connection) { $0.tlsCipher = newValue } }
     }
     /// Whether the connection of an earlier transfer was reused.
+    ///
+    /// Over HTTP/3 (RFC 9114, section 4.1.1), libcurl opens another connection after a host has reset a stream in the middle of its response,
+    /// although the connection could be used further; after other failures of a stream it is reused.
     public var reusedConnection = false
     /// Whether the response was taken from the session's cache; the other figures are those of the exchange that validated it, if there was
     /// one.

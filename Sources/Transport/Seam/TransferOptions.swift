@@ -43,10 +43,12 @@ public struct TransferOptions: Sendable, Hashable {
     /// The proxy; taken from the environment by default.
     public var proxy: ProxyPolicy = .environment
 
-    /// The name of the network interface to send from, such as `eth0`; `nil`, the default, leaves the choice to the system's routes.
+    /// The network interface to send from: its name, such as `eth0`, or an address of this machine, such as `192.0.2.7` or `2001:db8::7`;
+    /// `nil`, the default, leaves the choice to the system's routes.
     ///
-    /// Where the system does not permit binding to an interface, the transfer binds to the interface's address. A transfer over a missing
-    /// interface fails with ``TransferFailure/Kind/connect``.
+    /// Where the system does not permit binding to an interface, the transfer binds to the interface's address. An address is the source
+    /// address and does not choose the route. A transfer over an interface or an address that this machine does not have fails with
+    /// ``TransferFailure/Kind/connect``.
     public var interface: String?
 
     /// The addresses that transfers may connect to; ``AddressPolicy/any`` by default.
@@ -96,6 +98,15 @@ extension TransferOptions {
         TransferState.HeadLimits(
             size: maximumHeadSize, fieldSize: maximumHeaderSize, fieldCount: maximumHeaderCount, interimResponses: maximumInterimResponses)
     }
+
+    /// Whether transfers are bound to a source address instead of an interface.
+    package var isBoundToAddress: Bool { interface.flatMap { IPAddress($0) } != nil }
+
+    /// Why no transfer can be bound to the interface; `nil` if one can, or if there is none.
+    fileprivate var interfaceInvalidity: String? {
+        guard let interface, interface.isEmpty || interface.hasZeroByte else { return nil }
+        return "The interface is empty or contains a NUL"
+    }
 }
 
 /// The options of transfers together with the values derived from them; shared by a session's transfers, so that these are computed once.
@@ -111,7 +122,7 @@ package final class PreparedOptions: Sendable {
 
     package init(_ options: TransferOptions) {
         self.options = options
-        invalidity = options.reachBox?.value.invalidity ?? options.httpVersion.invalidity
+        invalidity = options.reachBox?.value.invalidity ?? options.httpVersion.invalidity ?? options.interfaceInvalidity
         hasRoutes = options.reachBox?.value.hasRoutes ?? false
         limits = TimeLimits(options)
         connectTimeoutMilliseconds = options.connectTimeout?.atLeastOneMillisecond ?? Int(Int32.max)
@@ -195,6 +206,8 @@ public enum ProxyPolicy: Sendable, Hashable {
     /// No proxy.
     case none
     /// The proxy at a URL with the scheme `http`, `https`, `socks4`, `socks4a`, `socks5` or `socks5h`, except for the listed hosts.
+    ///
+    /// User and password stand in the URL, percent-encoded: `http://name:pass%20word@proxy.example.org:3128`.
     case url(String, except: [String] = [])
     /// Separate proxies for the URL schemes `http` and `https`, in the forms of ``url(_:except:)``; `nil` for no proxy.
     case schemes(http: String?, https: String?, except: [String] = [])
@@ -218,7 +231,7 @@ extension ProxyPolicy: CustomStringConvertible, CustomReflectable {
     public var customMirror: Mirror { .redacted(self) }
 
     /// Redacts a proxy's URL, which may lack a scheme.
-    private static func shown(_ url: String) -> String {
+    static func shown(_ url: String) -> String {
         url.contains("//") ? url.redactedURL : String("//\(url)".redactedURL.dropFirst(2))
     }
 }

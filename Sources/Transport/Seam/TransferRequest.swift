@@ -142,6 +142,35 @@ public struct TransferRequest: Sendable {
             && (lhs.prepared === rhs.prepared || lhs.prepared.options == rhs.prepared.options)
     }
 
+    /// Whether the request has no body; cheaper than reading that.
+    package var isWithoutBody: Bool { storage.parts.body == nil }
+
+    /// Whether the request is one for a document, received whole, that is the same for all who send it: `GET` or `HEAD`, without a body and
+    /// without an authentication of the connection.
+    package var isForDocument: Bool {
+        storage.parts.body == nil && !storage.parts.mayPause && storage.parts.authentication == nil
+            && (storage.parts.method == .get || storage.parts.method == .head)
+    }
+
+    /// Whether the method is idempotent (RFC 9110, section 9.2.2); cheaper than reading that.
+    package var isIdempotent: Bool { storage.parts.method == .get || storage.parts.method.isIdempotent }
+
+    /// Calls `body` with the bytes of the URL; cheaper than a copy of the string.
+    package func withURLBytes(_ body: (UnsafeRawBufferPointer) -> Int) -> Int {
+        // As all strings that are Swift's own are stored.
+        if let number = storage.parts.url.utf8.withContiguousStorageIfAvailable({ body(UnsafeRawBufferPointer($0)) }) { return number }
+        var url = storage.parts.url
+        return url.withUTF8 { body(UnsafeRawBufferPointer($0)) }
+    }
+
+    /// Whether the bytes of the URL begin with others.
+    package func urlBegins(with prefix: UnsafeRawBufferPointer) -> Bool {
+        withURLBytes { bytes in
+            guard bytes.count >= prefix.count, let start = bytes.baseAddress, let other = prefix.baseAddress else { return 0 }
+            return memcmp(start, other, prefix.count) == 0 ? 1 : 0
+        } == 1
+    }
+
     /// Creates a request.
     public init(
         url: String, method: HTTPMethod = .get, headers: HTTPHeaders = [:], body: (any BodySource)? = nil,

@@ -31,6 +31,8 @@ struct BodyFraming {
     private var lastField = Field.other
     /// Whether there is a `Content-Encoding`.
     private(set) var hasContentCoding = false
+    /// What the lines begin with.
+    private(set) var initials = LineInitials()
 
     /// The value of `Content-Length`; `nil` without a valid one.
     var contentLength: Int64? {
@@ -42,6 +44,7 @@ struct BodyFraming {
 
     /// Records a field line of the head.
     mutating func note(_ line: UnsafeRawBufferPointer) {
+        initials.note(line[0])
         // Names with another first letter are irrelevant; the bit converts to lower case.
         switch line[0] | 0x20 {
         case UInt8(ascii: "c") where line.hasFieldName("content-length"):

@@ -26,12 +26,25 @@ struct ConnectionSharing {
         }
     }
 
+    /// Whether a transfer that may pause must have connections of its own: not where a connection is used by one transfer at a time.
+    func isApart(_ request: TransferRequest, isSecure: Bool, host: UInt64) -> Bool {
+        guard isEnabled, request.mayPause else { return false }
+        return switch request.prepared.options.httpVersion {
+        case .automatic: isSecure && !hostsWithoutSharing.contains(host)
+        case .http3, .http3Only: isSecure
+        case .http1: false
+        case .http2PriorKnowledge: true
+        }
+    }
+
     /// Whether connections to a host may be shared, as far as is known.
     func mayShare(_ host: UInt64) -> Bool { isEnabled && !hostsWithoutSharing.contains(host) }
 
     /// Remembers the host of a transfer that was to share its connection and did not; returns whether that is so.
     mutating func completed(_ transfer: Transfer) -> Bool {
-        guard !transfer.isQueuedByLoop, transfer.state.hasHead, !transfer.handle.isMultiplexed else { return false }
+        guard !transfer.isQueuedByLoop, transfer.state.hasHead || transfer.hasOpenedHTTP1, !transfer.handle.isMultiplexed else {
+            return false
+        }
         failed(transfer.hostKey)
         return true
     }

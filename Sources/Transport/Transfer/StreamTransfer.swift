@@ -110,8 +110,9 @@ final class StreamTransfer: MultiMember {
             if let (kind, message) = socketFailure(code) { return failure(kind, message, code: code) }
             let message = handle.message(for: code)
             let kind = TransferFailure.Kind.of(code, phase: phase, message: message, usesProxy: proxy != nil)
+            let text = FailedSetUp(url: request.url, proxy: proxy, code: code, message: message).text
             let requirement = kind == .serverCertificate ? request.options.tls.trust : nil
-            return failure(kind, requirement?.message(message) ?? message, code: code)
+            return failure(kind, requirement?.message(text) ?? text, code: code)
         }
         guard isTrusted || !request.isSecure || request.options.tls.trust == nil else {
             return failure(.serverCertificate, "libcurl gave no access to the host's certificates")

@@ -26,8 +26,11 @@ extension Transfer {
         noteSetUpPhase()
         // Other addresses may have been tried as well, and failed for other reasons.
         if connection.openedSockets.isEmpty, let (kind, message) = socketFailure(code) { _ = state.fail(kind, message) }
-        return state.completed(
-            code: code, message: handle.message(for: code), usesProxy: proxy != nil, isHTTP2: connection.info?.values.isHTTP2 ?? false)
+        let message = handle.message(for: code)
+        let decision = state.completed(
+            code: code, message: message, usesProxy: proxy != nil, isHTTP2: connection.info?.values.isHTTP2 ?? false)
+        guard case .failure(let kind, message) = decision, state.phase < .sending, !state.hasOwnFailure else { return decision }
+        return .failure(kind, FailedSetUp(url: request.url, proxy: proxy, code: code, message: message).text)
     }
 
     /// Whether libcurl has refused the request as it was to, on a connection that is now pooled.

@@ -14,6 +14,8 @@ extension Transfer {
         var receivingStopped = false
         /// libcurl was told to pause sending.
         var sendingStopped = false
+        /// Sending is stopped until receiving continues, because libcurl receives as long as it sends.
+        var isHeldBack = false
 
         /// Whether the transfer is paused from this side, in either direction.
         var isPaused: Bool { isSuspended || isHeld || receivingStopped || sendingStopped }
@@ -34,15 +36,41 @@ extension Transfer {
             if pauses.isSuspended || pauses.isHeld { mask |= CURLPAUSE_RECV } else { resumes = true }
         }
         if pauses.sendingStopped {
-            if pauses.isSuspended || !(sendingIsPossible || wasSuspended) { mask |= CURLPAUSE_SEND } else { resumes = true }
+            let isPossible = pauses.isHeldBack ? mask & CURLPAUSE_RECV == 0 : sendingIsPossible || wasSuspended
+            if pauses.isSuspended || !isPossible { mask |= CURLPAUSE_SEND } else { resumes = true }
         }
         guard resumes else { return loop.armTimer(self) }
         // Set before the call, because it may run the callbacks, which may pause again.
         if mask & CURLPAUSE_RECV == 0 { pauses.receivingStopped = false }
-        if mask & CURLPAUSE_SEND == 0 { pauses.sendingStopped = false }
+        if mask & CURLPAUSE_SEND == 0 {
+            pauses.sendingStopped = false
+            pauses.isHeldBack = false
+        }
         restartIdleTime()
         let code = curl_easy_pause(handle.raw, mask)
         guard code == CURLE_OK else { return loop.completed(self, code) }
         loop.armTimer(self)
+    }
+
+    // MARK: Receiving while sending
+
+    /// How much libcurl may receive for a paused observer while it sends, in bytes.
+    private static let largestReadAhead: Int64 = 1 << 20
+
+    /// Whether libcurl has kept so much of the response for the observer, which is paused, that it must not go on sending either.
+    var mustHoldBack: Bool {
+        guard pauses.receivingStopped, CurlInfo.current.receivesWhilePaused else { return false }
+        return handle.receivedBytes - state.bodyBytes > Self.largestReadAhead
+    }
+
+    /// Stops sending until receiving continues.
+    func holdBack() -> Int {
+        pauses.isHeldBack = true
+        return stopSending()
+    }
+
+    func stopSending() -> Int {
+        pauses.sendingStopped = true
+        return Int(CURL_READFUNC_PAUSE)
     }
 }

@@ -55,6 +55,8 @@ final class Transfer: MultiMember, DeadlineHolder {
     @exclusivity(unchecked) var hasLeftAlternative = false
     /// The question to the session's resolver, or its answer.
     @exclusivity(unchecked) var resolution: Resolution?
+    /// Whether it has opened a connection ahead, over TLS and for HTTP/1.1.
+    @exclusivity(unchecked) var hasOpenedHTTP1 = false
     /// Whether libcurl has read the request's body to its end.
     @exclusivity(unchecked) private(set) var hasReadBody = false
 
@@ -116,6 +118,7 @@ final class Transfer: MultiMember, DeadlineHolder {
         if alternative != nil { alternative = nil }
         hasLeftAlternative = false
         if resolution != nil { endResolution() }
+        hasOpenedHTTP1 = false
     }
 
     /// Releases the request without completing it, for another loop.
@@ -201,6 +204,7 @@ final class Transfer: MultiMember, DeadlineHolder {
         guard let body = request.body else { return 0 }
         guard !pauses.isSuspended, !mustAwaitContinue(), earlyResponse != .resetsStream else { return stopSending() }
         guard earlyResponse == .none else { return 0 }
+        if mustHoldBack { return holdBack() }
         switch body.read(into: buffer) {
         case .bytes(let count):
             guard bodyBytesSent + Int64(count) <= bodyLength ?? .max else { return failBody(.more) }
@@ -245,11 +249,6 @@ final class Transfer: MultiMember, DeadlineHolder {
             guard append("\(field.name): \(field.value)") else { return false }
         }
         return true
-    }
-
-    private func stopSending() -> Int {
-        pauses.sendingStopped = true
-        return Int(CURL_READFUNC_PAUSE)
     }
 
     func requestEnded() {

@@ -11,11 +11,7 @@ extension TransferRequest {
         if let reason = invalidity {
             return .transferFailed(TransferFailure(kind: .configuration, url: url, phase: .queued, message: reason))
         }
-        if let interface = options.interface, interface.isEmpty || interface.hasZeroByte {
-            let message = "The interface's name is empty or contains a NUL"
-            return .transferFailed(TransferFailure(kind: .configuration, url: url, phase: .queued, message: message))
-        }
-        if body?.hasTrailers == true, authentication != nil || options.httpVersion == .http2PriorKnowledge {
+        if body?.hasTrailers == true, authentication != nil || prepared.options.httpVersion == .http2PriorKnowledge {
             let message = "libcurl sends trailers only over HTTP/1.1, and only where it does not authenticate the connection"
             return .transferFailed(TransferFailure(kind: .configuration, url: url, phase: .queued, message: message))
         }
@@ -37,7 +33,8 @@ extension TransferRequest {
 }
 
 extension String {
-    fileprivate var hasZeroByte: Bool {
+    /// Whether libcurl would take the string to be shorter than it is.
+    var hasZeroByte: Bool {
         utf8.withContiguousStorageIfAvailable { bytes in
             guard let start = bytes.baseAddress else { return false }
             return memchr(start, 0, bytes.count) != nil

@@ -218,6 +218,7 @@ struct TransferState {
         if mayHaveBody, let violation = framing.violation(in: complete) { return fail(.protocolViolation, violation) }
         // A body that is not decoded has the announced length.
         if framing.hasContentCoding, decodesContent, complete.hasKnownCodings { complete.expectedBodyLength = nil }
+        complete.initials = framing.initials
         if !interimResponses.isEmpty { complete.interimResponses = interimResponses }
         head = .complete
         phase = .receivingBody

@@ -45,7 +45,7 @@ public struct CertificateAuthorities: Sendable, Hashable {
         do {
             data = try Data(contentsOf: url)
         } catch {
-            throw Self.failure("The file of authorities can't be read: \(error)", url.absoluteString)
+            throw Self.failure("The file of authorities can't be read: \(FileError.text(error, of: url.path))", url.absoluteString)
         }
         try self.init(data, from: url.absoluteString)
     }
@@ -88,8 +88,8 @@ enum AuthoritySource {
     case data(Data)
     /// A file's in PEM, and no others.
     case file(String)
-    /// A file that has to be combined with others can't be read.
-    case unreadable
+    /// A file that has to be combined with others can't be read, for this reason.
+    case unreadable(String)
 }
 
 extension TLSOptions {
@@ -103,7 +103,10 @@ extension TLSOptions {
             return .systemDirectory(String(cString: directory), others)
         }
         guard let file = certificateAuthorityFile ?? ccurlew_default_ca_file().map({ String(cString: $0) }) else { return .data(others) }
-        guard let contents = try? Data(contentsOf: URL(fileURLWithPath: file)) else { return .unreadable }
-        return .data(contents + Data("\n".utf8) + others)
+        do {
+            return .data(try Data(contentsOf: URL(fileURLWithPath: file)) + Data("\n".utf8) + others)
+        } catch {
+            return .unreadable(FileError.text(error, of: file))
+        }
     }
 }

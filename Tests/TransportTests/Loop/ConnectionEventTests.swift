@@ -85,7 +85,8 @@ import Testing
         for (id, server) in servers.enumerated() {
             #expect(await transport.run(TransferRequest(url: server.url("/json")), id: id + 1).error == nil)
         }
-        #expect(kinds.contains("1 unused"))
+        // libcurl closes what was used longest ago, to the millisecond.
+        #expect(["1 unused", "2 unused", "3 unused"].contains { kinds.contains($0) })
         #expect(!kinds.contains("4 unused"))
     }
 

@@ -168,4 +168,24 @@ import Testing
         let statistics = await transport.connectionStatistics()
         #expect(statistics.reused == 1 && statistics.opened == (isShared ? 1 : 2))
     }
+
+    @Test(.enabled(if: if_nametoindex("lo") != 0, "needs the interface lo"), arguments: ["lo", "127.0.0.1"])
+    func `a transfer takes no connection over another interface`(_ bound: String) async throws {
+        let server = try LoopbackServer { _, _ in .ok("done") }
+        let transport = transport()
+        func run(over interface: String?) async -> RecordingObserver.Record {
+            var request = TransferRequest(url: server.url("/"))
+            request.options.interface = interface
+            return await transport.run(request)
+        }
+        // libcurl 8.14.1 compares interfaces only if they are set without the prefix "if!".
+        for connections in [1, 2, 2] {
+            #expect(await run(over: connections == 1 ? nil : bound).error == nil)
+            #expect(server.connectionCount == connections)
+            for missing in ["missing0", "192.0.2.7"] {
+                #expect(await run(over: missing).failure?.kind == .connect)
+                #expect(server.connectionCount == connections)
+            }
+        }
+    }
 }

@@ -145,6 +145,38 @@ struct HostileHTTP3Tests {
         await expectOthers(4)
     }
 
+    @Test func `after failures of its streams, metrics and events agree on whether the connection is used again`() async throws {
+        let origin = try origin { request, connection in
+            if request.path.hasSuffix("cut") {
+                try connection.send(raw: "HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\npart")
+                connection.close()
+            } else if request.path.hasSuffix("silence") {
+                connection.waitUntilClosed()
+            } else {
+                connection.close()
+            }
+            return nil
+        }
+        defer { origin.stop() }
+        let events = Log<ConnectionEvent>()
+        transport.observeConnections { events.append($0) }
+        let failing = [
+            nil, request("cut"), nil, request("cut"), request("gone"), nil, request("silence") { $0.idleTimeout = .milliseconds(200) }, nil,
+            request("wrong", method: .put, body: StatedBody(Data(count: 4_999), length: 5_000)), nil,
+        ]
+        var ports: Set<Int> = []
+        for (index, failing) in failing.enumerated() {
+            let opened = events.elements.count { $0.kind == .opened }
+            let request = failing ?? TransferRequest(url: server.url("/hello"), options: server.options())
+            let end = await transport.run(request, id: index + 1)
+            if failing == nil { #expect(end.error == nil) }
+            let isNew = events.elements.count { $0.kind == .opened } > opened
+            #expect(end.completion?.metrics.reusedConnection == !isNew, "\(index)")
+            // Another connection has another port of this side.
+            #expect(ports.insert(try #require(end.completion?.metrics.localPort)).inserted == isNew, "\(index)")
+        }
+    }
+
     @Test func `a body shorter than announced fails, and is not taken for a request`() async throws {
         let origin = try origin { _, _ in .ok("taken") }
         defer { origin.stop() }

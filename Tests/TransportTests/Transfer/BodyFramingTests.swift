@@ -91,6 +91,7 @@ import Testing
             return nil
         }
         let message = try #require(await CurlTransport().run(TransferRequest(url: server.url("/"))).failure?.message)
-        #expect(message.contains("Transfer-Encoding") && message.contains(#"a\u{1B}[31mbbb"#) && message.count < 250)
+        // libcurl 8.14.1 finds it first: its messages have at most 255 bytes, of which one is escaped here.
+        #expect(message.contains("Transfer-Encoding") && message.contains(#"a\u{1B}[31mbbb"#) && message.count < 265)
     }
 }

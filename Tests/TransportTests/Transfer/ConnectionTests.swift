@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+import CCurlew
 import CurlewHTTP
 import CurlewTestSupport
 import Testing
@@ -281,6 +282,43 @@ import Testing
         #expect(proxy.requestCount == 1)
     }
 
+    @Test("a proxy that is down is named, without its password", arguments: ["http", "https"])
+    func absentProxy(_ scheme: String) async throws {
+        let proxy = try LoopbackServer { _, _ in .ok("") }
+        let port = proxy.port
+        proxy.stop()
+        var options = TransferOptions()
+        options.proxy = .url("http://user:s3cret@127.0.0.1:\(port)", except: ["direct.invalid"])
+        let failure = try #require(
+            await CurlTransport().run(TransferRequest(url: "\(scheme)://example.invalid/", options: options)).failure)
+        #expect(failure.kind == .connect)
+        #expect(failure.message.hasPrefix("The proxy http://127.0.0.1:\(port) could not be reached: "), "\(failure)")
+        #expect(!"\(failure)".contains("s3cret"))
+        options.proxy = .url("http://proxy.invalid:3128", except: ["direct.invalid"])
+        let unknown = try #require(
+            await CurlTransport().run(TransferRequest(url: "\(scheme)://example.invalid/", options: options)).failure)
+        #expect(
+            unknown.kind == .proxy && unknown.message.hasPrefix("The proxy http://proxy.invalid:3128 could not be reached: "), "\(unknown)")
+        let direct = try #require(
+            await CurlTransport().run(TransferRequest(url: "\(scheme)://direct.invalid/", options: options)).failure)
+        #expect(direct.kind == .nameResolution && !direct.message.contains("proxy"), "\(direct)")
+    }
+
+    @Test("a proxy of the environment is named as well")
+    func absentProxyOfTheEnvironment() throws {
+        var settings = ProxySettings(environment: ["https_proxy": "http://u:s3cret@10.0.0.1:3128", "no_proxy": "example.com"])
+        func text(_ url: String, _ code: CURLcode) -> String {
+            FailedSetUp(url: url, proxy: settings.proxy(isSecure: true, policy: .environment), code: code, message: "refused").text
+        }
+        #expect(text("https://example.org/", CURLE_COULDNT_CONNECT) == "The proxy http://10.0.0.1:3128 could not be reached: refused")
+        #expect(text("https://example.org/", CURLE_OPERATION_TIMEDOUT) == "No connection through the proxy http://10.0.0.1:3128: refused")
+        #expect(text("https://example.org/", CURLE_PEER_FAILED_VERIFICATION) == "refused")
+        #expect(text("https://api.example.com/", CURLE_COULDNT_CONNECT) == "refused")
+        // curl's form without a scheme.
+        settings = ProxySettings(environment: ["https_proxy": "u:s3cret@10.0.0.1:3128"])
+        #expect(text("https://example.org/", CURLE_COULDNT_CONNECT) == "The proxy 10.0.0.1:3128 could not be reached: refused")
+    }
+
     @Test("a refused tunnel is a proxy failure")
     func refusingProxy() async throws {
         let proxy = try LoopbackServer { _, _ in .status(403) }
@@ -288,6 +326,7 @@ import Testing
         options.proxy = .url("http://127.0.0.1:\(proxy.port)")
         let end = await CurlTransport().run(TransferRequest(url: "https://example.invalid/", options: options))
         #expect(end.failure?.kind == .proxy, "\(String(describing: end.failure))")
+        #expect(end.failure?.message.hasPrefix("No connection through the proxy http://127.0.0.1:\(proxy.port): ") == true)
         #expect(end.head == nil)
     }
 }

@@ -56,6 +56,23 @@ import Testing
         #expect(state.failureAtEnd() == (count > 32 ? .protocolViolation : nil))
     }
 
+    @Test("lines of a head that was received line by line are found by their beginning, as those of others are")
+    func beginnings() {
+        let state = Self.state()
+        let lines = ["HTTP/1.1 200 OK\r\n", "Server: a\r\n", "RATELIMIT: r=0\r\n", "\tfolded: a\r\n"]
+        for line in lines { _ = state.take(line) }
+        let head = state.take("\r\n").head
+        let other = ResponseHead(bytes: Array(lines.joined().utf8))
+        #expect(head != nil && head == other && head?.hashValue == other?.hashValue)
+        for head in [head, other] {
+            #expect(head?.hasLine(beginningWith: "ratelimit") == true && head?.hasLine(beginningWith: "server:") == true)
+            // Of the two first letters that lines do not begin with, one is that of the status line.
+            for beginning in ["retry-after", "http/", "folded", "date", "zone"] as [StaticString] {
+                #expect(head?.hasLine(beginningWith: beginning) == false)
+            }
+        }
+    }
+
     @Test("interim responses to a request that is sent again are not those of its response")
     func interimBeforeRepetition() {
         let state = Self.state()

@@ -58,6 +58,32 @@ import Testing
         }
     }
 
+    @Test func `a missing file is named in words, also where it is combined with other authorities`() async throws {
+        let missing = URL(filePath: "/nowhere/root.pem")
+        let text = "can't be read: the file \"/nowhere/root.pem\" does not exist"
+        let error = #expect(throws: CurlewError.self) { try CertificateAuthorities(contentsOf: missing) }
+        #expect("\(try #require(error))".contains(text))
+        var request = TransferRequest(url: "https://127.0.0.1:9/")
+        request.options.proxy = .none
+        request.options.tls.certificateAuthorityFile = missing.path
+        request.options.tls.additionalAuthorities = try CertificateAuthorities(first.certificate)
+        let failure = try #require(await CurlTransport().run(request).failure)
+        #expect(failure.kind == .configuration && failure.message.hasSuffix(text), "\(failure)")
+    }
+
+    @Test func `a failure of pinned keys names the host`() async throws {
+        let server = try server(first)
+        defer { server.stop() }
+        var request = TransferRequest(url: server.url("/"))
+        request.options.proxy = .none
+        request.options.tls.certificateAuthorities = first.certificate
+        request.options.tls.publicKeyHashes = [Data(count: 32)]
+        let failure = try #require(await CurlTransport().run(request).failure)
+        let host = try #require(HTTPOrigin(url: server.url("/"))).host
+        #expect(failure.kind == .serverCertificate)
+        #expect(failure.message.hasPrefix("The public key of \(host) is none of `publicKeyHashes`: "), "\(failure)")
+    }
+
     @Test func `additional authorities are trusted beside the system's, the data's and the file's`() async throws {
         let (server, other) = (try server(first), try server(second))
         let additional = try CertificateAuthorities(first.certificate)

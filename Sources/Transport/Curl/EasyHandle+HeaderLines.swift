@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+import CurlewHTTP
+
+extension EasyHandle {
+    /// The lines of a request's header as `CURLOPT_HTTPHEADER` takes them.
+    func headerLines(for request: TransferRequest) -> [String] {
+        var lines: [String] = []
+        lines.reserveCapacity(request.headers.count + 2)
+        var saysAcceptEncoding = false
+        var saysExpect = false
+        var saysContentType = false
+        for header in request.headers {
+            if header.isNamed("Content-Length") || header.isNamed("Transfer-Encoding") { continue }
+            if header.isNamed("Accept-Encoding") { saysAcceptEncoding = true }
+            if header.isNamed("Expect") { saysExpect = true }
+            if header.isNamed("Content-Type") { saysContentType = true }
+            // For libcurl, "Name:" removes a field; "Name;" sends it with an empty value.
+            let isBlank = header.value.utf8.allSatisfy { $0 == UInt8(ascii: " ") || $0 == UInt8(ascii: "\t") }
+            lines.append(isBlank ? "\(header.name);" : "\(header.name): \(header.value)")
+        }
+        if request.prepared.options.decodesContent, !saysAcceptEncoding { lines.append("Accept-Encoding: \(Self.acceptedCodings)") }
+        // For large bodies, libcurl adds "Expect: 100-continue" and waits for a second, and many servers reply with 417. An empty value
+        // removes the field. Placed before the user's own field it keeps libcurl, which only looks at the first, from repeating the request
+        // after a 417.
+        if saysExpect { lines.insert("Expect:", at: 0) } else if request.body != nil { lines.append("Expect:") }
+        // Otherwise libcurl labels an empty body as a form.
+        if request.body == nil, request.method.saysWhenEmpty, !saysContentType { lines.append("Content-Type:") }
+        return lines
+    }
+}
