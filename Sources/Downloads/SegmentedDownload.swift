@@ -231,6 +231,8 @@ public struct SegmentedDownload: Sendable {
 extension SessionManager {
     /// Creates a download of one file over several connections.
     ///
+    /// Needs `import CurlewDownloads`.
+    ///
     /// Nothing is sent until ``SegmentedDownload/run(progress:)`` is called. The value retains the manager.
     ///
     /// - Parameters:

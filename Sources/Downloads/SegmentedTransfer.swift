@@ -147,7 +147,13 @@ final class SegmentedTransfer: Sendable {
 
     /// Continues what an earlier download has left. Returns the number of bytes.
     private func resume() throws -> Int64 {
-        guard let (source, version, written) = try file.resume() else { return 0 }
+        guard let (source, version, found) = try file.resume() else { return 0 }
+        var written = found
+        // A process may have ended between the last byte and the file's name. The server is asked for one byte: it may have another version.
+        if found.count == version.total, version.total > 0 {
+            written = ByteRanges()
+            written.insert(0..<version.total - 1)
+        }
         return state.withLock { state in
             state.plan = SegmentPlan(minimum: options.minimumSegmentSize, total: version.total, received: written)
             state.version = version
@@ -165,6 +171,8 @@ final class SegmentedTransfer: Sendable {
         var limit = mode.asksForWhole ? 1 : connectionLimit
         var failures = Failures()
         begin(&group, limit)
+        // A file without bytes, left by a process that ended before it had its name.
+        if state.withLock({ $0.plan.isComplete }) { return }
         for await event in events {
             if case .ended(let id, let source, let ending) = event {
                 let progressed = end(id, source)

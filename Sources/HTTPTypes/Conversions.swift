@@ -8,6 +8,8 @@ import CurlewTransport
 
 extension HTTPMethod {
     /// Creates a method from one of swift-http-types. Both are tokens (RFC 9110, section 9.1), so that each is one of the other type.
+    ///
+    /// Needs `import CurlewHTTPTypes`.
     public init(_ method: HTTPRequest.Method) {
         self.init(known: method.rawValue)
     }
@@ -15,6 +17,8 @@ extension HTTPMethod {
 
 extension HTTPRequest.Method {
     /// Creates a method of swift-http-types.
+    ///
+    /// Needs `import CurlewHTTPTypes`.
     public init(_ method: HTTPMethod) {
         // Cannot fail: both types accept exactly the tokens of RFC 9110, section 5.6.2.
         guard let token = Self(rawValue: method.rawValue) else { preconditionFailure("An HTTPMethod is a token") }
@@ -26,6 +30,8 @@ extension HTTPRequest.Method {
 
 extension HTTPHeaders {
     /// Creates a list of the fields of swift-http-types, in their order, with repeated names and the spelling of each name.
+    ///
+    /// Needs `import CurlewHTTPTypes`.
     ///
     /// Fields named `Cookie` become a single one, in the place of the first, joined by `"; "`: HTTP/1.1 allows only one (RFC 6265, section
     /// 5.4), while HTTP/2 allows to split it (RFC 9113, section 8.2.3). Values that are not UTF-8 are decoded as ISO 8859-1, as those of
@@ -49,7 +55,9 @@ extension HTTPFields {
 
     /// Creates the fields of swift-http-types, in their order, with repeated names and the spelling of each name.
     ///
-    /// - Throws: ``CurlewError/urlRequestValidationFailed(reason:)`` for a name that is not a token, a value with control characters (RFC
+    /// Needs `import CurlewHTTPTypes`.
+    ///
+    /// - Throws: ``CurlewError/urlRequestValidationFailed(reason:in:)`` for a name that is not a token, a value with control characters (RFC
     ///   9110, sections 5.1 and 5.5), or more than 65,534 fields.
     public init(_ headers: HTTPHeaders) throws(CurlewError) {
         self.init()

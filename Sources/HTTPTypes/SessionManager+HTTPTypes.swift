@@ -7,6 +7,8 @@ import CurlewTransport
 extension SessionManager {
     /// Sends a request of swift-http-types, and returns the response with its body in memory.
     ///
+    /// Needs `import CurlewHTTPTypes`.
+    ///
     /// A status such as 404 is a response and not an error, and nothing is validated. Redirects are followed as for any request of the
     /// session, its adapters and retriers take part; a retrier sees failed transfers only. Cancelling the awaiting task cancels the request.
     ///
@@ -69,6 +71,8 @@ extension SessionManager {
 
     /// Sends a request of swift-http-types with a sequence as its body, and returns the response with its body in memory.
     ///
+    /// Needs `import CurlewHTTPTypes`.
+    ///
     /// As ``send(_:body:relativeTo:interceptor:options:)-(_,Data?,_,_,_)``. The sequence is read as fast as it is sent, at most 256 KiB ahead. It
     /// can be sent once: a retry, or a redirect that repeats the body, fails; see
     /// ``send(_:length:relativeTo:interceptor:options:making:)``.
@@ -90,6 +94,8 @@ extension SessionManager {
     }
 
     /// Sends a request of swift-http-types with a sequence that a closure makes for each time that it is sent.
+    ///
+    /// Needs `import CurlewHTTPTypes`.
     ///
     /// As ``send(_:body:length:relativeTo:interceptor:options:)``, but that retries, redirects and authentication can repeat the body.
     public func send<Body: AsyncSequence>(
@@ -113,6 +119,8 @@ extension SessionManager {
     }
 
     /// Sends a request of swift-http-types, and returns the response as soon as its head is received, with its body as a sequence.
+    ///
+    /// Needs `import CurlewHTTPTypes`.
     ///
     /// As ``send(_:body:relativeTo:interceptor:options:)``, but that the body is received as fast as it is read: the transfer pauses when
     /// 1 MiB is buffered. Read it to its end, which throws for a truncated one; releasing it cancels the request. From the head on the
@@ -146,6 +154,8 @@ extension SessionManager {
     /// Sends a request of swift-http-types with a sequence as its body, and returns the response as soon as its head is received, with its body
     /// as a sequence: backpressure in both directions, each independent of the other.
     ///
+    /// Needs `import CurlewHTTPTypes`.
+    ///
     /// As ``streamResponse(to:body:relativeTo:interceptor:options:)-(_,Data?,_,_,_)``, with the body of
     /// ``send(_:body:length:relativeTo:interceptor:options:)``. A server may answer before it has the whole body: sending continues while the
     /// response is read.
@@ -160,6 +170,8 @@ extension SessionManager {
     /// Sends a request of swift-http-types with a sequence that a closure makes for each time that it is sent, and returns the response as soon
     /// as its head is received. As ``streamResponse(to:body:length:relativeTo:interceptor:options:)``; until the head, retries, redirects and
     /// authentication can repeat the body.
+    ///
+    /// Needs `import CurlewHTTPTypes`.
     public func streamResponse<Body: AsyncSequence>(
         to request: HTTPRequest, length: Int64? = nil, relativeTo baseURL: URL? = nil, interceptor: (any RequestInterceptor)? = nil,
         options: RequestOptions? = nil, making makeBody: @escaping @Sendable () async throws -> Body

@@ -9,7 +9,7 @@ import CurlewHTTP
 ///
 ///     var decoder = FastJSONDecoder()
 ///     decoder.keyDecodingStrategy = .convertFromSnakeCase
-///     let user = try await session.request(url).serializingDecodable(User.self, decoder: decoder).value
+///     let user = try await manager.request(url).serializingDecodable(User.self, decoder: decoder).value
 ///
 /// Not supported: JSON5 (`allowsJSON5`), `DecodableWithConfiguration`, and input of 4 GiB or more, which throws `dataCorrupted`. Both
 /// decoders limit the nesting of arrays and objects to 512 levels. If several values of a dictionary are invalid, the first one in the

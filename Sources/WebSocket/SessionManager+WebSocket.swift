@@ -6,6 +6,8 @@ import CurlewHTTP
 extension SessionManager {
     /// Opens a WebSocket (RFC 6455).
     ///
+    /// Needs `import CurlewWebSocket`.
+    ///
     /// Never throws: an invalid request fails the WebSocket. TLS, trust policies and cookies are the session's, and so are proxy and connect
     /// timeout without options. Its header fields are added unless the request has one of that name, except `Accept-Encoding`; user name and password in the URL are
     /// sent as Basic authentication. Redirects and challenges are not followed: they fail with ``WebSocketError/handshakeRejected(_:)``.
@@ -36,6 +38,8 @@ extension SessionManager {
 
     /// Opens a WebSocket for a `URLRequest`, of which the URL and the header fields are used; see
     /// ``webSocket(_:subprotocols:headers:configuration:adapter:interceptor:options:)``.
+    ///
+    /// Needs `import CurlewWebSocket`.
     public func webSocket(
         _ urlRequest: any URLRequestConvertible, subprotocols: [String] = [],
         configuration: WebSocketConfiguration = WebSocketConfiguration(), adapter: (any RequestAdapter)? = nil,

@@ -14,3 +14,17 @@ func fetchImage(_ url: String, to file: URL, with manager: SessionManager) async
     return result.received
 }
 // end
+
+// snippet: digest
+func fetchRelease(_ url: String, sha256: Data, to file: URL, with manager: SessionManager) async throws -> Bool {
+    var options = SegmentedDownload.Options()
+    options.segments = 1
+    options.sha256 = sha256  // 32 bytes
+    do {
+        _ = try await manager.segmentedDownload(url, to: file, options: options).run()
+        return true
+    } catch SegmentedDownloadError.digestMismatch {
+        return false  // not what was published: there is nothing at `file`
+    }
+}
+// end

@@ -348,6 +348,26 @@ import Testing
         #expect(try contents(of: directory) == ["file"])
     }
 
+    @Test("a file that was complete without its name costs one byte, or is received again", arguments: [true, false])
+    func completeWithoutName(isSame: Bool) async throws {
+        let server = try makeServer { request, _ in .generated(length: Self.size, seed: isSame ? 0 : 3, for: request) }
+        _ = try await download(server)
+        try FileManager.default.removeItem(at: file)
+        try GeneratedBody().data(count: Int(Self.size)).write(to: directory.file(".file.segments.part"))
+        let source = SHA256.digest(of: server.url("/file").utf8).hexDigits
+        let record = """
+            {"format":1,"source":"\(source)","system":null,"version":{"digests":{},"tag":"\\"\(Self.size)-0\\"","total":\(Self.size)}}
+            + 0 \(Self.size)
+            =
+
+            """
+        try Data(record.utf8).write(to: directory.file(".file.segments.part.state"))
+        let result = try await download(server)
+        #expect(result.received == (isSame ? 1 : Self.size), "\(result)")
+        #expect(try isComplete(seed: isSame ? 0 : 3))
+        #expect(try contents(of: directory) == ["file"])
+    }
+
     @Test("what was left of another version is not used") func otherVersionLeft() async throws {
         try await cancelled()
         let data = try Data(contentsOf: file)

@@ -73,6 +73,30 @@ import Testing
         #expect(interceptor.credential?.value == "fresh")
     }
 
+    @Test("requests that were queued with an old credential are rejected and retried once, after one refresh")
+    func queuedRequests() async throws {
+        let server = try Self.server()
+        let fetcher = TokenFetcher(server.url("/token"))
+        let manager = makeManager { $0.maximumConnectionsPerHost = 1 }
+        let interceptor = AuthenticationInterceptor(
+            authenticator: fetcher, credential: Token(value: "stale", requiresRefresh: false))
+        let requests = (0..<20).map { _ in manager.request(server.url("/"), interceptor: interceptor).validate() }
+        let values = await withTaskGroup(of: String?.self) { group in
+            for request in requests { group.addTask { try? await request.serializingString().value } }
+            return await group.reduce(into: [String?]()) { $0.append($1) }
+        }
+        #expect(values == [String?](repeating: "in", count: 20))
+        #expect(fetcher.refreshCount == 1)
+        #expect(requests.allSatisfy { $0.retryCount == 1 })
+        // Each once with the old credential, as it was adapted when it was created, and once with the new one.
+        let sent = server.requests.filter { $0.path == "/" }.map { $0.header("Authorization") ?? "" }
+        #expect(sent.filter { $0 == "Bearer stale" }.count == 20 && sent.filter { $0 == "Bearer fresh" }.count == 20)
+        #expect(server.requestCount == 41)
+        // A request created after the refresh is sent once.
+        #expect(try await manager.request(server.url("/"), interceptor: interceptor).validate().serializingString().value == "in")
+        #expect(server.requestCount == 42)
+    }
+
     @Test("a hundred requests with an expired credential wait for one refresh and are sent once")
     func oneRefreshForExpiredCredential() async throws {
         let server = try Self.server()

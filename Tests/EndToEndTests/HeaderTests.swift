@@ -32,6 +32,12 @@ import Testing
         #expect(reply.header("User-Agent") == "Tests/1")
     }
 
+    @Test("a manager of one's own sends no `User-Agent`, the default one names the program") func userAgent() async throws {
+        let names = Set(try await makeManager().echo(server.url("/echo")).headers.map { $0.name.lowercased() })
+        #expect(names == ["host", "accept", "accept-encoding"])
+        #expect(SessionManager.default.session.configuration.headers["User-Agent"]?.contains(" Curlew/") == true)
+    }
+
     @Test("no unrequested field is sent") func noUnrequestedFields() async throws {
         let manager = makeManager()
         let reply = try await manager.upload(Data(count: 2 << 20), to: server.url("/upload"))

@@ -148,6 +148,23 @@ import Testing
         await #expect { try await ended.value } throws: { $0.isSessionShutDown }
     }
 
+    @Test func `requests of every kind take connections opened ahead over TLS where the host speaks no HTTP/2`() async throws {
+        let authority = try CertificateAuthority()
+        let server = try LoopbackServer(tls: ServerTLS(try authority.issue())) { _, _ in .ok("secure") }
+        let authorities = try CertificateAuthorities(authority.certificate)
+        let manager = makeManager { $0.tls.additionalAuthorities = authorities }
+        #expect(try await manager.prewarm(server.url("/"), count: 2) == 2)
+        for _ in 0..<2 {
+            #expect(await manager.streamRequest(server.url("/")).serializingString().response.value == "secure")
+            #expect(await manager.request(server.url("/")).serializingString().response.value == "secure")
+            let download = manager.download(server.url("/"), to: directory.file("secure"), options: [.removePreviousFile])
+            #expect(await download.serializingURL().response.error == nil)
+            #expect(await manager.upload(Data(count: 10), to: server.url("/")).serializingString().response.value == "secure")
+        }
+        let statistics = await manager.connectionStatistics()
+        #expect(statistics.connections == .init(idle: 2, busy: 0) && statistics.opened == 2 && statistics.reused == 8)
+    }
+
     @Test func `a trust policy decides on connections that are opened ahead`() async throws {
         let authority = try CertificateAuthority()
         let server = try LoopbackServer(tls: ServerTLS(try authority.issue())) { _, _ in .ok("secure") }

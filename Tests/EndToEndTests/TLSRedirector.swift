@@ -20,7 +20,7 @@ final class TLSRedirector: Sendable {
         let script = """
             cd "$1" && openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -keyout key.pem -out certificate.pem \
                 -days 1 -subj /CN=localhost -addext subjectAltName=DNS:localhost >/dev/null 2>&1 &&
-            exec timeout 60 openssl s_server -accept localhost:0 -cert certificate.pem -key key.pem -HTTP 2>/dev/null
+            exec timeout 60 openssl s_server -accept 127.0.0.1:0 -cert certificate.pem -key key.pem -HTTP 2>/dev/null
             """
         process = try ChildProcess("sh", "-c", script, "sh", directory.url.path)
         port = try await process.acceptedPort()

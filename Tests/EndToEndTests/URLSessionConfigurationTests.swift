@@ -111,13 +111,16 @@ import Testing
         #expect(proxy.requestCount == 1)
     }
 
-    @Test("the named interface is used and must exist") func interface() async {
-        for (name, kind) in [
-            ("lo", nil), ("nosuchinterface0", TransferFailure.Kind.connect), ("a\0b", .configuration), ("", .configuration),
-        ] {
-            let manager = makeManager { $0.interface = name }
-            let error = await manager.request(server.url("/json")).serializingData().response.error
-            #expect(error?.transferFailure?.kind == kind, "\(name)")
-        }
+    @Test(
+        "the interface is used and must exist",
+        arguments: [
+            ("lo", nil), ("127.0.0.1", nil), ("nosuchinterface0", TransferFailure.Kind.connect), ("192.0.2.7", .connect),
+            ("localhost", .connect), ("a\0b", .configuration), ("", .configuration),
+        ])
+    func interface(_ name: String, _ kind: TransferFailure.Kind?) async {
+        let manager = makeManager { $0.interface = name }
+        let response = await manager.request(server.url("/json")).serializingData().response
+        #expect(response.error?.transferFailure?.kind == kind)
+        if kind == nil { #expect(response.metrics.last?.localAddress == "127.0.0.1") }
     }
 }

@@ -148,30 +148,33 @@ final class BodyBuffer: Sendable {
             return (continuation, state.bytes.isEmpty ? end.map { nil } : .success(takeAll(&state)))
         }
         if let (continuation, result) = waiting { continuation.resume(with: result) }
-        let headReader = state.withLock { state in
+        let (headReader, head) = state.withLock { state in
             defer { state.headReader = .served }
-            return state.headReader
+            return (state.headReader, state.head)
         }
-        if case .waiting(let continuation) = headReader { continuation.resume(with: end.map { nil }) }
+        // A head that was held for a retry is the response's; what failed after it is the body's.
+        if case .waiting(let continuation) = headReader { continuation.resume(with: head.map { .success($0) } ?? end.map { nil }) }
     }
 
     // MARK: Reading
 
     /// Waits for the head of the accepted response; `nil` if the request succeeded without one, as its body went elsewhere.
     ///
-    /// From then on the request is not retried. To be called once.
+    /// From then on the request is not retried. To be called once. If the request fails after its head, this returns the head however
+    /// late it is called, and reading the body throws.
     ///
-    /// - Throws: the error with which the request failed.
+    /// - Throws: the error with which the request failed before a head.
     func head() async throws -> ResponseHead? {
         try await withCheckedThrowingContinuation { continuation in
             let result = state.withLock { state -> Result<ResponseHead?, any Error>? in
-                if state.head == nil, state.end == nil {
+                // While the retrier decides, the head may be that of an attempt that does not count.
+                if state.head == nil || state.isHeld, state.end == nil {
                     state.headReader = .waiting(continuation)
                     return nil
                 }
                 state.headReader = .served
-                if case .failure(let error) = state.end { return .failure(error) }
-                return .success(state.head)
+                if let head = state.head { return .success(head) }
+                return state.end?.map { nil }
             }
             if let result { continuation.resume(with: result) }
         }

@@ -59,9 +59,9 @@ final class SentBody: Sendable {
         if outcome.error == nil, count > 0 { progress.update(completed: count, total: body?.length ?? count) }
     }
 
-    /// Restarts the count, because another attempt begins.
-    func reset() {
-        progress.restart()
+    /// Restarts the count, because another attempt begins, which sends what the last one has sent: `body`. Its length stays the total.
+    func reset(after body: (any BodySource)?) {
+        progress.restart(total: body?.length ?? -1)
     }
 
     /// Whether ``finish()`` may block.

@@ -71,7 +71,7 @@ final class RequestDriver: Sendable {
     func begin(_ kind: AttemptKind, _ task: SessionTask, of request: Request, by manager: SessionManager) {
         if kind == .retry {
             body.reset()
-            sentBody?.reset()
+            if let sentBody { sentBody.reset(after: request.task?.currentTransfer?.body) }
         }
         // Entered before the task can complete: its completion removes the request.
         sessionDelegate.enter(request, as: task.taskIdentifier)
@@ -179,8 +179,8 @@ final class RequestDriver: Sendable {
 
     // MARK: - It completes
 
-    func transfer(_ id: Int, didComplete outcome: TransferCompletion) {
-        let outcome = outcome.error == nil ? outcome : session.explained(outcome)
+    /// The transfer has completed with an outcome that says all of its error.
+    func completed(_ id: Int, _ outcome: TransferCompletion) {
         if session.reportsExchanges { reportExchange(id, outcome) }
         let (request, isReady, waiting) = state.withLock { state -> (Request?, Bool, AnyObject?) in
             guard state.number == id, let request = state.request else { return (nil, false, nil) }
@@ -217,9 +217,8 @@ final class RequestDriver: Sendable {
         task.start(followUp)
     }
 
-    /// The attempt has completed: the request is concluded, as soon as it has a handler.
-    private func complete(_ request: Request, _ outcome: TransferCompletion) {
-        let outcome = outcome.error == nil ? outcome : outcome.explained(by: state.withLock { $0.deadline?.failure }, request)
+    /// The attempt has completed, with all that is known of its error: the request is concluded, as soon as it has a handler.
+    func noteCompletion(of request: Request, _ outcome: TransferCompletion) {
         do { try body.complete(outcome) } catch { fail(error) }
         if let sentBody { sentBody.complete(outcome, of: request.task?.currentTransfer?.body) }
         let action = state.withLock { state -> RequestLifecycle.Action in

@@ -8,6 +8,10 @@ import CurlewHTTP
 /// because of its credential is checked only if its response is an error, as by ``DataRequest/validate()``. Requests created during a
 /// refresh wait for the new credential; requests that failed with an older credential are retried with the current one.
 ///
+/// A request is adapted when it is created, also if it then waits for a free connection. So when a server rejects a credential, every request
+/// that was created with it is sent with it once, and after its own 401 a second time with the new one; there is one refresh for all of
+/// them. With ``AuthenticationCredential/requiresRefresh`` a credential that has expired is replaced before requests are sent.
+///
 /// Thread-safe. An interceptor may be shared by sessions.
 public final class AuthenticationInterceptor<AuthenticatorType: Authenticator>: RequestInterceptor {
     /// The type of the credential.

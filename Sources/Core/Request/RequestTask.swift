@@ -65,11 +65,16 @@ struct Requestable: TaskConvertible {
         case parsed(URL)
 
         init(_ convertible: any URLConvertible) throws {
-            if let string = convertible as? String, PlainURL.isPlain(string) {
+            if let string = Self.string(convertible), PlainURL.isPlain(string) {
                 self = .plain(string)
             } else {
                 self = .parsed(try convertible.asURL())
             }
+        }
+
+        /// The value if it is a string; without a dynamic cast, whose search for conversions is more code than the rest of the initializer.
+        private static func string<Value: URLConvertible>(_ value: Value) -> String? {
+            Value.self == String.self ? unsafeBitCast(value, to: String.self) : nil
         }
 
         var url: any URLConvertible {

@@ -58,9 +58,10 @@ public struct BodyStream: AsyncSequence, Sendable {
 
     /// Waits for the head of the final response, which may be long before the first piece. For a streamed request, once.
     ///
-    /// Validators of the head have not run yet. From then on the request is not retried. Cancelling the waiting task cancels the request.
+    /// Validators of the head may not have run yet: what they throw, the body does. From then on the request is not retried. Cancelling the
+    /// waiting task cancels the request.
     ///
-    /// - Throws: the request's error; ``CurlewError/cancelled`` if the task was cancelled.
+    /// - Throws: the error with which the request failed before a head; ``CurlewError/cancelled`` if the task was cancelled.
     package func head() async throws -> ResponseHead {
         let reading = reading
         let head = try await withTaskCancellationHandler {

@@ -24,7 +24,9 @@ extension TransferRequest {
         allowsCellularAccess = false
         guard let host = URL(string: url)?.host?.lowercased(), !Self.isLoopback(host) else { return }
         let interfaces = provider.routedInterfaces()
-        let chosen = options.interface.map { name in interfaces.first { $0.name == name } } ?? interfaces.first
+        // A source address does not choose the route.
+        let bound = options.isBoundToAddress ? nil : options.interface
+        let chosen = bound.map { name in interfaces.first { $0.name == name } } ?? interfaces.first
         guard let chosen, chosen.isCellular else { return }
         guard options.interface == nil, let other = interfaces.first(where: { !$0.isCellular }) else {
             throw .transferFailed(

@@ -116,6 +116,14 @@ extension Deadline {
     package static func failure(of url: String, attempt: UInt, during phase: TransferFailure.Phase) -> CurlewError {
         DeadlineFailure(attempt: attempt, phase: phase).transferFailure(url: url, nil)
     }
+
+    /// Returns the same failure with another number of the attempt, which its message has.
+    package static func failure(_ failure: TransferFailure, attempt: UInt) -> CurlewError {
+        .transferFailed(
+            TransferFailure(
+                kind: failure.kind, url: failure.url, phase: failure.phase, message: DeadlineFailure.message(attempt),
+                requestWasSent: failure.requestWasSent, bytesReceived: failure.bytesReceived))
+    }
 }
 
 extension Session {
@@ -141,11 +149,13 @@ struct DeadlineFailure: Error {
     /// What the request was waiting for; `nil` during a transfer, whose metrics have the phase.
     let phase: TransferFailure.Phase?
 
+    static func message(_ attempt: UInt) -> String { "The request's deadline has passed during attempt \(attempt)" }
+
     func transferFailure(url: String, _ metrics: TransferMetrics?) -> CurlewError {
         let phase = phase ?? metrics?.lastPhase ?? .queued
         return .transferFailed(
             TransferFailure(
-                kind: .deadline, url: url, phase: phase, message: "The request's deadline has passed during attempt \(attempt)",
+                kind: .deadline, url: url, phase: phase, message: Self.message(attempt),
                 requestWasSent: phase >= .sending, bytesReceived: metrics?.responseBodyBytes ?? 0))
     }
 }

@@ -71,7 +71,8 @@ extension SessionConfiguration {
         set { options.proxy = newValue }
     }
 
-    /// The name of the network interface to send from, such as `eth0`; `nil`, the default, leaves the choice to the system's routes.
+    /// The network interface to send from: its name, such as `eth0`, or an address of this machine, such as `192.0.2.7`; `nil`, the default,
+    /// leaves the choice to the system's routes.
     ///
     /// ``TransferOptions/interface`` of ``options``.
     public var interface: String? {

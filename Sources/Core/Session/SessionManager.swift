@@ -140,7 +140,7 @@ open class SessionManager: @unchecked Sendable {  // the settings are behind a l
     /// programs with many small requests; `nil` for sessions on another transport.
     ///
     /// ```swift
-    /// await withTaskExecutorPreference(manager.taskExecutor) {
+    /// try await withTaskExecutorPreference(manager.taskExecutor) {
     ///     let data = try await manager.request(url).serializingData().value
     /// }
     /// ```

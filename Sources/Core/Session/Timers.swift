@@ -81,7 +81,7 @@ final class Timers: Sendable {
 }
 
 /// A clock with one alarm.
-package protocol Alarm: Sendable {
+package protocol Alarm: AnyObject, Sendable {
     /// The current time of a monotonic clock.
     var now: Nanoseconds { get }
 
@@ -109,7 +109,7 @@ private final class SystemAlarm: Alarm {
         state.withLock { $0.source }?.cancel()
     }
 
-    var now: Nanoseconds { DispatchTime.now().uptimeNanoseconds }
+    var now: Nanoseconds { uptimeOfDispatch() }
 
     func set(to time: Nanoseconds, _ body: @escaping @Sendable () -> Void) {
         state.withLock { state in

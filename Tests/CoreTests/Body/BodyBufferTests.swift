@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import CurlewEncoding
 import CurlewHTTP
+import CurlewTransport
 import Dispatch
 import Testing
 
@@ -32,6 +33,43 @@ import Testing
         buffer.finish(.failure(UserError()))
         #expect(try await buffer.next() == Data("ab".utf8))
         await #expect(throws: UserError()) { try await buffer.next() }
+    }
+
+    @Test("the head of a response whose body failed is returned however late it is asked for", arguments: [true, false])
+    func headOfFailure(isEarly: Bool) async throws {
+        let buffer = BodyBuffer {}
+        let early = isEarly ? Task { try await buffer.head() } : nil
+        await Task.yield()
+        buffer.receive(ResponseHead(statusCode: 416))
+        buffer.finish(.failure(UserError()))
+        let head = if let early { try await early.value } else { try await buffer.head() }
+        #expect(head?.statusCode == 416)
+        await #expect(throws: UserError()) { try await buffer.next() }
+    }
+
+    @Test("a failure without a head is thrown in its place") func failureInPlaceOfHead() async throws {
+        let buffer = BodyBuffer {}
+        buffer.finish(.failure(UserError()))
+        await #expect(throws: UserError()) { try await buffer.head() }
+    }
+
+    @Test("a head that is asked for while a retry is decided is that of the attempt that counts", arguments: [true, false])
+    func headDuringRetry(isRetried: Bool) async throws {
+        for _ in 0..<50 {
+            let buffer = BodyBuffer {}
+            buffer.receive(ResponseHead(statusCode: 503))
+            #expect(buffer.holdForRetry())
+            let reading = Task { try await buffer.head() }
+            await Task.yield()
+            if isRetried {
+                buffer.restart()
+                buffer.receive(ResponseHead(statusCode: 200))
+                buffer.finish(.success(()))
+            } else {
+                buffer.finish(.failure(UserError()))
+            }
+            #expect(try await reading.value?.statusCode == (isRetried ? 200 : 503))
+        }
     }
 
     @Test("a full buffer asks for a pause, and calls back once when it is read")

@@ -42,6 +42,17 @@ import Testing
         #expect(pieces.all.isEmpty)
     }
 
+    @Test("the head of a refused status is there after the request has failed") func headOfRefusedStatus() async throws {
+        let manager = SessionManager(mock: .answering(416, [:], ""))
+        let request = manager.streamRequest("http://mock/").validate(statusCode: [206])
+        let stream = request.bodyStream()
+        #expect(statusOf(await request.serializingData().response.error) == 416)
+        #expect(try await stream.head().statusCode == 416)
+        var error: (any Error)?
+        do { for try await _ in stream { Issue.record("a piece came through") } } catch let thrown { error = thrown }
+        #expect(statusOf(error) == 416)
+    }
+
     @Test("a content type counts when there is a body", arguments: ["", "abc"])
     func contentType(_ text: String) async {
         let manager = SessionManager(mock: .answering(200, [:], text))

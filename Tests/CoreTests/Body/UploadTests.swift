@@ -74,27 +74,33 @@ import Testing
 
     // MARK: Progress
 
-    @Test("progress is reported to restart when the body is sent again", arguments: ["redirect", "challenge", "retry"])
-    func progressBeginsAnew(_ cause: String) async throws {
+    @Test(
+        "progress is reported to restart when the body is sent again, with the total that it had",
+        arguments: ["redirect", "challenge", "retry"], [false, true])
+    func progressBeginsAnew(_ cause: String, isForm: Bool) async throws {
         let mock = MockTransport()
         let manager = manager(mock)
         if cause == "retry" { manager.retrier = Retrying { _, _, completion in completion(true, 0) } }
-        let counts = Inbox<Int64>()
-        let request = manager.upload(Data("12345678".utf8), to: "http://mock/")
-        request.authenticate(user: "u", password: "p").uploadProgress { counts.put($0.completedUnitCount) }.responseData { _ in }
+        let counts = Inbox<[Int64]>()
+        let form = MultipartFormData()
+        form.append(Data("12345678".utf8), withName: "part")
+        let request = isForm ? manager.upload(form, to: "http://mock/") : manager.upload(Data("12345678".utf8), to: "http://mock/")
+        request.authenticate(user: "u", password: "p").uploadProgress { counts.put([$0.completedUnitCount, $0.totalUnitCount]) }
+            .responseData { _ in }
         let first = await mock.started[0]
         first.perform(.sent(8))
-        #expect(await counts[0] == 8)
+        let total = try #require(await counts[0].last)
+        #expect(await counts[0].first == 8 && (isForm ? total > 8 : total == 8))
         switch cause {
         case "redirect": first.respond(307, ["Location": "/next"])
         case "challenge": first.respond(401, ["WWW-Authenticate": "Basic realm=\"r\""])
         default: first.perform(.complete(CurlewError.failure(.connectionLost)))
         }
         let second = await mock.started[1]
-        #expect(await counts[1] == 0)
+        #expect(await counts[1] == [0, total])
         second.perform(.sent(3))
-        #expect(await counts[2] == 3)
-        #expect(request.uploadProgress.totalUnitCount == 8)
+        #expect(await counts[2] == [3, total])
+        #expect(request.uploadProgress.totalUnitCount == total)
         second.respond()
         _ = await request.serializingData().response
         #expect(request.uploadProgress.completedUnitCount == 3)

@@ -235,6 +235,69 @@ import Testing
         #expect(mock.started.count == 1)
     }
 
+    /// The kinds of requests that a transport runs.
+    enum Kind: CaseIterable {
+        case data, download, upload, stream
+
+        func request(_ manager: SessionManager) -> Request {
+            switch self {
+            case .data: manager.request("http://mock/")
+            case .download: manager.download("http://mock/")
+            case .upload: manager.upload(Data("body".utf8), to: "http://mock/")
+            case .stream: manager.streamRequest("http://mock/")
+            }
+        }
+    }
+
+    /// Completes transfers when the test says so, like a loop that has not learned of a cancellation yet.
+    private final class UnawareTransport: Transport {
+        let started = Inbox<(id: Int, observer: any TransferObserver)>()
+
+        func start(_ request: TransferRequest, id: Int, observer: any TransferObserver) { started.put((id, observer)) }
+        func cancel(_ id: Int) {}
+        func resumeReceiving(_ id: Int) {}
+        func setSuspended(_ suspended: Bool, of id: Int) {}
+        func openStream(_ request: StreamTransferRequest, id: Int, observer: any StreamTransferObserver) {}
+        func send(_ bytes: Data, endOfStream: Bool, on id: Int) {}
+        func shutDown() {}
+    }
+
+    /// The error of a request whose transfer fails behind, or in front of, its cancellation; how often it was sent, and its retrier asked.
+    private func end(of kind: Kind, failsFirst: Bool) async -> (error: (any Error)?, sent: Int, asked: Int) {
+        let transport = UnawareTransport()
+        let manager = SessionManager(configuration: SessionConfiguration(), transport: transport)
+        let asked = Inbox<Void>()
+        if !failsFirst {
+            manager.retrier = Retrying { _, _, completion in
+                asked.put(())
+                completion(true, 0)
+            }
+        }
+        let request = kind.request(manager)
+        let (id, observer) = await transport.started[0]
+        if !failsFirst { request.cancel() }
+        observer.transfer(id, didComplete: TransferCompletion(error: CurlewError.failure(.connectionLost), metrics: TransferMetrics()))
+        if failsFirst { request.cancel() }
+        await request.waitForEnd()
+        defer {
+            // An observer retains its session, and that this transport.
+            transport.started.empty()
+            manager.invalidateAndCancel()
+        }
+        return (request.delegate.error, transport.started.count, asked.count)
+    }
+
+    @Test("a failure that comes behind a cancellation is neither reported nor retried", arguments: Kind.allCases)
+    func failedAfterCancellation(kind: Kind) async {
+        let end = await end(of: kind, failsFirst: false)
+        #expect(isCancelled(end.error) && end.sent == 1 && end.asked == 0)
+    }
+
+    @Test("a failure that came before a cancellation is reported", arguments: Kind.allCases)
+    func failedBeforeCancellation(kind: Kind) async {
+        #expect(kindOf(await end(of: kind, failsFirst: true).error) == .connectionLost)
+    }
+
     // MARK: Suspension
 
     /// Hears of a suspension only after another thread has taken it back.

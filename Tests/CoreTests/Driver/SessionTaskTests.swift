@@ -13,7 +13,7 @@ import Testing
         let manager = SessionManager(mock: mock)
         manager.startRequestsImmediately = false
         let request = manager.request("http://mock/")
-        mock.onStart.withLock { $0 = { _ in request.cancel() } }
+        mock.onStart { _ in request.cancel() }
         request.resume()
         #expect(isCancelled(await request.serializingData().response.error))
     }
@@ -24,7 +24,7 @@ import Testing
         let manager = SessionManager(mock: mock)
         manager.startRequestsImmediately = false
         let request = manager.request("http://mock/")
-        mock.onStart.withLock { $0 = { _ in request.suspend() } }
+        mock.onStart { _ in request.suspend() }
         request.resume()
         #expect(await mock.started[0].isSuspended)
         #expect(request.task?.state == .suspended)

@@ -263,7 +263,7 @@ import Testing
         let manager = SessionManager(mock: mock)
         let request = manager.request("http://mock/")
         let first = await mock.started[0]
-        mock.onStart.withLock { $0 = { _ in request.suspend() } }
+        mock.onStart { _ in request.suspend() }
         first.respond(302, ["Location": "/x"])
         let second = await mock.started[1]
         #expect(await eventually { second.isSuspended })

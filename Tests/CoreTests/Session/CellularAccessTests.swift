@@ -39,7 +39,9 @@ import Testing
         #expect(try transfer(over: interfaces, allowed: true).options.interface == nil)
     }
 
-    @Test("a request fails if only cellular interfaces have a route", arguments: [("*wwan0", nil), ("eth0 *wwan0", "wwan0")])
+    @Test(
+        "a request fails if only cellular interfaces have a route",
+        arguments: [("*wwan0", nil), ("eth0 *wwan0", "wwan0"), ("*wwan0 eth0", "192.0.2.7")])
     func refusal(_ interfaces: String, _ bound: String?) throws {
         let error = #expect(throws: CurlewError.self) { try transfer(over: interfaces, bound: bound) }
         #expect(error?.urlError?.code == .dataNotAllowed)
