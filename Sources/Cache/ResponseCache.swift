@@ -156,9 +156,10 @@ public final class ResponseCache: Sendable {
     }
 
     /// Removes the responses with a tag in the field ``tagHeader``, and with them the other variants of their URLs. Reads the whole store,
-    /// unless that is a ``TaggingCacheStorage``.
+    /// unless that is a ``TaggingCacheStorage``. Copies in the memory of all processes (``TieredCacheStorage``) go as well, also those of
+    /// responses that the store has evicted.
     ///
-    /// - Returns: the number of URLs whose responses were removed.
+    /// - Returns: the number of URLs whose responses were removed from the store.
     @discardableResult
     public func remove(tag: String) throws -> Int {
         guard tagHeader != nil else { return 0 }
@@ -166,7 +167,10 @@ public final class ResponseCache: Sendable {
         try store.forEachRecord(tagged: tag) { record in
             if let url = url(of: record, where: { $0.tags.contains(tag) }) { urls.append(url) }
         }
-        return try remove(urls)
+        let count = try remove(urls)
+        // Last, so that nothing that has the tag can be copied from the store after it.
+        try store.removeCopies(tagged: tag)
+        return count
     }
 
     /// Removes the responses for which a closure returns `true`, and with them the other variants of their URLs. Reads the whole store.

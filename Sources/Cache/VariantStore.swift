@@ -291,6 +291,12 @@ package final class VariantStore: Sendable {
         }
     }
 
+    /// Removes the copies in memory of what has a tag, which the storage behind it may have evicted.
+    func removeCopies(tagged tag: String) throws {
+        if let tiered = storage as? TieredCacheStorage { return try tiered.removeCopies(tagged: tag) }
+        try tagging?.announceRemoval(ofTag: tag)
+    }
+
     /// The record of an entry; `nil` for an entry that is a body, damaged, or not this store's.
     private static func record(_ key: CacheKey, _ metadata: Data) -> VariantRecord? {
         guard let parts = key.parts, parts.count == 2, parts[0] == "http" else { return nil }

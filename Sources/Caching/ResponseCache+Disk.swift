@@ -4,6 +4,8 @@ import CurlewHTTP
 extension ResponseCache {
     /// A cache of HTTP responses on disk, which other processes may use at the same time; see ``DiskCacheStorage``.
     ///
+    /// Needs `import CurlewCaching`.
+    ///
     /// Nothing is read or written before the first request.
     ///
     /// - Parameters:

@@ -15,7 +15,7 @@ import CurlewTransport
 ///     curlew-redis-probe limit SOCKET RATE SECONDS LEASE   takes permits of one limit, two at a time; prints how many were "granted"
 ///     curlew-redis-probe send SOCKET URL RATE SECONDS      sends requests under one limit, 10 at a time; prints how many were "right"
 ///     curlew-redis-probe token SOCKET URL COUNT            sends requests with the fleet's token; prints how many were "right"
-///     curlew-redis-probe cache SOCKET URL COUNT            sends equal requests at once with the fleet's cache; prints how many were "right"
+///     curlew-redis-probe cache SOCKET URL COUNT LEASE      sends equal requests at once with the fleet's cache; prints how many were "right"
 ///     curlew-redis-probe break SOCKET URL                  sends requests until the breaker refuses one; prints that as "refused"
 ///     curlew-redis-probe late SOCKET URL                   waits to be told of an open breaker, and sends a request; prints "refused" if it was
 ///     curlew-redis-probe changes SOCKET COUNT              prints the time of each change of the cache that it is told, in nanoseconds
@@ -34,7 +34,7 @@ enum RedisProbe {
         case ("limit", 6): try await limit(client, Int(arguments[3]) ?? 1, .seconds(Int(arguments[4]) ?? 1), Int(arguments[5]) ?? 1)
         case ("send", 6): await send(client, arguments[3], Int(arguments[4]) ?? 1, .seconds(Int(arguments[5]) ?? 1))
         case ("token", 5): try await token(client, arguments[3], Int(arguments[4]) ?? 1)
-        case ("cache", 5): try await cache(client, arguments[3], Int(arguments[4]) ?? 1)
+        case ("cache", 6): try await cache(client, arguments[3], Int(arguments[4]) ?? 1, .milliseconds(Int(arguments[5]) ?? 1))
         case ("break", 4): await untilRefused(client, arguments[3])
         case ("late", 4): await late(client, arguments[3])
         case ("changes", 4): try await changes(client, Int(arguments[3]) ?? 1)
@@ -122,8 +122,8 @@ enum RedisProbe {
         }
     }
 
-    private static func cache(_ client: RedisClient, _ url: String, _ count: Int) async throws {
-        let cache = ResponseCache.redis(RedisCacheStorage(client))
+    private static func cache(_ client: RedisClient, _ url: String, _ count: Int, _ lease: Duration) async throws {
+        let cache = ResponseCache.redis(RedisCacheStorage(client), leaseDuration: lease)
         let manager = makeManager { $0.cache = cache }
         begin()
         let right = await withTaskGroup(of: Bool.self) { group in
@@ -154,8 +154,9 @@ enum RedisProbe {
         let manager = makeManager { $0.use(Resilience(breaker: breaker(client))) }
         begin()
         while await !isRefused(url, manager) {}
-        // What was told is in the server when a later command has been answered.
-        try? await client.ping()
+        // What was told is in the server when a later command has been answered: the second one, as a script that the server did not know is
+        // sent again behind the first.
+        for _ in 0..<2 { try? await client.ping() }
         report("refused", 1)
     }
 

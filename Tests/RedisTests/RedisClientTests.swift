@@ -137,7 +137,8 @@ import Testing
         "what is no Redis server is an error that says so",
         arguments: [
             "HTTP/1.1 400 Bad Request\r\n\r\n", "$5\r\nhello\r\n", "*2147483647\r\n", "+OK\r\n", ":1\r\n", "$-7\r\nx",
-            "*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n",
+            // hiredis accepts that many levels since 1.0.
+            "*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n:1\r\n",
         ])
     func garbage(_ response: String) async throws {
         let fake = try FakeServer(response: response)

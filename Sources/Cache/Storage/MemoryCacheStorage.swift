@@ -63,6 +63,14 @@ public final class MemoryCacheStorage: CacheStorage {
         withExtendedLifetime(removed) {}
     }
 
+    /// Removes the entries that were stored with a tag. Looks at all.
+    func removeEntries(tagged tag: String) {
+        let removed = entries.withLock { entries in
+            entries.all.filter { $0.1.tags.contains(tag) }.map { entries.remove($0.0) }
+        }
+        withExtendedLifetime(removed) {}
+    }
+
     /// Removes all entries.
     public func removeAll() {
         let removed = entries.withLock { entries in

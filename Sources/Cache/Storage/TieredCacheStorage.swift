@@ -16,7 +16,7 @@ public final class TieredCacheStorage: CacheStorage {
 
     /// What is reported or written while an entry is read from the back must not be replaced by the older copy.
     private let changes: Changes
-    private let observation: CacheObservation?
+    private let observations: [CacheObservation?]
 
     /// The number of changes so far, changed under a lock together with the front.
     private final class Changes: Sendable {
@@ -48,11 +48,14 @@ public final class TieredCacheStorage: CacheStorage {
         self.back = back
         let changes = Changes()
         self.changes = changes
-        observation = (back as? any ObservableCacheStorage)?.observeChanges { key in
-            changes.change {
-                if let key { front.removeEntry(for: key) } else { front.removeAll() }
-            }
-        }
+        observations = [
+            (back as? any ObservableCacheStorage)?.observeChanges { key in
+                changes.change {
+                    if let key { front.removeEntry(for: key) } else { front.removeAll() }
+                }
+            },
+            (back as? any TaggingCacheStorage)?.observeRemovedTags { tag in changes.change { front.removeEntries(tagged: tag) } },
+        ]
     }
 
     /// The capacity of the back, in bytes.
@@ -96,6 +99,12 @@ public final class TieredCacheStorage: CacheStorage {
     /// Calls `visit` with each entry of the back.
     public func forEachEntry(_ visit: (_ key: CacheKey, _ metadata: Data, _ bodyLength: Int64) -> Bool) throws {
         try back.forEachEntry(visit)
+    }
+
+    /// Removes the copies of entries with a tag, here and in other processes: also of those that the back has evicted.
+    func removeCopies(tagged tag: String) throws {
+        changes.change { front.removeEntries(tagged: tag) }
+        try (back as? any TaggingCacheStorage)?.announceRemoval(ofTag: tag)
     }
 
     func write(_ entry: CacheEntry, _ key: CacheKey, _ body: () throws -> Void) throws {

@@ -13,12 +13,14 @@ final class CacheChannel: Sendable {
         case changed(CacheKey)
         case all
         case leaseEnded(CacheKey)
+        case tagRemoved(String)
     }
 
     private struct State {
         var isSubscribed = false
         var lastObserver = 0
         var observers: [Int: @Sendable (CacheKey?) -> Void] = [:]
+        var tagObservers: [Int: @Sendable (String) -> Void] = [:]
         var lastWaiter = 0
         var waiters: [Int: (key: CacheKey, semaphore: DispatchSemaphore)] = [:]
         var subscription: RedisSubscription?
@@ -39,13 +41,14 @@ final class CacheChannel: Sendable {
 
     // MARK: Sending
 
-    /// The bytes of a message: its kind, its sender, and a key.
+    /// The bytes of a message: its kind, its sender, and a key or a tag.
     func message(_ message: Message) throws -> Data {
         let (kind, key): (UInt8, Data) =
             switch message {
             case .changed(let key): (UInt8(ascii: "C"), key.bytes)
             case .all: (UInt8(ascii: "A"), Data())
             case .leaseEnded(let key): (UInt8(ascii: "L"), key.bytes)
+            case .tagRemoved(let tag): (UInt8(ascii: "T"), Data(tag.utf8))
             }
         return try format.encode(Data([kind] + sender) + key, for: name)
     }
@@ -70,6 +73,7 @@ final class CacheChannel: Sendable {
             case UInt8(ascii: "C")? where !isOwn: report(key)
             case UInt8(ascii: "A")? where !isOwn: report(nil)
             case UInt8(ascii: "L")?: wake(key)
+            case UInt8(ascii: "T")? where !isOwn: reportRemoval(ofTag: String(decoding: key.bytes, as: UTF8.self))
             default: break
             }
         }
@@ -77,6 +81,10 @@ final class CacheChannel: Sendable {
 
     private func report(_ key: CacheKey?) {
         for report in state.withLock({ Array($0.observers.values) }) { report(key) }
+    }
+
+    private func reportRemoval(ofTag tag: String) {
+        for report in state.withLock({ Array($0.tagObservers.values) }) { report(tag) }
     }
 
     private func wake(_ key: CacheKey) {
@@ -98,6 +106,15 @@ final class CacheChannel: Sendable {
         // What has changed before is not known.
         if isSubscribed { report(nil) }
         return CacheObservation { [weak self] in self?.state.withLock { _ = $0.observers.removeValue(forKey: id) } }
+    }
+
+    func observeRemovedTags(_ report: @escaping @Sendable (String) -> Void) -> CacheObservation {
+        let id = state.withLock { state in
+            state.lastObserver += 1
+            state.tagObservers[state.lastObserver] = report
+            return state.lastObserver
+        }
+        return CacheObservation { [weak self] in self?.state.withLock { _ = $0.tagObservers.removeValue(forKey: id) } }
     }
 
     /// The number of threads that wait.

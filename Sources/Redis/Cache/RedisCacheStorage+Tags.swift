@@ -60,6 +60,17 @@ extension RedisCacheStorage {
         } while cursor != "0"
     }
 
+    /// Tells the other processes, and other stores of this one, to drop their copies of entries with a tag: the server may have evicted the
+    /// entries, and then no key is reported for them.
+    public func announceRemoval(ofTag tag: String) throws {
+        _ = try client.block(["PUBLISH", .text(channel.name), .bytes(try channel.message(.tagRemoved(tag)))])
+    }
+
+    /// Reports the tags that other processes, or other stores of this one, have announced; on the client's thread.
+    public func observeRemovedTags(_ report: @escaping @Sendable (_ tag: String) -> Void) -> CacheObservation? {
+        channel.observeRemovedTags(report)
+    }
+
     /// Removes from a set what does not exist any more. One that is stored at the same moment may lose its place in the set, which makes it a
     /// miss.
     private func forget(_ digests: [String], in set: String) throws {

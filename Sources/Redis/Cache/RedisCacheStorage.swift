@@ -221,6 +221,8 @@ extension ResponseCache {
     /// A cache on a Redis server, shared by the processes of a fleet: with copies in memory, which are dropped when another process changes or
     /// removes the entry, and with one request for all that miss together.
     ///
+    /// Needs `import CurlewRedis`.
+    ///
     /// - Parameters:
     ///   - storage: the store on the server.
     ///   - memory: the capacity of the copies in memory, in bytes; 16 MiB by default.
