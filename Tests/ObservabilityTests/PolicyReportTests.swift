@@ -107,6 +107,53 @@ import Tracing
         #expect(ids.count == 2 && ids.isSubset(of: requests.map { "\($0.id)" }))
     }
 
+    @Test("a request that a limiter refuses has a span, and waits are counted") func limited() async throws {
+        let clock = VirtualClock()
+        let mock = MockTransport(.text("ok"), clock: clock)
+        let limiter = RateLimiter(RateLimit(1, burst: 1), name: "api", maximumWait: .seconds(1))
+        let manager = SessionManager(mock: mock) { observe(&$0, .debug, Resilience(rateLimiter: limiter)) }
+        let requests = (0..<3).map { _ in manager.request("https://api.example.org/limited") }
+        await #expect(throws: CurlewError.self) { try await requests[2].serializingData().value }
+        await clock.advance(by: .seconds(1))
+        for request in requests.prefix(2) { #expect(try await request.serializingString().value == "ok") }
+        #expect(await eventually { count("rate_limiter", "refused") == 1 && count("rate_limiter", "waited") == 1 })
+        #expect(await eventually { spans("refused").count == 1 && logged("refused") != nil && logged("waited") != nil })
+        let span = try #require(spans("refused").first)
+        #expect(span["curlew.policy"] == "rate_limiter" && span["url.full"] == "https://api.example.org/limited")
+        #expect(span.kind == .internal && span.status?.code == .error)
+        // What has waited is an exchange like others.
+        #expect(tracer.finishedSpans.count { $0.kind == .client } == 2)
+    }
+
+    @Test("refused retries and second attempts are counted, and a second attempt is logged as one") func attempts() async throws {
+        let clock = VirtualClock()
+        let mock = MockTransport(.status(503), clock: clock)
+        mock.enqueue(.text("slow").delayed(by: .seconds(10)), .text("fast"))
+        var hedging = Hedging(after: .fixed(.seconds(1)), extra: 1)
+        hedging.name = "api"
+        let budget = RetryBudget(.share(ratio: 0, minimum: 0, window: .seconds(10)), name: "api")
+        let manager = SessionManager(mock: mock, interceptor: RetryPolicy(retryLimit: 1, exponentialBackoffScale: 0)) { [hedging] in
+            observe(&$0, .debug, Resilience(retryBudget: budget, hedging: hedging))
+        }
+        let request = manager.request("https://api.example.org/slow")
+        async let value = request.serializingString().value
+        try await mock.waitForRequests(1)
+        await clock.advance(by: .seconds(1))
+        #expect(try await value == "fast")
+        await #expect(throws: CurlewError.self) {
+            try await manager.request("https://api.example.org/failing").validate().serializingData().value
+        }
+        #expect(
+            await eventually {
+                count("hedging", "hedged") == 1 && count("hedging", "hedge_won") == 1 && count("retry_budget", "refused") == 1
+            })
+        #expect(await eventually { logged("hedged") != nil && logged("refused") != nil })
+        // The retry is no exchange that was not sent: the request ends with the error of its last attempt.
+        #expect(spans("refused").isEmpty)
+        #expect(await eventually { tracer.finishedSpans.count { $0.kind == .client } == 3 })
+        #expect(handler.entries.contains { $0.metadata["curlew.exchange.reason"] == "hedge" })
+    }
+
     @Test("above their levels nothing is logged") func quiet() async throws {
         let server = try LoopbackServer { _, _ in .status(503) }
         let breaker = CircuitBreaker(name: "api", minimumCalls: 1, window: .count(1))

@@ -41,10 +41,76 @@ import Testing
                 #expect((decision == .admitted) == isFree)
                 if !isFree { #expect(taken.arrive(UInt64(number)) == decision) }
             } else if asked.inFlight > 0 {
-                #expect(asked.leave(.success, after: .zero) == taken.leave(.success, after: .zero))
+                let admitted = asked.leave(.success, after: .zero)
+                let other = taken.leaveNow() ? [] : taken.leave(.success, after: .zero)
+                #expect(admitted == other)
             }
             #expect(asked.inFlight == taken.inFlight && asked.queued == taken.queued)
         }
+    }
+
+    @Test("a place of a limit that adapts is never left without its measurement") func adaptivePlaces() {
+        for limit in [ConcurrencyLimiter.Limit.aimd, .gradient2] {
+            var state = ConcurrencyLimiterState(ConcurrencyLimiter(limit))
+            let (hasEntered, hasLeft) = (state.enterNow(), state.leaveNow())
+            #expect(hasEntered && !hasLeft && state.inFlight == 1)
+        }
+    }
+
+    @Test("a success that is counted at once counts as any other", arguments: 0..<20) func successes(_ seed: Int) {
+        var random = SplitMix(state: UInt64(seed))
+        let isOfTime = seed.isMultiple(of: 4)
+        var breaker = CircuitBreaker(
+            minimumCalls: 5, window: isOfTime ? .time(.milliseconds(30)) : .count(10), openDuration: .milliseconds(50), trialCalls: 3)
+        breaker.slowCallDuration = .milliseconds(80)
+        breaker.slowCallRate = 0.6
+        var (asked, counted) = (CircuitBreakerState(breaker), CircuitBreakerState(breaker))
+        var now = Duration.zero
+        var (countedAtOnce, changes) = (0, 0)
+        for _ in 0..<2_000 {
+            now += .milliseconds(Int.random(in: 0...5, using: &random))
+            let (one, other) = (asked.admit(at: now), counted.admit(at: now))
+            #expect(one.admission == other.admission && one.change == other.change)
+            guard case .admitted(let ticket) = one.admission else { continue }
+            let milliseconds = Int64.random(in: 0...100, using: &random)
+            let took = Duration.milliseconds(milliseconds)
+            let verdict = Int.random(in: 0..<10, using: &random) < 3 ? CircuitBreaker.Verdict.failure : .success
+            let change = asked.record(verdict, ticket, took: took, at: now, random: 0)
+            if change != nil { changes += 1 }
+            if verdict == .success, counted.countSuccess(ticket, took: milliseconds * 1_000_000) {
+                countedAtOnce += 1
+                #expect(change == nil)
+            } else {
+                #expect(counted.record(verdict, ticket, took: took, at: now, random: 0) == change)
+            }
+            #expect(asked.phase == counted.phase)
+        }
+        #expect((countedAtOnce > 0) == !isOfTime && changes > 0)
+    }
+
+    @Test("a request whose time is in nanoseconds counts as any other", arguments: [RetryBudget.Rule.finagle, .grpc])
+    func requests(_ rule: RetryBudget.Rule) {
+        var random = SplitMix(state: 26)
+        var (one, other) = (RetryBudgetState(rule), RetryBudgetState(rule))
+        var now: Int64 = 0
+        for _ in 0..<2_000 {
+            now += Int64.random(in: 0...100_000_000, using: &random)
+            one.noteRequest(at: .nanoseconds(now))
+            other.noteRequest(atNanoseconds: now)
+            #expect(one.balance(at: .nanoseconds(now)) == other.balance(at: .nanoseconds(now)))
+            guard Int.random(in: 0..<4, using: &random) == 0 else { continue }
+            #expect(one.withdraw(at: .nanoseconds(now)) == other.withdraw(at: .nanoseconds(now)))
+        }
+    }
+
+    @Test("a verdict of the user's own counts for statuses that are no failure by default, and the other way round") func verdicts() async {
+        var breaker = CircuitBreaker(minimumCalls: 1, window: .count(1))
+        breaker.classify = { $0.statusCode == 200 ? .failure : .success }
+        let manager = SessionManager(mock: MockTransport(.status(500), .status(501), .status(200))) { [breaker] in
+            $0.use(Resilience(breaker: breaker))
+        }
+        func status() async -> Int? { await manager.request("https://example.org/a").serializingData().response.response?.statusCode }
+        for expected in [500, 501, 200, nil] { #expect(await status() == expected) }
     }
 
     @Test("a percentile does not depend on those asked for before", arguments: 0..<20) func percentiles(_ seed: Int) {

@@ -9,6 +9,7 @@ struct AdaptiveLimit: Sendable {
     private static let serverQueue = 4.0
 
     private(set) var limit: Double
+    let isFixed: Bool
     private let rule: ConcurrencyLimiter.Limit
     private var longLatency = 0.0
     private var responses = 0.0
@@ -16,8 +17,12 @@ struct AdaptiveLimit: Sendable {
     init(_ rule: ConcurrencyLimiter.Limit) {
         self.rule = rule
         switch rule {
-        case .fixed(let limit): self.limit = Double(max(limit, 1))
-        case .additive(let initial, _, _, _, _), .gradient(let initial, _, _, _): limit = Double(max(initial, 1))
+        case .fixed(let limit):
+            self.limit = Double(max(limit, 1))
+            isFixed = true
+        case .additive(let initial, _, _, _, _), .gradient(let initial, _, _, _):
+            limit = Double(max(initial, 1))
+            isFixed = false
         }
     }
 

@@ -63,7 +63,11 @@ public struct CircuitBreaker: Sendable {
     /// The trials that decide whether the breaker closes: 10 by default.
     public var trialCalls = 10
     /// How a call counts; by default ``defaultVerdict(_:)``. Called on the transport's thread: must not block.
-    public var classify: @Sendable (PolicyOutcome) -> Verdict = { CircuitBreaker.defaultVerdict($0) }
+    public var classify: @Sendable (PolicyOutcome) -> Verdict = { CircuitBreaker.defaultVerdict($0) } {
+        didSet { hasOwnVerdicts = true }
+    }
+    /// Whether `classify` was set.
+    private(set) var hasOwnVerdicts = false
     /// Tells other processes what this one has found, and this one what they have; `nil`, the default, for neither. Needs a ``name``.
     public var shared: (any SharedPolicyState)?
 
@@ -89,8 +93,11 @@ public struct CircuitBreaker: Sendable {
     public static func defaultVerdict(_ outcome: PolicyOutcome) -> Verdict {
         if let error = outcome.error { return outcome.isFailureOfHost ? .failure : error is CurlewError ? .ignored : .failure }
         guard let status = outcome.statusCode else { return .ignored }
-        return status >= 500 && status != 501 ? .failure : .success
+        return isSuccess(status) ? .success : .failure
     }
+
+    /// Whether the default classification takes a status for a success.
+    static func isSuccess(_ status: Int) -> Bool { status < 500 || status == 501 }
 }
 
 /// The state of a ``CircuitBreaker`` for one group: a pure value, whose time is that since an arbitrary start.
@@ -130,6 +137,7 @@ public struct CircuitBreakerState: Sendable {
     private struct Settings: Sendable {
         let failureRate, slowCallRate, jitter: Double
         let slowCallDuration, openDuration: Duration
+        let slowCallNanoseconds: Int64
         let minimumCalls: UInt32
         let trialCalls: Int
     }
@@ -141,6 +149,7 @@ public struct CircuitBreakerState: Sendable {
             failureRate: min(max(breaker.failureRate, 0.000_001), 1), slowCallRate: min(max(breaker.slowCallRate, 0.000_001), 1),
             jitter: min(max(breaker.jitter, 0), 1), slowCallDuration: breaker.slowCallDuration,
             openDuration: max(breaker.openDuration, .zero),
+            slowCallNanoseconds: Int64(clamping: breaker.slowCallDuration.nanoseconds),
             minimumCalls: UInt32(clamping: max(min(breaker.minimumCalls, window.capacity ?? .max), 1)),
             trialCalls: max(breaker.trialCalls, 1))
     }
@@ -195,6 +204,12 @@ public struct CircuitBreakerState: Sendable {
         window.add(call, at: now)
         guard window.counts.total >= settings.minimumCalls, call.isFailure || call.isSlow, exceeds(window.counts) else { return nil }
         return open(at: now, random: random)
+    }
+
+    /// Counts a call that succeeded, as `record` does, if that changes nothing else; returns whether it has.
+    mutating func countSuccess(_ ticket: Ticket, took nanoseconds: Int64) -> Bool {
+        guard phase == .closed, ticket.generation == generation, nanoseconds < settings.slowCallNanoseconds else { return false }
+        return window.addSuccess()
     }
 
     /// Opens for a duration, because another process has found the group to fail; an open breaker stays as it is.

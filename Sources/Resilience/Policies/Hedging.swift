@@ -15,7 +15,8 @@ public struct Hedging: Sendable {
     public enum Delay: Sendable, Hashable {
         /// After that time.
         case fixed(Duration)
-        /// After this part of the group's requests, above 0 and below 1, has its response's head; not before 20 of them have.
+        /// After this part of the group's requests, above 0 and below 1, has its response's head; not before 20 of them have. What counts
+        /// for all requests in flight is what the last one of the group has found when it was sent.
         case percentile(Double)
     }
 
@@ -59,9 +60,23 @@ public struct HedgingState: Sendable {
     /// A request is sent; returns the delay of its second attempt, `nil` if too few responses are known.
     public mutating func requestBegins(at now: Duration) -> Duration? {
         budget.noteRequest(at: now)
-        switch policy {
-        case .fixed(let delay): return delay
-        case .percentile(let part): return latencies.total < Self.fewest ? nil : latencies.percentile(part)
+        return delayOfSecond
+    }
+
+    /// The same, with a time in nanoseconds.
+    @inline(__always)
+    mutating func requestBegins(atNanoseconds now: Int64) -> Duration? {
+        budget.noteRequest(atNanoseconds: now)
+        if case .fixed(let delay) = policy { return delay }
+        return delayOfSecond
+    }
+
+    private var delayOfSecond: Duration? {
+        mutating get {
+            switch policy {
+            case .fixed(let delay): delay
+            case .percentile(let part): latencies.total < Self.fewest ? nil : latencies.percentile(part)
+            }
         }
     }
 

@@ -2,18 +2,34 @@
 import CurlewTransport
 
 /// What a policy counts for one group.
-final class GroupSlot<State: Sendable>: Sendable {
+final class GroupSlot<State: Sendable>: @unchecked Sendable {  // the state is used inside of the mutex only
     let name: String
-    let state: Lock<State>
+    /// The table's.
+    private let mutex: Lock<Void>
+    @exclusivity(unchecked) fileprivate var state: State
 
-    init(_ name: String, _ state: State) {
+    fileprivate init(_ name: String, _ state: State, _ mutex: Lock<Void>) {
         self.name = name
-        self.state = Lock(state)
+        self.state = state
+        self.mutex = mutex
     }
+
+    /// Runs `body` with exclusive access to the state, under the rules of `Lock`.
+    @inline(__always)
+    func withLock<R>(_ body: (inout State) -> R) -> R {
+        mutex.withLock { _ in body(&state) }
+    }
+
+    /// The same, with the mutex of the table held already.
+    @inline(__always)
+    func inLock<R>(_ body: (inout State) -> R) -> R { body(&state) }
 }
 
 /// The groups of a policy. Bounded: the half that was not used for longest is forgotten when there are too many. Thread-safe.
-final class GroupTable<State: Sendable>: Sendable {
+///
+/// One lock for the groups and for what is counted: each request looks up a group, and then counts, so that a lock of each group's own
+/// would cost a second one, and is needed no less.
+final class GroupTable<State: Sendable>: @unchecked Sendable {  // what changes does so inside of the mutex
     /// The most groups.
     static var capacity: Int { 4_096 }
 
@@ -22,23 +38,46 @@ final class GroupTable<State: Sendable>: Sendable {
         var lastUse: UInt64
     }
 
-    private struct Groups {
-        var entries: [String: Entry] = [:]
-        var uses: UInt64 = 0
-        /// The last URL's scheme and authority with the slash after them, and its slot: reading an origin costs more than comparing.
-        var lastPrefix: [UInt8] = []
-        var lastSlot: GroupSlot<State>?
-    }
-
     private let group: PolicyGroup
+    /// What can be found without a closure of the user's.
+    private let isOfOrigins: Bool
     private let make: @Sendable () -> State
     private let whole: GroupSlot<State>
-    private let groups = Lock(Groups())
+    /// Of the groups, and of what is counted.
+    let mutex = Lock(())
+    @exclusivity(unchecked) private var entries: [String: Entry] = [:]
+    @exclusivity(unchecked) private var uses: UInt64 = 0
+    /// The last URL's scheme and authority with the slash after them, and its slot: reading an origin costs more than comparing.
+    @exclusivity(unchecked) private var lastPrefix = UnsafeRawBufferPointer(start: nil, count: 0)
+    @exclusivity(unchecked) private var lastSlot: GroupSlot<State>?
+    /// `whole` or `lastSlot`: what most requests want, at no cost of references.
+    @exclusivity(unchecked) private var likely: Unmanaged<GroupSlot<State>>?
 
     init(_ group: PolicyGroup, _ make: @escaping @Sendable () -> State) {
         self.group = group
         self.make = make
-        whole = GroupSlot("", make())
+        whole = GroupSlot("", make(), mutex)
+        switch group {
+        case .session, .named: isOfOrigins = false
+        case .origin: isOfOrigins = true
+        }
+        if case .session = group { likely = Unmanaged.passUnretained(whole) }
+    }
+
+    deinit {
+        lastPrefix.deallocate()
+    }
+
+    /// Runs `body` with the slot of a request's group and exclusive access to its state, under the rules of `Lock`; `nil` if the request has
+    /// no group.
+    @inline(__always) @discardableResult
+    func withSlot<R>(for request: TransferRequest, _ body: (GroupSlot<State>, inout State) -> R) -> R? {
+        let known = mutex.withLock { _ -> R? in
+            guard let likely, !isOfOrigins || request.urlBegins(with: lastPrefix) else { return nil }
+            return likely._withUnsafeGuaranteedRef { body($0, &$0.state) }
+        }
+        if let known { return known }
+        return slot(for: request).map { slot in slot.withLock { body(slot, &$0) } }
     }
 
     /// The slot of a request's group; `nil` if it has none.
@@ -46,9 +85,7 @@ final class GroupTable<State: Sendable>: Sendable {
         switch group {
         case .session: return whole
         case .named(let name): return name(PolicyRequest(request)).map { slot(named: $0) }
-        case .origin:
-            let url = request.url
-            return groups.withLock { url.begins(with: $0.lastPrefix) ? $0.lastSlot : nil } ?? slot(ofURL: url)
+        case .origin: return mutex.withLock { _ in request.urlBegins(with: lastPrefix) ? lastSlot : nil } ?? slot(ofURL: request.url)
         }
     }
 
@@ -60,9 +97,13 @@ final class GroupTable<State: Sendable>: Sendable {
         if let colon = url.utf8.firstIndex(of: UInt8(ascii: ":")) {
             let authority = url.utf8[colon...].dropFirst(3)
             if let slash = authority.firstIndex(where: { "/?#".utf8.contains($0) }), url.utf8[slash] == UInt8(ascii: "/") {
-                groups.withLock { groups in
-                    groups.lastPrefix = Array(url.utf8[...slash])
-                    groups.lastSlot = found
+                let prefix = UnsafeMutableRawBufferPointer.allocate(byteCount: url.utf8[...slash].count, alignment: 1)
+                prefix.copyBytes(from: url.utf8[...slash])
+                mutex.withLock { _ in
+                    lastPrefix.deallocate()
+                    lastPrefix = UnsafeRawBufferPointer(prefix)
+                    lastSlot = found
+                    likely = Unmanaged.passUnretained(found)
                 }
             }
         }
@@ -71,18 +112,18 @@ final class GroupTable<State: Sendable>: Sendable {
 
     /// The slot of a group.
     func slot(named name: String) -> GroupSlot<State> {
-        groups.withLock { groups in
-            groups.uses += 1
-            if let entry = groups.entries[name] {
-                groups.entries[name]?.lastUse = groups.uses
+        mutex.withLock { _ in
+            uses += 1
+            if let entry = entries[name] {
+                entries[name]?.lastUse = uses
                 return entry.slot
             }
-            if groups.entries.count >= Self.capacity {
-                let middle = groups.entries.values.map(\.lastUse).sorted()[groups.entries.count / 2]
-                groups.entries = groups.entries.filter { $0.value.lastUse > middle }
+            if entries.count >= Self.capacity {
+                let middle = entries.values.map(\.lastUse).sorted()[entries.count / 2]
+                entries = entries.filter { $0.value.lastUse > middle }
             }
-            let slot = GroupSlot(name, make())
-            groups.entries[name] = Entry(slot: slot, lastUse: groups.uses)
+            let slot = GroupSlot(name, make(), mutex)
+            entries[name] = Entry(slot: slot, lastUse: uses)
             return slot
         }
     }
@@ -90,16 +131,5 @@ final class GroupTable<State: Sendable>: Sendable {
     /// The slot of a group that another process has named: that of all requests for the empty name.
     func slot(told name: String) -> GroupSlot<State> {
         if case .session = group { whole } else { slot(named: name) }
-    }
-}
-
-extension String {
-    /// Whether the string begins with bytes; compared all at once.
-    fileprivate func begins(with prefix: [UInt8]) -> Bool {
-        var copy = self
-        return copy.withUTF8 { bytes in
-            guard bytes.count >= prefix.count, let start = bytes.baseAddress else { return false }
-            return memcmp(start, prefix, prefix.count) == 0
-        }
     }
 }

@@ -23,16 +23,20 @@ extension PolicyTransfer {
         init(_ slot: GroupSlot<HedgingState>) { self.slot = slot }
     }
 
-    /// Whether the request may be sent twice at the same time (RFC 9110, section 9.2.2).
-    private var isHedgeable: Bool {
-        let methods: [HTTPMethod] = [.get, .head, .options, .put, .delete, .query, .trace]
-        return methods.contains(request.method) && (request.body == nil || request.body is DataBody)
+    /// The first attempt was sent at that time, and the second one is due.
+    func becomeSent(_ sent: Duration, _ slot: GroupSlot<HedgingState>) {
+        state.withLock { state in
+            state.isKnown = true
+            state.isSent = true
+            state.sent = sent
+            state.hedge = Hedge(slot)
+        }
     }
 
     /// Returns the delay of the second attempt; `nil` if there is none.
     func prepareHedge(at now: Duration) -> Duration? {
-        guard let slot = runtime.hedges?.slot(for: request), isHedgeable else { return nil }
-        let delay = slot.state.withLock { $0.requestBegins(at: now) }
+        guard let slot = runtime.hedges?.slot(for: request), request.mayBeHedged else { return nil }
+        let delay = slot.withLock { $0.requestBegins(at: now) }
         state.withLock { $0.hedge = Hedge(slot) }
         return delay
     }
@@ -43,7 +47,8 @@ extension PolicyTransfer {
         state.withLock { $0.hedge?.timer = timer }
     }
 
-    private func sendHedge(after delay: Duration) {
+    /// The second attempt is due.
+    func sendHedge(after delay: Duration) {
         let now = now
         let slot = state.withLock { state -> GroupSlot<HedgingState>? in
             guard state.isSent, !state.isComplete, state.failure == nil, !state.isSuspended, let hedge = state.hedge, hedge.winner == nil,
@@ -53,11 +58,11 @@ extension PolicyTransfer {
         }
         guard let slot, let policy = runtime.policies.hedging else { return }
         let (hasRoom, place) = takeRoom(at: now)
-        guard hasRoom, slot.state.withLock({ $0.hedge(at: now) }) else {
+        guard hasRoom, slot.withLock({ $0.hedge(at: now) }) else {
             if let place { leave(place, .concurrencyLimiter, PolicyOutcome(statusCode: nil), isSent: false) }
             return transport.teller.tell(.hedging, policy.name, slot.name, .refused(retryAfter: nil))
         }
-        let number = PolicyTransport.makeNumber()
+        let number = transport.makeNumber()
         let isWanted = state.withLock { state -> Bool in
             guard !state.isComplete, state.failure == nil, state.hedge?.winner == nil, state.hedge?.firstEnded == nil else { return false }
             state.hedge?.id = number
@@ -77,15 +82,18 @@ extension PolicyTransfer {
         second.becomeHedge()
         transport.base.start(second, id: number, observer: HedgeObserver(self, place))
         // What happened before the base transport knew the second attempt is repeated.
-        let isUnwanted = state.withLock { $0.failure != nil || $0.hedge?.winner == .first || $0.isComplete }
+        let (isUnwanted, isSuspended) = state.withLock {
+            ($0.failure != nil || $0.hedge?.winner == .first || $0.isComplete, $0.isSuspended)
+        }
         if isUnwanted { transport.base.cancel(number) }
+        if isSuspended { repeatSuspension(of: number) }
     }
 
     /// Takes a permit and a place for the second attempt, if there is one at once.
     private func takeRoom(at now: Duration) -> (hasRoom: Bool, place: GroupSlot<PlaceState>?) {
         var place: GroupSlot<PlaceState>?
         if let slot = runtime.places?.slot(for: request) {
-            let isFree = slot.state.withLock { places in
+            let isFree = slot.withLock { places in
                 let number = places.makeNumber()
                 switch places.limiter.arrive(number) {
                 case .admitted: return true
@@ -99,7 +107,7 @@ extension PolicyTransfer {
             place = slot
         }
         guard let slot = runtime.rates?.slot(for: request) else { return (true, place) }
-        let isGranted = slot.state.withLock { state in
+        let isGranted = slot.withLock { state in
             if runtime.policies.rateLimiter?.store != nil { return state.takeLeased(at: now) }
             return state.local.acquire(at: now, maximumWait: .zero) == .granted
         }
@@ -125,7 +133,7 @@ extension PolicyTransfer {
         guard let slot = heard.first else { return heard.isHeard }
         heard.timer?.cancel()
         let latency = now - heard.sent
-        slot.state.withLock { $0.responded(after: latency) }
+        slot.withLock { $0.responded(after: latency) }
         if let loser = heard.loser { transport.base.cancel(loser) }
         if isHedge { transport.teller.tell(.hedging, runtime.policies.hedging?.name ?? "", slot.name, .hedgeWon) }
         return heard.isHeard

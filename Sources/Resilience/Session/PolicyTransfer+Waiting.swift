@@ -71,7 +71,7 @@ extension PolicyTransfer {
     func passRate(at now: Duration) -> Bool {
         guard let slot = runtime.rates?.slot(for: request), let policy = runtime.policies.rateLimiter else { return true }
         if policy.store != nil { return passStore(policy, slot, at: now) }
-        let decision = slot.state.withLock { $0.local.acquire(at: now, maximumWait: policy.maximumWait) }
+        let decision = slot.withLock { $0.local.acquire(at: now, maximumWait: policy.maximumWait) }
         return follow(decision, policy, slot, at: now)
     }
 
@@ -98,7 +98,7 @@ extension PolicyTransfer {
     private func turnCame(_ number: Int, _ policy: RateLimiter, _ slot: GroupSlot<RateState>) {
         let now = now
         // A server may have asked to hold in the meantime: those that wait keep their order after it.
-        let hold = slot.state.withLock { $0.local.remainingHold(at: now) }
+        let hold = slot.withLock { $0.local.remainingHold(at: now) }
         if hold > .zero {
             guard state.withLock({ $0.wait?.number == number }) else { return }
             let waited = now - state.withLock { $0.waitBegan }
@@ -107,7 +107,7 @@ extension PolicyTransfer {
                 return refuse(.rateLimiter, policy.name, slot.name, retryAfter: hold)
             }
             guard endWait(number) != nil else { return }
-            let decision = slot.state.withLock { $0.local.acquire(at: now, maximumWait: policy.maximumWait - waited) }
+            let decision = slot.withLock { $0.local.acquire(at: now, maximumWait: policy.maximumWait - waited) }
             guard follow(decision, policy, slot, at: now) else { return }
             return perform(.compartment, at: now)
         }
@@ -117,12 +117,12 @@ extension PolicyTransfer {
     }
 
     private func passStore(_ policy: RateLimiter, _ slot: GroupSlot<RateState>, at now: Duration) -> Bool {
-        let hold = slot.state.withLock { $0.local.remainingHold(at: now) }
+        let hold = slot.withLock { $0.local.remainingHold(at: now) }
         guard hold <= policy.maximumWait else {
             refuse(.rateLimiter, policy.name, slot.name, retryAfter: hold)
             return false
         }
-        if slot.state.withLock({ $0.takeLeased(at: now) }) { return true }
+        if slot.withLock({ $0.takeLeased(at: now) }) { return true }
         let number = beginWait(.permit(slot), at: now)
         setTimer(number, policy.maximumWait) { [weak self] in self?.permitCame(number, .refused(retryAfter: nil), slot) }
         enterWait()
@@ -172,7 +172,7 @@ extension PolicyTransfer {
     }
 
     private func giveUp(_ place: UInt64, in slot: GroupSlot<PlaceState>) {
-        slot.state.withLock { places in
+        slot.withLock { places in
             // A place that became free at the same time is left by `placeBecameFree`.
             if places.limiter.withdraw(place) { places.waiting[place] = nil }
         }
@@ -188,7 +188,7 @@ extension PolicyTransfer {
         }
         wait?.timer?.cancel()
         switch wait?.kind {
-        case .turn(let slot)?: slot.state.withLock { $0.local.giveBack() }
+        case .turn(let slot)?: slot.withLock { $0.local.giveBack() }
         case .place(let slot, let place, _)?: giveUp(place, in: slot)
         case .permit?, nil: break
         }
@@ -214,6 +214,14 @@ extension PolicyTransfer {
         guard isSent else { return }
         transport.base.setSuspended(suspended, of: id)
         if let hedge { transport.base.setSuspended(suspended, of: hedge) }
+    }
+
+    /// Tells the base transport of an attempt that it did not know before whether the transfer is suspended, again if that was changed
+    /// concurrently.
+    func repeatSuspension(of number: Int) {
+        let told = state.withLock { $0.isSuspended }
+        transport.base.setSuspended(told, of: number)
+        if state.withLock({ $0.isSuspended != told }) { repeatSuspension(of: number) }
     }
 
     func resumeReceiving() {

@@ -75,7 +75,7 @@ final class PolicyTransfer: TransferObserver {
 
     private func passBreaker(at now: Duration) -> Bool {
         guard let slot = runtime.breakers?.slot(for: request) else { return true }
-        let (admission, change) = slot.state.withLock { $0.admit(at: now) }
+        let (admission, change) = slot.withLock { $0.admit(at: now) }
         if let change { report(change, of: slot) }
         switch admission {
         case .admitted(let ticket):
@@ -93,7 +93,7 @@ final class PolicyTransfer: TransferObserver {
     private func passPlaces(_ table: GroupTable<PlaceState>?, _ policy: Policy, _ step: Step, at now: Duration) -> Bool {
         guard let slot = table?.slot(for: request) else { return true }
         // The wait begins before another thread can end it.
-        let (decision, wait) = slot.state.withLock { places -> (ConcurrencyLimiterState.Decision, Int) in
+        let (decision, wait) = slot.withLock { places -> (ConcurrencyLimiterState.Decision, Int) in
             let number = places.makeNumber()
             let decision = places.limiter.arrive(number, urgency: request.urgency)
             guard decision == .queued else { return (decision, 0) }
@@ -146,14 +146,14 @@ final class PolicyTransfer: TransferObserver {
         // Calls of other threads before `start` did not reach the base transport.
         let (failure, isSuspended) = state.withLock { ($0.failure, $0.isSuspended) }
         if failure != nil { transport.base.cancel(id) }
-        if isSuspended { transport.base.setSuspended(true, of: id) }
+        if isSuspended { repeatSuspension(of: id) }
     }
 
     /// Why a transfer that has waited since the breaker admitted it is refused after all.
     private func staleAdmission(at now: Duration) -> (group: String, time: Duration)? {
         let held = state.withLock { $0.lastWait > 0 ? $0.held : HeldPlaces() }
         guard let slot = held.breaker, let ticket = held.ticket else { return nil }
-        return slot.state.withLock { $0.refuses(ticket, at: now) }.map { (slot.name, $0) }
+        return slot.withLock { $0.refuses(ticket, at: now) }.map { (slot.name, $0) }
     }
 
     // MARK: - Events of the base transport

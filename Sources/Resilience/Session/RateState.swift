@@ -28,7 +28,7 @@ enum StoreAsker {
     static func ask(
         for transfer: PolicyTransfer, _ wait: Int, _ policy: RateLimiter, _ slot: GroupSlot<RateState>, _ transport: PolicyTransport
     ) {
-        let isFirst = slot.state.withLock { state in
+        let isFirst = slot.withLock { state in
             state.waiting.append((transfer, wait))
             defer { state.isAsking = true }
             return !state.isAsking
@@ -39,7 +39,7 @@ enum StoreAsker {
     private static func askNow(_ policy: RateLimiter, _ slot: GroupSlot<RateState>, _ transport: PolicyTransport) {
         guard let store = policy.store else { return }
         let now = transport.context.time
-        let (count, hold) = slot.state.withLock { state -> (Int, Duration) in
+        let (count, hold) = slot.withLock { state -> (Int, Duration) in
             state.waiting.removeAll { transfer, wait in transfer.state.withLock { $0.wait?.number != wait } }
             state.isAsking = !state.waiting.isEmpty
             return (state.waiting.count, state.local.remainingHold(at: now))
@@ -67,7 +67,7 @@ enum StoreAsker {
         switch grant {
         case .granted(let count, let duration):
             let now = transport.context.time
-            let served = slot.state.withLock { state in
+            let served = slot.withLock { state in
                 let served = Array(state.waiting.prefix(max(count, 0)))
                 state.waiting.removeFirst(served.count)
                 state.leased = max(count, 0) - served.count
@@ -86,7 +86,7 @@ enum StoreAsker {
     ) {
         transport.teller.tell(.rateLimiter, policy.name, slot.name, .storeFailed(error.kindName))
         let now = transport.context.time
-        let answers = slot.state.withLock { state in
+        let answers = slot.withLock { state in
             defer {
                 state.waiting = []
                 state.isAsking = false

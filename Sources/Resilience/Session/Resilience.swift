@@ -72,6 +72,8 @@ extension Resilience {
 extension SessionConfiguration {
     /// Protects the sessions of this configuration by policies.
     ///
+    /// Needs `import CurlewResilience`.
+    ///
     /// What they count belongs to this call: sessions that are created with copies of the configuration share it.
     public mutating func use(_ resilience: Resilience) {
         let runtime = PolicyRuntime(resilience)

@@ -1,31 +1,31 @@
 // SPDX-License-Identifier: Apache-2.0
 import CurlewTransport
 
-/// One transfer for several requests. It ends with the last of them; those that are slower than the transfer have a buffer.
-final class SharedTransfer: TransferObserver {
+/// What several requests of one transfer have in common. The transfer ends with the last of them; those that are slower than it have a
+/// buffer.
+final class SharedTransfer: Sendable {
     fileprivate struct State {
         var members: [SharedMember] = []
-        var isStarted = false
-        var isClosed = false
         /// Whether the base transport has completed the transfer, or is to cancel it.
         var hasEnded = false
-        /// Whether all members have ended before the transfer.
+        /// Whether all requests have ended before the transfer.
         var isUnwanted = false
         var isSuspended = false
         var isPaused = false
     }
 
-    let id = PolicyTransport.makeNumber()
-    let request: TransferRequest
+    let id: Int
     /// Where the transport has the transfer, while it may be joined.
     let place: Int
     let transport: CoalescingTransport
-    private let state = Lock(State())
+    private let state: Lock<State>
 
-    init(_ transport: CoalescingTransport, _ request: TransferRequest, at place: Int) {
+    /// With the transport's lock held.
+    init(_ transport: CoalescingTransport, _ sole: SoleTransfer, isSuspended: Bool) {
         self.transport = transport
-        self.request = request
-        self.place = place
+        id = sole.id
+        place = sole.place
+        state = Lock(State(isSuspended: isSuspended))
     }
 
     func add(_ member: SharedMember) { state.withLock { $0.members.append(member) } }
@@ -34,46 +34,26 @@ final class SharedTransfer: TransferObserver {
     func endIfEmpty() -> Bool {
         state.withLock { state in
             guard state.members.isEmpty, !state.hasEnded else { return false }
-            state.isClosed = true
             state.hasEnded = true
             state.isUnwanted = true
             return true
         }
     }
 
-    /// The base transport knows the transfer: calls from before that are repeated.
-    func startReturned() {
-        let (isUnwanted, isSuspended) = state.withLock { state in
-            state.isStarted = true
-            return (state.isUnwanted, state.isSuspended)
+    var isUnwanted: Bool { state.withLock { $0.isUnwanted } }
+
+    // MARK: Events of the transfer
+
+    func receive(_ head: ResponseHead) -> ReceiveAction { deliver { $0.receive(head) } }
+
+    func receive(_ bytes: UnsafeRawBufferPointer) -> ReceiveAction { deliver { $0.receive(bytes) } }
+
+    func complete(_ completion: TransferCompletion) {
+        let members = state.withLock { state in
+            state.hasEnded = true
+            return state.members
         }
-        if isUnwanted { transport.base.cancel(id) }
-        if isSuspended { transport.base.setSuspended(true, of: id) }
-    }
-
-    // MARK: Events of the base transport
-
-    func transfer(_ id: Int, didReceive head: ResponseHead) -> ReceiveAction {
-        closeOnce()
-        return deliver { $0.receive(head) }
-    }
-
-    func transfer(_ id: Int, didReceive bytes: UnsafeRawBufferPointer) -> ReceiveAction { deliver { $0.receive(bytes) } }
-
-    func transfer(_ id: Int, didSend count: Int64) {
-        for member in state.withLock({ $0.members }) { member.observer.transfer(member.id, didSend: count) }
-    }
-
-    func transfer(_ id: Int, didComplete completion: TransferCompletion) {
-        closeOnce()
-        state.withLock { $0.hasEnded = true }
-        for member in state.withLock({ $0.members }) { member.receive(completion) }
-    }
-
-    private func closeOnce() {
-        guard !state.withLock({ $0.isClosed }) else { return }
-        transport.close(self)
-        state.withLock { $0.isClosed = true }
+        for member in members { member.receive(completion) }
     }
 
     private func deliver(_ event: (SharedMember) -> Void) -> ReceiveAction {
@@ -107,18 +87,25 @@ final class SharedTransfer: TransferObserver {
             suspensionChanged()
             return resumeIfEmptied()
         }
-        if state.withLock({ $0.isStarted }) { transport.base.cancel(id) }
+        transport.base.cancel(id)
     }
 
-    /// Suspends the transfer while all members are suspended.
+    /// Suspends the transfer while all members are suspended. That is told again, as the base transport ignores what it is told of a transfer
+    /// that it does not know yet, and the tasks repeat their calls.
     func suspensionChanged() {
-        let change = state.withLock { state -> Bool? in
+        let mustTell = state.withLock { state in
             let isSuspended = !state.members.isEmpty && state.members.allSatisfy(\.isSuspended)
-            guard state.isSuspended != isSuspended else { return nil }
-            state.isSuspended = isSuspended
-            return state.isStarted ? isSuspended : nil
+            defer { state.isSuspended = isSuspended }
+            return isSuspended || state.isSuspended
         }
-        if let change { transport.base.setSuspended(change, of: id) }
+        if mustTell { repeatSuspension() }
+    }
+
+    /// Tells the base transport whether the transfer is suspended, again if that was changed concurrently.
+    func repeatSuspension() {
+        let told = state.withLock { $0.isSuspended }
+        transport.base.setSuspended(told, of: id)
+        if state.withLock({ $0.isSuspended != told }) { repeatSuspension() }
     }
 }
 
@@ -146,10 +133,11 @@ final class SharedMember: Sendable {
 
     let id: Int
     let observer: any TransferObserver
-    private let transfer: SharedTransfer
-    private let state = Lock(State())
+    let transfer: SharedTransfer
+    private let state: Lock<State>
 
-    init(id: Int, observer: any TransferObserver, transfer: SharedTransfer) {
+    init(id: Int, observer: any TransferObserver, transfer: SharedTransfer, isSuspended: Bool = false) {
+        state = Lock(State(isSuspended: isSuspended))
         self.id = id
         self.observer = observer
         self.transfer = transfer
