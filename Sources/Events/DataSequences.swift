@@ -4,6 +4,8 @@ import CurlewHTTP
 extension AsyncSequence where Element == Data {
     /// Returns the events in these bytes (WHATWG HTML, section 9.2.5), as they arrive.
     ///
+    /// Needs `import CurlewEvents`.
+    ///
     /// - Parameter maximumEventSize: the maximum size of an event's data, and of a line, in bytes; 16 MiB by default.
     public func serverSentEvents(maximumEventSize: Int = 16 << 20) -> ServerSentEvents<Self> {
         ServerSentEvents(bytes: self, maximumEventSize: maximumEventSize)
@@ -12,12 +14,16 @@ extension AsyncSequence where Element == Data {
     /// Returns the lines in these bytes, as they arrive, without their line breaks (LF or CR LF). Bytes after the last break are a line as
     /// well.
     ///
+    /// Needs `import CurlewEvents`.
+    ///
     /// - Parameter maximumSize: the maximum size of a line, in bytes; 16 MiB by default.
     public func dataLines(maximumSize: Int = 16 << 20) -> DataLines<Self> {
         DataLines(bytes: self, maximumSize: maximumSize)
     }
 
     /// Returns the values in these bytes, one JSON text per line, as they arrive; empty lines are skipped.
+    ///
+    /// Needs `import CurlewEvents`.
     ///
     /// ```swift
     /// for try await entry in manager.streamRequest(url).validate().bodyStream().jsonLines(of: Entry.self) { … }

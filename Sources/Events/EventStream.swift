@@ -10,7 +10,8 @@ import CurlewTransport
 /// backpressure limits what is received ahead of the reader to 1 MiB. When a response ends, or its connection is lost, the stream
 /// reconnects with the last event's ID. The sequence ends with a status of 204, or when the stream is not to reconnect. When a reconnection
 /// would not help, it throws ``EventStreamError``, which for a wrong status or content type contains the response's body, or
-/// ``CurlewError``, as it does once a deadline has passed. Releasing the iterator, or cancelling the task that iterates, cancels the request.
+/// ``CurlewError``, as it does once a deadline has passed. The attempt of such an error (``FailedRequest/attempt``) counts all times that
+/// the request was sent, over all connections. Releasing the iterator, or cancelling the task that iterates, cancels the request.
 public struct EventStream: AsyncSequence, Sendable {
     /// An event.
     public typealias Element = ServerSentEvent
@@ -29,6 +30,8 @@ public struct EventStream: AsyncSequence, Sendable {
         private var connection: Connection?
         private var parser: ServerSentEventParser
         private var failures = 0
+        /// How often the request was sent on earlier connections.
+        private var earlierAttempts = 0
         private var isFinished = false
         /// Bounds all connections and the waits between them.
         private let deadline: Deadline?
@@ -84,7 +87,9 @@ public struct EventStream: AsyncSequence, Sendable {
         /// Handles the completion of a connection: waits until the next one is due, or ends the stream.
         private mutating func connectionCompleted(with error: (any Error)?) async throws {
             let head = connection?.request.responseHead
+            let error = error.map { numbered($0) }
             let shownError = connection?.shown(error) ?? error
+            if let connection { earlierAttempts += Int(connection.request.retryCount) + 1 }
             connection = nil
             // An event without a blank line after it is incomplete, and discarded.
             let time = parser.retry
@@ -110,6 +115,19 @@ public struct EventStream: AsyncSequence, Sendable {
             }
         }
 
+        /// Returns the error of a connection with the number of its attempt in the whole stream: each connection is a request of its own,
+        /// whose attempts count from 1.
+        private func numbered(_ error: any Error) -> any Error {
+            guard let error = error as? CurlewError, let request = error.request, request.attempt > 0, earlierAttempts > 0 else {
+                return error
+            }
+            let attempt = request.attempt + earlierAttempts
+            guard case .transferFailed(let failure) = error, failure.kind == .deadline else {
+                return error.describing(request.numbered(attempt))
+            }
+            return Deadline.failure(failure, attempt: UInt(attempt)).describing(request.numbered(attempt))
+        }
+
         /// Waits for a reconnection.
         ///
         /// - Throws: ``CurlewError/cancelled``; the deadline's error once that has passed.
@@ -122,7 +140,7 @@ public struct EventStream: AsyncSequence, Sendable {
             }
             guard let rest, rest <= delay else { return }
             let url = try stream.request.get().url?.absoluteString ?? ""
-            throw Deadline.failure(of: url, attempt: UInt(failures) + 1, during: .concluding)
+            throw Deadline.failure(of: url, attempt: UInt(earlierAttempts), during: .concluding)
         }
     }
 

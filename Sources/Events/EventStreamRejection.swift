@@ -22,7 +22,7 @@ public struct EventStreamRejection: Sendable {
 
 extension EventStreamRejection: CustomStringConvertible, CustomReflectable {
     /// Why the response was rejected, and the size of the body, which is not shown because it may contain secrets.
-    public var description: String { "\(error) The body has \(body.count) bytes." }
+    public var description: String { "\("\(error)".withFullStop) The body has \(body.count) bytes." }
 
     /// The description only.
     public var customMirror: Mirror { .redacted(self) }

@@ -6,6 +6,8 @@ import CurlewHTTP
 extension SessionManager {
     /// Returns the events that a server sends for a URL (WHATWG HTML, section 9.2).
     ///
+    /// Needs `import CurlewEvents`.
+    ///
     /// Never throws; the request is sent when iteration starts. The stream retains the manager.
     ///
     /// - Parameters:
@@ -25,6 +27,8 @@ extension SessionManager {
     }
 
     /// Returns the events that a server sends for a `URLRequest`; see ``eventStream(_:headers:configuration:interceptor:options:)``.
+    ///
+    /// Needs `import CurlewEvents`.
     ///
     /// With a method other than GET, the stream reconnects only if the configuration says so.
     public func eventStream(

@@ -14,6 +14,8 @@ extension TypedEvent: Equatable where Value: Equatable {}
 extension AsyncSequence where Element == ServerSentEvent {
     /// Returns the events with their data decoded from JSON.
     ///
+    /// Needs `import CurlewEvents`.
+    ///
     /// Invalid data throws ``EventStreamError/decodingFailed(data:error:)``; iteration may continue with the next event.
     ///
     /// - Parameters:
@@ -27,6 +29,8 @@ extension AsyncSequence where Element == ServerSentEvent {
     }
 
     /// Returns the events with their data decoded by a closure, whose errors the sequence throws.
+    ///
+    /// Needs `import CurlewEvents`.
     public func typed<Value: Sendable>(
         eventType: String? = nil, decode: @escaping @Sendable (ServerSentEvent) throws -> Value
     ) -> TypedEvents<Self, Value> {

@@ -180,6 +180,25 @@ import Testing
         #expect(server.requestCount == 2)
     }
 
+    @Test("the attempt of an error counts over all connections, and its texts are sentences")
+    func attempts() async throws {
+        let server = try makeServer([events("data: a\n\n"), .status(503), .status(503)])
+        defer { server.stop() }
+        var configuration = configuration(VirtualClock(.automatic))
+        configuration.reconnectionLimit = 1
+        let waits = Lock<[Int?]>([])
+        configuration.onChange = { change in
+            guard case .waiting(_, EventStreamError.rejected(let rejection)?) = change else { return }
+            waits.withLock { $0.append(rejection.error.request?.attempt) }
+        }
+        let once = Retrier { _, request, _, completion in completion(request.retryCount == 0, 0) }
+        let stream = manager.eventStream(server.url("/"), configuration: configuration, interceptor: Interceptor(retriers: [once]))
+        let error = await #expect(throws: EventStreamError.self) { for try await _ in stream {} }
+        guard case .rejected(let rejection)? = error else { return #expect(Bool(false)) }
+        #expect(server.requestCount == 5 && waits.withLock { $0 } == [3] && rejection.error.request?.attempt == 5)
+        #expect("\(rejection)" == "GET \(server.url("/")) (attempt 5): status 503 is not acceptable. The body has 0 bytes.")
+    }
+
     @Test("a retried error contains the body, too")
     func rejectedAndWaiting() async throws {
         let server = try makeServer([ServerResponse(status: 503, body: .data(Data("busy".utf8))), over])

@@ -51,6 +51,8 @@ public struct WebLink: Hashable, Sendable {
 
 extension HTTPHeaders {
     /// The links of the `Link` fields (RFC 8288).
+    ///
+    /// Needs `import CurlewServices`.
     public var links: [WebLink] { WebLink.parse(values(for: "Link")) }
 }
 

@@ -3,6 +3,8 @@ import CurlewHTTP
 
 extension HTTPHeaders {
     /// Returns the fields of both; fields of `rhs` replace those of `lhs` of the same name, ignoring case.
+    ///
+    /// Needs `import CurlewServices`.
     public static func + (lhs: HTTPHeaders, rhs: HTTPHeaders) -> HTTPHeaders {
         var sum = lhs
         sum.merge(rhs)
@@ -13,8 +15,12 @@ extension HTTPHeaders {
 extension HTTPHeader {
     /// Makes an `X-Api-Key` field, by which many servers identify their clients. Unlike `Authorization`, it follows a redirect to another
     /// origin unless it is listed in ``RedirectPolicy/sensitiveHeaders``.
+    ///
+    /// Needs `import CurlewServices`.
     public static func apiKey(_ value: String) -> HTTPHeader { HTTPHeader(name: "X-Api-Key", value: value) }
     /// Makes a `Content-Type` field (RFC 9110, section 8.3) of a media type.
+    ///
+    /// Needs `import CurlewServices`.
     public static func contentType(_ type: MIMEType) -> HTTPHeader { contentType(type.rawValue) }
 }
 

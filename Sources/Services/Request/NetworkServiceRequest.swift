@@ -38,7 +38,7 @@ public protocol NetworkServiceRequest: Sendable {
     /// service's own asynchronous code. That of ``withDeadline(_:isolation:_:)-(Duration,_,_)`` around the first use bounds the request as
     /// well, for all its consumers. The request then ends with ``ServiceError/timeout``, and no retrier is asked. A stream has a deadline
     /// only until it is open for the first time. The interceptor adapts a request after its `prepare`, and decides about retries of an attempt
-    /// before the retrier of the service.
+    /// before the retrier of the service: after failures of the transfer, and a status that is not accepted.
     var requestOptions: RequestOptions? { get }
 }
 

@@ -2,9 +2,13 @@
 
 extension AsyncSequence where Self: Sendable {
     /// Returns the elements as a sequence that ends instead of throwing.
+    ///
+    /// Needs `import CurlewServices`.
     public func ignoreError() -> IgnoringErrors<Self> { IgnoringErrors(base: self) }
 
     /// Returns the values of the successful results; errors of the sequence itself are still thrown.
+    ///
+    /// Needs `import CurlewServices`.
     public func ignoreResultErrors<Value, Failure: Error>() -> AsyncCompactMapSequence<Self, Value>
     where Element == Result<Value, Failure> {
         compactMap { try? $0.get() }

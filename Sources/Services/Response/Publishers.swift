@@ -50,11 +50,15 @@ extension PaginatorConnection {
 
 extension Publisher {
     /// Publishes the values, and finishes instead of failing.
+    ///
+    /// Needs `import CurlewServices`.
     public func ignoreError() -> Publishers.Catch<Self, Empty<Output, Never>> {
         self.catch { _ in Empty() }
     }
 
     /// Publishes the values of the successful results; the publisher's own failure is kept.
+    ///
+    /// Needs `import CurlewServices`.
     public func ignoreResultErrors<Value, ResultFailure: Error>() -> Publishers.CompactMap<Self, Value>
     where Output == Result<Value, ResultFailure> {
         compactMap { try? $0.get() }

@@ -26,6 +26,14 @@ struct ServiceExecution<Request: ServiceRequest, Service: HTTPService>: Sendable
     let request: Request
     let service: Service
 
+    /// What is known of the attempts so far.
+    private struct Progress {
+        /// How often the request was sent, by the retriers of the session as well.
+        var sentCount = 0
+        /// The delay that the last response has asked for, in seconds.
+        var retryAfter: Double?
+    }
+
     /// Runs the request: all attempts, to a result or the final error. Hooks are called from here only.
     func run() async -> Result<Success, ServiceError> {
         let own = request.effectiveOptions(for: service)?.deadline
@@ -37,8 +45,11 @@ struct ServiceExecution<Request: ServiceRequest, Service: HTTPService>: Sendable
         let manager = service.sessionManager
         var retrier: (any ServiceRetrier)?
         var attempt = 0
+        var progress = Progress()
         while true {
             var prepared: Prepared?
+            let earlier = progress.sentCount
+            progress.retryAfter = nil
             do {
                 let ready = try await bounded(by: deadline) { try await prepare() }
                 prepared = ready
@@ -49,18 +60,22 @@ struct ServiceExecution<Request: ServiceRequest, Service: HTTPService>: Sendable
                         return .success(Success(result: result, header: [:], requestURL: ready.urlRequest.url, responseURL: nil))
                     }
                 }
-                let success = try await send(ready, by: manager)
+                let success = try await send(ready, by: manager, &progress)
                 await service.hook.onSuccess(request, ready.urlRequest, result: success.result)
                 return .success(success)
             } catch {
                 // Cancellation can surface as another error, for example one that the user's code throws when it is interrupted.
-                let error = Task.isCancelled ? .cancelled : ServiceError(error)
-                let decision = await decision(after: error, attempt, &retrier, until: deadline)
+                let error = (Task.isCancelled ? .cancelled : ServiceError(error)).describing(prepared?.urlRequest, after: earlier)
+                let decision = await BackoffServiceRetrier.$retryAfter.withValue(progress.retryAfter) {
+                    await self.decision(after: error, attempt, &retrier, until: deadline)
+                }
                 guard case .doNotRetry(let final) = decision else {
                     attempt += 1
                     continue
                 }
-                return .failure(await fail(with: Task.isCancelled ? .cancelled : final, prepared?.urlRequest))
+                let last = Task.isCancelled ? .cancelled : final
+                let named = last.request == nil ? last.describing(prepared?.urlRequest, after: earlier) : last
+                return .failure(await fail(with: named, prepared?.urlRequest))
             }
         }
     }
@@ -141,16 +156,20 @@ struct ServiceExecution<Request: ServiceRequest, Service: HTTPService>: Sendable
 
     // MARK: Sending
 
-    private func send(_ prepared: Prepared, by manager: SessionManager) async throws -> Success {
-        let dataRequest = try await start(prepared, by: manager)
+    private func send(_ prepared: Prepared, by manager: SessionManager, _ progress: inout Progress) async throws -> Success {
+        // Validated, so that the retriers of the session and of the options see a status that is not accepted.
+        let dataRequest = try await start(prepared, by: manager).validate(statusCode: request.acceptedStatusCodes)
+        defer { progress.sentCount += Int(dataRequest.retryCount) + 1 }
         let response = try await withTimeout(request.timeout, dataRequest) {
             await dataRequest.serializingResponse(using: Self.plain).response
         }
-        let data = try response.result.get()
+        let isRefused = Self.isRefused(response, of: dataRequest)
+        let data = try isRefused ? response.data ?? Data() : response.result.get()
         guard let head = response.responseHead else { throw ServiceError.invalidResponse }
         let headers = head.headers
         ServiceLog.response(prepared.urlRequest, head.statusCode, headers, data)
-        guard request.acceptedStatusCodes.contains(head.statusCode) else {
+        if isRefused {
+            progress.retryAfter = RetryAfter(head)?.delay
             throw ServiceError.requestFailed(statusCode: head.statusCode, response: data)
         }
         return Success(
@@ -166,6 +185,14 @@ struct ServiceExecution<Request: ServiceRequest, Service: HTTPService>: Sendable
             return try await manager.upload(form: form, with: prepared.urlRequest, options: options)
         }
         return manager.request(prepared.urlRequest, options: options)
+    }
+
+    /// Whether the validation has refused the status of a response.
+    private static func isRefused(_ response: DataResponse<Data>, of dataRequest: DataRequest) -> Bool {
+        guard let error = response.error else { return false }
+        // A session may translate errors, as for Alamofire's `AFError`; `ownError` is the original.
+        let own = error as? CurlewError ?? dataRequest.delegate.ownError as? CurlewError
+        return if case .responseValidationFailed(.unacceptableStatusCode, _)? = own { true } else { false }
     }
 
     /// Returns the body unchanged; an empty body is valid.

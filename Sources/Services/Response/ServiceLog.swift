@@ -58,7 +58,7 @@ extension ServiceLog {
     }
 
     static func failure(_ urlRequest: URLRequest?, _ error: ServiceError) {
-        log { "Failed \(urlRequest.map { line($0) } ?? "to build a request"): \(error)" }
+        log { error.request == nil ? "Failed \(urlRequest.map { line($0) } ?? "to build a request"): \(error)" : "Failed \(error)" }
     }
 
     private static func line(_ urlRequest: URLRequest) -> String {

@@ -1,7 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
+import CurlewCore
 import CurlewHTTP
 
 /// Retries requests with growing delays (backoff), until a delay would exceed the limit.
+///
+/// By default those that the server may have processed without harm, idempotent ones (RFC 9110, section 9.2.2) and those with a field
+/// `Idempotency-Key`, after errors that may pass: ``isWorthARetry(_:)``. A `Retry-After` in the response (RFC 9110, section 10.2.3)
+/// replaces the delay.
+///
+/// Its attempts are requests of the session, each of which that session's own retrier, or the interceptor of
+/// ``HTTPService/requestOptions``, has retried before: use this one or a ``/CurlewCore/RetryPolicy``, not both.
 public final class BackoffServiceRetrier: ServiceRetrier {
     /// How the delays grow.
     public struct Strategy: Sendable {
@@ -31,6 +39,9 @@ public final class BackoffServiceRetrier: ServiceRetrier {
     private let clock: any Clock<Duration>
     private let retries = Lock(0)
 
+    /// The delay that the response of the failed attempt has asked for, in seconds; `nil` for none.
+    @TaskLocal static var retryAfter: Double?
+
     init(strategy: Strategy, maxBackoff: Duration, clock: any Clock<Duration>, retryCondition: @escaping RetryCondition) {
         self.strategy = strategy
         self.maxBackoff = maxBackoff
@@ -42,25 +53,42 @@ public final class BackoffServiceRetrier: ServiceRetrier {
     ///
     /// - Parameters:
     ///   - strategy: how the delays grow; 1, 2, 4… seconds by default.
-    ///   - maxBackoff: a request whose delay would be this long or longer is not retried; 600 seconds by default.
+    ///   - maxBackoff: a request whose delay, the backoff's or that of `Retry-After`, would be this long or longer is not retried; 600
+    ///     seconds by default.
     ///   - clock: measures the delays.
-    ///   - retryCondition: whether a request is retried; by default after ``ServiceError/noConnection``, ``ServiceError/timeout``,
-    ///     ``ServiceError/unknown(_:)`` and status 429 (RFC 6585, section 4).
+    ///   - retryCondition: whether a request is retried; by default if ``mayRepeat(_:)`` and ``isWorthARetry(_:)``.
     public static func factory(
         strategy: Strategy = .exponentialBinary, maxBackoff: Duration = .seconds(600), clock: any Clock<Duration> = ContinuousClock(),
-        retryCondition: @escaping RetryCondition = { isWorthARetry($1) }
+        retryCondition: @escaping RetryCondition = { mayRepeat($0) && isWorthARetry($1) }
     ) -> any ServiceRetrierFactory {
         AnyServiceRetrierFactory { _ in
             BackoffServiceRetrier(strategy: strategy, maxBackoff: maxBackoff, clock: clock, retryCondition: retryCondition)
         }
     }
 
-    /// Returns whether the default condition retries after an error.
+    /// Returns whether a failure may pass, so that the default condition retries after it.
+    ///
+    /// `true` for ``ServiceError/noConnection``, ``ServiceError/timeout``, the statuses 408, 429, 500, 502, 503 and 504
+    /// (``/CurlewCore/RetryPolicy/defaultRetryableHTTPStatusCodes``), and a cause of ``ServiceError/unknown(_:)`` that is a failed TLS
+    /// handshake, or an error of the program's own, such as one of ``HTTPService/asyncHeader``. `false` for a response that could not be
+    /// decoded (``ServiceError/decodingFailed``, a `DecodingError`), as it would be the same again: a ``ServiceRequest/decode(_:)`` that
+    /// throws its own errors should throw the former in their place. Also `false` for a host without an address, a file that can't be
+    /// read, and an ``/CurlewCore/AuthenticationError``.
     public static func isWorthARetry(_ error: ServiceError) -> Bool {
         switch error {
-        case .noConnection, .timeout, .unknown, .requestFailed(statusCode: 429, _): true
+        case .noConnection, .timeout: true
+        case .requestFailed(let status, _): RetryPolicy.defaultRetryableHTTPStatusCodes.contains(status)
+        case .unknown(CurlewError.transferFailed(let failure)): RetryPolicy.defaultRetryableFailureKinds.contains(failure.kind)
+        case .unknown(let cause):
+            !(cause is CurlewError || cause is AuthenticationError || cause is DecodingError || cause is EncodingError
+                || cause is CocoaError)
         default: false
         }
+    }
+
+    /// Returns whether the default condition sends a request again: whether its method is idempotent, or it has a field `Idempotency-Key`.
+    public static func mayRepeat(_ request: any ServiceRequest) -> Bool {
+        request.method.isIdempotent || request.header["Idempotency-Key"] != nil
     }
 
     /// `true`.
@@ -70,11 +98,13 @@ public final class BackoffServiceRetrier: ServiceRetrier {
     /// the delay.
     public func retry<Request: ServiceRequest>(_ request: Request, failingWith error: ServiceError) async -> Bool {
         guard retryCondition(request, error) else { return false }
-        let wait = strategy.wait(
+        let backoff = strategy.wait(
             retries.withLock { retries in
                 defer { retries += 1 }
                 return retries
             })
+        // A number that a `Duration` can't have is longer than each limit of interest.
+        let wait = Self.retryAfter.map { .seconds(min($0, 1e9)) } ?? backoff
         guard wait < maxBackoff else { return false }
         do {
             try await clock.sleep(for: wait)

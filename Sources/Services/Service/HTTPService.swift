@@ -13,7 +13,8 @@ public protocol HTTPService: Sendable {
     /// The URL of requests that have none of their own, with or without a scheme: `"api.example.org/v2"`.
     var apiURL: any URLConvertible { get }
 
-    /// Whether to use TLS, regardless of the URL's scheme; `true` by default. `nil` follows the URL, with `https` if it has no scheme.
+    /// Whether to use TLS, regardless of the URL's scheme; `true` by default. `nil` follows the URL, with `https` if it has no scheme: what a
+    /// service on `http://localhost:8080` needs.
     var usesSecureProtocol: Bool? { get }
 
     /// Header fields of all requests; none by default.
@@ -38,6 +39,10 @@ public protocol HTTPService: Sendable {
 
     /// The settings of this service's requests and streams, such as timeouts, a deadline for each, or an interceptor; `nil`, the default, for
     /// the session's. Those of a request take precedence (``NetworkServiceRequest/requestOptions``).
+    ///
+    /// An interceptor's retrier, such as a ``/CurlewCore/RetryPolicy`` or an ``/CurlewCore/AuthenticationInterceptor``, is asked about
+    /// failures of the transfer and about each status that the request does not accept (``ServiceRequest/acceptedStatusCodes``). What is
+    /// still a failure then is that of the attempt, which the retrier of the service is asked about.
     var requestOptions: RequestOptions? { get }
 
     /// Makes the retriers of requests; by default, requests are not retried.

@@ -4,24 +4,26 @@ import CurlewWebSocket
 
 /// Why a request or a stream of a service failed.
 ///
-/// A service may convert it to its own error, with ``HTTPService/mapError(_:)``.
+/// A service may convert it to its own error, with ``HTTPService/mapError(_:)``. An error that a request or stream has failed with names
+/// it, as far as the case has room for that: ``request`` has its method, URL and attempt, and the description begins with them. Programs
+/// that create errors leave it out.
 public enum ServiceError: Error, Sendable {
     /// The request can't be sent as it is; nothing was sent.
     case invalidRequest(message: String)
     /// The body, or a message of a stream, could not be encoded, for the given reason.
     case encodingFailed(any Error)
-    /// The response, or a message of a stream, could not be decoded.
-    case decodingFailed
-    /// A timeout elapsed: the request's, or one of the session's; or a deadline has passed.
-    case timeout
-    /// The connection to the host could not be established, or was lost.
-    case noConnection
-    /// The parts of the request don't form a valid URL.
-    case invalidURL
-    /// The host's name could not be resolved.
-    case unknownHost
-    /// The response is not valid HTTP, or its redirect or link can't be followed.
-    case invalidResponse
+    /// The response, or a message of a stream, could not be decoded; to be matched as `.decodingFailed`.
+    case decodingFailed(in: FailedRequest?)
+    /// A timeout elapsed: the request's, or one of the session's; or a deadline has passed. To be matched as `.timeout`.
+    case timeout(in: FailedRequest?)
+    /// The connection to the host could not be established, or was lost; to be matched as `.noConnection`.
+    case noConnection(in: FailedRequest?)
+    /// The parts of the request don't form a valid URL; to be matched as `.invalidURL`.
+    case invalidURL(in: FailedRequest?)
+    /// The host's name could not be resolved; to be matched as `.unknownHost`.
+    case unknownHost(in: FailedRequest?)
+    /// The response is not valid HTTP, or its redirect or link can't be followed; to be matched as `.invalidResponse`.
+    case invalidResponse(in: FailedRequest?)
     /// The status code is not accepted. `response` is the body.
     case requestFailed(statusCode: Int, response: Data)
     /// The stream was closed with the given code (RFC 6455, section 7.4).
@@ -30,10 +32,70 @@ public enum ServiceError: Error, Sendable {
     case requestInProgress
     /// The operation is not possible after the request has finished. For use by programs: the library never throws it.
     case requestFinished
-    /// The last consumer was cancelled or released, or the awaiting task was cancelled.
-    case cancelled
+    /// The last consumer was cancelled or released, or the awaiting task was cancelled; to be matched as `.cancelled`.
+    case cancelled(in: FailedRequest?)
     /// Any other error: one thrown by the user's code, a ``CurlewError``, a `DecodingError`.
     case unknown(any Error)
+
+    /// The response, or a message of a stream, could not be decoded.
+    public static var decodingFailed: ServiceError { .decodingFailed(in: nil) }
+    /// A timeout elapsed: the request's, or one of the session's; or a deadline has passed.
+    public static var timeout: ServiceError { .timeout(in: nil) }
+    /// The connection to the host could not be established, or was lost.
+    public static var noConnection: ServiceError { .noConnection(in: nil) }
+    /// The parts of the request don't form a valid URL.
+    public static var invalidURL: ServiceError { .invalidURL(in: nil) }
+    /// The host's name could not be resolved.
+    public static var unknownHost: ServiceError { .unknownHost(in: nil) }
+    /// The response is not valid HTTP, or its redirect or link can't be followed.
+    public static var invalidResponse: ServiceError { .invalidResponse(in: nil) }
+    /// The last consumer was cancelled or released, or the awaiting task was cancelled.
+    public static var cancelled: ServiceError { .cancelled(in: nil) }
+}
+
+// MARK: - The request
+
+extension ServiceError {
+    /// The request or stream that failed; `nil` if the error was not delivered by one, or its case has no room for it.
+    ///
+    /// Its attempt counts all times that the request was sent, by the retriers of the session and of the service.
+    public var request: FailedRequest? {
+        switch self {
+        case .decodingFailed(let request), .timeout(let request), .noConnection(let request), .invalidURL(let request),
+            .unknownHost(let request), .invalidResponse(let request), .cancelled(let request):
+            request
+        case .encodingFailed(let error), .unknown(let error): (error as? CurlewError)?.request
+        case .requestFailed, .invalidRequest, .closedStream, .requestInProgress, .requestFinished: nil
+        }
+    }
+
+    /// Returns the same error of a request.
+    func describing(_ request: FailedRequest) -> ServiceError {
+        switch self {
+        case .decodingFailed: .decodingFailed(in: request)
+        case .timeout: .timeout(in: request)
+        case .noConnection: .noConnection(in: request)
+        case .invalidURL: .invalidURL(in: request)
+        case .unknownHost: .unknownHost(in: request)
+        case .invalidResponse: .invalidResponse(in: request)
+        case .cancelled: .cancelled(in: request)
+        case .encodingFailed(let error as CurlewError): .encodingFailed(error.describing(request))
+        case .unknown(let error as CurlewError): .unknown(error.describing(request))
+        case .requestFailed, .invalidRequest, .encodingFailed, .closedStream, .requestInProgress, .requestFinished, .unknown: self
+        }
+    }
+
+    /// Returns the error of an attempt with the request that it is about.
+    ///
+    /// - Parameters:
+    ///   - urlRequest: the attempt's; `nil` if it could not be built.
+    ///   - earlier: how often the request was sent by earlier attempts.
+    func describing(_ urlRequest: URLRequest?, after earlier: Int = 0) -> ServiceError {
+        if let request { return earlier > 0 && request.attempt > 0 ? describing(request.numbered(request.attempt + earlier)) : self }
+        guard let urlRequest, let url = urlRequest.url else { return self }
+        let method = urlRequest.httpMethod.flatMap { HTTPMethod(rawValue: $0) }
+        return describing(FailedRequest(method: method, url: url.absoluteString, attempt: earlier + 1))
+    }
 }
 
 // MARK: - Other errors
@@ -54,21 +116,21 @@ extension ServiceError {
     private init(_ error: CurlewError) {
         self =
             switch error {
-            case .invalidURL: .invalidURL
-            case .urlRequestValidationFailed(let reason, _): ServiceError(reason)
+            case .invalidURL(_, let request): .invalidURL(in: request)
+            case .urlRequestValidationFailed(let reason, let request): ServiceError(reason, request)
             case .parameterEncodingFailed, .multipartEncodingFailed: .encodingFailed(error)
             case .transferFailed(let failure): ServiceError(failure) ?? .unknown(error)
-            case .redirectFailed: .invalidResponse
+            case .redirectFailed(_, let request): .invalidResponse(in: request)
             case .responseValidationFailed(.unacceptableStatusCode(let code), _): .requestFailed(statusCode: code, response: Data())
-            case .cancelled: .cancelled
+            case .cancelled(let request): .cancelled(in: request)
             default: .unknown(error)
             }
     }
 
-    private init(_ reason: CurlewError.URLRequestValidationFailureReason) {
+    private init(_ reason: CurlewError.URLRequestValidationFailureReason, _ request: FailedRequest?) {
         self =
             switch reason {
-            case .missingURL, .missingHost, .unsupportedScheme, .invalidPort: .invalidURL
+            case .missingURL, .missingHost, .unsupportedScheme, .invalidPort: .invalidURL(in: request)
             case .invalidMethod(let method): .invalidRequest(message: "The method \"\(method)\" is not a valid HTTP token.")
             case .invalidHeader(let name): .invalidRequest(message: "The header field \"\(name)\" has an invalid name or value.")
             case .bodyNotAllowed(let method): .invalidRequest(message: "A \(method) request must not have a body.")
@@ -78,11 +140,11 @@ extension ServiceError {
 
     private init?(_ failure: TransferFailure) {
         switch failure.kind {
-        case _ where failure.isTimeout: self = .timeout
-        case .nameResolution: self = .unknownHost
-        case .connect, .connectionLost, .cellularNotAllowed: self = .noConnection
-        case .invalidURL, .unsupportedScheme: self = .invalidURL
-        case .protocolViolation, .decoding, .tooLarge: self = .invalidResponse
+        case _ where failure.isTimeout: self = .timeout(in: failure.request)
+        case .nameResolution: self = .unknownHost(in: failure.request)
+        case .connect, .connectionLost, .cellularNotAllowed: self = .noConnection(in: failure.request)
+        case .invalidURL, .unsupportedScheme: self = .invalidURL(in: failure.request)
+        case .protocolViolation, .decoding, .tooLarge: self = .invalidResponse(in: failure.request)
         default: return nil
         }
     }
@@ -108,8 +170,15 @@ extension ServiceError {
 // MARK: - Descriptions
 
 extension ServiceError: CustomStringConvertible {
-    /// A sentence that describes the error, without the response's body, with control characters escaped.
-    public var description: String { Redaction.escaped(sentence) }
+    /// The failed request, as far as it is known, and the reason, without the response's body, with control characters escaped:
+    /// `GET https://example.org/ (attempt 2): the request timed out`. Without a request, the reason as a sentence.
+    public var description: String {
+        switch self {
+        // These have the error of the session, whose description begins with the request.
+        case .encodingFailed, .unknown: Redaction.escaped(sentence)
+        default: Redaction.escaped(request?.failing(because: sentence, hasStatus: false) ?? sentence)
+        }
+    }
 
     private var sentence: String {
         switch self {

@@ -253,7 +253,7 @@ private struct Connection<Request: ServiceStreamRequest, Service: HTTPService>: 
         } catch {
             end = ServiceError(error)
         }
-        let failure = service.mapError(end)
+        let failure = service.mapError(end.describing(urlRequest.withLock { $0 }))
         inbox.update { $0.finish(failure) }
     }
 
@@ -267,7 +267,8 @@ private struct Connection<Request: ServiceStreamRequest, Service: HTTPService>: 
         // A stream that the program closes or releases has not failed, so the hook is not called.
         guard !Task.isCancelled, !isClosedByUser.withLock({ $0 }) else { return }
         let urlRequest = urlRequest.withLock { $0 }
-        ServiceLog.failure(urlRequest, end)
-        await service.hook.onFailure(request, urlRequest, error: end)
+        let error = end.describing(urlRequest)
+        ServiceLog.failure(urlRequest, error)
+        await service.hook.onFailure(request, urlRequest, error: error)
     }
 }

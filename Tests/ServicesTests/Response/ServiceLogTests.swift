@@ -69,6 +69,13 @@ struct ServiceLogTests {
         #expect("\(query)" == "log_pin=<hidden>&a=1")
     }
 
+    @Test func failuresThatNameTheirRequestAreLoggedOnce() async {
+        server.stop()
+        #expect(
+            await logged(TestRequest(routes: "missing")).last
+                == "Failed GET /missing (attempt 1): the connection to the host could not be established, or was lost")
+    }
+
     @Test func failuresAreLogged() async {
         defer { server.stop() }
         #expect(

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+import CurlewCore
 import CurlewHTTP
 import CurlewServices
 import CurlewTestSupport
@@ -15,6 +16,10 @@ struct ServiceRetrierTests {
             let number = count.next()
             if request.path == "/always" { return .status(503) }
             if request.path == "/busy" { return number < 4 ? .status(429) : .ok("served") }
+            if request.path == "/later" {
+                let time = ["7", "Thu, 01 Jan 1970 00:00:00 GMT", "600"][min(number, 3) - 1]
+                return .status(503, headers: [ServerField("Retry-After", time), ServerField("Date", "Thu, 01 Jan 1970 00:00:00 GMT")])
+            }
             return number == 1 ? .status(503) : .ok("\(number) \(request.header("Authorization") ?? "")")
         }
     }
@@ -140,13 +145,53 @@ struct ServiceRetrierTests {
 
     @Test(arguments: [
         (ServiceError.noConnection, true), (.timeout, true), (.unknown(UserError()), true),
-        (.requestFailed(statusCode: 429, response: Data()), true), (.requestFailed(statusCode: 500, response: Data()), false),
+        (.requestFailed(statusCode: 408, response: Data()), true), (.requestFailed(statusCode: 429, response: Data()), true),
+        (.requestFailed(statusCode: 500, response: Data()), true), (.requestFailed(statusCode: 502, response: Data()), true),
+        (.requestFailed(statusCode: 503, response: Data()), true), (.requestFailed(statusCode: 504, response: Data()), true),
+        (.requestFailed(statusCode: 501, response: Data()), false), (.requestFailed(statusCode: 404, response: Data()), false),
+        (.unknown(CurlewError.transferFailed(TransferFailure(kind: .secureConnection, url: "", phase: .securing, message: ""))), true),
+        (.unknown(CurlewError.transferFailed(TransferFailure(kind: .serverCertificate, url: "", phase: .securing, message: ""))), false),
+        (.unknown(DecodingError.dataCorrupted(.init(codingPath: [], debugDescription: ""))), false),
+        (.unknown(CurlewError.responseSerializationFailed(reason: .inputDataNil)), false),
+        (.unknown(CocoaError(.fileReadNoSuchFile)), false), (.unknown(AuthenticationError.excessiveRefresh), false),
         (.invalidURL, false), (.decodingFailed, false), (.unknownHost, false), (.cancelled, false),
     ])
     func backoffRetriesTransientErrorsOnly(_ error: ServiceError, _ expected: Bool) async {
         #expect(BackoffServiceRetrier.isWorthARetry(error) == expected)
         let retrier = BackoffServiceRetrier.factory(clock: VirtualClock(.automatic)).create(for: TestRequest())
         #expect(await retrier.retry(TestRequest(), failingWith: error) == expected)
+    }
+
+    @Test func backoffRepeatsIdempotentRequestsOnly() async {
+        defer { server.stop() }
+        let busy = ServiceError.requestFailed(statusCode: 503, response: Data())
+        for (method, header, expected) in [
+            (HTTPMethod.get, [:], true), (.put, [:], true), (.delete, [:], true), (.post, [:], false), (.patch, [:], false),
+            (.post, ["Idempotency-Key": "1"], true),
+        ] as [(HTTPMethod, HTTPHeaders, Bool)] {
+            let request = TestRequest(method: method, header: header)
+            let retrier = BackoffServiceRetrier.factory(clock: VirtualClock(.automatic)).create(for: request)
+            #expect(await retrier.retry(request, failingWith: busy) == expected, "\(method)")
+        }
+    }
+
+    @Test func backoffDoesNotRepeatAnUndecodableResponse() async {
+        defer { server.stop() }
+        let clock = VirtualClock(.automatic)
+        let request = TestRequest(make: { try JSONDecoder().decode(String.self, from: $0) })
+        let service = service(BackoffServiceRetrier.factory(clock: clock))
+        #expect(await serviceError { try await request.schedule(with: service).value }?.name == "unknown")
+        // The first response is a 503, the second can't be decoded.
+        #expect(clock.sleeps == [.seconds(1)] && server.requestCount == 2)
+    }
+
+    @Test func backoffWaitsAsLongAsTheResponseAsks() async {
+        defer { server.stop() }
+        let clock = VirtualClock(.automatic)
+        let service = service(BackoffServiceRetrier.factory(clock: clock))
+        #expect(await serviceError { try await TestRequest(routes: "later").schedule(with: service).value }?.name == "requestFailed")
+        // The third response asks for as long as the limit.
+        #expect(clock.sleeps == [.seconds(7), .zero] && server.requestCount == 3)
     }
 
     @Test func jitterShortensADelay() async {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import CurlewHTTP
+import CurlewSessionTestSupport
 import CurlewTestSupport
 import CurlewWebSocket
 import Testing
@@ -72,6 +73,32 @@ struct ServiceErrorTests {
         let service = TestService(server)
         server.stop()
         #expect(await serviceError { try await TestRequest().schedule(with: service).value }?.name == "noConnection")
+    }
+
+    @Test func anErrorNamesItsRequest() async throws {
+        let server = try LoopbackServer { _, _ in .ok("text") }
+        var service = TestService(server)
+        let url = server.url("/users?token=<hidden>")
+        let undecodable = TestRequest(
+            method: .put, routes: "users", query: ["token": "s3cret"], make: { _ in throw ServiceError.decodingFailed })
+        let error = try #require(await serviceError { try await undecodable.schedule(with: service).value })
+        #expect("\(error)" == "PUT \(url) (attempt 1): the response or message could not be decoded")
+        #expect(error.request?.method == .put && error.request?.url == url)
+        server.stop()
+        // Attempts of the session's retrier and of the service's are counted together.
+        service.retrierFactory = TestRetrier.factory { _ in true }
+        service.sessionManager = makeManager()
+        service.sessionManager.retrier = Retrier { _, request, _, completion in completion(request.retryCount == 0, 0) }
+        let unreachable = TestRequest(routes: "users", query: ["token": "s3cret"])
+        let last = try #require(await serviceError { try await unreachable.schedule(with: service).value })
+        #expect("\(last)" == "GET \(url) (attempt 4): the connection to the host could not be established, or was lost")
+        let timeout = ServiceError(Self.failure(.idleTimeout).describing(FailedRequest(method: .get, url: "http://h/", attempt: 2)))
+        #expect("\(timeout)" == "GET http://h/ (attempt 2): the request timed out")
+    }
+
+    @Test func anErrorOfNoRequestIsASentence() {
+        #expect("\(ServiceError.timeout)" == "The request timed out." && ServiceError.timeout.request == nil)
+        #expect("\(ServiceError.requestFailed(statusCode: 503, response: Data()))".hasPrefix("Status 503 is not accepted"))
     }
 }
 

@@ -141,6 +141,30 @@ import Testing
         #expect(server.requests.last?.header("X-Adapted") == "1")
     }
 
+    @Test func interceptorSeesAStatusThatIsNotAccepted() async throws {
+        let count = Lock(0)
+        let server = try LoopbackServer { request, _ in
+            if request.path == "/json" { return count.next() < 3 ? .status(503) : .ok("third") }
+            return ServerResponse(status: 503, body: .data(Data("busy".utf8)))
+        }
+        let policy = RetryPolicy(retryLimit: 2, exponentialBackoffScale: 0)
+        let service = Service(apiURL: server.url(""), requestOptions: RequestOptions(interceptor: policy))
+        #expect(try await Get().schedule(with: service).value == "third")
+        #expect(server.requestCount == 3)
+        // After its last retry the body is that of the last response.
+        let error = await serviceError { try await Get(path: "bad").schedule(with: service).value }
+        guard case .requestFailed(statusCode: 503, response: Data("busy".utf8)) = error else {
+            Issue.record("\(String(describing: error))")
+            return
+        }
+        #expect(server.requestCount == 6)
+        // An accepted status is no failure.
+        let accepting = AnyServiceRequest(
+            url: server.url("/bad"), usesSecureProtocol: false, acceptedStatusCodes: 200...599, requestOptions: service.requestOptions)
+        #expect(try await accepting.schedule(with: service).value == Data("busy".utf8))
+        #expect(server.requestCount == 7)
+    }
+
     @Test func cancellationEndsADelayBeforeTheDeadline() async throws {
         let server = try makeServer()
         let asked = Log<Int>()
