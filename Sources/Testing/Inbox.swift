@@ -21,7 +21,8 @@ package final class Inbox<Element: Sendable>: Sendable {
     package init() {}
 
     package var all: [Element] { state.withLock { $0.elements } }
-    package var count: Int { all.count }
+    /// Without a copy of the elements, which would have to be made when the next one is put.
+    package var count: Int { state.withLock { $0.elements.count } }
 
     package func put(_ element: Element) {
         let ready = state.withLock { state in

@@ -8,7 +8,7 @@ import CurlewTransport
 /// A transport that responds from a ``Cassette``, and records what is missing, as its mode says.
 ///
 /// ```swift
-/// let transport = ReplayTransport(try Cassette(directory: directory), mode: .once)
+/// let transport = try ReplayTransport(Cassette(directory: directory), mode: .once)
 /// let manager = SessionManager(transport: transport)
 /// ```
 ///

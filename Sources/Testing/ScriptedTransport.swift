@@ -29,14 +29,18 @@ package final class ScriptedTransport: Transport {
         var exchanges: [Int: ScriptedExchange] = [:]
         var streams: [Int: ScriptedStream] = [:]
         var isShutDown = false
+        var startHook: StartHook?
+    }
+
+    /// A closure in a type of its own: each access to a closure that is the whole state of a lock, or an optional in it, wraps it once more.
+    private struct StartHook {
+        let body: @Sendable (Int) -> Void
     }
 
     /// The transfers in the order in which they were started.
     package let started = Inbox<ScriptedExchange>()
     /// The raw streams in the order in which they were opened.
     package let opened = Inbox<ScriptedStream>()
-    /// Called with a transfer's number before the transport knows it.
-    package let onStart = Lock<@Sendable (Int) -> Void>({ _ in })
     /// Whether cancelled transfers end only when the test performs that, by ``ScriptedExchange/pumpLater()``: as if the thread were busy.
     package let holdsCancellations = Lock(false)
     private let clock: VirtualClock?
@@ -62,8 +66,11 @@ package final class ScriptedTransport: Transport {
         clock?.began(self)
     }
 
+    /// Calls a closure with the number of each transfer before the transport knows it; `nil` for none.
+    package func onStart(_ body: (@Sendable (Int) -> Void)?) { state.withLock { $0.startHook = body.map { StartHook(body: $0) } } }
+
     package func start(_ request: TransferRequest, id: Int, observer: any TransferObserver) {
-        onStart.withLock { $0 }(id)
+        state.withLock { $0.startHook }?.body(id)
         let exchange = ScriptedExchange(id: id, request: request, observer: observer, queue: queue, clock: clock) { [weak self] in
             self?.remove($0)
         }
@@ -117,6 +124,8 @@ package final class ScriptedTransport: Transport {
     package func shutDown() {
         let (exchanges, streams) = state.withLock { state in
             state.isShutDown = true
+            // It may retain a request, which retains this transport.
+            state.startHook = nil
             return (Array(state.exchanges.values), Array(state.streams.values))
         }
         for exchange in exchanges where !holdsCancellations.withLock({ $0 }) {
@@ -124,8 +133,6 @@ package final class ScriptedTransport: Transport {
             exchange.pumpLater()
         }
         for stream in streams { stream.complete(CurlewError.sessionInvalidated) }
-        // It may retain a request, which retains this transport.
-        onStart.withLock { $0 = { _ in } }
     }
 
     private func exchange(_ id: Int) -> ScriptedExchange? { state.withLock { $0.exchanges[id] } }

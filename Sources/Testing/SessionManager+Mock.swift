@@ -6,6 +6,8 @@ import Dispatch
 extension SessionConfiguration {
     /// The clock of the delays before retries, of the deadlines of requests and of the grace period of a shutdown; `nil`, the default, for
     /// the system's. Timeouts of transfers always count in real time.
+    ///
+    /// Needs `import CurlewTesting`.
     public var virtualClock: VirtualClock? {
         get { clock as? VirtualClock }
         set { clock = newValue }
@@ -14,6 +16,8 @@ extension SessionConfiguration {
 
 extension SessionManager {
     /// Creates a manager on a mock transport, and on its clock, if it has one.
+    ///
+    /// Needs `import CurlewTesting`.
     ///
     /// Handlers are called on a queue of the manager, as the main queue is that of the test runner; set another one by `change`.
     ///
@@ -32,6 +36,8 @@ extension SessionManager {
     }
 
     /// Creates a manager on a mock transport with a response for all requests: `SessionManager(mock: .json(user))`.
+    ///
+    /// Needs `import CurlewTesting`.
     ///
     /// - Parameters:
     ///   - response: the response, or the failure.

@@ -144,4 +144,21 @@ import Testing
         #expect(await closed.first() == true)
         await #expect(throws: (any Error).self) { try await manager.webSocket("wss://other.example.org/").open() }
     }
+
+    @Test("a transfer takes as many calls after a thousand others as the first one") func recording() async throws {
+        let depths = Inbox<Int>()
+        let transport = ScriptedTransport(keepsExchanges: false) { _ in .response() }
+        transport.onStart { _ in depths.put(Thread.callStackReturnAddresses.count) }
+        let observer = NoObserver()
+        for id in 1...1_000 { transport.start(TransferRequest(url: "https://api.example.org/"), id: id, observer: observer) }
+        #expect(depths.count == 1_000 && Set(depths.all).count == 1)
+        transport.shutDown()
+    }
+}
+
+private final class NoObserver: TransferObserver {
+    func transfer(_ id: Int, didReceive head: ResponseHead) -> ReceiveAction { .proceed }
+    func transfer(_ id: Int, didReceive bytes: UnsafeRawBufferPointer) -> ReceiveAction { .proceed }
+    func transfer(_ id: Int, didSend count: Int64) {}
+    func transfer(_ id: Int, didComplete completion: TransferCompletion) {}
 }
