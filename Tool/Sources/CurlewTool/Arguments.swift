@@ -16,15 +16,30 @@ import Curlew
     var url = ""
     var items: [RequestItem] = []
     var body: BodySource?
+    /// Whether the body of a response with an error's status is not printed.
+    var hidesErrors = false
 
-    subscript<Value>(dynamicMember path: KeyPath<SendOptions, Value>) -> Value { options[keyPath: path] }
+    /// Inlined, so that no key path is made at run time.
+    @inline(__always) subscript<Value>(dynamicMember path: KeyPath<SendOptions, Value>) -> Value { options[keyPath: path] }
 
     /// Parses a command line, without the program's name.
-    init(_ words: [String]) throws(UsageError) {
-        try self.init(try SendCommand.parsed(words).options)
+    ///
+    /// - Parameter parts: more items of a body.
+    init(_ words: [String], parts: [RequestItem] = []) throws(UsageError) {
+        if let options = SendOptions(plain: words) {
+            try self.init(options, parts: parts)
+        } else {
+            try self.init(try SendCommand.parsed(words).options, parts: parts)
+        }
     }
 
-    init(_ options: SendOptions) throws(UsageError) {
+    /// Makes the arguments of a command of curl.
+    init(_ command: CurlCommand) throws(UsageError) {
+        try self.init(command.words, parts: command.parts)
+        hidesErrors = command.hidesErrors
+    }
+
+    init(_ options: SendOptions, parts: [RequestItem] = []) throws(UsageError) {
         self.options = options
         guard !options.showsHelp, !options.showsVersion, options.completions == nil else { return }
         if let text = options.raw {
@@ -33,6 +48,7 @@ import Curlew
             body = path == "-" ? .standardInput : .file(path)
         }
         try parsePositionals(options.words)
+        items += parts
         try checkValues()
         try checkCombinations()
     }
@@ -54,8 +70,8 @@ import Curlew
     }
 
     /// Returns the method if the word is one: a common one in any case, or another in uppercase.
-    private static func method(_ word: String) -> String? {
-        let usual: Set = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "QUERY"]
+    static func method(_ word: String) -> String? {
+        let usual = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "QUERY"]
         if usual.contains(word.uppercased()) { return word.uppercased() }
         let isCapital = word.unicodeScalars.allSatisfy { ("A"..."Z").contains($0) || $0 == "-" || $0 == "_" }
         return isCapital && word.contains { $0.isLetter } ? word : nil
@@ -125,6 +141,7 @@ import Curlew
         } else if let item = items.first(where: \.isFile) {
             throw UsageError("\(item.name.quoted) is a file, which only --multipart can send; \(item.name)=@FILE sends its text")
         }
+        if options.ipv4, options.ipv6 { throw UsageError("--ipv4 and --ipv6 can't be combined") }
         if options.token != nil, options.user != nil { throw UsageError("--token and --user can't be combined") }
         if options.replacesFile, options.download == nil { throw UsageError("--force requires --download") }
         if options.resumesDownload, options.download == nil { throw UsageError("--continue requires --download") }

@@ -23,10 +23,9 @@ struct BenchCommand: ParsableCommand {
         switch plan.body {
         case .none: body = nil
         case .bytes(let data): body = data
-        case .file(let path):
-            guard let data = FileManager.default.contents(atPath: path) else { throw UsageError("\(path.quoted) can't be read") }
-            body = data
-        case .standardInput, .parts: throw UsageError("bench sends bodies of fields, --raw and --body FILE only")
+        case .file(let path), .stream(let path): body = try Self.contents(path)
+        case .standardInput: body = try Self.contents("-")
+        case .parts: throw UsageError("--multipart has no meaning for bench")
         }
         var configuration: SessionConfiguration
         do { configuration = try TransferSetup.configuration(arguments) } catch { throw UsageError("\(error)") }
@@ -37,19 +36,42 @@ struct BenchCommand: ParsableCommand {
         return await Tool.stoppable(timeout: options.deadline?.duration) { await run.run() }
     }
 
+    private static func contents(_ path: String) throws(UsageError) -> Data {
+        guard let data = InputFile.contents(path) else { throw UsageError("\(path.quoted) can't be read") }
+        return data
+    }
+
+    /// The options of a request that a benchmark does not have, which its help leaves out.
+    private static let refused: [(name: String, isGiven: @Sendable (SendOptions) -> Bool)] = [
+        ("--multipart", \.multipart), ("--verbose", \.verbose), ("--headers", \.headers), ("--body-only", \.bodyOnly), ("--meta", \.meta),
+        ("--print", { $0.print != nil }), ("--pretty", { $0.pretty != nil }), ("--show-secrets", \.showSecrets), ("--offline", \.offline),
+        ("--curl", \.printsCurl), ("--download", { $0.download != nil }), ("--continue", \.resumesDownload), ("--force", \.replacesFile),
+        ("--waterfall", { $0.waterfall != nil }), ("--har", { $0.har != nil }), ("--record", { $0.record != nil }),
+        ("--replay", { $0.replay != nil }), ("--netrc", \.netrc), ("--session", { $0.session != nil }), ("--retry", { $0.retry != nil }),
+        ("--auth-type", { $0.authType == .challenge }), ("--version", \.showsVersion), ("--completions", { $0.completions != nil }),
+        ("--ignore-stdin", \.ignoreStdin),
+    ]
+
     /// The first option that a benchmark does not have.
     private var unsupported: String? {
-        let given: [(String, Bool)] = [
-            ("--multipart", options.multipart), ("--verbose", options.verbose), ("--headers", options.headers),
-            ("--body-only", options.bodyOnly), ("--meta", options.meta), ("--print", options.print != nil),
-            ("--pretty", options.pretty != nil), ("--show-secrets", options.showSecrets), ("--offline", options.offline),
-            ("--curl", options.printsCurl), ("--download", options.download != nil), ("--waterfall", options.waterfall != nil),
-            ("--har", options.har != nil), ("--record", options.record != nil), ("--replay", options.replay != nil),
-            ("--netrc", options.netrc), ("--session", options.session != nil), ("--retry", options.retry != nil),
-            ("--auth-type challenge", options.authType == .challenge), ("--version", options.showsVersion),
-            ("--user without a password", options.user.map { !$0.contains(":") } ?? false),
-        ]
-        return given.first(where: \.1)?.0
+        if let user = options.user, !user.contains(":") { return "--user without a password" }
+        return Self.refused.first { $0.isGiven(options) }?.name
+    }
+
+    /// A help text without the options that are refused, and with each of the others once.
+    static func supported(_ help: String) -> String {
+        var isShown = true
+        var shown: Set<Substring> = []
+        let lines = help.split(separator: "\n", omittingEmptySubsequences: false).filter { line in
+            let text = line.drop { $0 == " " }
+            // A line that is neither the first of an option nor indented like what continues one.
+            if line.count - text.count < 20 { isShown = true }
+            if text.first == "-", let name = text.split(whereSeparator: { $0 == " " || $0 == "," }).first(where: { $0.hasPrefix("--") }) {
+                isShown = !refused.contains { $0.name == name } && shown.insert(name).inserted
+            }
+            return isShown
+        }
+        return lines.joined(separator: "\n")
     }
 }
 
@@ -86,7 +108,10 @@ struct BenchRun: Sendable {
                             due = start + .seconds(Double(number) / rate)
                             guard (try? await Task.sleep(until: due, clock: .continuous)) != nil else { break }
                         }
-                        own.append(await send(due: due))
+                        let sample = await send(due: due)
+                        // A request that the end of the run has cancelled tells nothing of the server.
+                        if sample.error != nil, Task.isCancelled { break }
+                        own.append(sample)
                     }
                     return own
                 }
@@ -100,8 +125,8 @@ struct BenchRun: Sendable {
             return Outcome(error)
         }
         let failed = samples.count { $0.error != nil }
-        if failed == samples.count {
-            return Outcome(status: .connection, message: "all requests failed: \(samples.first?.error ?? "none was sent")")
+        if failed == samples.count, !samples.isEmpty {
+            return Outcome(status: .connection, message: "all requests failed: \(samples.first?.error ?? "")")
         }
         return failed > 0 ? Outcome(status: .transfer, message: "\(failed) of \(samples.count) requests failed") : .success
     }

@@ -23,6 +23,9 @@ struct BodyPrinter {
     private var mode = Mode.undecided
     private var lastByte: UInt8?
 
+    /// Whether what was written does not end with a line.
+    var isLineOpen: Bool { lastByte.map { $0 != UInt8(ascii: "\n") } ?? false }
+
     init(isTerminal: Bool, isRaw: Bool, isPretty: Bool, style: Style = Style(isOn: false), write: @escaping (Data) throws -> Void) {
         self.isTerminal = isTerminal
         self.isRaw = isRaw
@@ -69,7 +72,7 @@ struct BodyPrinter {
             try put(style.json(rest))
         }
         let isForReader = isPretty || isTerminal && !isRaw
-        if isForReader, let lastByte, lastByte != UInt8(ascii: "\n") { try put(Data("\n".utf8)) }
+        if isForReader, isLineOpen { try put(Data("\n".utf8)) }
     }
 
     private mutating func putLines(_ text: Data) throws {

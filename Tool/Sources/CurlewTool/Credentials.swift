@@ -3,8 +3,11 @@ import Curlew
 
 /// Passwords that are typed or stored.
 enum Credentials {
+    /// Ctrl-C was typed in place of a password.
+    struct Interruption: Error {}
+
     /// Asks for a password on the terminal, without showing it; `nil` if there is no terminal.
-    static func prompt(_ question: String) -> String? {
+    static func prompt(_ question: String) throws(Interruption) -> String? {
         let terminal = open("/dev/tty", O_RDWR | O_CLOEXEC)
         guard terminal >= 0 else { return nil }
         defer { close(terminal) }
@@ -12,17 +15,38 @@ enum Credentials {
         var before = termios()
         guard tcgetattr(terminal, &before) == 0 else { return nil }
         var silent = before
-        silent.c_lflag &= ~tcflag_t(ECHO)
-        try? output.write(Data(SafeText.escaped(question).utf8))
+        // The keys that end or stop a program are read too: without that, Ctrl-C would leave a terminal that shows nothing typed.
+        silent.c_lflag &= ~tcflag_t(ECHO | ICANON | ISIG)
         tcsetattr(terminal, TCSAFLUSH, &silent)
-        defer {
-            tcsetattr(terminal, TCSAFLUSH, &before)
-            try? output.write(Data("\n".utf8))
-        }
-        var bytes: [UInt8] = []
+        try? output.write(Data(SafeText.escaped(question).utf8))
+        var line = TypedLine()
         var byte: UInt8 = 0
-        while read(terminal, &byte, 1) == 1, byte != UInt8(ascii: "\n") { bytes.append(byte) }
-        return String(decoding: bytes, as: UTF8.self)
+        while !line.isComplete, read(terminal, &byte, 1) == 1 { line.type(byte) }
+        tcsetattr(terminal, TCSAFLUSH, &before)
+        try? output.write(Data("\n".utf8))
+        if line.isInterrupted { throw Interruption() }
+        return String(decoding: line.bytes, as: UTF8.self)
+    }
+
+    /// What is typed on a terminal that edits no lines.
+    struct TypedLine {
+        private(set) var bytes: [UInt8] = []
+        private(set) var isComplete = false
+        private(set) var isInterrupted = false
+
+        mutating func type(_ byte: UInt8) {
+            switch byte {
+            case UInt8(ascii: "\n"), UInt8(ascii: "\r"): isComplete = true
+            case 0x03, 0x1C: (isComplete, isInterrupted) = (true, true)  // Ctrl-C, Ctrl-\
+            case 0x04: isComplete = true  // Ctrl-D
+            case 0x15: bytes = []  // Ctrl-U
+            case 0x1A: break  // Ctrl-Z, which must not stop the program while its terminal shows nothing
+            case 0x08, 0x7F:  // Backspace
+                // With the continuation bytes of a character of UTF-8.
+                while let last = bytes.popLast(), last & 0xC0 == 0x80 {}
+            default: bytes.append(byte)
+            }
+        }
     }
 
     /// Finds the name and password of a host in the text of a netrc file.

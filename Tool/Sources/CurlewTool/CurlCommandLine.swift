@@ -1,166 +1,177 @@
 // SPDX-License-Identifier: Apache-2.0
 import Curlew
 
-/// `curlew curl …`: a command of curl in words of ours.
-enum CurlCommandLine {
-    /// What an option of curl is here.
-    private enum Meaning {
-        /// Nothing to do: it is so anyway, or changes only what curl prints.
-        case nothing
-        /// An option of ours, without a value.
-        case flag(String)
-        /// An option of ours with the value.
-        case value(String)
-        /// An option of curl with a value that has no effect here.
-        case ignoredValue
-        case header
-        case data(isRaw: Bool)
-        case encodedData
-        case json
-        case form(isString: Bool)
-        case method
-        case head
-        case query
-        case url
-        case field(String)
-        case cookie
-        case follow
-        case followLimit
-        case upload
-        case user(isChallenge: Bool)
-        case challenge
-        case include
-        case fail
-        case remoteName
+/// A command of curl in words of ours.
+struct CurlCommand: Equatable {
+    var words: [String]
+    /// The parts of a form, which may be what a word can't say.
+    var parts: [RequestItem] = []
+    /// Whether the body of a response with an error's status is not printed.
+    var hidesErrors = false
+    /// The folder that the file of the response is in, if it may be created.
+    var newFolder: String?
+
+    /// Creates the folder; a failure is that of the file in it.
+    func createFolder() {
+        guard let newFolder else { return }
+        try? FileManager.default.createDirectory(atPath: newFolder, withIntermediateDirectories: true)
     }
+}
 
-    private static let long: [String: Meaning] = [
-        "--header": .header, "--data": .data(isRaw: false), "--data-ascii": .data(isRaw: false), "--data-binary": .data(isRaw: true),
-        "--data-raw": .data(isRaw: true), "--data-urlencode": .encodedData, "--json": .json, "--form": .form(isString: false),
-        "--form-string": .form(isString: true), "--request": .method, "--head": .head, "--get": .query, "--url": .url,
-        "--user-agent": .field("User-Agent"), "--referer": .field("Referer"), "--cookie": .cookie, "--range": .field("Range"),
-        "--location": .follow, "--max-redirs": .followLimit, "--upload-file": .upload, "--user": .user(isChallenge: false),
-        "--basic": .nothing, "--digest": .challenge, "--ntlm": .challenge, "--negotiate": .challenge, "--anyauth": .challenge,
-        "--oauth2-bearer": .value("--token"), "--include": .include, "--show-headers": .include, "--verbose": .flag("--verbose"),
-        "--output": .value("--download"), "--remote-name": .remoteName, "--insecure": .flag("--insecure"), "--cacert": .value("--cacert"),
-        "--cert": .value("--cert"), "--key": .value("--key"), "--pinnedpubkey": .value("--pin"), "--proxy": .value("--proxy"),
-        "--interface": .value("--interface"), "--max-time": .value("--timeout"), "--connect-timeout": .value("--connect-timeout"),
-        "--retry": .value("--retry"), "--retry-max-time": .value("--deadline"), "--http1.1": .flag("--http=1.1"),
-        "--http3": .flag("--http=3"), "--resolve": .value("--resolve"), "--unix-socket": .value("--unix-socket"), "--http2": .nothing,
-        "--http2-prior-knowledge": .flag("--http=2"), "--compressed": .nothing, "--silent": .nothing,
-        "--show-error": .nothing, "--no-progress-meter": .nothing, "--progress-bar": .nothing, "--no-buffer": .nothing,
-        "--globoff": .nothing, "--fail": .fail, "--fail-with-body": .nothing, "--tcp-nodelay": .nothing, "--no-keepalive": .nothing,
-        "--netrc": .flag("--netrc"), "--continue-at": .ignoredValue, "--keepalive-time": .ignoredValue, "--path-as-is": .nothing,
-        "--styled-output": .nothing, "--disable": .nothing, "--no-sessionid": .nothing, "--ssl-reqd": .nothing, "--tlsv1.2": .nothing,
-    ]
+/// `curlew curl …`: reads a command of curl.
+struct CurlCommandLine {
+    private var urls: [String] = []
+    private var queries: [String] = []
+    private var method: String?
+    private var items: [String] = []
+    private var cookies: [String] = []
+    private var options: [String] = []
+    private var data: [String] = []
+    private var dataFile: String?
+    private var parts: [RequestItem] = []
+    private var isUpload = false
+    private var isQuery = false
+    private var isHead = false
+    private var isJSON = false
+    private var isLiteral = false
+    private var isPathAsIs = false
+    private var isCompressed = false
+    private var hidesErrors = false
+    private var follows = false
+    private var limit: String?
+    private var output: String?
+    private var outputFolder: String?
+    private var createsFolders = false
+    private var hasRemoteName = false
+    private var isSecureOnly = false
+    private var proxy: String?
+    private var proxyUser: String?
 
-    private static let short: [Character: String] = [
-        "H": "--header", "d": "--data", "F": "--form", "X": "--request", "I": "--head", "G": "--get", "A": "--user-agent",
-        "e": "--referer", "b": "--cookie", "r": "--range", "L": "--location", "T": "--upload-file", "u": "--user", "i": "--include",
-        "v": "--verbose", "o": "--output", "O": "--remote-name", "k": "--insecure", "E": "--cert", "x": "--proxy", "m": "--max-time",
-        "s": "--silent", "S": "--show-error", "#": "--progress-bar", "N": "--no-buffer", "g": "--globoff", "f": "--fail",
-        "n": "--netrc", "q": "--disable",
-    ]
-
-    /// What has been read of a command.
-    private struct Reading {
-        var urls: [String] = []
-        var method: String?
-        var items: [String] = []
-        var options: [String] = []
-        var data: [String] = []
-        var dataFile: String?
-        var parts: [String] = []
-        var isQuery = false
-        var isHead = false
-        var isJSON = false
-        var follows = false
-        var limit: String?
-        var hasRemoteName = false
-    }
+    private init() {}
 
     /// Returns the words of this program for those of curl.
-    static func translated(_ words: [String]) throws(UsageError) -> [String] {
-        var reading = Reading()
+    static func translated(_ words: [String]) throws(UsageError) -> CurlCommand {
+        var line = CurlCommandLine()
         var rest = words[...]
         // A pasted line begins with the program's name.
         if rest.first == "curl" { rest = rest.dropFirst() }
         while let word = rest.popFirst() {
             if word.hasPrefix("--") {
-                try read(word, attached: nil, &rest, &reading)
+                try line.read(word, attached: nil, &rest)
             } else if word.hasPrefix("-"), word.count > 1 {
-                try readCluster(word.dropFirst(), &rest, &reading)
+                try line.readCluster(word.dropFirst(), &rest)
             } else {
-                reading.urls.append(word)
+                line.urls.append(word)
             }
         }
-        return try assembled(reading)
+        return try line.assembled()
     }
 
-    private static func readCluster(_ letters: Substring, _ rest: inout ArraySlice<String>, _ reading: inout Reading) throws(UsageError) {
-        var letters = letters
+    private mutating func readCluster(_ cluster: Substring, _ rest: inout ArraySlice<String>) throws(UsageError) {
+        var letters = cluster
         while let letter = letters.popFirst() {
-            guard let name = short[letter], let meaning = long[name] else { throw UsageError("curl's option -\(letter) is not supported") }
-            if takesValue(meaning) {
-                try read(name, attached: letters.isEmpty ? nil : String(letters), &rest, &reading)
-                return
+            guard let name = CurlOption.short[letter], let option = CurlOption.long[name] else {
+                throw UsageError("curl's option -\(letter) is not supported")
             }
-            try read(name, attached: nil, &rest, &reading)
+            try read(name, attached: option.takesValue && !letters.isEmpty ? String(letters) : nil, &rest)
+            if option.takesValue { return }
         }
     }
 
-    private static func takesValue(_ meaning: Meaning) -> Bool {
-        switch meaning {
-        case .nothing, .flag, .head, .query, .follow, .challenge, .include, .fail, .remoteName: false
-        default: true
+    private mutating func read(_ name: String, attached: String?, _ rest: inout ArraySlice<String>) throws(UsageError) {
+        guard let option = CurlOption.long[name] else { throw UsageError("curl's option \(name) is not supported") }
+        guard option.takesValue else {
+            read(option)
+            return
+        }
+        guard let value = attached ?? rest.popFirst() else { throw UsageError("curl's option \(name) needs a value") }
+        switch option {
+        case .header, .data, .encodedData, .json, .form, .urlQuery, .field, .cookie, .upload: try readContent(option, value, name)
+        case .output, .outputFolder, .resume: try readOutput(option, value)
+        default: try readConnection(option, value, name)
         }
     }
 
-    private static func read(_ name: String, attached: String?, _ rest: inout ArraySlice<String>, _ reading: inout Reading)
-        throws(UsageError)
-    {
-        guard let meaning = long[name] else { throw UsageError("curl's option \(name) is not supported") }
-        var value = ""
-        if takesValue(meaning) {
-            guard let next = attached ?? rest.popFirst() else { throw UsageError("curl's option \(name) needs a value") }
-            value = next
+    private mutating func read(_ option: CurlOption) {
+        switch option {
+        case .flag(let option): options.append(option)
+        case .head: isHead = true
+        case .query: isQuery = true
+        case .literalURL: isLiteral = true
+        case .pathAsIs: isPathAsIs = true
+        case .follow: follows = true
+        case .challenge: options.append("--auth-type=challenge")
+        case .compressed: isCompressed = true
+        case .fail: hidesErrors = true
+        case .remoteName: hasRemoteName = true
+        case .createFolders: createsFolders = true
+        default: break
         }
-        switch meaning {
-        case .nothing, .ignoredValue:
-            // A resumed transfer would need the file that is there.
-            if name == "--continue-at", value != "-" { throw UsageError("curl's option --continue-at is supported with - only") }
-            if name == "--continue-at" { reading.options.append("--continue") }
-        case .flag(let option): reading.options.append(option)
-        case .value("--pin"): reading.options += value.split(separator: ";").map { "--pin=\($0)" }
-        case .value("--download") where value == "-": break
-        case .value(let option): reading.options.append("\(option)=\(value)")
-        case .header: reading.items.append(try item(header: value))
-        case .data(let isRaw): try readData(value, isRaw: isRaw, name, &reading)
-        case .encodedData: reading.data.append(try encoded(value))
+    }
+
+    private mutating func readContent(_ option: CurlOption, _ value: String, _ name: String) throws(UsageError) {
+        switch option {
+        case .header: items.append(try Self.item(header: value))
+        case .data(let isRaw): try readData(value, isRaw: isRaw, name)
+        case .encodedData: data.append(try Self.encoded(value))
         case .json:
-            reading.isJSON = true
-            try readData(value, isRaw: true, "--data-binary", &reading)
-        case .form(let isString): reading.parts.append(try part(value, isString: isString))
-        case .method: reading.method = value
-        case .head: reading.isHead = true
-        case .query: reading.isQuery = true
-        case .url: reading.urls.append(value)
-        case .field(let name): reading.items.append("\(name):\(name == "Range" ? "bytes=" : "")\(value)")
+            isJSON = true
+            try readData(value, isRaw: true, "--data-binary")
+        case .form(let isString): parts.append(try CurlForm.part(value, isString: isString))
+        case .urlQuery: queries.append(value.hasPrefix("+") ? String(value.dropFirst()) : try Self.encoded(value))
+        // Without a value, the field is not sent.
+        case .field(let name): items.append("\(name):" + (value.isEmpty ? "" : name == "Range" ? " bytes=\(value)" : " \(value)"))
         case .cookie:
             guard value.contains("=") else { throw UsageError("curl's option --cookie is supported with name=value only") }
-            reading.items.append("Cookie:\(value)")
-        case .follow: reading.follows = true
-        case .followLimit: reading.limit = value
-        case .upload:
-            reading.dataFile = value
-            reading.method = reading.method ?? "PUT"
-        case .user: reading.options.append("--user=\(value)")
-        case .challenge: reading.options.append("--auth-type=challenge")
-        case .include: reading.options.append("--print=hb")
-        // The exit status tells an error of HTTP anyway; its body is not printed.
-        case .fail: break
-        case .remoteName: reading.hasRemoteName = true
+            cookies.append(value)
+        default:
+            dataFile = value
+            isUpload = true
         }
+    }
+
+    private mutating func readOutput(_ option: CurlOption, _ value: String) throws(UsageError) {
+        switch option {
+        case .output: output = value
+        case .outputFolder: outputFolder = value
+        default:
+            // A resumed transfer would need the file that is there.
+            guard value == "-" else { throw UsageError("curl's option --continue-at is supported with - only") }
+            options.append("--continue")
+        }
+    }
+
+    private mutating func readConnection(_ option: CurlOption, _ value: String, _ name: String) throws(UsageError) {
+        switch option {
+        case .value("--pin"): options += value.split(separator: ";").map { "--pin=\($0)" }
+        case .value(let option): options += Self.option(option, value)
+        case .onlyValue(let only):
+            guard value.uppercased() == only.uppercased() else { throw UsageError("curl's option \(name) is supported with \(only) only") }
+        case .method:
+            guard Arguments.method(value) == value.uppercased() else {
+                throw UsageError("curl's option \(name) is supported with methods in uppercase only")
+            }
+            method = value
+        case .url: urls.append(value)
+        case .followLimit: limit = value
+        case .protocols:
+            let names = value.split(separator: ",").map { $0.drop { $0 == "=" } }
+            guard !names.isEmpty, names.allSatisfy({ $0 == "http" || $0 == "https" }) else {
+                throw UsageError("curl's option \(name) is supported with =http and =https only")
+            }
+            if !names.contains("http"), name == "--proto" { isSecureOnly = true }
+        case .proxy(let scheme): proxy = value.contains("://") ? value : "\(scheme)://\(value)"
+        case .proxyUser: proxyUser = value
+        case .noProxy:
+            guard value == "*" else { throw UsageError("curl's option --noproxy is supported with * only") }
+            options.append("--proxy=none")
+        default: break
+        }
+    }
+
+    /// An option of ours with its value, which stands by itself if it is empty.
+    private static func option(_ name: String, _ value: String) -> [String] {
+        value.isEmpty ? [name, value] : ["\(name)=\(value)"]
     }
 
     private static func item(header: String) throws(UsageError) -> String {
@@ -168,25 +179,26 @@ enum CurlCommandLine {
         if header.hasSuffix(";"), !header.contains(":") { return header }
         guard let colon = header.firstIndex(of: ":") else { throw UsageError("\(header.quoted) is no header field") }
         let value = header[header.index(after: colon)...].trimmingCharacters(in: .whitespaces)
-        if value.hasPrefix("@") || value.hasPrefix("=") { throw UsageError("the header field \(header[..<colon]) begins with @ or =") }
-        return "\(header[..<colon]):\(value)"
+        // The space parts the value from the colon: `:@` and `:=` are other separators.
+        return "\(header[..<colon]):" + (value.isEmpty ? "" : " \(value)")
     }
 
-    private static func readData(_ value: String, isRaw: Bool, _ name: String, _ reading: inout Reading) throws(UsageError) {
+    private mutating func readData(_ value: String, isRaw: Bool, _ name: String) throws(UsageError) {
         guard value.hasPrefix("@"), name != "--data-raw" else {
-            reading.data.append(value)
+            data.append(value)
             return
         }
         let path = String(value.dropFirst())
         if isRaw {
-            reading.dataFile = path
+            dataFile = path
         } else {
-            reading.data.append(try contents(path).replacingOccurrences(of: "\r", with: "").replacingOccurrences(of: "\n", with: ""))
+            data.append(
+                try Self.contents(path).replacingOccurrences(of: "\r", with: "").replacingOccurrences(of: "\n", with: ""))
         }
     }
 
     private static func contents(_ path: String) throws(UsageError) -> String {
-        guard path != "-", let data = FileManager.default.contents(atPath: path), let text = String(data: data, encoding: .utf8) else {
+        guard let data = InputFile.contents(path), let text = String(data: data, encoding: .utf8) else {
             throw UsageError("\(path.quoted) can't be read as text")
         }
         return text
@@ -200,51 +212,97 @@ enum CurlCommandLine {
         return (place == value.startIndex ? "" : value[..<place] + "=") + RequestURL.escaped(text)
     }
 
-    private static func part(_ value: String, isString: Bool) throws(UsageError) -> String {
-        guard let equals = value.firstIndex(of: "=") else { throw UsageError("\(value.quoted) is no part of a form") }
-        let name = value[..<equals].map { "=:;@\\".contains($0) ? "\\\($0)" : String($0) }.joined()
-        let rest = value[value.index(after: equals)...]
-        if !isString, rest.hasPrefix("<") { return "\(name)=@\(rest.dropFirst())" }
-        if !isString, rest.hasPrefix("@") { return "\(name)@\(rest.dropFirst())" }
-        if rest.hasPrefix("@") || rest.hasPrefix("=") { throw UsageError("the part \(name) begins with @ or =") }
-        return "\(name)=\(rest)"
+    // MARK: The words
+
+    private func assembled() throws(UsageError) -> CurlCommand {
+        guard let url = urls.first else { throw UsageError("the URL is missing") }
+        guard urls.count == 1 else { throw UsageError("more than one URL is not supported") }
+        let hasData = !data.isEmpty || dataFile != nil
+        if hasData, !parts.isEmpty { throw UsageError("curl's options --data and --form can't be combined") }
+        let target = try target(url)
+        var words = options
+        // curl takes the key from the certificate's file, if it is not told another.
+        if let certificate = options.last(where: { $0.hasPrefix("--cert=") }), !options.contains(where: { $0.hasPrefix("--key=") }) {
+            words.append("--key=\(certificate.dropFirst(7))")
+        }
+        if !isCompressed { words.append("--no-decode") }
+        if let proxy { words.append("--proxy=\(try Self.proxy(proxy, user: proxyUser))") }
+        words += try bodyWords()
+        words.append("--max-redirects=\(follows ? limit.flatMap { $0 == "-1" ? "10000" : $0 } ?? "50" : "0")")
+        let output = try outputWords(target)
+        words += output
+        words.append("--ignore-stdin")
+        let hasBody = hasData && !isQuery || !parts.isEmpty
+        let method = method ?? (isHead ? "HEAD" : isUpload ? "PUT" : hasBody ? "POST" : "GET")
+        var command = CurlCommand(words: words + [method, target] + items + defaultFields(), parts: parts, hidesErrors: hidesErrors)
+        if createsFolders, let path = output.first.map({ $0.dropFirst("--download=".count) }), let slash = path.lastIndex(of: "/") {
+            command.newFolder = String(path[...slash])
+        }
+        return command
     }
 
-    private static func assembled(_ reading: Reading) throws(UsageError) -> [String] {
-        guard let url = reading.urls.first else { throw UsageError("the URL is missing") }
-        guard reading.urls.count == 1 else { throw UsageError("more than one URL is not supported") }
+    private func bodyWords() throws(UsageError) -> [String] {
+        if isQuery {
+            guard dataFile == nil else { throw UsageError("curl's option --get is not supported with a file") }
+            return []
+        }
+        if let dataFile {
+            guard data.isEmpty else { throw UsageError("a file and other data can't be combined") }
+            return ["--body=\(dataFile)"]
+        }
+        if !data.isEmpty { return Self.option("--raw", data.joined(separator: isJSON ? "" : "&")) }
+        return parts.isEmpty ? [] : ["--multipart"]
+    }
+
+    private func defaultFields() -> [String] {
+        func hasField(_ name: String) -> Bool {
+            items.contains { $0.lowercased().hasPrefix(name + ":") || $0.lowercased() == name + ";" }
+        }
+        var fields = cookies.isEmpty ? [] : ["Cookie: \(cookies.joined(separator: "; "))"]
+        if !data.isEmpty || dataFile != nil, !isQuery, !hasField("content-type") {
+            // An upload has no type, and ours would guess one.
+            fields.append("Content-Type:" + (isUpload ? "" : isJSON ? " application/json" : " application/x-www-form-urlencoded"))
+        }
+        if isJSON, !hasField("accept") { fields.append("Accept: application/json") }
+        return fields
+    }
+
+    private func target(_ url: String) throws(UsageError) -> String {
         var target = url.contains("://") ? url : "http://\(url)"
-        var words = reading.options
-        var method = reading.method
-        var items = reading.items
-        let hasData = !reading.data.isEmpty || reading.dataFile != nil
-        if hasData, !reading.parts.isEmpty { throw UsageError("curl's options --data and --form can't be combined") }
-        func hasField(_ name: String) -> Bool { items.contains { $0.lowercased().hasPrefix(name + ":") } }
-        if reading.isQuery {
-            if !reading.data.isEmpty { target += (target.contains("?") ? "&" : "?") + reading.data.joined(separator: "&") }
-        } else if let path = reading.dataFile {
-            guard reading.data.isEmpty else { throw UsageError("a file and other data can't be combined") }
-            words.append("--body=\(path)")
-        } else if !reading.data.isEmpty {
-            words.append("--raw=\(reading.data.joined(separator: reading.isJSON ? "" : "&"))")
-        } else if !reading.parts.isEmpty {
-            words.append("--multipart")
+        if isSecureOnly, !target.lowercased().hasPrefix("https://") { throw UsageError("--proto allows https only") }
+        let place = RequestURL.endOfAuthority(target)
+        if !isLiteral, target[place...].contains(where: { "{}[]".contains($0) }) {
+            throw UsageError("curl's patterns of URLs are not supported; -g takes {} and [] as they are")
         }
-        if hasData, !reading.isQuery, reading.method != "PUT", !hasField("content-type") {
-            items.append("Content-Type:" + (reading.isJSON ? "application/json" : "application/x-www-form-urlencoded"))
+        if isUpload, let dataFile, target.hasSuffix("/"), dataFile != "-" {
+            target += RequestURL.escaped(dataFile.split(separator: "/").last.map(String.init) ?? "")
         }
-        if reading.isJSON, !hasField("accept") { items.append("Accept:application/json") }
-        method = method ?? (reading.isHead ? "HEAD" : hasData && !reading.isQuery || !reading.parts.isEmpty ? "POST" : "GET")
-        words.append("--max-redirects=\(reading.follows ? reading.limit.flatMap { $0 == "-1" ? "10000" : $0 } ?? "50" : "0")")
-        if reading.hasRemoteName {
-            let name =
-                target.prefix { $0 != "?" && $0 != "#" }.split(separator: "/", omittingEmptySubsequences: false).last.map(String.init) ?? ""
-            guard !name.isEmpty, target.split(separator: "/").count > 2, name != ".." else {
+        if !isPathAsIs { target = RequestURL.withoutDotSegments(target) }
+        let added = queries + (isQuery ? data : [])
+        return added.isEmpty ? target : RequestURL.adding(added, to: target)
+    }
+
+    private func outputWords(_ target: String) throws(UsageError) -> [String] {
+        var name = output
+        if hasRemoteName {
+            name = target.prefix { $0 != "?" && $0 != "#" }.split(separator: "/", omittingEmptySubsequences: false).last.map(String.init)
+            guard let name, !name.isEmpty, target.split(separator: "/").count > 2, name != ".." else {
                 throw UsageError("the URL has no file name for -O")
             }
-            words.append("--download=\(name)")
         }
-        words.append("--ignore-stdin")
-        return words + [method ?? "GET", target] + items + reading.parts
+        guard let name, name != "-" else { return [] }
+        // What is discarded is not printed.
+        if name == "/dev/null" { return ["--print", ""] }
+        let path = outputFolder.map { name.hasPrefix("/") ? name : "\($0)/\(name)" } ?? name
+        return ["--download=\(path)", "--force"]
+    }
+
+    private static func proxy(_ url: String, user: String?) throws(UsageError) -> String {
+        guard let user else { return url }
+        guard let slashes = url.firstRange(of: "//"), !RequestURL.hasUserInfo(url) else {
+            throw UsageError("the proxy's user is given twice")
+        }
+        let parts = user.split(separator: ":", maxSplits: 1, omittingEmptySubsequences: false).map { RequestURL.escaped(String($0)) }
+        return url[..<slashes.upperBound] + parts.joined(separator: ":") + "@" + url[slashes.upperBound...]
     }
 }

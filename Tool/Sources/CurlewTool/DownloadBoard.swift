@@ -138,11 +138,10 @@ final class DownloadBoard: @unchecked Sendable {  // the state is guarded by a l
         let room = max(width - 1, 8)
         let name = SafeText.escaped(entry.name)
         // Ten characters of a name are enough to tell it.
-        while parts.count > 1, min(name.count, 10) + parts.reduce(0, { $0 + $1.count + 2 }) > room { parts.removeLast() }
+        while parts.count > 1, min(SafeText.columns(of: name), 10) + parts.reduce(0, { $0 + $1.count + 2 }) > room { parts.removeLast() }
         let state = parts.joined(separator: "  ")
         let space = max(room - state.count - 2, 1)
-        let shown = name.count <= space ? name : String(name.prefix(max(space - 1, 0))) + "…"
-        return "\(shown)  \(state)"
+        return "\(SafeText.fitted(name, columns: space))  \(state)"
     }
 
     /// The line of a finished download.

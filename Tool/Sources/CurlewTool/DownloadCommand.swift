@@ -82,6 +82,13 @@ struct DownloadCommand: ParsableCommand {
             throw UsageError("two URLs have the file name \(name.quoted)")
         }
         guard var configuration else { throw UsageError("the URL is missing") }
+        if let directory {
+            do {
+                try FileManager.default.createDirectory(atPath: directory, withIntermediateDirectories: true)
+            } catch {
+                return Outcome(status: .file, message: "\(directory): the folder can't be created")
+            }
+        }
         configuration.maximumConnectionsPerHost = nil
         let run = DownloadRun(command: self, jobs: jobs, manager: SessionManager(configuration: configuration))
         return await Tool.stoppable(timeout: deadline?.duration) { await run.run() }
@@ -112,8 +119,7 @@ struct DownloadCommand: ParsableCommand {
         var lines = urls.map { [$0] }
         if lines.count == 1 { lines[0] += mirror }
         guard let input else { return lines }
-        let data = input == "-" ? FileHandle.standardInput.readDataToEndOfFile() : FileManager.default.contents(atPath: input)
-        guard let data else { throw UsageError("\(input.quoted) can't be read") }
+        guard let data = InputFile.contents(input) else { throw UsageError("\(input.quoted) can't be read") }
         for line in String(decoding: data, as: UTF8.self).split(whereSeparator: \.isNewline) where !line.hasPrefix("#") {
             let words = line.split { $0 == " " || $0 == "\t" }.map(String.init)
             if !words.isEmpty { lines.append(words) }

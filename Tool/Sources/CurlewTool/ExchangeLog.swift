@@ -39,22 +39,24 @@ final class ExchangeLog: ExchangeInstrument, @unchecked Sendable {  // the entri
 
 /// Prints heads, and bodies of requests, as asked for.
 struct ExchangePrinter {
-    let parts: Set<Character>
+    /// The letters of `--print`.
+    let parts: String
     let style: Style
     let output: Output
     let showsSecrets: Bool
-    let isTerminal: Bool
-    /// The body that each exchange sends; `nil` if it can't be shown.
-    let body: Data?
+    /// Whether a body of JSON is formatted as that of a response is.
+    let formatsBody: Bool
+    /// The body that each exchange sends.
+    let body: PlannedBody
     private var printed = 0
 
-    init(parts: Set<Character>, style: Style, output: Output, showsSecrets: Bool, body: Data?) {
+    init(parts: String, style: Style, output: Output, showsSecrets: Bool, formatsBody: Bool, body: PlannedBody) {
         self.parts = parts
         self.style = style
         self.output = output
         self.showsSecrets = showsSecrets
         self.body = body
-        isTerminal = output.isTerminal
+        self.formatsBody = formatsBody
     }
 
     /// Prints the exchanges that were not printed yet.
@@ -64,25 +66,38 @@ struct ExchangePrinter {
             let exchange = entry.exchange
             try printRequest(
                 method: exchange.method, url: exchange.url, headers: exchange.headers, bodyLength: exchange.bodyLength,
-                version: entry.head.map(\.httpVersion))
+                isFirst: exchange.number == 1, version: entry.head.map(\.httpVersion))
             if let head = entry.head { try printHead(head) }
         }
     }
 
-    func printRequest(method: HTTPMethod, url: String, headers: HTTPHeaders, bodyLength: Int64?, version: String?)
-        throws(Output.Failure)
-    {
+    /// - Parameter isFirst: whether it is the first exchange, the only one that a body can be sent with that is read once.
+    func printRequest(
+        method: HTTPMethod, url: String, headers: HTTPHeaders, bodyLength: Int64?, isFirst: Bool = true, version: String?
+    ) throws(Output.Failure) {
+        let sendsStream = isFirst && body.isReadOnce
         if parts.contains("H") {
             let target = showsSecrets ? Self.target(url) : VerboseText.target(url)
             var lines = [style.paint("\(method)", .green) + " " + style.paint(target, .cyan) + (version.map { " \($0)" } ?? "")]
             if headers["Host"] == nil { lines.append(line("Host", Self.host(of: url))) }
             lines += headers.map { line($0.name, $0.value) }
             if let bodyLength, bodyLength >= 0, headers["Content-Length"] == nil { lines.append(line("Content-Length", "\(bodyLength)")) }
+            if sendsStream, version == "HTTP/1.1", headers["Content-Length"] == nil { lines.append(line("Transfer-Encoding", "chunked")) }
             try write(lines.joined(separator: "\n") + "\n\n")
         }
-        if parts.contains("B"), let body, bodyLength != nil, !body.isEmpty {
-            try write(String(decoding: style.isOn ? style.json(body) : body, as: UTF8.self) + "\n\n")
+        if parts.contains("B"), bodyLength != nil || sendsStream, let body = body.shown, !body.isEmpty {
+            try write(shown(body, contentType: headers["Content-Type"]) + "\n\n")
         }
+    }
+
+    private func shown(_ body: Data, contentType: String?) -> String {
+        if formatsBody, body.contains(0) { return "(\(body.count) bytes)" }
+        guard formatsBody, BodyPrinter.isJSON(contentType), body.count <= BodyPrinter.maximumFormattedSize else {
+            return String(decoding: body, as: UTF8.self)
+        }
+        var text = JSONReindenter()
+        text.append(body)
+        return String(decoding: style.json(text.finish()), as: UTF8.self)
     }
 
     private func printHead(_ head: ResponseHead) throws(Output.Failure) {

@@ -15,6 +15,45 @@ enum Help {
             + "features: \(features.joined(separator: ", "))\n"
     }
 
+    /// The text in lines that fit the terminal, if standard output is one.
+    static var shown: String { fitted(text) }
+
+    static func fitted(_ text: String) -> String {
+        guard let width = Output.standard.width else { return text }
+        let lines = text.split(separator: "\n", omittingEmptySubsequences: false)
+        return lines.flatMap { wrapped($0, width: max(width, 40)) }.joined(separator: "\n")
+    }
+
+    /// Breaks a line between words. What follows stands below the text behind the term that the line begins with, if it has one.
+    static func wrapped(_ line: Substring, width: Int) -> [String] {
+        guard line.count > width else { return [String(line)] }
+        let margin = line.prefix { $0 == " " }.count
+        // A term is followed by two spaces at least; a line that only continues one begins with many.
+        let gap = line.dropFirst(margin).firstRange(of: "  ")
+        let text = gap.map { line[$0.lowerBound...].drop { $0 == " " } }
+        let column = text.map { line.distance(from: line.startIndex, to: $0.startIndex) } ?? margin
+        let indent = min(column, width / 2)
+        // A word that is too long for its column begins further left.
+        func begun(_ word: Substring, at column: Int) -> String {
+            String(repeating: " ", count: max(min(column, width - word.count), 0)) + word
+        }
+        var lines: [String] = []
+        var current: String?
+        for word in line.dropFirst(margin).split(separator: " ", omittingEmptySubsequences: false) {
+            guard let begunLine = current else {
+                current = begun(word, at: margin)
+                continue
+            }
+            if word.isEmpty || begunLine.count + 1 + word.count <= width {
+                current = "\(begunLine) \(word)"
+            } else {
+                lines.append(begunLine)
+                current = begun(word, at: indent)
+            }
+        }
+        return (lines + [current ?? ""]).map { line in String(line.reversed().drop { $0 == " " }.reversed()) }
+    }
+
     static var text: String {
         let statuses = ExitStatus.allCases.map { status in
             let number = "\(status.rawValue)"
@@ -35,8 +74,8 @@ enum Help {
           name=value     a field of the JSON body, or of a form with --form or --multipart
           name:=json     a field of the JSON body with a raw JSON value
           name==value    a query item
-          name@file      a file as a part of --multipart; name@file;type=text/csv with its type
-          Header:value   a header field; "Header:" removes a default, "Header;" sends an empty one
+          name@file      a file as a part of --multipart; name@file;type=text/csv;filename=x with a type and another name
+          Header:value   a header field; "Header:" removes a default, but for Accept: */*; "Header;" sends an empty one
           name=@file     the same with the text of a file as the value; likewise :=@, ==@ and :@
           a[b][0]=x      a field in nested objects and arrays; a[]=x appends
           A backslash escapes a separator in a name: a\\:b=c
@@ -56,8 +95,8 @@ enum Help {
           -b, --body-only         print the body only, which is the default in a pipe; on a terminal it is -p hb
           -m, --meta              print times, addresses, protocol and sizes of each exchange, in place of the response or
                                   beside what -v, -h, -b or -p prints
-          -p, --print WHAT        print what the letters say: H and B the request's head and body, h and b the response's,
-                                  m as --meta
+          -p, --print WHAT        print what the letters say: H and B the request's head and body (up to 16 MiB), h and
+                                  b the response's, m as --meta
           --pretty HOW            all, format or none: by default colours and formatted JSON on a terminal, unless
                                   NO_COLOR is set, and neither in a pipe; with none a terminal gets binary bodies too
           --show-secrets          don't redact credentials and cookies in heads
@@ -96,10 +135,13 @@ enum Help {
           --cacert FILE           trust these certificates (PEM) instead of the system's
           --cert FILE --key FILE  the client's certificate and its key (PEM)
           --pin sha256//BASE64    demand this public key of the server; may be repeated
+          --tls 1.2|1.3           the oldest version of TLS to accept; 1.2 by default
           --insecure              don't verify the server's certificate
           --proxy URL|none        use this proxy: http, https, socks4, socks4a, socks5 or socks5h; by default that of the
                                   environment
-          --interface NAME        send from this network interface
+          --interface NAME        send from this network interface, or from this address of the machine
+          -4, --ipv4              connect over IPv4 only
+          -6, --ipv6              connect over IPv6 only
           --resolve HOST:PORT:ADDRESS[,ADDRESS…]
                                   connect to these addresses in place of those of the name; may be repeated
           --unix-socket PATH      connect to this Unix domain socket; the URL still names the host

@@ -86,6 +86,7 @@ indirect enum NestedJSON: Equatable {
             switch scalar {
             case "\"", "\\": result += "\\\(scalar)"
             case "\n": result += "\\n"
+            case "\r": result += "\\r"
             case "\t": result += "\\t"
             case _ where scalar.value < 0x20:
                 let digits = String(scalar.value, radix: 16)

@@ -4,6 +4,13 @@ import CurlewDownloads
 import CurlewEvents
 import CurlewWebSocket
 
+/// Why a file can't be used.
+struct FileFailure: Error {
+    let path: String
+    /// The system's error code.
+    let code: Int32
+}
+
 /// The outcome of the tool's work, with its message.
 struct Outcome: Equatable {
     let status: ExitStatus
@@ -37,7 +44,10 @@ struct Outcome: Equatable {
         case Output.Failure.closed: self = .success
         case Output.Failure.failed(let code):
             self.init(status: .file, message: "can't write to standard output: \(String(cString: strerror(code)))")
+        case is Credentials.Interruption: self.init(status: .interrupted)
         case let error as CocoaError: self.init(status: .file, message: Self.describe(error))
+        case let error as FileFailure: self.init(status: .file, message: "\(error.path): \(String(cString: strerror(error.code)))")
+        case let error as POSIXError: self.init(status: .file, message: String(cString: strerror(error.code.rawValue)))
         default: self.init(status: .other, message: "\(error)")
         }
     }

@@ -16,7 +16,9 @@ final class ProgressLine: @unchecked Sendable {  // used on the progress closure
         let now = ContinuousClock.now
         if let lastDrawn, now - lastDrawn < .milliseconds(100), completed != total { return }
         lastDrawn = now
-        let line = Self.text(completed: completed, total: total, elapsed: now - start, width: 20)
+        // A line that the terminal breaks can't be redrawn.
+        let columns = max((output.width ?? 80) - 1, 4)
+        let line = Self.text(completed: completed, total: total, elapsed: now - start, width: 20, columns: columns)
         try? output.write(Data("\r\u{1B}[K\(line)".utf8))
     }
 
@@ -26,17 +28,28 @@ final class ProgressLine: @unchecked Sendable {  // used on the progress closure
     }
 
     /// Formats the progress: bar, percentage, size, speed and remaining time. A negative total is unknown.
-    static func text(completed: Int64, total: Int64, elapsed: Duration, width: Int) -> String {
+    ///
+    /// - Parameters:
+    ///   - width: the width of the bar.
+    ///   - columns: the width of the line. What does not fit is left out, from the right, and the bar before the percentage.
+    static func text(completed: Int64, total: Int64, elapsed: Duration, width: Int, columns: Int = .max) -> String {
         let seconds = Double(elapsed.components.seconds) + Double(elapsed.components.attoseconds) / 1e18
         let speed = seconds > 0 ? Double(completed) / seconds : 0
-        guard total >= 0 else { return "\(size(Double(completed)))  \(size(speed))/s" }
+        guard total >= 0 else { return fitted([size(Double(completed)), "\(size(speed))/s"], columns) }
         let part = total > 0 ? min(Double(completed) / Double(total), 1) : 1
         let filled = Int(part * Double(width))
         let bar = String(repeating: "#", count: filled) + String(repeating: ".", count: width - filled)
         let percent = "\(Int(part * 100))%".leftPadded(to: 4)
         let sizes = "\(size(Double(completed))) of \(size(Double(total)))"
-        let left = speed > 0 ? "  \(time(Double(max(total - completed, 0)) / speed)) left" : ""
-        return "[\(bar)] \(percent)  \(sizes)  \(size(speed))/s\(left)"
+        let left = speed > 0 ? ["\(time(Double(max(total - completed, 0)) / speed)) left"] : []
+        let first = width + 3 + percent.count <= columns ? "[\(bar)] \(percent)" : percent
+        return fitted([first, sizes, "\(size(speed))/s"] + left, columns)
+    }
+
+    private static func fitted(_ parts: [String], _ columns: Int) -> String {
+        var parts = parts
+        while parts.count > 1, parts.reduce(-2, { $0 + $1.count + 2 }) > columns { parts.removeLast() }
+        return parts.joined(separator: "  ")
     }
 
     static func size(_ bytes: Double) -> String {

@@ -7,8 +7,10 @@ enum RequestItem: Equatable {
     case field(name: String, value: String)
     /// `name:=json`, or `name:=@file` for a file's JSON.
     case json(name: String, text: String)
-    /// `name@file`, or `name@file;type=…`.
-    case file(name: String, path: String, type: String?)
+    /// `name@file`, with `;type=…` and `;filename=…` behind it.
+    case file(name: String, path: String, type: String?, fileName: String? = nil)
+    /// A field of a multipart form with a type of its own, which only a command of curl can say.
+    case typedField(name: String, value: String, type: String)
     /// `name==value`, or `name==@file`.
     case query(name: String, value: String)
     /// `Name:value`, `Name;` for an empty value, or `Name:@file`.
@@ -48,9 +50,9 @@ enum RequestItem: Equatable {
         guard !name.isEmpty else { throw UsageError("a name is missing before \(separator.quoted)") }
         switch separator {
         case "@":
-            let parts = value.components(separatedBy: ";type=")
-            guard !parts[0].isEmpty else { throw UsageError("the file of \(name.quoted) is missing") }
-            return .file(name: name, path: parts[0], type: parts.count > 1 ? parts[1] : nil)
+            let (path, type, fileName) = parameters(of: value)
+            guard !path.isEmpty else { throw UsageError("the file of \(name.quoted) is missing") }
+            return .file(name: name, path: path, type: type, fileName: fileName)
         case _ where separator.hasSuffix("@"): return try make(String(separator.dropLast()), name, try text(of: value))
         case "==": return .query(name: name, value: value)
         case ":=":
@@ -62,8 +64,20 @@ enum RequestItem: Equatable {
         }
     }
 
+    /// Splits `path;type=text/csv;filename=name`, in either order.
+    private static func parameters(of value: String) -> (path: String, type: String?, fileName: String?) {
+        let found = [";type=", ";filename="].compactMap { key in value.firstRange(of: key).map { (key: key, range: $0) } }
+            .sorted { $0.range.lowerBound < $1.range.lowerBound }
+        var values: [String: String] = [:]
+        for (number, (key, range)) in found.enumerated() {
+            let end = number + 1 < found.count ? found[number + 1].range.lowerBound : value.endIndex
+            values[key] = String(value[range.upperBound..<end])
+        }
+        return (String(value[..<(found.first?.range.lowerBound ?? value.endIndex)]), values[";type="], values[";filename="])
+    }
+
     private static func text(of path: String) throws(UsageError) -> String {
-        guard let data = FileManager.default.contents(atPath: path) else { throw UsageError("\(path.quoted) can't be read") }
+        guard let data = InputFile.contents(path) else { throw UsageError("\(path.quoted) can't be read") }
         guard let text = String(data: data, encoding: .utf8) else { throw UsageError("\(path.quoted) is not text in UTF-8") }
         return text.hasSuffix("\n") ? String(text.dropLast()) : text
     }
@@ -71,7 +85,7 @@ enum RequestItem: Equatable {
     var name: String {
         switch self {
         case .field(let name, _), .json(let name, _), .query(let name, _), .header(let name, _), .removedHeader(let name),
-            .file(let name, _, _):
+            .file(let name, _, _, _), .typedField(let name, _, _):
             name
         }
     }
@@ -79,7 +93,7 @@ enum RequestItem: Equatable {
     /// Whether it is part of the body.
     var isField: Bool {
         switch self {
-        case .field, .json, .file: true
+        case .field, .json, .file, .typedField: true
         case .query, .header, .removedHeader: false
         }
     }

@@ -9,6 +9,8 @@ struct RequestPlan {
         case bytes(Data)
         case file(String)
         case standardInput
+        /// A pipe or device, which has no size and can be read once.
+        case stream(String)
         /// The fields of a multipart form.
         case parts([RequestItem])
     }
@@ -31,11 +33,23 @@ struct RequestPlan {
         headers = Self.headers(of: arguments, body: body, token: environment["CURLEW_TOKEN"], hasUserInfo: RequestURL.hasUserInfo(url))
     }
 
+    /// Whether a request without a body says so by `Content-Length: 0` (RFC 9110, section 8.6).
+    var sendsLength: Bool {
+        switch body {
+        case .none: [.post, .put, .patch].contains(method)
+        default: true
+        }
+    }
+
+    var isMultipart: Bool {
+        if case .parts = body { true } else { false }
+    }
+
     // MARK: Body
 
     private static func body(of arguments: Arguments) throws(UsageError) -> Body {
         switch arguments.body {
-        case .file(let path): return .file(path)
+        case .file(let path): return InputFile.isStream(path) ? .stream(path) : .file(path)
         case .standardInput: return .standardInput
         case .text(let text): return .bytes(Data(text.utf8))
         case nil: break
@@ -76,6 +90,8 @@ struct RequestPlan {
         for case .header(let name, let value) in arguments.items {
             headers.append(name: name, value: value.trimmingCharacters(in: .whitespaces))
         }
+        // libcurl sends it where there is no other.
+        if headers["Accept"] == nil { headers.append(.accept("*/*")) }
         return headers
     }
 
@@ -89,8 +105,9 @@ struct RequestPlan {
         case .bytes where arguments.body != nil:
             headers.append(.contentType(isJSON || Self.looksLikeJSON(body) ? "application/json" : "text/plain; charset=utf-8"))
         case .bytes: headers.append(.contentType(isJSON ? "application/json" : "application/x-www-form-urlencoded"))
+        case .file where isJSON, .standardInput where isJSON, .stream where isJSON: headers.append(.contentType("application/json"))
         case .file(let path) where path.lowercased().hasSuffix(".json"): headers.append(.contentType("application/json"))
-        case .none, .file, .standardInput, .parts: break
+        case .none, .file, .standardInput, .stream, .parts: break
         }
         return headers
     }

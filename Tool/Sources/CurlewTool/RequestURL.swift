@@ -9,7 +9,7 @@ enum RequestURL {
             guard case .query(let name, let value) = item else { return nil }
             return "\(escaped(name))=\(escaped(value))"
         }
-        let url = adding(query, to: withScheme(text))
+        let url = adding(query, to: repaired(withScheme(text)))
         guard let parsed = try? url.asURL() else { throw UsageError("invalid URL: \(shown(url))") }
         guard ["http", "https"].contains(parsed.scheme?.lowercased()) else {
             throw UsageError("the scheme is not http or https: \(shown(url))")
@@ -39,7 +39,61 @@ enum RequestURL {
         return numbers.count == 4 && numbers[0] == "127" && numbers.allSatisfy { UInt8($0) != nil }
     }
 
-    private static func adding(_ items: [String], to url: String) -> String {
+    /// Percent-encodes what a URL can't have behind the host: spaces, letters of other scripts, quotes, brackets, and a percent sign that
+    /// encodes nothing.
+    private static func repaired(_ url: String) -> String {
+        let start = endOfAuthority(url)
+        let tail = Array(url[start...].utf8)
+        var repaired: [UInt8] = []
+        for (index, byte) in tail.enumerated() {
+            let isStray =
+                byte == UInt8(ascii: "%") && !(index + 2 < tail.count && tail[(index + 1)...(index + 2)].allSatisfy(isHexadecimal))
+            if isAllowed(byte), !isStray {
+                repaired.append(byte)
+            } else {
+                let digits = Array("0123456789ABCDEF".utf8)
+                repaired += [UInt8(ascii: "%"), digits[Int(byte >> 4)], digits[Int(byte & 15)]]
+            }
+        }
+        return repaired.count == tail.count ? url : url[..<start] + String(decoding: repaired, as: UTF8.self)
+    }
+
+    /// Whether a byte may stand in a path, a query or a fragment (RFC 3986, section 3).
+    private static func isAllowed(_ byte: UInt8) -> Bool {
+        switch byte {
+        case UInt8(ascii: "A")...UInt8(ascii: "Z"), UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "0")...UInt8(ascii: "9"): true
+        default: "-._~:/?#@!$&'()*+,;=%".utf8.contains(byte)
+        }
+    }
+
+    private static func isHexadecimal(_ byte: UInt8) -> Bool { Character(UnicodeScalar(byte)).isHexDigit }
+
+    /// The end of scheme, user, host and port.
+    static func endOfAuthority(_ url: String) -> String.Index {
+        let start = url.firstRange(of: "://")?.upperBound ?? url.startIndex
+        return url[start...].firstIndex { $0 == "/" || $0 == "?" || $0 == "#" } ?? url.endIndex
+    }
+
+    /// Removes the segments `.` and `..` of the path, as curl does (RFC 3986, section 5.2.4).
+    static func withoutDotSegments(_ url: String) -> String {
+        let start = endOfAuthority(url)
+        let path = url[start...].prefix { $0 != "?" && $0 != "#" }
+        guard path.contains("/.") else { return url }
+        var segments: [Substring] = []
+        let given = path.split(separator: "/", omittingEmptySubsequences: false).dropFirst()
+        for (number, segment) in given.enumerated() {
+            let isLast = number == given.count - 1
+            switch segment {
+            case ".", "..":
+                if segment == "..", !segments.isEmpty { segments.removeLast() }
+                if isLast { segments.append("") }
+            default: segments.append(segment)
+            }
+        }
+        return url[..<start] + "/" + segments.joined(separator: "/") + url[path.endIndex...]
+    }
+
+    static func adding(_ items: [String], to url: String) -> String {
         guard !items.isEmpty else { return url }
         let end = url.firstIndex(of: "#") ?? url.endIndex
         let base = url[..<end]

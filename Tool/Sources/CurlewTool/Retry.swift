@@ -7,7 +7,8 @@ enum Retry {
 
     /// The methods that may be repeated (RFC 9110, section 9.2.2), and the bodies that can be.
     private static func isRepeatable(_ plan: RequestPlan) -> Bool {
-        plan.body != .standardInput && RetryPolicy.defaultRetryableHTTPMethods.contains(plan.method)
+        if case .stream = plan.body { return false }
+        return plan.body != .standardInput && RetryPolicy.defaultRetryableHTTPMethods.contains(plan.method)
     }
 
     static func isTransient(_ response: HTTPURLResponse, _ plan: RequestPlan) -> Bool {

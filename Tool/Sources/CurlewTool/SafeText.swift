@@ -15,6 +15,37 @@ enum SafeText {
     }
 }
 
+extension SafeText {
+    /// The columns of a terminal that a text takes. East Asian characters and emoji take two.
+    static func columns(of text: String) -> Int {
+        text.reduce(0) { $0 + ($1.isWide ? 2 : 1) }
+    }
+
+    /// The beginning of a text that fits, with an ellipsis if that is not all.
+    static func fitted(_ text: String, columns: Int) -> String {
+        guard self.columns(of: text) > columns else { return text }
+        var left = columns - 1
+        let beginning = text.prefix { character in
+            left -= character.isWide ? 2 : 1
+            return left >= 0
+        }
+        return beginning + "…"
+    }
+}
+
+extension Character {
+    /// Whether it takes two columns (Unicode Standard Annex #11, "W" and "F").
+    fileprivate var isWide: Bool {
+        guard let scalar = unicodeScalars.first else { return false }
+        switch scalar.value {
+        case 0x1100...0x115F, 0x2E80...0x303E, 0x3041...0xA4CF, 0xAC00...0xD7A3, 0xF900...0xFAFF, 0xFE30...0xFE6F, 0xFF01...0xFF60,
+            0xFFE0...0xFFE6, 0x1F300...0x1F64F, 0x1F680...0x1F6FF, 0x1F900...0x1FAFF, 0x20000...0x3FFFD:
+            return true
+        default: return false
+        }
+    }
+}
+
 extension Unicode.Scalar {
     /// Whether the character may break a line of a log, control a terminal, or change the order in which others are displayed.
     var isControlInText: Bool {

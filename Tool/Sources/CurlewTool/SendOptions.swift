@@ -29,6 +29,12 @@ enum HTTPChoice: String, ExpressibleByArgument, CaseIterable {
     case http3 = "3"
 }
 
+/// The oldest version of TLS of `--tls`.
+enum TLSChoice: String, ExpressibleByArgument, CaseIterable {
+    case tls12 = "1.2"
+    case tls13 = "1.3"
+}
+
 /// The options of a request. What each does is in ``Help``.
 struct SendOptions: ParsableArguments {
     // MARK: Body
@@ -80,8 +86,11 @@ struct SendOptions: ParsableArguments {
     @Option(name: .long, help: "the certificate's key (PEM)", completion: .file()) var key: String?
     @Option(name: .long, help: "sha256//BASE64 of a public key that the server must have") var pin: [String] = []
     @Flag(name: .long, help: "don't verify the server's certificate") var insecure = false
+    @Option(name: .long, help: "the oldest version of TLS to accept: 1.2 or 1.3") var tls: TLSChoice?
     @Option(name: .long, help: "the proxy's URL, or none") var proxy: String?
-    @Option(name: .long, help: "the network interface to send from") var interface: String?
+    @Option(name: .long, help: "the network interface, or the address of this machine, to send from") var interface: String?
+    @Flag(name: [.customShort("4"), .customLong("ipv4")], help: "connect over IPv4 only") var ipv4 = false
+    @Flag(name: [.customShort("6"), .customLong("ipv6")], help: "connect over IPv6 only") var ipv6 = false
     @Option(name: .long, help: "HOST:PORT:ADDRESS, where to connect to; may be repeated") var resolve: [String] = []
     @Option(name: .long, help: "connect to a Unix domain socket", completion: .file()) var unixSocket: String?
     @Flag(name: .long, help: "keep responses in a cache on disk, and respond from it") var cache = false

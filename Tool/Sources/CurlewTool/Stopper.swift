@@ -65,7 +65,8 @@ final class Stopper: @unchecked Sendable {  // the state is guarded by a lock; t
         }
     }
 
-    private static func number(_ seconds: Double) -> String {
+    /// The number without a fraction of zero.
+    static func number(_ seconds: Double) -> String {
         seconds == seconds.rounded() && seconds < 1e9 ? "\(Int(seconds))" : "\(seconds)"
     }
 }

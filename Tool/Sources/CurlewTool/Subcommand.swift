@@ -9,23 +9,35 @@ enum Subcommand: String, CaseIterable {
     func run(_ words: [String], environment: [String: String]) async throws(UsageError) -> Outcome {
         if words.contains("--help") { return Tool.show(helpText) }
         switch self {
-        case .help: return Tool.show(words.first.flatMap(Subcommand.init)?.helpText ?? Help.text)
+        case .help:
+            guard let name = words.first else { return Tool.show(helpText) }
+            guard let command = Subcommand(rawValue: name) else { throw UsageError("there is no subcommand \(name.quoted)") }
+            return Tool.show(command.helpText)
         case .ws: return try await WebSocketCommand.parsed(words).run(environment: environment)
         case .sse: return try await EventsCommand.parsed(words).run(environment: environment)
         case .bench: return try await BenchCommand.parsed(words).run(environment: environment)
-        case .curl: return try await Tool.send(try Arguments(CurlCommandLine.translated(words)), environment: environment)
+        case .curl:
+            let command = try CurlCommandLine.translated(words)
+            let arguments = try Arguments(command)
+            command.createFolder()
+            return try await Tool.send(arguments, environment: environment)
         case .download, .dl: return try await DownloadCommand.parsed(words).run(environment: environment)
         }
     }
 
     private var helpText: String {
         switch self {
-        case .download, .dl: CurlewCommand.helpMessage(for: DownloadCommand.self, columns: 100) + "\n"
-        case .ws: CurlewCommand.helpMessage(for: WebSocketCommand.self, columns: 100) + "\n"
-        case .sse: CurlewCommand.helpMessage(for: EventsCommand.self, columns: 100) + "\n"
-        case .bench: CurlewCommand.helpMessage(for: BenchCommand.self, columns: 100) + "\n"
-        default: Help.text
+        case .download, .dl: Self.helpText(of: DownloadCommand.self)
+        case .ws: Self.helpText(of: WebSocketCommand.self)
+        case .sse: Self.helpText(of: EventsCommand.self)
+        case .bench: BenchCommand.supported(Self.helpText(of: BenchCommand.self))
+        case .curl, .help: Help.shown
         }
+    }
+
+    private static func helpText(of command: any ParsableCommand.Type) -> String {
+        let columns = min(max(Output.standard.width ?? 100, 40), 100)
+        return Help.fitted(CurlewCommand.helpMessage(for: command, columns: columns) + "\n")
     }
 
     /// The help's part about subcommands.

@@ -4,6 +4,13 @@ import Curlew
 
 /// The `curlew` command.
 enum Tool {
+    /// The environment variables that the tool knows. `ProcessInfo` would copy all of them.
+    static func environment() -> [String: String] {
+        let names = ["CURLEW_TOKEN", "HOME", "NETRC", "NO_COLOR", "TERM", "XDG_CONFIG_HOME"]
+        let found = names.compactMap { name in getenv(name).map { (name, String(cString: $0)) } }
+        return Dictionary(uniqueKeysWithValues: found)
+    }
+
     /// Runs a command line. Returns the exit status.
     static func main(_ words: [String], environment: [String: String]) async -> ExitStatus {
         // A closed output is detected by writing to it instead.
@@ -32,7 +39,7 @@ enum Tool {
 
     /// Sends the request of a command line.
     static func send(_ arguments: Arguments, environment: [String: String]) async throws(UsageError) -> Outcome {
-        if arguments.showsHelp { return show(Help.text) }
+        if arguments.showsHelp { return show(Help.shown) }
         if arguments.showsVersion { return show(Help.version) }
         if let name = arguments.completions {
             guard let shell = CompletionShell(rawValue: name) else {

@@ -4,24 +4,6 @@ import Dispatch
 
 /// Sends the planned request and prints the response.
 struct Transfer {
-    /// A request body in a form that both streamed requests and downloads accept.
-    private struct PlannedBody: ParameterEncoding {
-        let body: RequestPlan.Body
-
-        func encode(_ urlRequest: any URLRequestConvertible, with parameters: Parameters?) throws -> URLRequest {
-            var request = try urlRequest.asURLRequest()
-            switch body {
-            case .none: break
-            case .bytes(let data): request.httpBody = data
-            case .file(let path): request.httpBodyStream = InputStream(fileAtPath: path)
-            case .standardInput: request.httpBodyStream = DescriptorStream(descriptor: 0)
-            // Sent by an upload of the form.
-            case .parts: break
-            }
-            return request
-        }
-    }
-
     let arguments: Arguments
     let plan: RequestPlan
     private let setup: TransferSetup
@@ -42,7 +24,7 @@ struct Transfer {
 
     /// Checks the files before sending, because a request may have side effects. The library checks them again on use.
     private func checkFiles() -> Outcome? {
-        for path in [arguments.cacert, arguments.cert, arguments.key, bodyPath].compactMap({ $0 }) {
+        for path in [arguments.cacert, arguments.cert, arguments.key].compactMap({ $0 }) + bodyPaths {
             guard access(path, R_OK) == 0 else { return Self.fileOutcome(path, errno) }
             if Self.isDirectory(path) { return Self.fileOutcome(path, EISDIR) }
         }
@@ -59,8 +41,12 @@ struct Transfer {
         return nil
     }
 
-    private var bodyPath: String? {
-        if case .file(let path) = plan.body { path } else { nil }
+    private var bodyPaths: [String] {
+        switch plan.body {
+        case .file(let path), .stream(let path): [path]
+        case .parts(let items): items.compactMap { if case .file(_, let path, _, _) = $0 { path } else { nil } }
+        case .none, .bytes, .standardInput: []
+        }
     }
 
     private static func fileOutcome(_ path: String, _ code: Int32) -> Outcome {
@@ -87,11 +73,10 @@ struct Transfer {
 
     /// Returns the outcome, and the delay before another attempt; `nil` for none.
     private func attemptToStream(isLast: Bool, attempt: UInt) async -> (Outcome, Duration?) {
-        let request: DataRequest
-        do { request = try makeStreamRequest() } catch { return (Outcome(error), nil) }
+        let request = makeStreamRequest()
         var printer = BodyPrinter(
             isTerminal: Output.standard.isTerminal, isRaw: arguments.pretty == Pretty.none,
-            isPretty: arguments.pretty == .all || arguments.pretty == .format, style: setup.style,
+            isPretty: arguments.formats(isTerminal: false), style: setup.style,
             write: { try Output.standard.write($0) })
         let parts = arguments.parts(isTerminal: Output.standard.isTerminal, method: plan.method)
         let isBodyShown = parts.contains("b")
@@ -105,7 +90,7 @@ struct Transfer {
                 }
                 try setup.printExchanges()
                 hasPiece = true
-                guard isBodyShown else { continue }
+                guard isBodyShown, !isHidden(request.response) else { continue }
                 isShown = try printer.print(piece, contentType: request.response?.value(forHTTPHeaderField: "Content-Type"))
                 if !isShown { break }
             }
@@ -113,7 +98,10 @@ struct Transfer {
             if !hasPiece, let delay = retryDelay(request, isLast: isLast, attempt: attempt) { return (Outcome(request.response), delay) }
             try setup.printExchanges()
             if isBodyShown { try printer.finish() }
-            if parts.contains("m") { try setup.printMeta(await metrics(of: request)) }
+            if parts.contains("m") {
+                if printer.isLineOpen { try Output.standard.write(Data("\n".utf8)) }
+                try setup.printMeta(await metrics(of: request))
+            }
         } catch let error as Output.Failure {
             request.cancel()
             return (Outcome(error), nil)
@@ -129,45 +117,32 @@ struct Transfer {
         return (Outcome(request.response), nil)
     }
 
+    /// Whether the body is that of an error and is not printed.
+    private func isHidden(_ response: HTTPURLResponse?) -> Bool {
+        arguments.hidesErrors && (response?.statusCode ?? 0) >= 400
+    }
+
     private func retryDelay(_ request: DataRequest, isLast: Bool, attempt: UInt) -> Duration? {
         guard !isLast, let response = request.response, Retry.isTransient(response, plan) else { return nil }
         return Retry.delay(attempt: attempt, response: response)
     }
 
-    private func makeStreamRequest() throws -> DataRequest {
+    private func makeStreamRequest() -> DataRequest {
         let request: DataRequest
         switch plan.body {
         case .file(let path):
             request = manager.upload(URL(fileURLWithPath: path), to: plan.url, method: plan.method, headers: setup.headers)
         case .parts(let fields):
-            request = manager.upload(try Self.form(fields), to: plan.url, method: plan.method, headers: setup.headers)
+            request = manager.upload(setup.body.form(fields), to: plan.url, method: plan.method, headers: setup.headers)
         case .none where arguments.cache:
             // Streamed bodies are not stored.
             request = manager.request(plan.url, method: plan.method, headers: setup.headers)
         default:
             request = manager.streamRequest(
-                plan.url, method: plan.method, parameters: [:], encoding: PlannedBody(body: plan.body), headers: setup.headers)
+                plan.url, method: plan.method, parameters: [:], encoding: setup.body, headers: setup.headers)
         }
         if let (user, password) = setup.credential { request.authenticate(user: user, password: password, persistence: .none) }
         return request
-    }
-
-    private static func form(_ fields: [RequestItem]) throws -> MultipartFormData {
-        let form = MultipartFormData()
-        for field in fields {
-            switch field {
-            case .field(let name, let value): form.append(Data(value.utf8), withName: name)
-            case .file(let name, let path, let type):
-                let file = URL(fileURLWithPath: path)
-                if let type {
-                    form.append(file, withName: name, fileName: file.lastPathComponent, mimeType: type)
-                } else {
-                    form.append(file, withName: name)
-                }
-            default: break
-            }
-        }
-        return form
     }
 
     private func metrics(of request: DataRequest) async -> TaskMetrics {
@@ -190,11 +165,11 @@ struct Transfer {
         let url = URL(fileURLWithPath: path)
         var headers = setup.headers
         // A stream with a Content-Length is sent unchunked.
-        if let bodyPath, let size = try? FileManager.default.attributesOfItem(atPath: bodyPath)[.size] as? Int64 {
+        if case .file(let path) = plan.body, let size = try? FileManager.default.attributesOfItem(atPath: path)[.size] as? Int64 {
             headers.update(name: "Content-Length", value: "\(size)")
         }
         let request = manager.download(
-            plan.url, method: plan.method, parameters: [:], encoding: PlannedBody(body: plan.body), headers: headers,
+            plan.url, method: plan.method, parameters: [:], encoding: setup.body, headers: headers,
             interceptor: arguments.retry.map { RetryPolicy(retryLimit: $0) }, to: url,
             options: downloadOptions
         ).validate(statusCode: 200..<300)

@@ -11,6 +11,7 @@ final class TransferSetup: @unchecked Sendable {  // used by one task at a time
     let style: Style
     /// The header fields of the request, with those of `--session`.
     let headers: HTTPHeaders
+    let body: PlannedBody
     /// What answers a challenge.
     let credential: (user: String, password: String)?
 
@@ -46,14 +47,20 @@ final class TransferSetup: @unchecked Sendable {  // used by one task at a time
         }
         credential = try Self.credential(arguments, plan, environment, &headers)
         self.headers = headers
-        var body: Data?
-        if case .bytes(let data) = plan.body { body = data }
+        var parts = arguments.parts(isTerminal: output.isTerminal && arguments.download == nil, method: plan.method)
+        if arguments.offline, arguments.print == nil { parts = "HB" }
+        body = PlannedBody(plan, isShown: parts.contains("B"))
         printer = ExchangePrinter(
-            parts: arguments.parts(isTerminal: output.isTerminal && arguments.download == nil, method: plan.method), style: style,
-            output: output, showsSecrets: arguments.showSecrets, body: body)
+            parts: parts, style: style,
+            output: output, showsSecrets: arguments.showSecrets, formatsBody: arguments.formats(isTerminal: output.isTerminal),
+            body: body)
         configuration.instruments.append(log)
         if let path = arguments.har {
-            archive = try HARRecorder(file: URL(fileURLWithPath: path))
+            do {
+                archive = try HARRecorder(file: URL(fileURLWithPath: path))
+            } catch let error as POSIXError {
+                throw FileFailure(path: path, code: error.code.rawValue)
+            }
         } else {
             archive = arguments.waterfall == nil ? nil : HARRecorder()
         }
@@ -65,6 +72,7 @@ final class TransferSetup: @unchecked Sendable {  // used by one task at a time
                 configuration: configuration,
                 transport: RecordingTransport(cassette, base: CurlTransport(configuration: configuration.connections)))
         } else if let path = arguments.replay {
+            guard access(path, R_OK) == 0 else { throw FileFailure(path: path, code: errno) }
             let cassette = try Cassette(directory: URL(fileURLWithPath: path, isDirectory: true))
             self.cassette = nil
             manager = SessionManager(
@@ -83,6 +91,7 @@ final class TransferSetup: @unchecked Sendable {  // used by one task at a time
         configuration.totalTimeout = arguments.timeout?.duration
         if let limit = arguments.maxRedirects { configuration.redirects.limit = limit }
         if arguments.insecure { configuration.tls.verifiesServer = false }
+        if arguments.tls == .tls13 { configuration.tls.minimumVersion = .v1_3 }
         configuration.tls.certificateAuthorityFile = arguments.cacert
         if let certificate = arguments.cert, let key = arguments.key {
             configuration.tls.clientCertificate = .pem(file: certificate, keyFile: key)
@@ -90,6 +99,8 @@ final class TransferSetup: @unchecked Sendable {  // used by one task at a time
         configuration.tls.publicKeyHashes = Set(arguments.pin.compactMap(Arguments.hash))
         if let proxy = arguments.proxy { configuration.proxy = proxy == "none" ? .none : .url(proxy) }
         configuration.interface = arguments.interface
+        if arguments.ipv4 { configuration.ipVersion = .v4 }
+        if arguments.ipv6 { configuration.ipVersion = .v6 }
         for (name, addresses) in arguments.resolve.compactMap(Arguments.resolved) { configuration.resolve[name] = addresses }
         configuration.unixSocketPath = arguments.unixSocket
         if arguments.cache { configuration.cache = .disk() }
@@ -99,7 +110,11 @@ final class TransferSetup: @unchecked Sendable {  // used by one task at a time
         case .http3: configuration.httpVersion = .http3
         case nil: break
         }
-        configuration.decodesContent = arguments.decodes
+        // Without the field, no coding is asked for.
+        let isUncoded = arguments.items.contains { item in
+            if case .removedHeader(let name) = item { name.lowercased() == "accept-encoding" } else { false }
+        }
+        configuration.decodesContent = arguments.decodes && !isUncoded
         return configuration
     }
 
@@ -111,7 +126,7 @@ final class TransferSetup: @unchecked Sendable {  // used by one task at a time
         if let user = arguments.user {
             if let colon = user.firstIndex(of: ":") {
                 found = (String(user[..<colon]), String(user[user.index(after: colon)...]))
-            } else if let password = Credentials.prompt("password of \(user): ") {
+            } else if let password = try Credentials.prompt("password of \(user): ") {
                 found = (user, password)
             } else {
                 throw UsageError("--user needs NAME:PASSWORD where there is no terminal to ask for the password")
@@ -133,7 +148,7 @@ final class TransferSetup: @unchecked Sendable {  // used by one task at a time
 
     /// Prints the exchanges that have begun since the last call.
     func printExchanges() throws {
-        guard !printer.parts.isDisjoint(with: "HBh") else { return }
+        guard printer.parts.contains(where: { "HBh".contains($0) }) else { return }
         try printer.print(log.entries)
     }
 
@@ -142,21 +157,33 @@ final class TransferSetup: @unchecked Sendable {  // used by one task at a time
         try output.write(Data((lines.joined(separator: "\n") + "\n").utf8))
     }
 
+    /// The header fields with the cookies of `--session`, which the session adds when it sends them.
+    private var headersWithCookies: HTTPHeaders {
+        guard let stored, let url = URL(string: plan.url), let cookies = stored.cookies.cookies(for: url), !cookies.isEmpty else {
+            return headers
+        }
+        let text = cookies.map { "\($0.name)=\($0.value)" }.joined(separator: "; ")
+        var headers = headers
+        headers.update(name: "Cookie", value: headers["Cookie"].map { "\($0); \(text)" } ?? text)
+        return headers
+    }
+
     /// Prints the request without sending it.
     func showOffline() -> Outcome {
         do {
             if arguments.printsCurl {
-                guard plan.body != .standardInput else { throw UsageError("--curl can't print a body on standard input") }
-                try Output.standard.write(Data((CurlText.command(plan, headers: headers, arguments) + "\n").utf8))
+                try Output.standard.write(Data((CurlText.command(plan, headers: headersWithCookies, arguments) + "\n").utf8))
                 return .success
             }
-            var length: Int64?
-            if case .bytes(let data) = plan.body { length = Int64(data.count) }
-            let parts = arguments.print.map { Set($0) } ?? Set("HB")
+            try body.readCopy()
+            var headers = headersWithCookies
+            if let type = body.contentType, headers["Content-Type"] == nil { headers.append(.contentType(type)) }
+            let parts = arguments.print ?? "HB"
             let printer = ExchangePrinter(
-                parts: parts, style: style, output: .standard, showsSecrets: arguments.showSecrets, body: self.printer.body)
+                parts: parts, style: style, output: .standard, showsSecrets: arguments.showSecrets,
+                formatsBody: self.printer.formatsBody, body: body)
             try printer.printRequest(
-                method: plan.method, url: plan.url, headers: headers, bodyLength: length,
+                method: plan.method, url: plan.url, headers: headers, bodyLength: body.length,
                 version: arguments.http == .http3 ? "HTTP/3" : arguments.http == .http2 ? "HTTP/2" : "HTTP/1.1")
             return .success
         } catch {
@@ -186,31 +213,42 @@ final class TransferSetup: @unchecked Sendable {  // used by one task at a time
             }
             return nil
         } catch {
-            return Outcome(status: .file, message: "\(error)")
+            let outcome = Outcome(error)
+            return outcome.status == .other ? Outcome(status: .file, message: outcome.message) : outcome
         }
     }
 }
 
 extension Arguments {
-    /// The parts to print: on a terminal head and body, else the body.
-    func parts(isTerminal: Bool, method: HTTPMethod) -> Set<Character> {
-        var parts: Set<Character>
-        if let print = options.print {
-            parts = Set(print)
-        } else if options.verbose {
-            parts = Set("HBhb")
-        } else if options.headers {
-            parts = ["h"]
-        } else if options.bodyOnly {
-            parts = ["b"]
-        } else if method == .head {
-            parts = ["h"]
-        } else if options.meta {
-            parts = []
-        } else {
-            parts = isTerminal ? ["h", "b"] : ["b"]
+    /// Whether JSON is formatted for a reader.
+    func formats(isTerminal: Bool) -> Bool {
+        switch options.pretty {
+        case .all, .format: true
+        case .some(.none): false
+        case nil: isTerminal
         }
-        if options.meta { parts.insert("m") }
+    }
+
+    /// The letters of the parts to print: on a terminal head and body, else the body. Not a set, for which each start would look up at run
+    /// time that characters are hashable.
+    func parts(isTerminal: Bool, method: HTTPMethod) -> String {
+        var parts: String
+        if let print = options.print {
+            parts = print
+        } else if options.verbose {
+            parts = "HBhb"
+        } else if options.headers {
+            parts = "h"
+        } else if options.bodyOnly {
+            parts = "b"
+        } else if method == .head {
+            parts = "h"
+        } else if options.meta {
+            parts = ""
+        } else {
+            parts = isTerminal ? "hb" : "b"
+        }
+        if options.meta { parts += "m" }
         return parts
     }
 }

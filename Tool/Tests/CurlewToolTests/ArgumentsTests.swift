@@ -92,10 +92,27 @@ import Testing
             (["-X", "POST", "x"], "unknown option -X: the method is written before the URL"),
             (["x", "-d", "a"], "unknown option -d: a field is written name=value, another body --raw TEXT or --body FILE"),
             (["x", "-o", "f"], "unknown option -o: a file is written with --download FILE"),
-            (["x", "-k"], "unknown option -k: the option is --insecure"),
+            (["x", "-k"], "unknown option -k: the options are --insecure and --cacert"),
+            (["--max-time", "5", "x"], "unknown option --max-time: the option is --timeout"),
+            (["--fail", "x"], "unknown option --fail: the exit status tells an error anyway"),
+            (["x", "-w", "a"], "unknown option -w: --meta prints times, connection and sizes"),
+            (["x", "--http2"], "unknown option --http2: the option is --http 2"),
+            (["x", "-46"], "--ipv4 and --ipv6 can't be combined"),
         ])
     func usageErrors(_ words: [String], _ message: String) {
         #expect(throws: UsageError(message)) { try RequestPlan(Arguments(words), environment: [:]) }
+    }
+}
+
+@Suite struct OptionHintsTests {
+    @Test("what is hinted at is no option of ours, and what a hint names is one") func names() throws {
+        let known = try PlainOptionsTests.names()
+        for (words, hint) in OptionHints.hints {
+            for word in words { #expect(!known.contains(word), "\(word)") }
+            for name in hint.split(whereSeparator: { " ;,".contains($0) }) where name.hasPrefix("-") {
+                #expect(known.contains(String(name)), "\(hint)")
+            }
+        }
     }
 }
 
@@ -109,7 +126,10 @@ import Testing
             ("a:=[1,2]", .json(name: "a", text: "[1,2]")),
             ("a:=1.50", .json(name: "a", text: "1.50")), ("X:y", .header(name: "X", value: "y")),
             ("X: y=z", .header(name: "X", value: " y=z")),
-            ("a@f;type=t/u", .file(name: "a", path: "f", type: "t/u")), (#"a\@b=1"#, .field(name: "a@b", value: "1")),
+            ("a@f;type=t/u", .file(name: "a", path: "f", type: "t/u")), ("a@f;b", .file(name: "a", path: "f;b", type: nil)),
+            ("a@f;filename=g;type=t/u;c=d", .file(name: "a", path: "f", type: "t/u;c=d", fileName: "g")),
+            ("a@f;type=t/u;filename=g", .file(name: "a", path: "f", type: "t/u", fileName: "g")),
+            (#"a\@b=1"#, .field(name: "a@b", value: "1")),
             ("X:", .removedHeader(name: "X")), ("X;", .header(name: "X", value: "")), ("a;b=1", .field(name: "a;b", value: "1")),
             (#"a\:b=1"#, .field(name: "a:b", value: "1")), (#"a\=b==1"#, .query(name: "a=b", value: "1")),
             (#"a\\=1"#, .field(name: #"a\"#, value: "1")), (#"a\b=1\:2"#, .field(name: #"a\b"#, value: #"1\:2"#)),

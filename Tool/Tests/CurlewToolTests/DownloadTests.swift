@@ -140,6 +140,16 @@ import Testing
         #expect(DownloadBoard.line(entry("debian.iso", 512 << 20, 1 << 30), width: width, elapsed: .seconds(10)) == text)
     }
 
+    @Test("characters of two columns count as such", arguments: [24, 30, 60]) func wide(_ width: Int) {
+        let line = DownloadBoard.line(entry("日本語のとても長い名前🎉.iso", 512 << 20, 1 << 30), width: width, elapsed: .seconds(10))
+        #expect(SafeText.columns(of: line) < width)
+        #expect(line.contains("50%"))
+        #expect(SafeText.columns(of: "aé日🎉") == 6)
+        #expect(SafeText.fitted("日本", columns: 4) == "日本")
+        #expect(SafeText.fitted("日本", columns: 3) == "日…")
+        #expect(SafeText.fitted("日本", columns: 2) == "…")
+    }
+
     @Test("an unknown length has no percentage, and names are escaped") func odd() {
         let line = DownloadBoard.line(entry("a\u{1B}b", 2048, nil, connections: 1), width: 80, elapsed: .seconds(2))
         #expect(line.hasSuffix("  2.0 KiB  1.0 KiB/s"))

@@ -92,6 +92,27 @@ import Testing
         #expect(try await ToolRun.run("--replay", names[2], server.url("/y")).status == 1)
     }
 
+    @Test(
+        "a file that can't be used is named with the reason",
+        arguments: [
+            (["--har", "/nowhere/a"], "/nowhere/a: No such file or directory"),
+            (["--replay", "/nowhere"], "/nowhere: No such file or directory"),
+            (["--waterfall", "/nowhere/a"], "/nowhere/a: No such file or directory"),
+            (["--record", "/dev/null/a"], "/dev/null/a: Not a directory"),
+        ])
+    func unusableFiles(_ words: [String], _ reason: String) async throws {
+        let server = try Self.server()
+        let result = try await ToolRun([server.url("/")] + words).result()
+        #expect(result.status == 10)
+        #expect(result.error == "curlew: \(reason)\n")
+    }
+
+    @Test("times begin on a line of their own behind a body without an end of line") func metaBehindBody() async throws {
+        let server = try Self.server()
+        #expect(try await ToolRun.run("-p", "bm", server.url("/")).text.hasPrefix("{\"a\":[1,true,\"x\"]}\nqueue "))
+        #expect(try await ToolRun.run("-p", "m", server.url("/")).text.hasPrefix("queue "))
+    }
+
     @Test("a session keeps cookies and fields for its host, in a file of the user's own") func session() async throws {
         let server = try LoopbackServer { _, _ in
             ServerResponse(status: 200, headers: [ServerField("Set-Cookie", "k=v; Path=/")], body: .data(Data("x".utf8)))
@@ -103,6 +124,10 @@ import Testing
         #expect(try await ToolRun.run("--session", "s", server.url("/"), environment: environment).status == 0)
         #expect(server.requests.last?.header("Cookie") == "k=v")
         #expect(server.requests.last?.header("X-A") == "1")
+        let printed = try await ToolRun.run("--session", "s", "--curl", server.url("/"), "Cookie:a=b", environment: environment)
+        #expect(printed.text.contains(" -H 'Cookie: a=b; k=v' "))
+        let offline = try await ToolRun.run("--session", "s", "--offline", "--show-secrets", server.url("/"), environment: environment)
+        #expect(offline.text.contains("\nX-A: 1\nCookie: k=v\n"))
         #expect(try await ToolRun.run("--session", "s", other.url("/json"), environment: environment).status == 0)
         #expect(other.requests.last?.header("Cookie") == nil)
         #expect(other.requests.last?.header("X-A") == nil)
@@ -122,8 +147,8 @@ import Testing
         let result = try await ToolRun.run("--curl", ":3000/x", "a=it's", "q==1")
         #expect(
             result.text == """
-                curl -L --max-redirs 20 -H 'User-Agent: curlew/\(CurlewInfo.version)' -H 'Accept: application/json, */*;q=0.5' \
-                --compressed -H 'Content-Type: application/json' --data-binary '{"a":"it'\\''s"}' 'http://localhost:3000/x?q=1'
+                curl -L --max-redirs 20 --compressed -H 'User-Agent: curlew/\(CurlewInfo.version)' \
+                -H 'Accept: application/json, */*;q=0.5' -H 'Accept-Encoding: gzip, deflate' -H 'Content-Type: application/json' --data-binary '{"a":"it'\\''s"}' 'http://localhost:3000/x?q=1'
 
                 """)
     }
@@ -181,6 +206,9 @@ import Testing
 
     @Test("a reserved word is a subcommand, and a host with a slash") func reservedWords() async throws {
         #expect(try await ToolRun.run("help").text == Help.text)
+        let unknown = try await ToolRun.run("help", "nothing")
+        #expect(unknown.status == 2)
+        #expect(unknown.error == "curlew: there is no subcommand \"nothing\"; see curlew --help\n")
         let download = try await ToolRun.run("download")
         #expect(download.status == 2)
         #expect(download.error.hasPrefix("curlew: the URL is missing"))
@@ -220,47 +248,5 @@ import Testing
         let median = result.text.split(separator: "\n").first { $0.hasPrefix("50 %") }?.split(separator: " ").dropLast().last
         // Half of the requests were due while the first one was waited for.
         #expect((median.flatMap { Double($0) } ?? 0) > 100)
-    }
-
-    @Test(
-        "a pasted command of curl is translated",
-        arguments: [
-            (["http://x/"], ["--max-redirects=0", "--ignore-stdin", "GET", "http://x/"]),
-            (
-                ["curl", "-sSL", "-H", "A: b", "-d", "x=1", "-d", "y=2", "x"],
-                [
-                    "--raw=x=1&y=2", "--max-redirects=50", "--ignore-stdin", "POST", "http://x", "A:b",
-                    "Content-Type:application/x-www-form-urlencoded",
-                ]
-            ),
-            (
-                ["-XPUT", "-uu:p", "-k", "https://x/"],
-                ["--user=u:p", "--insecure", "--max-redirects=0", "--ignore-stdin", "PUT", "https://x/"]
-            ),
-            (["-G", "--data-urlencode", "q=a b", "x"], ["--max-redirects=0", "--ignore-stdin", "GET", "http://x?q=a%20b"]),
-            (
-                ["-F", "a=1", "-F", "f=@p;type=t/u", "x"],
-                ["--multipart", "--max-redirects=0", "--ignore-stdin", "POST", "http://x", "a=1", "f@p;type=t/u"]
-            ),
-            (
-                ["-O", "http://x/d/file.tar?q"],
-                ["--max-redirects=0", "--download=file.tar", "--ignore-stdin", "GET", "http://x/d/file.tar?q"]
-            ),
-            (["-I", "-m", "5", "x"], ["--timeout=5", "--max-redirects=0", "--ignore-stdin", "HEAD", "http://x"]),
-        ])
-    func curl(_ words: [String], _ ours: [String]) throws {
-        #expect(try CurlCommandLine.translated(words) == ours)
-        _ = try RequestPlan(Arguments(ours), environment: [:])
-    }
-
-    @Test(
-        "what curl has and we have not is named",
-        arguments: [
-            (["--ftp-pasv", "x"], "curl's option --ftp-pasv is not supported"), (["-z", "x"], "curl's option -z is not supported"),
-            (["x", "y"], "more than one URL is not supported"), (["-H"], "curl's option --header needs a value"),
-            ([], "the URL is missing"),
-        ])
-    func unsupported(_ words: [String], _ message: String) {
-        #expect(throws: UsageError(message)) { try CurlCommandLine.translated(words) }
     }
 }

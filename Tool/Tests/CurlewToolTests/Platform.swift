@@ -4,7 +4,9 @@ import Curlew
 /// Platform differences.
 enum Platform {
     /// Opens a pseudo terminal: the user's end and the terminal's end; `nil` if there are none.
-    static func makeTerminal() -> (user: Int32, terminal: Int32)? {
+    ///
+    /// - Parameter columns: the width, 0 for one that is not known.
+    static func makeTerminal(columns: Int) -> (user: Int32, terminal: Int32)? {
         #if os(Linux)
         // posix_openpt and related functions are not in the C library's module.
         let user = open("/dev/ptmx", O_RDWR | O_NOCTTY)
@@ -17,6 +19,18 @@ enum Platform {
         guard user >= 0, grantpt(user) == 0, unlockpt(user) == 0, let name = ptsname(user) else { return nil }
         let terminal = open(name, O_RDWR | O_NOCTTY)
         #endif
-        return terminal >= 0 ? (user, terminal) : nil
+        guard terminal >= 0 else { return nil }
+        var size = winsize(ws_row: 24, ws_col: UInt16(columns), ws_xpixel: 0, ws_ypixel: 0)
+        guard columns == 0 || ioctl(user, UInt(TIOCSWINSZ), &size) == 0 else { return nil }
+        return (user, terminal)
+    }
+
+    /// The words of util-linux's or BSD's `script` that run a command of the shell with a terminal of its own.
+    static func scriptWords(_ command: String) -> [String] {
+        #if os(Linux)
+        ["-qec", command, "/dev/null"]
+        #else
+        ["-q", "/dev/null", "/bin/sh", "-c", command]
+        #endif
     }
 }

@@ -29,10 +29,30 @@ private func plan(_ words: String..., environment: [String: String] = [:]) throw
         "an invalid URL is rejected without showing secrets",
         arguments: [
             ("ftp://example.org", "the scheme is not http or https: ftp://example.org"), ("http://", "the URL has no host: http://"),
-            ("http://u:secret@a b/", "invalid URL: http://a b/"), ("https://x/a b?secret", "invalid URL: https://x/a b"),
+            ("http://u:secret@a b/", "invalid URL: http://a b/"), ("https://x y/a?secret", "invalid URL: https://x y/a"),
         ])
     func invalidURLs(_ text: String, _ message: String) {
         #expect(throws: UsageError(message)) { try plan(text) }
+    }
+
+    @Test(
+        "what a URL can't have behind the host is encoded",
+        arguments: [
+            ("x/a b?c d", "https://x/a%20b?c%20d"), ("x/ü?ü=1", "https://x/%C3%BC?%C3%BC=1"), ("x/[a]{b}|", "https://x/%5Ba%5D%7Bb%7D%7C"),
+            ("x/100%?a%2", "https://x/100%25?a%252"), ("x/%41%zz#a", "https://x/%41%25zz#a"), ("[::1]:8/[", "http://[::1]:8/%5B"),
+        ])
+    func encoding(_ text: String, _ url: String) throws {
+        #expect(try plan(text).url == url)
+    }
+
+    @Test(
+        "segments of dots are removed as curl does",
+        arguments: [
+            ("http://x/a/../b", "http://x/b"), ("http://x/a/./b?c/../d", "http://x/a/b?c/../d"), ("http://x/a/..", "http://x/"),
+            ("http://x/../../b/.", "http://x/b/"), ("http://x/.a/..b", "http://x/.a/..b"), ("http://x", "http://x"),
+        ])
+    func dotSegments(_ url: String, _ result: String) {
+        #expect(RequestURL.withoutDotSegments(url) == result)
     }
 
     @Test("query items are escaped and added in order") func queryItems() throws {
@@ -76,9 +96,18 @@ private func plan(_ words: String..., environment: [String: String] = [:]) throw
         #expect(try plan("GET", "x", "a=1").method == .get)
     }
 
+    @Test("--json says that a file and standard input are JSON") func types() throws {
+        #expect(try plan("x", "--body", "f").headers["Content-Type"] == nil)
+        #expect(try plan("x", "--body", "f", "-j").headers["Content-Type"] == "application/json")
+        #expect(try plan("x", "--body", "-", "-j").headers["Content-Type"] == "application/json")
+    }
+
     @Test("header items replace, remove and repeat") func headerItems() throws {
         let headers = try plan("x", "user-agent:me", "Accept:", "X:1", "X: 2", "E;").headers
-        #expect(headers.map { "\($0.name):\($0.value)" } == ["Accept-Encoding:gzip, deflate", "user-agent:me", "X:1", "X:2", "E:"])
+        #expect(
+            headers.map { "\($0.name):\($0.value)" } == [
+                "Accept-Encoding:gzip, deflate", "user-agent:me", "X:1", "X:2", "E:", "Accept:*/*",
+            ])
     }
 
     @Test("credentials are taken from items, options and environment, in this order")

@@ -29,22 +29,28 @@ struct ToolRun {
     let error: Int32
 
     /// Starts the tool, within a `ulimit` of the shell if one is given, with a terminal as standard output or standard error if requested.
+    ///
+    /// - Parameter hasTerminal: whether the process has a controlling terminal, its `/dev/tty`, which gets what is fed.
     init(
         _ words: [String], environment: [String: String] = [:], hasInput: Bool = false, outputIsTerminal: Bool = false,
-        errorIsTerminal: Bool = false, limit: String? = nil
+        errorIsTerminal: Bool = false, columns: Int = 0, limit: String? = nil, hasTerminal: Bool = false
     ) throws {
         let process = Process()
         let executable = try Self.executable()
         if let limit {
             process.executableURL = URL(fileURLWithPath: "/bin/sh")
             process.arguments = ["-c", "ulimit \(limit) && exec \"$0\" \"$@\"", executable.path] + words
+        } else if hasTerminal {
+            process.executableURL = URL(fileURLWithPath: "/usr/bin/script")
+            let command = ([executable.path] + words).map { "'\($0)'" }.joined(separator: " ")
+            process.arguments = Platform.scriptWords(command)
         } else {
             process.executableURL = executable
             process.arguments = words
         }
         process.environment = environment
-        let output = try Channel(isTerminal: outputIsTerminal)
-        let error = try Channel(isTerminal: errorIsTerminal)
+        let output = try Channel(isTerminal: outputIsTerminal, columns: columns)
+        let error = try Channel(isTerminal: errorIsTerminal, columns: columns)
         let input = hasInput ? try Channel(isTerminal: false) : nil
         process.standardOutput = FileHandle(fileDescriptor: output.writing)
         process.standardError = FileHandle(fileDescriptor: error.writing)
@@ -108,6 +114,13 @@ struct ToolRun {
         }
     }
 
+    /// Runs the tool to completion with a terminal of a width as both outputs, without colours.
+    static func inTerminal(_ columns: Int, _ words: [String]) async throws -> Result {
+        try await ToolRun(
+            words, environment: ["NO_COLOR": "1"], outputIsTerminal: true, errorIsTerminal: true, columns: columns
+        ).result()
+    }
+
     /// Runs the tool to completion.
     static func run(_ words: String..., environment: [String: String] = [:], outputIsTerminal: Bool = false) async throws -> Result {
         try await ToolRun(words, environment: environment, outputIsTerminal: outputIsTerminal).result()
@@ -154,7 +167,7 @@ struct ToolRun {
     }
 
     /// Returns the tool's path, next to the test bundle.
-    private static func executable() throws -> URL {
+    static func executable() throws -> URL {
         let places = [URL(fileURLWithPath: CommandLine.arguments[0]), Bundle.main.bundleURL]
         let candidates = places.map { $0.deletingLastPathComponent().appendingPathComponent("curlew") }
         return try #require(candidates.first { FileManager.default.isExecutableFile(atPath: $0.path) })
@@ -166,9 +179,9 @@ private struct Channel {
     let reading: Int32
     let writing: Int32
 
-    init(isTerminal: Bool) throws {
+    init(isTerminal: Bool, columns: Int = 0) throws {
         if isTerminal {
-            (reading, writing) = try #require(Platform.makeTerminal())
+            (reading, writing) = try #require(Platform.makeTerminal(columns: columns))
         } else {
             var ends: [Int32] = [-1, -1]
             try #require(pipe(&ends) == 0)

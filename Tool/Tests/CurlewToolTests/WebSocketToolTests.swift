@@ -30,6 +30,24 @@ import Testing
         #expect(server.requests.first?.path == "/chat")
     }
 
+    @Test("a terminal gets neither controls nor bytes, whatever its width", arguments: [20, 80, 0]) func terminal(_ width: Int) async throws
+    {
+        let frames = [
+            Self.text("a message of more than twenty columns"), Self.text("t\u{1B}[2J"), [0x82, 3, 0, 1, 2], [0x88, 2, 0x03, 0xE8],
+        ]
+        let server = try Self.server(frames)
+        let words = ["ws", "ws://127.0.0.1:\(server.port)/"]
+        let result = try await width == 0 ? ToolRun(words).result() : ToolRun.inTerminal(width, words)
+        #expect(result.status == 0)
+        if width == 0 {
+            #expect(result.output == Data("a message of more than twenty columns\nt\u{1B}[2J\n\0\u{1}\u{2}".utf8))
+            #expect(result.error == "")
+        } else {
+            #expect(result.text == "a message of more than twenty columns\r\nt\\u{1B}[2J\r\n(3 bytes)\r\n")
+            #expect(result.error == "connected; Control-D closes\r\n")
+        }
+    }
+
     @Test("a closure for an error is one") func errors() async throws {
         let server = try Self.server([[0x88, 6, 0x03, 0xF3] + Array("oops".utf8)])
         let result = try await ToolRun.run("ws", server.url("/"))

@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+import Curlew
+
+/// The body of the planned request, in a form that both streamed requests and downloads accept.
+struct PlannedBody: ParameterEncoding {
+    let body: RequestPlan.Body
+    /// What keeps the bytes of a body that can be read only once; `nil` unless they are to be shown.
+    private(set) var copy: SentBytes?
+    /// One for all attempts, so that what is shown is what is sent.
+    private let boundary = MultipartFormData().boundary
+
+    init(_ plan: RequestPlan, isShown: Bool) {
+        body = plan.body
+        copy = nil
+        if isShown, isReadOnce { copy = SentBytes() }
+    }
+
+    func encode(_ urlRequest: any URLRequestConvertible, with parameters: Parameters?) throws -> URLRequest {
+        var request = try urlRequest.asURLRequest()
+        switch body {
+        case .none: break
+        case .bytes(let data): request.httpBody = data
+        case .file(let path): request.httpBodyStream = InputStream(fileAtPath: path)
+        case .standardInput: request.httpBodyStream = DescriptorStream(descriptor: 0, copy: copy)
+        case .stream(let path): request.httpBodyStream = DescriptorStream(descriptor: try Self.descriptor(path), copy: copy)
+        // Sent by an upload of the form.
+        case .parts: break
+        }
+        return request
+    }
+
+    private static func descriptor(_ path: String) throws -> Int32 {
+        let descriptor = open(path, O_RDONLY | O_CLOEXEC)
+        guard descriptor >= 0 else { throw POSIXError(POSIXErrorCode(rawValue: errno) ?? .EIO) }
+        return descriptor
+    }
+
+    /// Makes the form of `--multipart`.
+    func form(_ fields: [RequestItem]) -> MultipartFormData {
+        let form = MultipartFormData()
+        form.boundary = boundary
+        for field in fields {
+            switch field {
+            case .field(let name, let value): form.append(Data(value.utf8), withName: name)
+            case .typedField(let name, let value, let type): form.append(Data(value.utf8), withName: name, mimeType: type)
+            case .file(let name, let path, let type, let fileName):
+                let file = URL(fileURLWithPath: path)
+                // A pipe has no size, so that its bytes are needed before anything is sent.
+                if InputFile.isStream(path), let data = InputFile.contents(path) {
+                    form.append(
+                        data, withName: name, fileName: fileName ?? file.lastPathComponent, mimeType: type ?? "application/octet-stream")
+                } else if type != nil || fileName != nil {
+                    form.append(
+                        file, withName: name, fileName: fileName ?? file.lastPathComponent, mimeType: type ?? "application/octet-stream")
+                } else {
+                    form.append(file, withName: name)
+                }
+            default: break
+            }
+        }
+        return form
+    }
+
+    // MARK: Showing
+
+    /// What `--print B` shows: of a body that is read once, what was sent so far; `nil` for what is too large to format.
+    var shown: Data? {
+        switch body {
+        case .none: return nil
+        case .bytes(let data): return data
+        case .file(let path):
+            let size = (try? FileManager.default.attributesOfItem(atPath: path)[.size] as? Int) ?? .max
+            return size <= BodyPrinter.maximumFormattedSize ? InputFile.contents(path) : nil
+        case .standardInput, .stream: return copy?.data
+        case .parts(let fields):
+            // The pipe has been read for the form that is sent.
+            for case .file(_, let path, _, _) in fields where InputFile.isStream(path) { return nil }
+            let form = form(fields)
+            return form.contentLength <= BodyPrinter.maximumFormattedSize ? try? form.encode() : nil
+        }
+    }
+
+    /// The type of a form, which names its boundary.
+    var contentType: String? {
+        guard case .parts = body else { return nil }
+        return "multipart/form-data; boundary=\(boundary)"
+    }
+
+    /// Whether the body is a stream, whose length is unknown and which can't be sent again.
+    var isReadOnce: Bool {
+        switch body {
+        case .standardInput, .stream: true
+        case .none, .bytes, .file, .parts: false
+        }
+    }
+
+    /// The length of the body; `nil` for a stream, for a form that is not shown, and without a body.
+    var length: Int64? {
+        switch body {
+        case .none, .standardInput, .stream: nil
+        case .bytes(let data): Int64(data.count)
+        case .file(let path): (try? FileManager.default.attributesOfItem(atPath: path)[.size] as? Int).map(Int64.init)
+        case .parts: (shown?.count).map(Int64.init)
+        }
+    }
+
+    /// Reads what would be sent, up to the size that is shown.
+    func readCopy() throws {
+        guard let copy else { return }
+        var descriptor: Int32 = 0
+        if case .stream(let path) = body { descriptor = try Self.descriptor(path) }
+        defer { if descriptor != 0 { close(descriptor) } }
+        let stream = DescriptorStream(descriptor: descriptor, copy: copy)
+        var buffer = [UInt8](repeating: 0, count: 64 << 10)
+        while copy.data.count < BodyPrinter.maximumFormattedSize, stream.read(&buffer, maxLength: buffer.count) > 0 {}
+    }
+}

@@ -1,0 +1,233 @@
+// SPDX-License-Identifier: Apache-2.0
+import Curlew
+import CurlewTesting
+import Testing
+
+@testable import CurlewTool
+
+/// Commands of curl: those that are printed, and those that are read.
+@Suite(.timeLimit(.minutes(2))) struct CurlTests {
+    /// What arrived at a server, without what no two programs agree on: the boundary of a form, and the order of the fields.
+    private struct Arrival: Equatable {
+        let line: String
+        let headers: [String]
+        let body: String
+
+        init(_ request: ServerRequest) {
+            let boundary = request.header("Content-Type")?.components(separatedBy: "boundary=").dropFirst().first
+            func plain(_ text: String) -> String { boundary.map { text.replacingOccurrences(of: $0, with: "BOUNDARY") } ?? text }
+            line = "\(request.method) \(request.target)"
+            headers = request.headers.filter { boundary == nil || $0.name.lowercased() != "content-length" }
+                .map { plain("\($0.name.lowercased()): \($0.value)") }.sorted()
+            body = plain(String(decoding: request.body, as: UTF8.self))
+        }
+    }
+
+    private static let curl = ["/usr/bin/curl", "/usr/local/bin/curl"].first { FileManager.default.isExecutableFile(atPath: $0) }
+
+    /// Runs a line in a shell, with `curl` as the first word of another program.
+    private static func run(_ line: String, as program: String) async throws {
+        let process = Process()
+        process.executableURL = URL(fileURLWithPath: "/bin/sh")
+        process.arguments = ["-c", program + line.dropFirst(4)]
+        process.environment = [:]
+        process.standardInput = FileHandle.nullDevice
+        process.standardOutput = FileHandle.nullDevice
+        process.standardError = FileHandle.nullDevice
+        try await withCheckedThrowingContinuation { (continuation: CheckedContinuation<Void, any Error>) in
+            process.terminationHandler = { _ in continuation.resume() }
+            do { try process.run() } catch { continuation.resume(throwing: error) }
+        }
+    }
+
+    @Test(
+        "what --curl prints sends the same, run by curl and by this program",
+        arguments: [
+            ["URL"], ["POST", "URL"], ["PUT", "URL"], ["DELETE", "URL"], ["HEAD", "URL"], ["OPTIONS", "URL"], ["PURGE", "URL"],
+            ["URL", "a=it's", "b=ü", "q==x y"], ["PUT", "URL", "a:=[1,2]"], ["GET", "URL", "a=1"], ["-f", "URL", "a=1 2", "b=&"],
+            ["-f", "URL"],
+            ["--raw", "@FILE", "URL"], ["--raw", "", "URL"], ["--raw", "a\nb\\n!$x", "URL"], ["-j", "--raw", "x", "URL"],
+            ["--body", "FILE", "URL"], ["--body", "FILE", "PUT", "URL"], ["--body", "FILE", "URL", "Content-Type:a/b"],
+            ["--multipart", "URL", "a=1", "f@FILE"], ["--multipart", "URL", "f@FILE;type=text/csv;filename=x;\"y.csv"],
+            ["--multipart", "PUT", "URL", "na\"me=;1", "b=@FILE"],
+            ["URL", "User-Agent:"], ["URL", "Accept:"], ["URL", "Accept-Encoding:"], ["URL", "Accept-Encoding:gzip"],
+            ["--no-decode", "URL"],
+            ["URL", "X-A:1", "X-A:2", "X-E;", "Cookie:a=b", "Host:example.org"], ["-u", "u:p'w d", "URL"], ["--token", "t", "URL"],
+            ["-A", "challenge", "-u", "u:p", "URLchallenge"], ["URLredirect"], ["--max-redirects", "0", "URLredirect"],
+            ["URL../b/./c?d=%20"], ["URLa b?ü"], ["--resolve", "name.test:PORT:127.0.0.1", "http://name.test:PORT/"],
+            ["-4", "--tls", "1.3", "URL"],
+            ["--timeout", "20", "--deadline", "20.5", "--connect-timeout", "9", "--retry", "1", "URL"], ["--proxy", "none", "URL"],
+            ["--proxy", "URL", "http://other.test/x?y"], ["--http", "1.1", "URL"], ["--interface", "lo", "URL"],
+        ])
+    func roundTrip(_ words: [String]) async throws {
+        let server = try LoopbackServer { request, _ in
+            switch request.path {
+            case "/redirect": .status(302, headers: [ServerField("Location", "/")])
+            case "/challenge" where request.header("Authorization") == nil:
+                .status(401, headers: [ServerField("WWW-Authenticate", "Basic realm=\"r\"")])
+            default: .ok("x")
+            }
+        }
+        let directory = try TemporaryDirectory()
+        let file = try directory.write(Data("text, \r\nof lines\n".utf8), to: "a;b,c.txt").path
+        let given = words.map {
+            $0.replacingOccurrences(of: "URL", with: server.url("/")).replacingOccurrences(of: "FILE", with: file)
+                .replacingOccurrences(of: "PORT", with: "\(server.port)")
+        }
+        let own = try await ToolRun(given).result()
+        #expect([0, 3].contains(own.status), "\(own.error)")
+        let expected = server.requests.map(Arrival.init)
+        #expect(!expected.isEmpty)
+        let printed = try await ToolRun(["--curl"] + given).result()
+        #expect(printed.status == 0 && printed.text.hasPrefix("curl "), "\(printed.error)")
+        #expect(server.requestCount == expected.count)
+        var programs = [CurlText.quoted(try ToolRun.executable().path) + " curl"]
+        if let curl = Self.curl { programs.append(curl) }
+        for program in programs {
+            let count = server.requestCount
+            try await Self.run(printed.text, as: program)
+            #expect(server.requests.dropFirst(count).map(Arrival.init) == expected, "\(program): \(printed.text)")
+        }
+    }
+
+    @Test(
+        "a pasted command of curl is translated",
+        arguments: [
+            (["http://x/"], ["--no-decode", "--max-redirects=0", "--ignore-stdin", "GET", "http://x/"]),
+            (
+                ["curl", "-sSL", "--compressed", "-H", "A: b", "-d", "x=1", "-d", "y=2", "x"],
+                [
+                    "--raw=x=1&y=2", "--max-redirects=50", "--ignore-stdin", "POST", "http://x", "A: b",
+                    "Content-Type: application/x-www-form-urlencoded",
+                ]
+            ),
+            (
+                ["-XPUT", "-uu:p", "-k", "https://x/"],
+                ["--user=u:p", "--insecure", "--no-decode", "--max-redirects=0", "--ignore-stdin", "PUT", "https://x/"]
+            ),
+            (
+                ["-G", "--data-urlencode", "q=a b", "--url-query", "c=ü", "x"],
+                ["--no-decode", "--max-redirects=0", "--ignore-stdin", "GET", "http://x?c=%C3%BC&q=a%20b"]
+            ),
+            (
+                ["-O", "--output-dir", "d", "http://x/d/file.tar?q"],
+                [
+                    "--no-decode", "--max-redirects=0", "--download=d/file.tar", "--force", "--ignore-stdin", "GET",
+                    "http://x/d/file.tar?q",
+                ]
+            ),
+            (
+                ["-b", "a=1", "--cookie", "b=2", "x"],
+                ["--no-decode", "--max-redirects=0", "--ignore-stdin", "GET", "http://x", "Cookie: a=1; b=2"]
+            ),
+            (
+                ["-A", "", "-e", "u", "-r", "0-5", "x"],
+                ["--no-decode", "--max-redirects=0", "--ignore-stdin", "GET", "http://x", "User-Agent:", "Referer: u", "Range: bytes=0-5"]
+            ),
+            (
+                ["-E", "both.pem", "https://x"],
+                ["--cert=both.pem", "--key=both.pem", "--no-decode", "--max-redirects=0", "--ignore-stdin", "GET", "https://x"]
+            ),
+            (["-I", "-m", "5", "x"], ["--timeout=5", "--no-decode", "--max-redirects=0", "--ignore-stdin", "HEAD", "http://x"]),
+            (
+                ["-d", "", "-o", "/dev/null", "x", "-H", "Content-Type:"],
+                ["--no-decode", "--raw", "", "--max-redirects=0", "--print", "", "--ignore-stdin", "POST", "http://x", "Content-Type:"]
+            ),
+            (
+                ["-X", "PUT", "-d", "a", "-H", "X: @y", "--compressed", "x"],
+                [
+                    "--raw=a", "--max-redirects=0", "--ignore-stdin", "PUT", "http://x", "X: @y",
+                    "Content-Type: application/x-www-form-urlencoded",
+                ]
+            ),
+            (
+                ["--proto", "=https", "--tlsv1.2", "-sSf", "--socks5-hostname", "h:1", "-U", "a:b c", "https://x/a/../b"],
+                [
+                    "--no-decode", "--proxy=socks5h://a:b%20c@h:1", "--max-redirects=0", "--ignore-stdin", "GET",
+                    "https://x/b",
+                ]
+            ),
+            (
+                ["-T", "f/g.txt", "--noproxy", "*", "-g", "-6", "--tlsv1.3", "http://x/[1]/"],
+                [
+                    "--proxy=none", "--ipv6", "--tls=1.3", "--no-decode", "--body=f/g.txt", "--max-redirects=0", "--ignore-stdin", "PUT",
+                    "http://x/[1]/g.txt", "Content-Type:",
+                ]
+            ),
+        ])
+    func translation(_ words: [String], _ ours: [String]) throws {
+        #expect(try CurlCommandLine.translated(words).words == ours)
+        _ = try RequestPlan(Arguments(ours), environment: [:])
+    }
+
+    @Test(
+        "parts of a form are read as curl does",
+        arguments: [
+            ("a=1", .field(name: "a", value: "1")), ("a==@x", .field(name: "a", value: "=@x")),
+            ("a=\"x;\\\"y\"", .field(name: "a", value: "x;\"y")),
+            ("a={};type=application/json", .typedField(name: "a", value: "{}", type: "application/json")),
+            (
+                "f=@p;type=text/html;charset=utf-8;filename=\"a b\"",
+                .file(name: "f", path: "p", type: "text/html;charset=utf-8", fileName: "a b")
+            ),
+            ("f=@\"p;q,r\"", .file(name: "f", path: "p;q,r", type: nil)), ("f=@\"p", .file(name: "f", path: "\"p", type: nil)),
+        ] as [(String, RequestItem)])
+    func parts(_ word: String, _ item: RequestItem) throws {
+        let command = try CurlCommandLine.translated(["-F", word, "x"])
+        #expect(command.parts == [item])
+        #expect(command.words == ["--no-decode", "--multipart", "--max-redirects=0", "--ignore-stdin", "POST", "http://x"])
+        #expect(try CurlForm.part("a=@x", isString: true) == .field(name: "a", value: "@x"))
+    }
+
+    @Test("--fail prints no body of an error, -o replaces a file, and - is standard input") func behaviour() async throws {
+        let server = try LoopbackServer { request, _ in
+            request.path == "/none" ? ServerResponse(status: 404, headers: [], body: .data(Data("no".utf8))) : .ok("yes")
+        }
+        let failed = try await ToolRun.run("curl", "-f", server.url("/none"))
+        #expect(failed.status == 4)
+        #expect(failed.text == "")
+        #expect(try await ToolRun.run("curl", server.url("/none")).text == "no")
+        #expect(try await ToolRun.run("curl", "-f", server.url("/")).text == "yes")
+        let directory = try TemporaryDirectory()
+        let file = try directory.write(Data("old".utf8), to: "f")
+        #expect(try await ToolRun.run("curl", "-o", file.path, server.url("/")).status == 0)
+        #expect(try Data(contentsOf: file) == Data("yes".utf8))
+        #expect(try await ToolRun.run("curl", "--create-dirs", "-o", directory.file("a/b/c").path, server.url("/")).status == 0)
+        #expect(try Data(contentsOf: directory.file("a/b/c")) == Data("yes".utf8))
+        let tool = try ToolRun(["curl", "-d", "@-", server.url("/")], hasInput: true)
+        tool.feed(Data("a=1\n".utf8))
+        #expect(await tool.result().status == 0)
+        #expect(server.requests.last?.body == Data("a=1".utf8))
+        #expect(server.requests.last?.header("Accept-Encoding") == nil)
+    }
+
+    @Test(
+        "what curl has and we have not is named",
+        arguments: [
+            (["--ftp-pasv", "x"], "curl's option --ftp-pasv is not supported"), (["-z", "x"], "curl's option -z is not supported"),
+            (["x", "y"], "more than one URL is not supported"), (["-H"], "curl's option --header needs a value"),
+            ([], "the URL is missing"), (["--noproxy", "a", "x"], "curl's option --noproxy is supported with * only"),
+            (["-X", "foo", "x"], "curl's option --request is supported with methods in uppercase only"),
+            (["x/{a,b}"], "curl's patterns of URLs are not supported; -g takes {} and [] as they are"),
+            (["--proto", "=ftp", "x"], "curl's option --proto is supported with =http and =https only"),
+            (["--proto", "=https", "x"], "--proto allows https only"),
+            (["--cert-type", "DER", "x"], "curl's option --cert-type is supported with PEM only"),
+            (["-F", "a=1;headers=x", "x"], "\";headers=\" of the part \"a\" is not supported"),
+            (["-F", "a=1;filename=x", "x"], "the part \"a\" is no file, so it has no file name"),
+            (["-F", "a", "x"], "\"a\" is no part of a form"),
+        ])
+    func unsupported(_ words: [String], _ message: String) {
+        #expect(throws: UsageError(message)) { try CurlCommandLine.translated(words) }
+    }
+
+    @Test("some hundred options of curl are known, and each is an option of ours where it says so") func count() throws {
+        #expect(CurlOption.long.count >= 100)
+        for name in CurlOption.short.values { #expect(CurlOption.long[name] != nil, "\(name)") }
+        let known = SendCommand._dumpHelp()
+        for (name, option) in CurlOption.long {
+            guard case .flag(let ours) = option else { continue }
+            let word = ours.dropFirst(2).prefix { $0 != "=" }
+            #expect(known.contains("\"name\" : \"\(word)\"") || known.contains("\"\(word)\""), "\(name)")
+        }
+    }
+}
