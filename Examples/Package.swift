@@ -56,8 +56,11 @@ let package = Package(
             name: "Queue", dependencies: ["DemoServer", .product(name: "Curlew", package: "curlew")], exclude: ["README.md"],
             swiftSettings: [.enableUpcomingFeature("ExistentialAny")]),
         .executableTarget(
-            name: "Mirror", dependencies: ["DemoServer", .product(name: "Curlew", package: "curlew")], exclude: ["README.md"],
-            swiftSettings: [.enableUpcomingFeature("ExistentialAny")]),
+            name: "Mirror",
+            dependencies: [
+                "DemoServer", .product(name: "Curlew", package: "curlew"), .product(name: "CurlewDownloads", package: "curlew"),
+            ],
+            exclude: ["README.md"], swiftSettings: [.enableUpcomingFeature("ExistentialAny")]),
         .executableTarget(
             name: "Chat",
             dependencies: [

@@ -52,8 +52,7 @@ struct API {
         server = try LoopbackServer { [counts] request, _ in
             if request.path == "/token" {
                 let number = counts.addToken()
-                let expires = Date(timeIntervalSinceNow: 3600).timeIntervalSinceReferenceDate
-                return ServerResponse(status: 200, body: .data(Data(#"{"value": "\#(number)", "expires": \#(expires)}"#.utf8)))
+                return ServerResponse(status: 200, body: .data(Data(#"{"access_token": "\#(number)", "expires_in": 3600}"#.utf8)))
             }
             guard request.header("Authorization") == "Bearer 2" else { return .status(401) }
             let job = request.path.components(separatedBy: "/").last ?? ""

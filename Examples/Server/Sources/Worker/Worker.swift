@@ -9,6 +9,18 @@ struct Token: AuthenticationCredential, Decodable, Sendable {
     let expires: Date
 
     var requiresRefresh: Bool { expires.timeIntervalSinceNow < 60 }
+
+    private enum CodingKeys: String, CodingKey {
+        case value = "access_token"
+        case lifetime = "expires_in"
+    }
+
+    init(from decoder: any Decoder) throws {
+        let fields = try decoder.container(keyedBy: CodingKeys.self)
+        value = try fields.decode(String.self, forKey: .value)
+        // In seconds from the response (RFC 6749, section 5.1).
+        expires = Date(timeIntervalSinceNow: try fields.decode(Double.self, forKey: .lifetime))
+    }
 }
 
 final class TokenAuthenticator: HeaderAuthenticator, AsyncAuthenticator {
