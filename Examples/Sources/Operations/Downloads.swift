@@ -8,6 +8,10 @@ struct Downloads {
     static let count = 100
     static let length: Int64 = 2_000_000
 
+    /// Two files whose first half the server sends, and no more until it is asked for the rest: one is paused with that half and resumed,
+    /// the other archived with it.
+    static let held = [5, 25]
+
     let url: String
     let directory: URL
 
@@ -41,16 +45,19 @@ struct Downloads {
 
     func begin() async throws {
         let operations = try makeOperations()
+        let halves = Self.held.map { Self.arrivals(of: operations[$0]) }
         let queue = makeQueue()
         for operation in operations { queue.addOperation(operation) }
 
         try await Self.wait(until: operations, haveFinished: 10)
+        for await _ in halves[0] {}
         let running = operations.filter(\.isExecuting)
         for operation in running { operation.pause() }
         Program.say("  paused \(running.count) with \(running.map(\.totalBytesRead).reduce(0, +)) bytes between them")
         for operation in running { operation.resume() }
 
         try await Self.wait(until: operations, haveFinished: 30)
+        for await _ in halves[1] {}
         // The queue starts no more, so that what is archived is all there is.
         queue.isSuspended = true
         let unfinished = operations.enumerated().compactMap { index, operation -> Unfinished? in
@@ -78,6 +85,17 @@ struct Downloads {
             operation.addDependency(operations[index / 10 * 10])
         }
         return operations
+    }
+
+    /// A sequence that ends once half of a file has arrived, or the operation has finished.
+    private static func arrivals(of operation: URLConnectionOperation) -> AsyncStream<Int64> {
+        let (arrivals, continuation) = AsyncStream.makeStream(of: Int64.self)
+        operation.setDownloadProgressBlock { _, total, _ in
+            continuation.yield(total)
+            if total >= length / 2 { continuation.finish() }
+        }
+        operation.completionBlock = { continuation.finish() }
+        return arrivals
     }
 
     private static func wait(until operations: [URLConnectionOperation], haveFinished count: Int) async throws {

@@ -42,7 +42,8 @@ enum Program {
         let server = try LoopbackServer(recording: false) { request, connection in
             counts.note(request)
             let response = ServerResponse.generated(length: Downloads.length, seed: Downloads.seed(of: request.path), for: request)
-            return try send(response, on: connection) ? nil : response
+            let isHeld = request.header("Range") == nil && Downloads.held.contains { request.path == "/\($0)" }
+            return try send(response, upTo: isHeld ? Downloads.length / 2 : Downloads.length, on: connection) ? nil : response
         }
         defer { server.stop() }
         for command in ["begin", "finish"] {
@@ -53,20 +54,22 @@ enum Program {
         say(
             "\nAll \(Downloads.count) files are whole. The server had \(counts.requests) requests, \(counts.ranges) of them for the rest of a file."
         )
-        guard counts.ranges > 0 else { throw Failure(description: "nothing was gone on with") }
+        guard counts.ranges >= Downloads.held.count else { throw Failure(description: "what was paused and archived was not resumed") }
     }
 
-    /// Sends a file, not as fast as it goes: so that something is left to be paused. `false` for a response that is none, as to who asks for
-    /// the rest of a file and has all of it.
-    private static func send(_ response: ServerResponse, on connection: ServerConnection) throws -> Bool {
+    /// Sends a file, or its first bytes and then nothing until the client goes. `false` for a response that is none, as to who asks for the
+    /// rest of a file and has all of it.
+    private static func send(_ response: ServerResponse, upTo end: Int64, on connection: ServerConnection) throws -> Bool {
         guard case .generated(let length, let seed, let offset) = response.body else { return false }
         let fields = (response.headers + [ServerField("Content-Length", "\(length)")]).map { "\($0.name): \($0.value)\r\n" }
         try connection.send(raw: "HTTP/1.1 \(response.status) \(response.reason)\r\n\(fields.joined())\r\n")
+        // In pieces and with pauses, so that some are being received when the operations are paused.
         let body = GeneratedBody(seed: seed)
-        for start in stride(from: 0, to: length, by: 100_000) {
-            try connection.send(raw: body.data(offset: offset + start, count: Int(min(100_000, length - start))))
+        for start in stride(from: offset, to: end, by: 100_000) {
+            try connection.send(raw: body.data(offset: start, count: Int(min(100_000, end - start))))
             guard connection.pause(for: .milliseconds(2)) else { break }
         }
+        if end < Downloads.length { connection.waitUntilClosed() }
         return true
     }
 
