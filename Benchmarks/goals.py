@@ -154,15 +154,14 @@ LIMITS = {
     ("get-64", "curlew-awaited"): More(12_000, "get-64", "curlew-headers"),
     ("get-64", "curlew-observed"): Part(1.15, "get-64", "curlew"),
     ("get-64", "curlew-traced"): Part(1.25, "get-64", "curlew"),
-    # Policies that have nothing to do. They take 1.0 k to 2.8 k; hedging and coalescing, which keep a timer and a place among the requests
-    # that may be joined, 12.9 k and 10.4 k.
-    ("get-64", "curlew-breaker"): More(3_500, "get-64", "curlew"),
-    ("get-64", "curlew-limiter"): More(4_000, "get-64", "curlew"),
-    ("get-64", "curlew-concurrency"): More(3_800, "get-64", "curlew"),
-    ("get-64", "curlew-budget"): More(2_700, "get-64", "curlew"),
-    ("get-64", "curlew-leased"): More(4_000, "get-64", "curlew"),
-    ("get-64", "curlew-hedging"): More(15_500, "get-64", "curlew"),
-    ("get-64", "curlew-coalescing"): More(13_000, "get-64", "curlew-urls"),
+    # Policies that have nothing to do. They take up to 1.8 k.
+    ("get-64", "curlew-breaker"): More(2_600, "get-64", "curlew"),
+    ("get-64", "curlew-limiter"): More(2_700, "get-64", "curlew"),
+    ("get-64", "curlew-concurrency"): More(2_500, "get-64", "curlew"),
+    ("get-64", "curlew-budget"): More(2_200, "get-64", "curlew"),
+    ("get-64", "curlew-leased"): More(2_700, "get-64", "curlew"),
+    ("get-64", "curlew-hedging"): More(2_800, "get-64", "curlew"),
+    ("get-64", "curlew-coalescing"): More(2_800, "get-64", "curlew-urls"),
     ("h2-shared", "curlew"): Part(1.35, "h2-shared", "floor"),
     # libcurl's own pass over all live connections, which it made in every other run, took a sixth.
     ("beside-1000", "curlew"): Part(1.12, "beside-1", "curlew"),

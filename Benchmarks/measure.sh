@@ -108,9 +108,9 @@ collect_both() { # FEWER-COMMAND... -- MORE-COMMAND...
     low=$(cat "$work/low")
 }
 
-# counted CASE PROGRAM COMMAND TARGET FEWER MORE [ARGUMENTS]: start-up is the same in both runs and drops out.
+# counted CASE PROGRAM COMMAND TARGET FEWER MORE [ARGUMENTS]: start-up is the same in both runs and drops out. Sets `low` and `high`.
 counted() {
-    local fewer low high
+    local fewer
     if [ "$2" = urlsession ] && [[ " $* " == *" --ca "* ]]; then return 0; fi
     command_for "$2" "$3" "$4" "$5" "${@:7}"
     fewer=("${command[@]}")
