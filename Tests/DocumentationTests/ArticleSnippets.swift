@@ -93,6 +93,7 @@ enum ArticleSnippets {
         // snippet: server
         var configuration = SessionConfiguration()
         configuration.connectTimeout = .seconds(2)
+        configuration.headers = [.userAgent("App/1.0")]  // there is none by default
         configuration.maximumConnectionsPerHost = 50  // requests beyond it wait, by priority and in order
         let manager = SessionManager(configuration: configuration, interceptor: RetryPolicy())
         let client = UsersClient(api: "https://api.example.org", manager: manager)

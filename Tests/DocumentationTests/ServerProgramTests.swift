@@ -17,8 +17,7 @@ import Testing
         let server = try LoopbackServer { request, _ in
             if request.path == "/token" {
                 tokens.append(request.method)
-                let expires = Date(timeIntervalSinceNow: 3600).timeIntervalSinceReferenceDate
-                return .ok(#"{"value": "\#(tokens.count)", "expires": \#(expires)}"#, type: "application/json")
+                return .ok(#"{"access_token": "\#(tokens.count)", "expires_in": 3600}"#, type: "application/json")
             }
             guard request.header("Authorization") == "Bearer 2" else { return .status(401) }
             if request.path == "/jobs/5", refused.count == 0 {

@@ -22,7 +22,7 @@ import threading
 import time
 
 # What the search must find, by what is typed.
-SEARCHES = {"AddressPolicy": "AddressPolicy", "survive": "Downloads that survive", "Coming from U": "Coming from URLSession"}
+SEARCHES = {"asCurlewError": "asCurlewError", "AddressPolicy": "AddressPolicy", "survive": "Downloads that survive", "Coming from U": "Coming from URLSession"}
 SHOWN = ("/documentation/curlew", "/documentation/curlew/performance", "/documentation/curlew/howitworks",
          "/documentation/curlew/security", "/documentation/curlew/sessionmanager", "/tutorials/curlew/firstprogram")
 

@@ -1,14 +1,17 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Prepares symbol graphs and catalogs for docc, and checks that every public symbol stands in a topic.
+"""Prepares symbol graphs and catalogs for docc, and checks that every public symbol has a doc comment and stands in a topic.
 
-    graphs.py GRAPHS HOMES SOURCES OUTPUT
+    graphs.py GRAPHS BLOCKS HOMES SOURCES OUTPUT
 
-GRAPHS is a folder of symbol graphs, one a module; HOMES a file with the module that a reader imports for each; SOURCES the folder with
-the modules' catalogs; OUTPUT gets `graphs` and `Curlew.docc`. Three things differ from what the compiler writes:
+GRAPHS is a folder of symbol graphs, one a module; BLOCKS another, with a symbol for each extension; HOMES a file with the module that a
+reader imports for each; SOURCES the folder with the modules' catalogs; OUTPUT gets `graphs` and `Curlew.docc`. Four things differ from
+what the compiler writes:
 
 - The layers of the product `Curlew` are one module, as `import Curlew` shows them; those of `CurlewTesting` too.
 - A link that names a type of another product gets the name of its module, which docc does not look for by itself.
+- Extensions of types outside the package are from BLOCKS, so that their members have pages, below the module that has them; that of the
+  type is named as a program imports it.
 - Members that `CurlewAlamofire` adds to types of Curlew under a name that is there already are left out: they would make each
   link to that name ambiguous. «Coming from Alamofire 4» has a line for each.
 """
@@ -22,6 +25,9 @@ import sys
 # The module that a reader imports, for each; read from the file.
 HOME = {}
 
+# What a program imports, for modules of the toolchain that it need not know.
+PUBLIC = {"_Concurrency": "Swift", "FoundationEssentials": "Foundation", "FoundationNetworking": "Foundation"}
+
 LINK = re.compile(r"``([^`\n]+)``")
 
 
@@ -32,7 +38,7 @@ def home(module):
 class Graphs:
     """The symbols of all products, by the module that a reader imports."""
 
-    def __init__(self, folder):
+    def __init__(self, folder, blocks):
         # (module, extended module or None): graph
         self.graphs = {}
         self.modules = set()
@@ -41,8 +47,14 @@ class Graphs:
             module, extended = home(names[0]), home(names[-1]) if len(names) > 1 else None
             if extended == module:
                 extended = None
+            if extended and extended not in HOME.values():
+                path, extended = blocks / path.name, PUBLIC.get(extended, extended)
             graph = json.loads(path.read_text(encoding="utf-8"))
             graph["module"]["name"] = module
+            for symbol in graph["symbols"]:
+                extension = symbol.get("swiftExtension", {})
+                if extension.get("extendedModule") in PUBLIC:
+                    extension["extendedModule"] = PUBLIC[extension["extendedModule"]]
             known = self.graphs.setdefault((module, extended), graph)
             if known is not graph:
                 known["symbols"] += graph["symbols"]
@@ -96,7 +108,7 @@ class Graphs:
         for (module, extended), graph in self.graphs.items():
             for symbol in graph["symbols"]:
                 for line in symbol.get("docComment", {}).get("lines", []):
-                    line["text"] = self.qualified(line["text"], module if not extended else extended)
+                    line["text"] = self.qualified(line["text"], extended if extended in HOME.values() else module)
             name = f"{module}@{extended}" if extended else module
             (folder / f"{name}.symbols.json").write_text(json.dumps(graph), encoding="utf-8")
 
@@ -141,14 +153,33 @@ def outside_topics(graphs, catalog):
     return sorted(missing)
 
 
+def undocumented(graphs):
+    """Public symbols without a doc comment, as FILE:LINE: NAME; the compiler gives inherited ones that of what they implement."""
+    missing = set()
+    for graph in graphs.graphs.values():
+        for symbol in graph["symbols"]:
+            lines = symbol.get("docComment", {}).get("lines", [])
+            # Without a location the compiler has made it, for a property wrapper for instance.
+            is_extension = symbol["kind"]["identifier"] == "swift.extension"
+            if "location" in symbol and not is_extension and not any(line["text"].strip() for line in lines):
+                location = symbol["location"]
+                line = location["position"]["line"] + 1
+                missing.add(f"{location['uri'].removeprefix('file://')}:{line}: {'.'.join(symbol['pathComponents'])}")
+    return sorted(missing)
+
+
 def main():
-    source, homes, sources, output = map(pathlib.Path, sys.argv[1:5])
+    source, blocks, homes, sources, output = map(pathlib.Path, sys.argv[1:6])
     HOME.update(json.loads(homes.read_text(encoding="utf-8")))
     shutil.rmtree(output / "graphs", ignore_errors=True)
     shutil.rmtree(output / "Curlew.docc", ignore_errors=True)
-    graphs = Graphs(source)
+    graphs = Graphs(source, blocks)
     graphs.write(output / "graphs")
     write_catalog(graphs, sources, output / "Curlew.docc")
+    bare = undocumented(graphs)
+    if bare:
+        print(f"{len(bare)} public symbols have no doc comment:", *bare, sep="\n", file=sys.stderr)
+        sys.exit(1)
     missing = outside_topics(graphs, output / "Curlew.docc")
     count = sum(map(len, graphs.top_level.values()))
     if missing:

@@ -84,19 +84,38 @@ def bars(rows, work, column):
     return [(peer.replace("**", "").replace(", `await`", ""), found[peer]) for peer in PEERS]
 
 
+# A phone shows pictures 350 points wide: all are as narrow as this, with no text below 13, so that its labels can be read there.
+WIDTH = 480
+
+
+def wrapped(text, length):
+    """The text in lines of at most so many characters."""
+    lines = [""]
+    for word in text.split():
+        if len(lines[-1]) + len(word) >= length:
+            lines.append("")
+        lines[-1] = f"{lines[-1]} {word}".strip()
+    return lines
+
+
 def chart(title, note, values, unit):
     def draw(theme):
-        picture = Picture(720, 92 + 34 * len(values), title, theme)
-        picture.text(24, 36, title, size=17, weight="600")
+        head, notes = wrapped(title, 46), wrapped(note, 66)
+        top = 24 + 24 * len(head)
+        picture = Picture(WIDTH, top + 48 * len(values) + 18 * len(notes) + 20, title, theme)
+        for index, line in enumerate(head):
+            picture.text(20, 36 + 24 * index, line, size=18, weight="600")
         largest = max(number(cell) for _, cell in values)
         for index, (name, cell) in enumerate(values):
-            y = 58 + 34 * index
+            y = top + 48 * index
             own = name == "Curlew"
-            picture.text(176, y + 16, name, anchor="end", weight="600" if own else "normal")
-            width = 420 * number(cell) / largest
-            picture.bar(188, y, width, 22, "own" if own else "floor" if name == "C floor" else "other")
-            picture.text(196 + width, y + 16, cell if cell.endswith("s") else f"{cell} {unit}", color="ink" if own else "soft")
-        picture.text(24, 78 + 34 * len(values), note, color="soft", size=12)
+            picture.text(20, y + 18, name, size=15, weight="600" if own else "normal")
+            picture.text(WIDTH - 20, y + 18, cell if cell.endswith("s") else f"{cell} {unit}", size=15, anchor="end",
+                         color="ink" if own else "soft", weight="600" if own else "normal")
+            width = (WIDTH - 40) * number(cell) / largest
+            picture.bar(20, y + 25, width, 14, "own" if own else "floor" if name == "C floor" else "other")
+        for index, line in enumerate(notes):
+            picture.text(20, top + 48 * len(values) + 18 + 18 * index, line, color="soft", size=13)
         return picture.svg()
 
     return draw
@@ -105,7 +124,7 @@ def chart(title, note, values, unit):
 def layers(architecture):
     """The modules of ARCHITECTURE.md's table, by whether they see Core."""
     rows = re.findall(r"^\| `(\w+)` \| (.*?) \| (.*?) \|$", architecture, re.M)
-    base = ["Curlew", "CurlewCore", "CurlewEncoding", "CurlewCache", "CurlewTransport", "CurlewHTTP", "CCurlew"]
+    base = ["Curlew", "CurlewCore", "CurlewEncoding", "CurlewTransport", "CurlewCache", "CurlewCookies", "CurlewHTTP", "CCurlew"]
     names = [name for name, _, _ in rows]
     for name in base:
         if name not in names:
@@ -118,72 +137,80 @@ def architecture(text):
     above, beside = layers(text)
 
     def draw(theme):
-        columns = 4
+        columns = 2
         count = -(-len(above) // columns)
-        top = 74 + 40 * count
-        picture = Picture(760, top + 330, "The layers of Curlew: imports only go down", theme)
-        picture.text(24, 36, "Products on Core, each by itself", size=15, weight="600")
+        top = 74 + 38 * count
+        notes = wrapped("Beside them: " + ", ".join(beside), 64)
+        picture = Picture(WIDTH, top + 432 + 18 * len(notes), "The layers of Curlew: imports only go down", theme)
+        picture.text(20, 36, "Products on Core, each by itself", size=16, weight="600")
         for index, name in enumerate(above):
-            x, y = 24 + 180 * (index % columns), 52 + 40 * (index // columns)
-            picture.box(x, y, 172, 32)
-            picture.text(x + 86, y + 21, name, size=13, anchor="middle")
+            x, y = 20 + 224 * (index % columns), 52 + 38 * (index // columns)
+            picture.box(x, y, 216, 32)
+            picture.text(x + 108, y + 21, name, size=14, anchor="middle")
 
-        def row(y, names, height=38):
-            width = (712 - 8 * (len(names) - 1)) / len(names)
+        def row(y, names):
+            width = (WIDTH - 40 - 8 * (len(names) - 1)) / len(names)
             for index, (name, note) in enumerate(names):
-                x = 24 + index * (width + 8)
-                picture.box(x, y, width, height, stroke="own")
-                picture.text(x + width / 2, y + 24, f"{name} · {note}" if note else name, size=13, anchor="middle")
+                x = 20 + index * (width + 8)
+                picture.box(x, y, width, 52, stroke="own")
+                picture.text(x + width / 2, y + (22 if note else 31), name, size=14, anchor="middle", weight="600")
+                picture.text(x + width / 2, y + 41, note, size=13, anchor="middle", color="soft")
 
-        picture.text(24, top, "The product Curlew", size=15, weight="600")
+        picture.text(20, top, "The product Curlew", size=16, weight="600")
         row(top + 14, [("Curlew", "functions on SessionManager.default, re-exports")])
-        row(top + 64, [("CurlewCore", "sessions, requests, tasks, follow-ups, validation, responses")])
-        row(top + 114, [("CurlewEncoding", ""), ("CurlewCache", "RFC 9111"), ("CurlewTransport", "one thread")])
-        row(top + 164, [("CurlewHTTP", "methods, fields, URLs, errors; no I/O"), ("CCurlew", "C over libcurl")])
-        picture.box(24, top + 226, 712, 38, fill="paper")
-        picture.text(380, top + 250, "libcurl · zlib · Foundation", size=13, anchor="middle", color="soft")
-        for y in (52, 102, 152, 214):
-            picture.arrow([(380, top + y), (380, top + y + 11)])
-        picture.text(24, top + 300, "Beside them: " + ", ".join(beside), size=12, color="soft")
+        row(top + 80, [("CurlewCore", "sessions, requests, tasks, follow-ups, validation, responses")])
+        row(top + 146, [("CurlewEncoding", "parameters, forms"), ("CurlewTransport", "event loops on libcurl")])
+        row(top + 206, [("CurlewCache", "RFC 9111"), ("CurlewCookies", "RFC 6265bis")])
+        row(top + 272, [("CurlewHTTP", "fields, URLs, errors; no I/O"), ("CCurlew", "C over libcurl")])
+        picture.box(20, top + 350, WIDTH - 40, 38, fill="paper")
+        picture.text(WIDTH / 2, top + 374, "libcurl · zlib · Foundation", size=14, anchor="middle", color="soft")
+        for y, length in ((66, 13), (132, 13), (258, 13), (324, 25)):
+            picture.arrow([(WIDTH / 2, top + y), (WIDTH / 2, top + y + length)])
+        for index, line in enumerate(notes):
+            picture.text(20, top + 414 + 18 * index, line, size=13, color="soft")
         return picture.svg()
 
     return draw
 
 
 def life(theme):
-    picture = Picture(760, 470, "The life of a request, from the call to its handlers", theme)
-    lanes = [("Caller", 24), ("Session's queue, tasks", 270), ("Event loop's thread", 516)]
+    picture = Picture(WIDTH, 540, "The life of a request, from the call to its handlers", theme)
+    wide = 140
+    lanes = [("Caller", 12), ("Session, tasks", 170), ("Event loop", 328)]
     for name, x in lanes:
-        picture.text(x + 110, 34, name, anchor="middle", weight="600", size=15)
+        picture.text(x + wide / 2, 32, name, anchor="middle", weight="600", size=15)
 
-    def step(lane, y, title, note):
+    def step(lane, y, title, *notes):
         x = lanes[lane][1]
-        picture.box(x, y, 220, 46, stroke="own" if lane == 2 else "line")
-        picture.text(x + 110, y + 20, title, anchor="middle", size=13, weight="600")
-        picture.text(x + 110, y + 37, note, anchor="middle", size=11, color="soft")
+        picture.box(x, y, wide, 28 + 17 * len(notes), stroke="own" if lane == 2 else "line")
+        picture.text(x + wide / 2, y + 20, title, anchor="middle", size=14, weight="600")
+        for index, note in enumerate(notes):
+            picture.text(x + wide / 2, y + 38 + 17 * index, note, anchor="middle", size=13, color="soft")
 
-    step(0, 54, "manager.request(url)", "creates request and driver")
-    step(1, 54, "adapt", "adapters, for each attempt")
-    step(2, 54, "wait for a connection", "by priority and in order")
-    step(2, 132, "exchange", "libcurl sends and receives")
-    step(2, 210, "head", "cookies, redirect, challenge")
-    step(2, 288, "body", "decoding, limits, backpressure")
-    step(1, 288, "validate, commit", "the file gets its name")
-    step(1, 366, "finish", "once, on every path")
-    step(0, 366, "handlers, await", "in order; decode here")
-    picture.arrow([(244, 77), (269, 77)])
-    picture.arrow([(490, 77), (515, 77)])
-    for y in (100, 178, 256):
-        picture.arrow([(626, y), (626, y + 31)])
-    picture.arrow([(516, 311), (491, 311)])
-    picture.arrow([(380, 334), (380, 365)])
-    picture.arrow([(270, 389), (245, 389)])
-    picture.arrow([(515, 240), (496, 240), (496, 160), (515, 160)], color="warm", dashed=True)
-    picture.text(490, 204, "follow-up", anchor="end", size=12, color="warm")
-    picture.arrow([(330, 288), (330, 101)], color="warm", dashed=True)
-    picture.text(322, 204, "retry, after a delay", anchor="end", size=12, color="warm")
-    picture.text(24, 446, "Cancellation, a deadline, a failed adapter and the end of the session lead to finish from every step.",
-                 size=12, color="soft")
+    step(0, 48, "request(url)", "creates request", "and driver")
+    step(1, 48, "adapt", "adapters, for", "each attempt")
+    step(2, 48, "wait", "for a connection,", "by priority")
+    step(2, 140, "exchange", "libcurl sends", "and receives")
+    step(2, 232, "head", "cookies, redirect,", "challenge")
+    step(2, 324, "body", "decoding, limits,", "backpressure")
+    step(1, 324, "validate, commit", "the file gets", "its name")
+    step(1, 412, "finish", "once, on every", "path")
+    step(0, 412, "handlers, await", "in order;", "decode here")
+    picture.arrow([(152, 79), (169, 79)])
+    picture.arrow([(310, 79), (327, 79)])
+    for y in (110, 202, 294):
+        picture.arrow([(398, y), (398, y + 29)])
+    picture.arrow([(328, 355), (311, 355)])
+    picture.arrow([(240, 386), (240, 411)])
+    picture.arrow([(170, 443), (153, 443)])
+    picture.arrow([(328, 263), (312, 263), (312, 171), (327, 171)], color="warm", dashed=True)
+    picture.text(306, 222, "follow-up", anchor="end", size=13, color="warm")
+    picture.arrow([(200, 324), (200, 111)], color="warm", dashed=True)
+    picture.text(192, 186, "retry, after", anchor="end", size=13, color="warm")
+    picture.text(192, 203, "a delay", anchor="end", size=13, color="warm")
+    note = "Cancellation, a deadline, a failed adapter and the end of the session lead to finish from every step."
+    for index, line in enumerate(wrapped(note, 66)):
+        picture.text(12, 502 + 18 * index, line, size=13, color="soft")
     return picture.svg()
 
 
