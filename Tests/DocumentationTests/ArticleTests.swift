@@ -24,6 +24,7 @@ import Testing
         "CurlewResilience.md": "ResilienceTests/GuideTests.swift",
         "ObservingASession.md": "ObservabilityTests/ObservabilityGuideTests.swift",
         "Reach.md": "DocumentationTests/ReachGuideTests.swift",
+        "RequestsAsValues.md": "ServicesTests/ValuesGuideTests.swift",
         "ServerSentEvents.md": "EventsTests/GuideTests.swift",
         "TestingWithCurlew.md": "TestingTests/GuideTests.swift",
         "WebSockets.md": "WebSocketTests/GuideTests.swift",
