@@ -101,9 +101,9 @@ public struct SessionConfiguration: Sendable {
 
     /// The cache for responses (RFC 9111); with `nil`, the default, ``urlCache`` counts, and without that none are cached.
     ///
-    /// In memory with `.memory()`, on disk with `.disk()` of the product CurlewCaching, in a store of one's own with `.storage(_:)`. Sessions
+    /// In memory with `.memory()`, on disk with `.disk()` of the product CurlewCaching, in a store of your own with `.storage(_:)`. Sessions
     /// with the same cache share its responses. Responses are stored as HTTP allows a private cache, those to requests with `Authorization`
-    /// for the same credentials only; bodies of downloads and streams are not stored, but served. The closure
+    /// for the same credentials only. Downloads and streamed requests fill the cache as well, and are served from it. The closure
     /// `dataTaskWillCacheResponse` is not called.
     public var cache: ResponseCache? {
         get { storages.responses }
