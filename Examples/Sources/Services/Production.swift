@@ -45,23 +45,23 @@ actor Tokens {
     private(set) var current = "expired long ago"
     private(set) var renewals = 0
     private let response: @Sendable () -> ServiceResponse<TokenRequest, AnyHTTPService>
-    private var renewal: ServiceResponse<TokenRequest, AnyHTTPService>?
+    private var renewal: Task<Bool, Never>?
 
     init(apiURL: String) {
         response = { TokenRequest().schedule(with: AnyHTTPService(at: apiURL, usesSecureProtocol: nil)) }
     }
 
     func renew() async -> Bool {
-        // A response is shared: who comes while one is on its way waits for the same.
-        let isFirst = renewal == nil
-        let response = renewal ?? response()
-        renewal = response
-        let token = try? await response.value.accessToken
-        if isFirst {
-            renewal = nil
-            renewals += 1
+        if let renewal { return await renewal.value }
+        let renewal = Task { [response] in
+            let token = try? await response().value.accessToken
+            // Stored before the waiting requests resume, which send it.
             if let token { current = token }
+            renewals += 1
+            self.renewal = nil
+            return token != nil
         }
-        return token != nil
+        self.renewal = renewal
+        return await renewal.value
     }
 }
