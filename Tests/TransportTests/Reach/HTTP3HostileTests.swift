@@ -124,6 +124,42 @@ struct HostileHTTP3Tests {
         #expect(GeneratedBody(seed: 7).matches(end.body, offset: 0))
     }
 
+    @Test("a stream that pauses has an HTTP/3 connection of its own, also where the host is known to speak HTTP/1.1 over TCP")
+    func pausesBesideHTTP1() async throws {
+        let length = 12_000_000
+        let origin = try origin { request, _ in
+            request.path.hasSuffix("large") ? ServerResponse(status: 200, body: .generated(length: Int64(length), seed: 7)) : .ok("small")
+        }
+        defer { origin.stop() }
+        func request(_ path: String, _ version: HTTPVersionPolicy) -> TransferRequest {
+            TransferRequest(url: "https://localhost:\(server.portWithoutHTTP2)/origin/\(path)", options: server.options(version))
+        }
+        let first = await transport.run(request("small", .automatic), id: 1)
+        #expect(first.error == nil && first.completion?.metrics.httpVersion == .http1_1)
+
+        let isFirst = Lock(true)
+        let paused = RecordingObserver(onBytes: { _ in
+            isFirst.withLock { isFirst in
+                defer { isFirst = false }
+                return isFirst ? .pause : .proceed
+            }
+        })
+        var stream = request("large", .http3Only)
+        stream.mayPause = true
+        transport.start(stream, id: 2, observer: paused)
+        _ = await paused.record { $0.pieces > 0 }
+        for (id, version) in [(3, HTTPVersionPolicy.http3Only), (4, .automatic), (5, .http3Only)] {
+            let end = await transport.run(request("small", version), id: id)
+            #expect(end.error == nil && end.body == Data("small".utf8))
+            #expect(end.completion?.metrics.httpVersion == (version == .automatic ? .http1_1 : .http3))
+        }
+        #expect(paused.record.completion == nil && paused.record.pieces == 1)
+        transport.resumeReceiving(2)
+        let end = await paused.end()
+        #expect(end.error == nil && end.completion?.metrics.httpVersion == .http3)
+        #expect(GeneratedBody(seed: 7).matches(end.body, offset: 0) && end.body.count == length)
+    }
+
     @Test func `a cancelled response or upload does not affect others`() async throws {
         let origin = try origin { request, connection in
             if request.method == "GET" { return ServerResponse(status: 200, body: .generated(length: 1 << 40, seed: 1)) }

@@ -21,7 +21,8 @@ import Testing
 
 /// What has to be true with a libcurl that has HTTP/3, against a server that speaks it.
 ///
-/// `scripts/http3` runs them: it starts the server, and sets `CURLEW_HTTP3_PORT` and `CURLEW_HTTP3_AUTHORITY`, the file of its root.
+/// `scripts/http3` runs them: it starts the server, and sets `CURLEW_HTTP3_PORT`, another port without HTTP/2, and `CURLEW_HTTP3_AUTHORITY`, the
+/// file of its root.
 @Suite(.timeLimit(.minutes(1)), .enabled(if: CurlInfo.current.supportsHTTP3 && HTTP3Server.shared != nil)) struct HTTP3Tests {
     private let server: HTTP3Server
 
@@ -192,16 +193,20 @@ import Testing
 /// The server of `scripts/http3`.
 struct HTTP3Server {
     let port: Int
+    /// The port where the server speaks HTTP/1.1 over TCP, and no HTTP/2.
+    let portWithoutHTTP2: Int
     let authority: String
     /// The path of the Unix domain socket to which it passes requests for `/origin/`.
     let origin: String
 
     static let shared: HTTP3Server? = {
         let environment = ProcessInfo.processInfo.environment
-        guard let port = environment["CURLEW_HTTP3_PORT"].flatMap({ Int($0) }), let file = environment["CURLEW_HTTP3_AUTHORITY"],
+        guard let port = environment["CURLEW_HTTP3_PORT"].flatMap({ Int($0) }),
+            let portWithoutHTTP2 = environment["CURLEW_HTTP3_PORT_WITHOUT_HTTP2"].flatMap({ Int($0) }),
+            let file = environment["CURLEW_HTTP3_AUTHORITY"],
             let origin = environment["CURLEW_HTTP3_ORIGIN"]
         else { return nil }
-        return HTTP3Server(port: port, authority: file, origin: origin)
+        return HTTP3Server(port: port, portWithoutHTTP2: portWithoutHTTP2, authority: file, origin: origin)
     }()
 
     func url(_ path: String) -> String { "https://localhost:\(port)\(path)" }
