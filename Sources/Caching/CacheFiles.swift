@@ -42,6 +42,8 @@ struct CacheFiles: Sendable {
 
     private let directory: String
     private let entries: String
+    /// The same, as what precedes the name of an entry.
+    private let entriesPrefix: String
     /// The `Lock` keeps this store's threads from polling the file lock concurrently.
     private let lockState = Lock(LockState())
     private let sweeping = Lock(Sweeping())
@@ -50,10 +52,11 @@ struct CacheFiles: Sendable {
         self.lockTimeout = lockTimeout
         self.directory = directory
         entries = directory + "/v\(EntryHead.version)"
+        entriesPrefix = entries + "/"
     }
 
     func path(of key: CacheKey) -> String { path(of: EntryName(key)) }
-    func path(of name: EntryName) -> String { entries + "/" + name.digits }
+    func path(of name: EntryName) -> String { name.digits(after: entriesPrefix) }
 
     /// The path of the ``EvictionQueue``.
     var queuePath: String { entries + "/.queue" }

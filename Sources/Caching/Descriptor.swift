@@ -66,7 +66,7 @@ final class Descriptor {
     ///
     /// - Throws: the system's error code.
     func read(_ count: Int, at offset: Int64, beginningWith known: Slice<UnsafeRawBufferPointer>) throws(SystemError) -> Data {
-        if known.count >= count { return Data(known.prefix(count)) }
+        if known.count >= count { return Data(copying: known.prefix(count)) }
         guard let memory = malloc(count) else { throw SystemError(code: ENOMEM) }
         UnsafeMutableRawBufferPointer(start: memory, count: known.count).copyMemory(from: UnsafeRawBufferPointer(rebasing: known))
         do throws(SystemError) {

@@ -100,11 +100,20 @@ struct EntryHead: Equatable {
     ///   - bytes: the bytes of this head.
     ///   - rest: the key and the metadata that follow it.
     func metadata(for key: Data, bytes: UnsafeRawBufferPointer, rest: UnsafeRawBufferPointer) -> Data? {
-        guard rest.count == keyLength + metadataLength, key.elementsEqual(rest[..<keyLength]) else { return nil }
+        guard rest.count == keyLength + metadataLength, Self.areEqual(key, rest.prefix(keyLength)) else { return nil }
         var hash = XXHash64()
         hash.update(UnsafeRawBufferPointer(rebasing: bytes[..<Self.hashedSize]))
         hash.update(rest)
-        return hash.value == headHash ? Data(rest[keyLength...]) : nil
+        return hash.value == headHash ? Data(copying: rest.dropFirst(keyLength)) : nil
+    }
+
+    /// Compares at once: the elements of a `Data`, one after the other, take longer than reading a small file.
+    private static func areEqual(_ data: Data, _ bytes: Slice<UnsafeRawBufferPointer>) -> Bool {
+        guard data.count == bytes.count else { return false }
+        return data.withUnsafeBytes { data in
+            guard let a = data.baseAddress, let b = UnsafeRawBufferPointer(rebasing: bytes).baseAddress else { return true }
+            return memcmp(a, b, data.count) == 0
+        }
     }
 
     var bytes: Data {
@@ -131,6 +140,12 @@ struct EntryHead: Equatable {
 }
 
 extension Data {
+    /// Copies bytes, without the generic initializer's search for what kind of a sequence they are.
+    init(copying bytes: Slice<UnsafeRawBufferPointer>) {
+        let bytes = UnsafeRawBufferPointer(rebasing: bytes)
+        self = bytes.baseAddress.map { Data(bytes: $0, count: bytes.count) } ?? Data()
+    }
+
     fileprivate mutating func append(_ number: some FixedWidthInteger) {
         Swift.withUnsafeBytes(of: number.littleEndian) { append(contentsOf: $0) }
     }

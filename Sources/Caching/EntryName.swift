@@ -39,13 +39,23 @@ struct EntryName: Hashable, Comparable, Sendable {
     init(words: some Collection<UInt64>) { self.words = Array(words) }
 
     /// The file name.
-    var digits: String {
-        String(unsafeUninitializedCapacity: 64) { buffer in
-            for index in 0..<64 {
-                let digit = UInt8(truncatingIfNeeded: words[index / 16] >> UInt64(60 - 4 * (index % 16))) & 15
-                buffer[index] = digit < 10 ? UInt8(ascii: "0") + digit : UInt8(ascii: "a") + digit - 10
+    var digits: String { digits(after: "") }
+
+    /// The file name after a prefix, such as its directory, as one string.
+    func digits(after prefix: String) -> String {
+        var prefix = prefix
+        return prefix.withUTF8 { prefix in
+            String(unsafeUninitializedCapacity: prefix.count + 64) { buffer in
+                var index = buffer[..<prefix.count].initialize(fromContentsOf: prefix)
+                for word in words {
+                    for shift in stride(from: 60, through: 0, by: -4) {
+                        let digit = UInt8(truncatingIfNeeded: word &>> UInt64(shift)) & 15
+                        buffer[index] = digit < 10 ? UInt8(ascii: "0") + digit : UInt8(ascii: "a") + digit - 10
+                        index += 1
+                    }
+                }
+                return index
             }
-            return 64
         }
     }
 

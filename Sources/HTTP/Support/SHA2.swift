@@ -2,7 +2,7 @@
 
 /// A message digest that is computed piece by piece: SHA-256 with words of 32 bits, SHA-512 with words of 64 (FIPS 180-4).
 package struct SHA2<Word: SHA2Word>: Sendable {
-    private var state: [Word] = SHA2Constants.initial.map { Word(truncatingIfNeeded: $0 >> (64 - Word.bitWidth)) }
+    private var state = Word.initial
     /// The beginning of a block.
     private var pending: [UInt8] = []
     private var length: UInt64 = 0
@@ -33,13 +33,37 @@ package struct SHA2<Word: SHA2Word>: Sendable {
     /// Returns the digest of the bytes so far.
     package func digest() -> [UInt8] {
         var copy = self
-        var padding: [UInt8] = [0x80]
-        let lengthSize = Word.bitWidth / 4
-        while (pending.count + padding.count) % Self.blockSize != Self.blockSize - lengthSize { padding.append(0) }
-        padding += [UInt8](repeating: 0, count: lengthSize - 8)
-        withUnsafeBytes(of: (length &* 8).bigEndian) { padding += $0 }
-        padding.withUnsafeBytes { copy.update($0) }
-        return copy.state.flatMap { word in withUnsafeBytes(of: word.bigEndian) { Array($0) } }
+        return pending.withUnsafeBytes { copy.finish(with: $0) }
+    }
+
+    /// Returns the digest of a whole message.
+    package static func digest(of message: UnsafeRawBufferPointer) -> [UInt8] {
+        var hash = SHA2()
+        hash.length = UInt64(message.count)
+        let whole = message.count - message.count % blockSize
+        hash.compress(UnsafeRawBufferPointer(rebasing: message[..<whole]))
+        return hash.finish(with: UnsafeRawBufferPointer(rebasing: message[whole...]))
+    }
+
+    /// Adds the last bytes, less than a block, with the padding: a byte that begins it, zeros, and the length in bits.
+    private mutating func finish(with rest: UnsafeRawBufferPointer) -> [UInt8] {
+        let end = rest.count + 1 + Word.bitWidth / 4
+        let size = (end + Self.blockSize - 1) / Self.blockSize * Self.blockSize
+        withUnsafeTemporaryAllocation(byteCount: size, alignment: 8) { block in
+            block.initializeMemory(as: UInt8.self, repeating: 0)
+            block.copyMemory(from: rest)
+            block[rest.count] = 0x80
+            block.storeBytes(of: (length &* 8).bigEndian, toByteOffset: size - 8, as: UInt64.self)
+            compress(UnsafeRawBufferPointer(block))
+        }
+        return [UInt8](unsafeUninitializedCapacity: state.count * Word.bitWidth / 8) { bytes, count in
+            for word in state {
+                for shift in stride(from: Word.bitWidth - 8, through: 0, by: -8) {
+                    bytes[count] = UInt8(truncatingIfNeeded: word &>> Word(shift))
+                    count += 1
+                }
+            }
+        }
     }
 
     /// Adds whole blocks to the state.
@@ -89,6 +113,7 @@ package struct SHA2<Word: SHA2Word>: Sendable {
 
 /// The words of SHA-256 and SHA-512, with the functions in which these differ (FIPS 180-4, sections 4.1.2 and 4.1.3).
 package protocol SHA2Word: FixedWidthInteger, UnsignedInteger, Sendable {
+    static var initial: [Self] { get }
     static var constants: [Self] { get }
     static func mixedLow(_ word: Self) -> Self
     static func mixedHigh(_ word: Self) -> Self
@@ -102,6 +127,7 @@ extension SHA2Word {
 }
 
 extension UInt32: SHA2Word {
+    package static let initial: [UInt32] = SHA2Constants.initial.map { UInt32(truncatingIfNeeded: $0 >> 32) }
     package static let constants: [UInt32] = SHA2Constants.rounds.prefix(64).map { UInt32(truncatingIfNeeded: $0 >> 32) }
     @inline(__always) package static func mixedLow(_ word: UInt32) -> UInt32 { word.turned(2) ^ word.turned(13) ^ word.turned(22) }
     @inline(__always) package static func mixedHigh(_ word: UInt32) -> UInt32 { word.turned(6) ^ word.turned(11) ^ word.turned(25) }
@@ -110,6 +136,7 @@ extension UInt32: SHA2Word {
 }
 
 extension UInt64: SHA2Word {
+    package static let initial: [UInt64] = SHA2Constants.initial
     package static let constants: [UInt64] = SHA2Constants.rounds
     @inline(__always) package static func mixedLow(_ word: UInt64) -> UInt64 { word.turned(28) ^ word.turned(34) ^ word.turned(39) }
     @inline(__always) package static func mixedHigh(_ word: UInt64) -> UInt64 { word.turned(14) ^ word.turned(18) ^ word.turned(41) }

@@ -4,8 +4,11 @@
 package enum SHA256 {
     /// Returns the 32 bytes of the digest.
     package static func digest(of message: some Sequence<UInt8>) -> [UInt8] {
-        var hasher = SHA2<UInt32>()
-        Array(message).withUnsafeBytes { hasher.update($0) }
-        return hasher.digest()
+        digest(of: Data(message))
+    }
+
+    /// Returns the 32 bytes of the digest.
+    package static func digest(of message: Data) -> [UInt8] {
+        message.withUnsafeBytes { SHA2<UInt32>.digest(of: $0) }
     }
 }
