@@ -163,7 +163,8 @@ $(nginx -v 2>&1 | sed 's/.*: //'), files in $(case $SERVE_DIR in /dev/shm/*) ech
 
 # MARK: Building
 
-# build_one PACKAGE: a clean release build on the same machine, without the time to fetch what it depends on.
+# build_one PACKAGE: a clean release build on the same machine, without the time to fetch what it depends on. Of the modules those count
+# that are compiled: SwiftPM makes folders for all.
 build_one() {
     local scratch=$work/scratch wall user system binary
     swift package --package-path "$1" --scratch-path "$scratch" resolve >&2
@@ -174,7 +175,7 @@ build_one() {
     strip -o "$work/stripped" "$binary"
     printf '%s\t{"wall_seconds": %s, "cpu_seconds": %s, "bytes": %s, "modules": %s}\n' "${1##*/}" "$wall" \
         "$(awk -v u="$user" -v s="$system" 'BEGIN { print u + s }')" "$(stat -c %s "$work/stripped")" \
-        "$(find "$scratch"/*/release -maxdepth 1 -name '*.build' | wc -l)" >>"$work/builds"
+        "$(find "$scratch"/*/release -path '*.build/*.o' | sed 's/\.build\/.*//' | sort -u | wc -l)" >>"$work/builds"
     rm -rf "$scratch"
 }
 
