@@ -19,6 +19,9 @@ import CurlewTransport
 ///     curlew-redis-probe break SOCKET URL                  sends requests until the breaker refuses one; prints that as "refused"
 ///     curlew-redis-probe late SOCKET URL                   waits to be told of an open breaker, and sends a request; prints "refused" if it was
 ///     curlew-redis-probe changes SOCKET COUNT              prints the time of each change of the cache that it is told, in nanoseconds
+///
+/// `limit` and `send` print too when they "began", and `limit` when it "ended", in nanoseconds of the monotonic clock, which all processes of a
+/// machine have in common: processes do not begin at the same moment.
 @main
 enum RedisProbe {
     static func main() async throws {
@@ -56,7 +59,8 @@ enum RedisProbe {
         let store = RedisRateLimitStore(client)
         let limit = RateLimit(rate, burst: max(rate / 50, 1))
         begin()
-        let end = ContinuousClock.now + time
+        let start = MonotonicTime.now()
+        let end = start + time.nanoseconds
         // Two at a time, so that the processes ask early enough on a busy machine.
         let granted = try await withThrowingTaskGroup(of: Int.self) { group in
             for _ in 0..<2 {
@@ -64,7 +68,7 @@ enum RedisProbe {
                     var granted = 0
                     while true {
                         let grant = try await store.acquire(lease, of: "fleet", limit: limit)
-                        guard ContinuousClock.now < end else { return granted }
+                        guard MonotonicTime.now() < end else { return granted }
                         switch grant {
                         case .granted(let count, _): granted += count
                         case .wait(let time): try await Task.sleep(for: time)
@@ -74,6 +78,8 @@ enum RedisProbe {
             }
             return try await group.reduce(0, +)
         }
+        report("began", Int(start))
+        report("ended", Int(end))
         report("granted", granted)
     }
 
@@ -81,12 +87,13 @@ enum RedisProbe {
         let limiter = RateLimiter(RateLimit(rate, burst: max(rate / 50, 1)), name: "sent", store: RedisRateLimitStore(client))
         let manager = makeManager { $0.use(Resilience(rateLimiter: limiter)) }
         begin()
-        let end = ContinuousClock.now + time
+        let start = MonotonicTime.now()
+        let end = start + time.nanoseconds
         let right = await withTaskGroup(of: Int.self) { group in
             for _ in 0..<10 {
                 group.addTask {
                     var right = 0
-                    while ContinuousClock.now < end {
+                    while MonotonicTime.now() < end {
                         if (try? await manager.request(url).validate().serializingData().value) != nil { right += 1 }
                     }
                     return right
@@ -94,6 +101,7 @@ enum RedisProbe {
             }
             return await group.reduce(0, +)
         }
+        report("began", Int(start))
         report("right", right)
     }
 

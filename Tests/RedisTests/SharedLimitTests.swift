@@ -15,16 +15,28 @@ import Testing
     /// The share of the limit that is taken at least. In a few seconds, a busy machine may take some of the time.
     static let least = isLong ? 0.98 : 0.9
 
+    /// The most permits of a rate of so many a second that processes can have from the first one's begin on: the burst, and those that are
+    /// reserved up to 100 milliseconds ahead.
+    private func most(of rate: Int, _ nanoseconds: Int) -> Int {
+        rate / 50 + Int((Double(rate) * (Double(nanoseconds) / 1e9 + 0.1)).rounded(.up))
+    }
+
+    /// The time from the first process's begin to the last one's end, in nanoseconds: it is longer than each one's own.
+    private func span(_ reports: [Probe.Report]) throws -> Int {
+        let began = try #require(reports.compactMap { $0["began"] }.min())
+        return try #require(reports.compactMap { $0["ended"] }.max()) - began
+    }
+
     @Test("ten processes with one limit of 500 a second take 500 a second together, each its share") func shared() async throws {
         let server = try await RedisServer()
         let seconds = Self.isLong ? 60 : 5
         let fleet = try await Fleet(10, "limit", on: server, "500", "\(seconds)", "1")
         fleet.begin()
-        let granted = await fleet.reports().map { $0["granted"] ?? -1 }
+        let reports = await fleet.reports()
+        let granted = reports.map { $0["granted"] ?? -1 }
         let total = granted.reduce(0, +)
         print("limit: \(total) permits in \(seconds) s, by process \(granted)")
-        // The burst of ten comes on top, and what is reserved at the end is not counted.
-        #expect(Double(total) <= Double(500 * seconds) * 1.02)
+        #expect(total <= most(of: 500, try span(reports)))
         #expect(Double(total) >= Double(500 * seconds) * Self.least)
         for count in granted { #expect(abs(count - 50 * seconds) <= 10 * seconds) }
     }
@@ -40,7 +52,8 @@ import Testing
         }
         let fleet = try await Fleet(10, "send", on: server, host.url("/"), "500", "\(seconds)")
         fleet.begin()
-        let right = await fleet.reports().map { $0["right"] ?? -1 }
+        let reports = await fleet.reports()
+        let right = reports.map { $0["right"] ?? -1 }
         let all = times.read { $0.sorted() }
         #expect(right.reduce(0, +) == all.count)
         // From half a second after the first request until half a second before the last: all have begun, and none has ended.
@@ -49,7 +62,11 @@ import Testing
         let total = all.count { $0 >= first && $0 < first + window }
         print("sent: \(total) requests in \(seconds - 1) s, by process \(right)")
         if Self.isLong { for count in right { #expect(abs(10 * count - all.count) <= all.count / 5) } }
-        #expect(Double(total) <= Double(500 * (seconds - 1)) * 1.02)
+        // At every request, not in a window: on a busy machine, requests that were delayed before it arrive in it.
+        let began = try #require(reports.compactMap { $0["began"] }.min())
+        for (index, time) in all.enumerated() where index >= most(of: 500, time - began) {
+            Issue.record("\(index + 1) requests in \(time - began) ns")
+        }
         #expect(Double(total) >= Double(500 * (seconds - 1)) * Self.least)
     }
 
@@ -57,9 +74,10 @@ import Testing
         let server = try await RedisServer()
         let fleet = try await Fleet(4, "limit", on: server, "20000", "2", "200")
         fleet.begin()
-        let total = await fleet.reports().reduce(0) { $0 + ($1["granted"] ?? 0) }
+        let reports = await fleet.reports()
+        let total = reports.reduce(0) { $0 + ($1["granted"] ?? 0) }
         print("leased: \(total) permits in 2 s")
-        #expect((30_000...40_800).contains(total))
+        #expect((30_000...most(of: 20_000, try span(reports))).contains(total))
         #expect(try await calls(server.client()) < total / 20)
     }
 
