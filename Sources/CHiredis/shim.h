@@ -31,7 +31,4 @@ static inline redisReader *chiredis_create_reader(redisReplyObjectFunctions *fun
     reader->fn = functions;
     return reader;
 }
-
-/* The version of the headers, as 1002003 for 1.2.3. */
-static inline int chiredis_version(void) { return HIREDIS_MAJOR * 1000000 + HIREDIS_MINOR * 1000 + HIREDIS_PATCH; }
 #endif

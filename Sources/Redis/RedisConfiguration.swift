@@ -2,6 +2,7 @@
 #if Redis
 import CurlewEncoding
 import CurlewHTTP
+public import CurlewTransport
 
 /// Where a Redis or Valkey server is, and how ``RedisClient`` talks to it. RESP2, servers from version 5.0 on.
 public struct RedisConfiguration: Sendable, Hashable {
@@ -11,13 +12,15 @@ public struct RedisConfiguration: Sendable, Hashable {
         case unix(path: String)
         /// A host's name or address, and its port, 6379 by default. Not encrypted.
         case tcp(host: String, port: Int = 6379)
-        /// As ``tcp(host:port:)``, with TLS, which this product does not have: ``RedisClient/init(_:)`` throws
-        /// ``RedisError/tlsUnavailable(hiredis:)``. Use a Unix socket, of the server or of a TLS tunnel such as stunnel.
+        /// As ``tcp(host:port:)``, encrypted, by libcurl with ``RedisConfiguration/tls``; to the server itself, never through a proxy.
         case tls(host: String, port: Int = 6379)
     }
 
     /// Where the server is.
     public var address: Address
+    /// The TLS settings of ``Address/tls(host:port:)``: authorities, a client certificate, pins, versions. By default the server needs a
+    /// certificate that the system trusts, for the host of the address, and the client sends none.
+    public var tls = TLSOptions()
     /// The user of `AUTH`; by default none, which is the server's user `default`.
     public var username: String?
     /// The password of `AUTH`; by default none, and nothing is authenticated.

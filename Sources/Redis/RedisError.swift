@@ -25,9 +25,6 @@ public enum RedisError: Error, Sendable, Hashable {
     case sealingUnavailable
     /// A setting is invalid; a sentence says which.
     case invalidSetting(String)
-    /// This product has no TLS to the server, whichever version of hiredis it was built with: use a Unix socket, of the server or of a TLS
-    /// tunnel such as stunnel.
-    case tlsUnavailable(hiredis: String)
     /// The client was closed.
     case closed
 
@@ -39,6 +36,8 @@ public enum RedisError: Error, Sendable, Hashable {
         case unresolvable(String)
         /// The system refused the connection or broke it; its error number.
         case system(Int32)
+        /// The TLS connection could not be established, or broke; libcurl's message, which says what is wrong with a certificate.
+        case connectionFailed(String)
         /// The server closed the connection.
         case closedByServer
         /// The server does not respond, while responses are due.
@@ -82,7 +81,6 @@ extension RedisError: CustomStringConvertible, LocalizedError {
         case .unreadableValue(let key, let reason): "The value of \(key) can't be read: \(reason)."
         case .sealingUnavailable: "Values can't be sealed: the process has no libcrypto with AES-256-GCM."
         case .invalidSetting(let what): what
-        case .tlsUnavailable(let version): "CurlewRedis has no TLS (hiredis \(version)); use a Unix socket or a TLS tunnel."
         case .closed: "The Redis client was closed."
         }
     }
@@ -98,6 +96,7 @@ extension RedisError.Reason: CustomStringConvertible {
         case .connecting: "the connection is not established yet"
         case .unresolvable(let message): "its name can't be resolved (\(message))"
         case .system(let number): String(cString: strerror(number))
+        case .connectionFailed(let message): "its TLS connection failed (\(message))"
         case .closedByServer: "the server closed the connection"
         case .silent: "it does not respond"
         case .notRedis(let what): "it is no Redis server (\(what))"

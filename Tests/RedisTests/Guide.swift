@@ -25,6 +25,15 @@ func breaker(_ redis: RedisClient) -> CircuitBreaker {
 }
 // end
 
+// snippet: tls
+func client(authority: String, certificate: ClientCertificate) throws -> RedisClient {
+    var configuration = RedisConfiguration(.tls(host: "redis.example.org", port: 6380))
+    configuration.tls.certificateAuthorityFile = authority
+    configuration.tls.clientCertificate = certificate
+    return try RedisClient(configuration)
+}
+// end
+
 /// An authenticator of the program.
 final class ServiceAuthenticator: AsyncAuthenticator {
     struct Token: AuthenticationCredential, Codable, Sendable {

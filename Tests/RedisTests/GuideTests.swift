@@ -26,5 +26,13 @@ import Testing
         #expect(breaker.name == "service" && breaker.shared is RedisPolicyState)
         redis.close()
     }
+
+    @Test("the client of the article has the authority and the certificate") func secureClient() throws {
+        let redis = try client(authority: "/nonexistent/ca.pem", certificate: .pem(Data(), key: Data()))
+        #expect(redis.configuration.address == .tls(host: "redis.example.org", port: 6380))
+        #expect(redis.configuration.tls.certificateAuthorityFile == "/nonexistent/ca.pem")
+        #expect(redis.configuration.tls.clientCertificate != nil)
+        redis.close()
+    }
 }
 #endif

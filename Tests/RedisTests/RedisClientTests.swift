@@ -8,8 +8,9 @@ import Testing
 @testable import CurlewRedis
 
 @Suite(.enabled(if: RedisServer.isInstalled), .timeLimit(.minutes(2))) struct RedisClientTests {
-    @Test("commands are pipelined, and each gets its own response") func pipelined() async throws {
-        let server = try await RedisServer()
+    @Test("commands are pipelined, and each gets its own response", arguments: [false, true])
+    func pipelined(isSecure: Bool) async throws {
+        let server = try await RedisServer(isSecure: isSecure)
         let client = try server.client()
         #expect(try await client.run(["SET", "number", 41]) == .status("OK"))
         #expect(try await client.run(["INCR", "number"]) == .integer(42))
@@ -24,16 +25,17 @@ import Testing
         #expect(echoed == 500)
     }
 
-    @Test("a value of megabytes comes back as it was stored") func large() async throws {
-        let server = try await RedisServer()
+    @Test("a value of megabytes comes back as it was stored", arguments: [false, true]) func large(isSecure: Bool) async throws {
+        let server = try await RedisServer(isSecure: isSecure)
         let client = try server.client()
         let value = Data((0..<(3 << 20)).map { UInt8(truncatingIfNeeded: $0 &* 31) })
         #expect(try await client.run(["SET", "large", .bytes(value)]) == .status("OK"))
         #expect(try await client.run(["GET", "large"]).data == value)
     }
 
-    @Test("a script is sent once, and again to a server that has lost it") func scripts() async throws {
-        let server = try await RedisServer()
+    @Test("a script is sent once, and again to a server that has lost it", arguments: [false, true])
+    func scripts(isSecure: Bool) async throws {
+        let server = try await RedisServer(isSecure: isSecure)
         let client = try server.client()
         let script = RedisScript("return {KEYS[1], ARGV[1]}")
         for _ in 0..<3 {
@@ -65,8 +67,9 @@ import Testing
         #expect(try await client.run(["SET", "a", "b"]) == .status("OK"))
     }
 
-    @Test("a password is sent, and a wrong one is an error with the server's message") func passwords() async throws {
-        let server = try await RedisServer("--requirepass", "secret")
+    @Test("a password is sent, and a wrong one is an error with the server's message", arguments: [false, true])
+    func passwords(isSecure: Bool) async throws {
+        let server = try await RedisServer("--requirepass", "secret", isSecure: isSecure)
         var configuration = server.configuration()
         configuration.password = "secret"
         configuration.database = 3
@@ -81,8 +84,9 @@ import Testing
         #expect(!"\(configuration)".contains("wrong"))
     }
 
-    @Test("a server that is paused costs one timeout, and is used again when it continues") func paused() async throws {
-        let server = try await RedisServer()
+    @Test("a server that is paused costs one timeout, and is used again when it continues", arguments: [false, true])
+    func paused(isSecure: Bool) async throws {
+        let server = try await RedisServer(isSecure: isSecure)
         let client = try server.client(timeout: .milliseconds(20))
         #expect(await client.becomesReady())
         server.send(SIGSTOP)
@@ -99,8 +103,8 @@ import Testing
         #expect(await client.becomesReady())
     }
 
-    @Test("a server that stays paused is connected to again") func silent() async throws {
-        let server = try await RedisServer()
+    @Test("a server that stays paused is connected to again", arguments: [false, true]) func silent(isSecure: Bool) async throws {
+        let server = try await RedisServer(isSecure: isSecure)
         var configuration = server.configuration(timeout: .milliseconds(20))
         configuration.silenceLimit = .milliseconds(50)
         configuration.connectTimeout = .milliseconds(50)
@@ -119,8 +123,9 @@ import Testing
         #expect(!after.contains("id=\(before) "))
     }
 
-    @Test("a server that was killed fails commands at once, and is used again when it is back") func killed() async throws {
-        let server = try await RedisServer()
+    @Test("a server that was killed fails commands at once, and is used again when it is back", arguments: [false, true])
+    func killed(isSecure: Bool) async throws {
+        let server = try await RedisServer(isSecure: isSecure)
         let client = try server.client()
         #expect(await client.becomesReady())
         await server.kill()
@@ -171,8 +176,9 @@ import Testing
         #expect(await client.becomesReady())
     }
 
-    @Test("messages of channels arrive, and a subscription outlives the server") func channels() async throws {
-        let server = try await RedisServer()
+    @Test("messages of channels arrive, and a subscription outlives the server", arguments: [false, true])
+    func channels(isSecure: Bool) async throws {
+        let server = try await RedisServer(isSecure: isSecure)
         let (client, other) = (try server.client(), try server.client())
         let events = Log<String>()
         let subscription = client.subscribe(to: "news") { event in
@@ -205,20 +211,24 @@ import Testing
         #expect(refuses(.unix(path: "")))
         #expect(refuses(.tcp(host: "", port: 1)))
         #expect(refuses(.tcp(host: "localhost", port: 0)))
-        #expect(refuses(.tls(host: "localhost")))
+        #expect(refuses(.tls(host: "localhost", port: 65_536)))
         #expect(refuses(.unix(path: "/a")) { $0.username = "user" })
         #expect(refuses(.unix(path: "/a")) { $0.commandTimeout = .zero })
         #expect(refuses(.unix(path: "/a")) { $0.prefix = "" })
     }
 
-    @Test("a closed client fails its commands, and leaves no thread") func closed() async throws {
-        let server = try await RedisServer()
+    @Test("a closed client fails its commands, and leaves no thread and no connection", arguments: [false, true])
+    func closed(isSecure: Bool) async throws {
+        let server = try await RedisServer(isSecure: isSecure)
         let client = try server.client()
         #expect(await client.becomesReady())
         let count = try #require(ProcessProbe.threadCount(named: "curlew.redis"))
         #expect(count >= 1)
         client.close()
         #expect(ProcessProbe.settles { (ProcessProbe.threadCount(named: "curlew.redis") ?? count) < count })
+        let other = try RedisClient(RedisConfiguration(.unix(path: server.socket)))
+        #expect(await other.becomesReady())
+        #expect(await eventually { (try? other.block(["CLIENT", "LIST"]).text?.split(whereSeparator: \.isNewline).count) == 1 })
         #expect(await #expect(throws: RedisError.self) { try await client.ping() } == .closed)
     }
 

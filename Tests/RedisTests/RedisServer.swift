@@ -3,9 +3,11 @@
 import CurlewHTTP
 import CurlewRedis
 import CurlewTestSupport
+import CurlewTesting
+import CurlewTransport
 import Testing
 
-/// A Redis server of a test's own, on a Unix socket in a temporary directory. Ends with its last reference.
+/// A Redis server of a test's own, on a Unix socket in a temporary directory, and over TLS if it is to be. Ends with its last reference.
 final class RedisServer: Sendable {
     /// Whether tests that need a server run: they are skipped where none is installed, unless servers are required.
     static let isInstalled = Servers.areRequired || ChildProcess.path(of: "redis-server") != nil
@@ -13,15 +15,39 @@ final class RedisServer: Sendable {
     let directory: TemporaryDirectory
     private let process: Lock<ChildProcess>
     private let options: [String]
+    /// The port of TLS, and who has issued the certificate; `nil` without TLS.
+    let secure: (port: Int, authority: CertificateAuthority)?
 
     var socket: String { directory.file("redis.sock").path }
 
     /// Starts a server with further options, and waits until it accepts connections.
-    init(_ options: String...) async throws {
+    ///
+    /// - Parameter isSecure: whether ``configuration(timeout:)`` is one of TLS.
+    init(_ options: String..., isSecure: Bool = false) async throws {
         directory = try TemporaryDirectory()
-        self.options = options
-        process = Lock(try Self.start(directory, options))
+        let secure = isSecure ? (try Self.freePort(), try CertificateAuthority()) : nil
+        self.secure = secure
+        self.options = try options + (secure.map { [directory] in try Self.options(of: $0, in: directory, besides: options) } ?? [])
+        process = Lock(try Self.start(directory, self.options))
         try await ready()
+    }
+
+    private static func options(
+        of secure: (port: Int, authority: CertificateAuthority), in directory: TemporaryDirectory, besides others: [String]
+    ) throws -> [String] {
+        let identity = try secure.authority.issue()
+        let files = try ["cert": Data(identity.chain.utf8), "key": Data(identity.key.utf8), "ca-cert": secure.authority.certificate].map {
+            ["--tls-\($0)-file", try directory.write($1, to: "\($0).pem").path]
+        }
+        let clients = others.contains("--tls-auth-clients") ? [] : ["--tls-auth-clients", "no"]
+        return ["--tls-port", "\(secure.port)"] + clients + files.joined()
+    }
+
+    /// A port that was free just now: the server can't choose one itself.
+    private static func freePort() throws -> Int {
+        let server = try LoopbackServer { _, _ in .ok("") }
+        defer { server.stop() }
+        return server.port
     }
 
     private static func start(_ directory: TemporaryDirectory, _ options: [String]) throws -> ChildProcess {
@@ -42,7 +68,8 @@ final class RedisServer: Sendable {
 
     /// A configuration for the server, patient enough for a loaded machine unless told otherwise.
     func configuration(timeout: Duration = .seconds(5)) -> RedisConfiguration {
-        var configuration = RedisConfiguration(.unix(path: socket))
+        var configuration = RedisConfiguration(secure.map { .tls(host: "localhost", port: $0.port) } ?? .unix(path: socket))
+        configuration.tls.certificateAuthorities = secure?.authority.certificate
         configuration.commandTimeout = timeout
         configuration.longestBackoff = .milliseconds(100)
         return configuration

@@ -69,6 +69,12 @@ final class CommandChannel: ConnectionUser {
         connection.handle(events, now)
     }
 
+    /// Handles what a TLS connection may have told.
+    func handleSecureStream(_ now: Nanoseconds) {
+        self.now = now
+        connection.handleSecureStream(now)
+    }
+
     /// The time at which ``advance(_:)`` has something to do.
     var nextTime: Nanoseconds? {
         let silence = silentSince.map { $0 + connection.configuration.silenceLimit.nanoseconds }

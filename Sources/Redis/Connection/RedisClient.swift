@@ -24,8 +24,7 @@ public final class RedisClient: Sendable {
 
     /// Creates a client, which begins to connect. A server that is away is no error: it may come back.
     ///
-    /// - Throws: ``RedisError/invalidSetting(_:)``, ``RedisError/tlsUnavailable(hiredis:)``, or the system's `POSIXError` if the process has
-    ///   no descriptors left.
+    /// - Throws: ``RedisError/invalidSetting(_:)``, or the system's `POSIXError` if the process has no descriptors left.
     public init(_ configuration: RedisConfiguration) throws {
         try configuration.check()
         self.configuration = configuration
@@ -150,9 +149,8 @@ extension RedisConfiguration {
         switch address {
         case .unix(let path):
             try require(SocketAddress(path: path) != nil, "The path of a Unix socket has 1 to 103 bytes: \(path)")
-        case .tcp(let host, let port):
+        case .tcp(let host, let port), .tls(let host, let port):
             try require(!host.isEmpty && (1...65_535).contains(port), "A host and a port from 1 to 65,535 are needed: \(address)")
-        case .tls: throw .tlsUnavailable(hiredis: RedisClient.hiredisVersion)
         }
         try require(password != nil || username == nil, "A user without a password can't be authenticated.")
         try require(database >= 0, "The number of a database is not negative: \(database)")

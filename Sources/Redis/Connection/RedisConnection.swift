@@ -25,15 +25,17 @@ final class RedisConnection {
         case idle
         case waiting(until: Nanoseconds)
         case resolving(deadline: Nanoseconds)
-        case connecting(RedisSocket, deadline: Nanoseconds)
-        case greeting(RedisSocket, received: Int, deadline: Nanoseconds)
-        case ready(RedisSocket)
+        case connecting(RedisLink, deadline: Nanoseconds)
+        case greeting(RedisLink, received: Int, deadline: Nanoseconds)
+        case ready(RedisLink)
     }
 
     let configuration: RedisConfiguration
     private let poller: SystemPoller
     /// Resolves a host elsewhere, and brings the addresses back with the number of the attempt.
     private let resolve: (Int) -> Void
+    /// Makes TLS connections; `nil` if the address is none of TLS.
+    private let secureStreams: SecureStreams?
     /// Who has the connection, and owns it.
     weak var user: (any ConnectionUser)?
     private var phase = Phase.idle
@@ -45,9 +47,12 @@ final class RedisConnection {
     private var sent = 0
     private var watched: SocketEvents = []
 
-    init(_ configuration: RedisConfiguration, poller: SystemPoller, resolve: @escaping (Int) -> Void) {
+    init(
+        _ configuration: RedisConfiguration, poller: SystemPoller, secureStreams: SecureStreams?, resolve: @escaping (Int) -> Void
+    ) {
         self.configuration = configuration
         self.poller = poller
+        self.secureStreams = secureStreams
         self.resolve = resolve
     }
 
@@ -55,12 +60,15 @@ final class RedisConnection {
     /// Whether the attempt in progress is the first since the last success, so that commands wait for it.
     var isFirstAttempt: Bool { failures == 0 }
 
-    var descriptor: Int32? {
+    private var link: RedisLink? {
         switch phase {
-        case .connecting(let socket, _), .greeting(let socket, _, _), .ready(let socket): socket.descriptor
+        case .connecting(let link, _), .greeting(let link, _, _), .ready(let link): link
         default: nil
         }
     }
+
+    /// What the thread polls; `nil` for none.
+    var descriptor: Int32? { link?.descriptor }
 
     /// The time at which ``advance(_:)`` has something to do.
     var nextTime: Nanoseconds? {
@@ -90,6 +98,10 @@ final class RedisConnection {
     private func connect(_ now: Nanoseconds) {
         let deadline = now + configuration.connectTimeout.nanoseconds
         attempt += 1
+        if let secureStreams {
+            phase = .connecting(.secure(secureStreams.open()), deadline: deadline)
+            return
+        }
         switch configuration.address {
         case .unix(let path):
             // Checked when the client was created.
@@ -115,7 +127,7 @@ final class RedisConnection {
         self.addresses = Array(addresses.dropFirst())
         do {
             let socket = try RedisSocket(connectingTo: first)
-            phase = .connecting(socket, deadline: deadline)
+            phase = .connecting(.socket(socket), deadline: deadline)
             watch([.writable])
         } catch {
             connectionFailed(error.number, deadline, now)
@@ -124,22 +136,22 @@ final class RedisConnection {
 
     private func connectionFailed(_ number: Int32, _ deadline: Nanoseconds, _ now: Nanoseconds) {
         guard !addresses.isEmpty else { return fail(.system(number), now) }
-        closeSocket()
+        closeLink()
         open(addresses, deadline, now)
     }
 
-    private func greet(_ socket: RedisSocket, _ deadline: Nanoseconds, _ now: Nanoseconds) {
+    private func greet(_ link: RedisLink, _ deadline: Nanoseconds, _ now: Nanoseconds) {
         guard let parser = ResponseParser(largest: configuration.largestResponse), let user else { return fail(.system(ENOMEM), now) }
         self.parser = parser
-        phase = .greeting(socket, received: 0, deadline: deadline)
+        phase = .greeting(link, received: 0, deadline: deadline)
         for command in user.greeting { output.appendCommand(command) }
         flush(now)
         becomeReadyIfGreeted()
     }
 
     private func becomeReadyIfGreeted() {
-        guard case .greeting(let socket, let received, _) = phase, let user, received == user.greeting.count else { return }
-        phase = .ready(socket)
+        guard case .greeting(let link, let received, _) = phase, let user, received == user.greeting.count else { return }
+        phase = .ready(link)
         failures = 0
         user.didBecomeReady()
     }
@@ -148,7 +160,7 @@ final class RedisConnection {
 
     /// Ends the connection, and tries again after the backoff.
     func fail(_ reason: RedisError.Reason, _ now: Nanoseconds) {
-        closeSocket()
+        closeLink()
         let longest = configuration.longestBackoff.nanoseconds
         // A server of another kind does not become Redis soon.
         let delay = if case .unsupportedVersion = reason { longest } else { min(10_000_000 << UInt64(min(failures, 20)), longest) }
@@ -159,16 +171,14 @@ final class RedisConnection {
 
     /// Ends the connection for good.
     func stop() {
-        closeSocket()
+        closeLink()
         phase = .idle
         failures = 0
     }
 
-    private func closeSocket() {
-        if let descriptor {
-            watch([])
-            _ = close(descriptor)
-        }
+    private func closeLink() {
+        watch([])
+        link?.end()
         phase = .idle
         parser = nil
         output = []
@@ -186,18 +196,17 @@ final class RedisConnection {
     /// Sends as much as the socket takes.
     func flush(_ now: Nanoseconds) {
         switch phase {
-        case .greeting(let socket, _, _), .ready(let socket): flush(to: socket, now)
+        case .greeting(let link, _, _), .ready(let link): flush(to: link, now)
         default: break
         }
     }
 
-    private func flush(to socket: RedisSocket, _ now: Nanoseconds) {
+    private func flush(to link: RedisLink, _ now: Nanoseconds) {
         while sent < output.count {
-            switch output.withUnsafeBytes({ socket.write(UnsafeRawBufferPointer(rebasing: $0[sent...])) }) {
+            switch output.withUnsafeBytes({ link.write(UnsafeRawBufferPointer(rebasing: $0[sent...])) }) {
             case .count(let count): sent += count
             case .wouldBlock: return watch([.readable, .writable])
-            case .ended: return fail(.closedByServer, now)
-            case .failed(let number): return fail(.system(number), now)
+            case .failed(let reason): return fail(reason, now)
             }
         }
         output.removeAll(keepingCapacity: output.count < 1 << 16)
@@ -214,20 +223,37 @@ final class RedisConnection {
     /// Handles what the poller has reported.
     func handle(_ events: SocketEvents, _ now: Nanoseconds) {
         switch phase {
-        case .connecting(let socket, let deadline):
+        case .connecting(.socket(let socket), let deadline):
             let number = socket.error
-            if number == 0 { greet(socket, deadline, now) } else { connectionFailed(number, deadline, now) }
-        case .greeting(let socket, _, _), .ready(let socket):
+            if number == 0 { greet(.socket(socket), deadline, now) } else { connectionFailed(number, deadline, now) }
+        case .greeting(let link, _, _), .ready(let link):
             if events.contains(.writable) { flush(now) }
-            if events != .writable { read(from: socket, now) }
+            if events != .writable { read(from: link, now) }
         default: break
         }
     }
 
-    private func read(from socket: RedisSocket, _ now: Nanoseconds) {
+    /// Handles what a TLS connection may have told.
+    func handleSecureStream(_ now: Nanoseconds) {
+        if case .connecting(.secure(let stream), let deadline) = phase {
+            switch stream.status {
+            case (true, _): greet(.secure(stream), deadline, now)
+            case (false, let reason?): fail(reason, now)
+            case (false, nil): break
+            }
+        }
+        switch phase {
+        case .greeting(.secure(let stream), _, _), .ready(.secure(let stream)): read(from: .secure(stream), now)
+        default: break
+        }
+    }
+
+    /// Reads until nothing is left. A socket that has given less than asked for has nothing left.
+    private func read(from link: RedisLink, _ now: Nanoseconds) {
         withUnsafeTemporaryAllocation(byteCount: 1 << 16, alignment: 16) { buffer in
-            while descriptor == socket.descriptor, let parser {
-                switch socket.read(into: buffer) {
+            // Without a parser the connection has ended.
+            while let parser {
+                switch link.read(into: buffer) {
                 case .count(let count):
                     let bytes = UnsafeRawBufferPointer(rebasing: buffer[..<count])
                     var wrong: RedisError.Reason?
@@ -237,22 +263,21 @@ final class RedisConnection {
                     }
                     if let problem { return fail(.notRedis(problem), now) }
                     if let wrong { return fail(wrong, now) }
-                    if count < buffer.count { return }
+                    if count < buffer.count, link.descriptor != nil { return }
                 case .wouldBlock: return
-                case .ended: return fail(.closedByServer, now)
-                case .failed(let number): return fail(.system(number), now)
+                case .failed(let reason): return fail(reason, now)
                 }
             }
         }
     }
 
     private func accept(_ value: RedisValue) -> RedisError.Reason? {
-        guard case .greeting(let socket, let received, let deadline) = phase else {
+        guard case .greeting(let link, let received, let deadline) = phase else {
             // The connection may have ended while the responses that it had received are parsed.
             return isReady ? user?.receive(value) : nil
         }
         if let wrong = user?.receiveGreeting(value, at: received) { return wrong }
-        phase = .greeting(socket, received: received + 1, deadline: deadline)
+        phase = .greeting(link, received: received + 1, deadline: deadline)
         becomeReadyIfGreeted()
         return nil
     }

@@ -12,6 +12,7 @@ final class RedisMailbox: Sendable {
         var added: [Subscription] = []
         var removed: [Int] = []
         var resolved: [Resolved] = []
+        var hasSecureStreamChanged = false
         var isClosed = false
     }
 
@@ -87,6 +88,9 @@ final class RedisMailbox: Sendable {
 
     /// Brings the addresses of the host.
     func resolved(_ resolved: Resolved) { post { work, _ in work.resolved.append(resolved) } }
+
+    /// A TLS connection has something for the thread.
+    func secureStreamChanged() { post { work, _ in work.hasSecureStreamChanged = true } }
 
     /// Ends the thread.
     func close() { post { work, _ in work.isClosed = true } }

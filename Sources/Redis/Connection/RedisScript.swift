@@ -18,12 +18,6 @@ package struct RedisScript: Sendable {
 }
 
 extension RedisClient {
-    /// The version of hiredis that the product was built with.
-    static var hiredisVersion: String {
-        let number = chiredis_version()
-        return "\(number / 1_000_000).\(number / 1_000 % 1_000).\(number % 1_000)"
-    }
-
     /// Runs a script with its keys, all of one hash tag, and its arguments.
     package func submit(
         _ script: RedisScript, keys: [String], _ arguments: [RedisArgument],

@@ -85,32 +85,71 @@ struct RedisSocket {
         return value
     }
 
-    enum Progress {
-        case count(Int)
-        case wouldBlock
-        case ended
-        case failed(Int32)
-    }
-
-    func read(into buffer: UnsafeMutableRawBufferPointer) -> Progress {
+    func read(into buffer: UnsafeMutableRawBufferPointer) -> SocketProgress {
         while true {
             let count = recv(descriptor, buffer.baseAddress, buffer.count, 0)
             if count > 0 { return .count(count) }
-            if count == 0 { return .ended }
+            if count == 0 { return .failed(.closedByServer) }
             if errno == EINTR { continue }
-            return errno == EAGAIN || errno == EWOULDBLOCK ? .wouldBlock : .failed(errno)
+            return errno == EAGAIN || errno == EWOULDBLOCK ? .wouldBlock : .failed(.system(errno))
         }
     }
 
-    func write(_ bytes: UnsafeRawBufferPointer) -> Progress {
+    func write(_ bytes: UnsafeRawBufferPointer) -> SocketProgress {
         while true {
             let count = send(descriptor, bytes.baseAddress, bytes.count, 0)
             if count >= 0 { return .count(count) }
             if errno == EINTR { continue }
-            return errno == EAGAIN || errno == EWOULDBLOCK ? .wouldBlock : .failed(errno)
+            return errno == EAGAIN || errno == EWOULDBLOCK ? .wouldBlock : .failed(.system(errno))
         }
     }
 
     func end() { _ = close(descriptor) }
+}
+
+/// What came of reading or writing.
+enum SocketProgress {
+    case count(Int)
+    case wouldBlock
+    case failed(RedisError.Reason)
+}
+
+/// The bytes of a connection to the server. Confined to the client's thread.
+enum RedisLink {
+    /// A socket, which the thread polls.
+    case socket(RedisSocket)
+    /// TLS, by libcurl, which tells the thread when there is something.
+    case secure(SecureStream)
+
+    /// What the thread polls; `nil` for none.
+    var descriptor: Int32? {
+        switch self {
+        case .socket(let socket): socket.descriptor
+        case .secure: nil
+        }
+    }
+
+    func read(into buffer: UnsafeMutableRawBufferPointer) -> SocketProgress {
+        switch self {
+        case .socket(let socket): socket.read(into: buffer)
+        case .secure(let stream): stream.read(into: buffer)
+        }
+    }
+
+    func write(_ bytes: UnsafeRawBufferPointer) -> SocketProgress {
+        switch self {
+        case .socket(let socket): return socket.write(bytes)
+        case .secure(let stream):
+            stream.write(bytes)
+            return .count(bytes.count)
+        }
+    }
+
+    func end() {
+        switch self {
+        case .socket(let socket): socket.end()
+        case .secure(let stream): stream.close()
+        }
+    }
 }
 #endif

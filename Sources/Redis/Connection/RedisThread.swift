@@ -11,12 +11,20 @@ final class RedisThread {
     private let mailbox: RedisMailbox
     private let commands: CommandChannel
     private let subscriptions: SubscriptionChannel
+    private let secureStreams: SecureStreams?
 
     private init(_ configuration: RedisConfiguration, poller: SystemPoller, mailbox: RedisMailbox) {
         self.poller = poller
         self.mailbox = mailbox
+        let secureStreams: SecureStreams? =
+            if case .tls(let host, let port) = configuration.address {
+                SecureStreams(configuration, host: host, port: port) { mailbox.secureStreamChanged() }
+            } else {
+                nil
+            }
+        self.secureStreams = secureStreams
         func connection(isForCommands: Bool) -> RedisConnection {
-            RedisConnection(configuration, poller: poller) { attempt in
+            RedisConnection(configuration, poller: poller, secureStreams: secureStreams) { attempt in
                 guard case .tcp(let host, let port) = configuration.address else { return }
                 // Elsewhere, because it blocks, for longer than any command may wait.
                 DispatchQueue.global().async {
@@ -90,6 +98,10 @@ final class RedisThread {
             let connection = resolved.isForCommands ? commands.connection : subscriptions.connection
             connection.resolved(resolved.result, attempt: resolved.attempt, now)
         }
+        if work.hasSecureStreamChanged {
+            commands.handleSecureStream(now)
+            subscriptions.handleSecureStream(now)
+        }
         for subscription in work.added { subscriptions.add(subscription, now) }
         for id in work.removed { subscriptions.remove(id, now) }
         if !work.commands.isEmpty { commands.submit(work.commands, now) }
@@ -98,6 +110,7 @@ final class RedisThread {
     private func stop(_ work: RedisMailbox.Work) {
         commands.stop()
         subscriptions.stop()
+        secureStreams?.shutDown()
         for command in work.commands { command.completion(.failure(.closed)) }
     }
 }

@@ -71,6 +71,12 @@ final class SubscriptionChannel: ConnectionUser {
         connection.handle(events, now)
     }
 
+    /// Handles what a TLS connection may have told.
+    func handleSecureStream(_ now: Nanoseconds) {
+        self.now = now
+        connection.handleSecureStream(now)
+    }
+
     /// The time at which ``advance(_:)`` has something to do.
     var nextTime: Nanoseconds? {
         guard connection.isReady else { return connection.nextTime }
