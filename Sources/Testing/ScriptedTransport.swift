@@ -54,7 +54,7 @@ package final class ScriptedTransport: Transport {
     ///   - isSynchronous: whether the script is performed before `start` returns, as far as nothing holds it up.
     ///   - keepsExchanges: whether ``started`` and ``opened`` are filled.
     ///   - clock: the clock of its waits; `nil` for the system's.
-    ///   - script: the first steps of a transfer.
+    ///   - script: the first steps of a transfer; of one that is refused, they are not performed.
     package init(
         isSynchronous: Bool = false, keepsExchanges: Bool = true, clock: VirtualClock? = nil,
         script: @escaping @Sendable (TransferRequest) -> [Step] = { _ in [] }
@@ -74,11 +74,13 @@ package final class ScriptedTransport: Transport {
         let exchange = ScriptedExchange(id: id, request: request, observer: observer, queue: queue, clock: clock) { [weak self] in
             self?.remove($0)
         }
+        // Before the clock sees it: without steps it would seem to wait for time, and the clock could jump before it has begun.
+        exchange.add(script(request))
         let isRefused = state.withLock { state in
             state.exchanges[id] = exchange
             return state.isShutDown
         }
-        if isRefused { exchange.end(with: CurlewError.sessionInvalidated) } else { exchange.add(script(request)) }
+        if isRefused { exchange.end(with: CurlewError.sessionInvalidated) }
         clock?.changed()
         if keepsExchanges { started.put(exchange) }
         if isSynchronous { exchange.pump() } else { exchange.pumpLater() }

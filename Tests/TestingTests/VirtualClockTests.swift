@@ -76,6 +76,22 @@ import Testing
         }
     }
 
+    @Test("a request that is being handed to its transport holds time up") func starting() async throws {
+        let clock = VirtualClock(.automatic)
+        let transport = ScriptedTransport(clock: clock) { _ in
+            // A jump of the clock would be to the deadline, soon.
+            let end = ContinuousClock.now + .milliseconds(100)
+            while clock.elapsed == .zero, ContinuousClock.now < end { Thread.sleep(forTimeInterval: 0.001) }
+            return .response(200, [:], "ok")
+        }
+        var configuration = SessionConfiguration()
+        configuration.callbackQueue = DispatchQueue(label: "callbacks")
+        configuration.virtualClock = clock
+        let manager = SessionManager(configuration: configuration, transport: transport)
+        #expect(try await manager.request(url, options: RequestOptions(deadline: .seconds(10))).serializingString().value == "ok")
+        #expect(clock.elapsed == .zero)
+    }
+
     @Test("a response before the deadline is one") func inTime() async throws {
         let clock = VirtualClock(.automatic)
         let manager = SessionManager(mock: .text("ok").delayed(by: .seconds(9)), clock: clock)
