@@ -26,11 +26,11 @@ func breaker(_ redis: RedisClient) -> CircuitBreaker {
 // end
 
 // snippet: tls
-func client(authority: String, certificate: ClientCertificate) throws -> RedisClient {
+func configuration(authority: String, certificate: ClientCertificate) -> RedisConfiguration {
     var configuration = RedisConfiguration(.tls(host: "redis.example.org", port: 6380))
     configuration.tls.certificateAuthorityFile = authority
     configuration.tls.clientCertificate = certificate
-    return try RedisClient(configuration)
+    return configuration
 }
 // end
 

@@ -27,12 +27,11 @@ import Testing
         redis.close()
     }
 
-    @Test("the client of the article has the authority and the certificate") func secureClient() throws {
-        let redis = try client(authority: "/nonexistent/ca.pem", certificate: .pem(Data(), key: Data()))
-        #expect(redis.configuration.address == .tls(host: "redis.example.org", port: 6380))
-        #expect(redis.configuration.tls.certificateAuthorityFile == "/nonexistent/ca.pem")
-        #expect(redis.configuration.tls.clientCertificate != nil)
-        redis.close()
+    @Test("the configuration of the article has the authority and the certificate") func secureConfiguration() {
+        let configuration = configuration(authority: "/nonexistent/ca.pem", certificate: .pem(Data(), key: Data()))
+        #expect(configuration.address == .tls(host: "redis.example.org", port: 6380))
+        #expect(configuration.tls.certificateAuthorityFile == "/nonexistent/ca.pem")
+        #expect(configuration.tls.clientCertificate != nil)
     }
 }
 #endif
