@@ -208,28 +208,43 @@ def put(path, name, text):
         file.write(f"{head}{start}\n{text}\n\n{end}{rest.split(end)[1]}")
 
 
-def check(results):
-    """Prints each limit; False if one is passed, or was not measured."""
-    passed = True
+def verdicts(results):
+    """Each limit: the row's case and program, the limit, the least counts of the row and of what it is compared with, the verdict."""
     for (case, program), limit in LIMITS.items():
         base = results.values(limit.case, limit.program, "instructions")
         own = results.values(case, program, "instructions")
         # The least of each, because chance only adds.
         least, floor = (min(own), min(base)) if own and base else (None, None)
-        more = None if least is None else least - floor
-        if isinstance(limit, More):
-            ratio = None if more is None else more / limit.number
+        if least is None:
+            verdict = "not measured"
+        elif isinstance(limit, More):
+            verdict = "passed" if least - floor <= limit.number else "FAILED"
         else:
-            ratio = None if least is None else least / (floor * limit.factor)
-        verdict = "not measured" if ratio is None else "passed" if ratio <= 1 else "FAILED"
+            verdict = "passed" if least <= floor * limit.factor else "FAILED"
+        yield case, program, limit, least, floor, verdict
+
+
+def check(results):
+    """Prints each limit; False if one is passed, or was not measured."""
+    passed = True
+    for case, program, limit, least, floor, verdict in verdicts(results):
         passed = passed and verdict == "passed"
         than = name_of(limit.case, limit.program) + ("" if limit.case == case else f" {CASES[limit.case]}")
         if isinstance(limit, More):
+            more = None if least is None else least - floor
             measured = f"{show(more, lambda number: f'{number / 1e3:.1f} k')} more than {than}, limit {limit.number / 1e3:.1f} k"
         else:
-            measured = f"{show(ratio, lambda share: f'{share * limit.factor:.2f}')} × {than}, limit {limit.factor:.2f}"
+            ratio = None if least is None else least / floor
+            measured = f"{show(ratio, lambda share: f'{share:.2f}')} × {than}, limit {limit.factor:.2f}"
         print(f"{CASES[case]}, {name_of(case, program)}: {show(least, count_text)}, {measured}: {verdict}")
     return passed
+
+
+def print_failed(results):
+    """Prints the rows that are past their limit, as "case program case program": the row, and what it is compared with."""
+    for case, program, limit, _, _, verdict in verdicts(results):
+        if verdict == "FAILED":
+            print(case, program, limit.case, limit.program)
 
 
 def main():
@@ -239,6 +254,7 @@ def main():
     parser.add_argument("--size", default="1 GiB", help="of the files, if it is another")
     parser.add_argument("--write")
     parser.add_argument("--check", action="store_true")
+    parser.add_argument("--failed", action="store_true", help="print the rows past their limit, to be counted again")
     parser.add_argument("--build-time", action="store_true")
     arguments = parser.parse_args()
 
@@ -246,6 +262,9 @@ def main():
         name, text = "build time", build_table(arguments.results)
     else:
         results = Results(arguments.results)
+        if arguments.failed:
+            print_failed(results)
+            return
         if arguments.check:
             sys.exit(0 if check(results) else 1)
         with open(arguments.machine, encoding="utf-8") as file:
