@@ -4,13 +4,13 @@ import CurlewHTTP
 import CurlewTransport
 
 /// Has the delegate's closure decide about a data request's response: receive it, cancel the request, or turn it into a download.
-struct DispositionRule: ResponseRule {
-    func decision(on head: ResponseHead, of task: SessionTask, in driver: RequestDriver) -> RuleResult {
+enum DispositionRule: ResponseRule {
+    static func decision(on head: ResponseHead, of task: SessionTask, in driver: RequestDriver) -> RuleResult {
         let isAsked = driver.sessionDelegate.closures.withLock { $0.dataTaskDidReceiveResponse != nil }
         return isAsked && driver.body is DataReceiver ? .ask : .pass
     }
 
-    func decide(_ response: PendingResponse, _ done: @escaping @Sendable (ResponseDecision?) -> Void) {
+    static func decide(_ response: PendingResponse, _ done: @escaping @Sendable (ResponseDecision?) -> Void) {
         guard let closure = response.closures.dataTaskDidReceiveResponse, response.driver.body is DataReceiver,
             let foundationResponse = response.response
         else { return done(nil) }
@@ -18,7 +18,7 @@ struct DispositionRule: ResponseRule {
         response.driver.inContext { closure(response.session, response.task, foundationResponse) { disposition($0) } }
     }
 
-    private func decision(_ disposition: URLSession.ResponseDisposition) -> ResponseDecision? {
+    private static func decision(_ disposition: URLSession.ResponseDisposition) -> ResponseDecision? {
         switch disposition {
         case .cancel: .fail(CurlewError.cancelled)
         case URLSession.ResponseDisposition.download: .becomeDownload

@@ -134,8 +134,8 @@ extension ResponseHead {
 ///
 /// Redirects are followed here and not by libcurl, because libcurl knows neither the rules for header fields (``RedirectPolicy``) nor how a
 /// body is rewound or renewed, and has no way to ask a closure.
-struct RedirectRule: ResponseRule {
-    func decision(on head: ResponseHead, of task: SessionTask, in driver: RequestDriver) -> RuleResult {
+enum RedirectRule: ResponseRule {
+    static func decision(on head: ResponseHead, of task: SessionTask, in driver: RequestDriver) -> RuleResult {
         guard head.isRedirect else { return .pass }
         guard !driver.sessionDelegate.asksAboutRedirects else { return .ask }
         guard let transfer = task.currentTransfer else { return .pass }
@@ -147,7 +147,7 @@ struct RedirectRule: ResponseRule {
         }
     }
 
-    func decide(_ response: PendingResponse, _ done: @escaping @Sendable (ResponseDecision?) -> Void) {
+    static func decide(_ response: PendingResponse, _ done: @escaping @Sendable (ResponseDecision?) -> Void) {
         do throws(CurlewError) {
             let next = try response.driver.redirects.next(
                 after: response.transfer, response.head, redirectCount: response.task.redirectCount, rewindsBody: false,
@@ -159,7 +159,9 @@ struct RedirectRule: ResponseRule {
         }
     }
 
-    private func ask(_ response: PendingResponse, about next: TransferRequest, _ done: @escaping @Sendable (ResponseDecision?) -> Void) {
+    private static func ask(
+        _ response: PendingResponse, about next: TransferRequest, _ done: @escaping @Sendable (ResponseDecision?) -> Void
+    ) {
         guard let closure = response.closures.taskWillPerformHTTPRedirection, let foundationResponse = response.response,
             let proposed = next.urlRequest
         else { return follow(next, from: response, done) }
@@ -167,7 +169,7 @@ struct RedirectRule: ResponseRule {
         response.driver.inContext { closure(response.session, response.task, foundationResponse, proposed) { chosen($0) } }
     }
 
-    private func follow(
+    private static func follow(
         _ chosen: URLRequest?, insteadOf proposed: URLRequest, _ next: TransferRequest, from response: PendingResponse,
         _ done: @escaping @Sendable (ResponseDecision?) -> Void
     ) {
@@ -184,7 +186,7 @@ struct RedirectRule: ResponseRule {
     }
 
     /// Follows the redirect, if its body, if any, can be sent again.
-    private func follow(
+    private static func follow(
         _ next: TransferRequest, from response: PendingResponse, _ done: @escaping @Sendable (ResponseDecision?) -> Void
     ) {
         response.renewBody(of: next) { isRenewed in

@@ -39,16 +39,17 @@ struct FollowUp: Sendable {
     let kind: Kind
 }
 
-/// Decides about responses of one kind: redirects, challenges, cookies.
+/// Decides about responses of one kind: redirects, challenges, cookies. A rule has no state, so that its type is enough: to evaluate a value
+/// of each for each response would mean to copy and to destroy it.
 protocol ResponseRule: Sendable {
     /// Decides about a response on the event loop's thread, unless that takes users' code or may block.
     ///
     /// Called for every response, so it must be cheap where the rule does not apply.
-    func decision(on head: ResponseHead, of task: SessionTask, in driver: RequestDriver) -> RuleResult
+    static func decision(on head: ResponseHead, of task: SessionTask, in driver: RequestDriver) -> RuleResult
 
     /// Decides on the session's queue, while the transfer waits; calls `done` there, at most once: with `nil` to leave the response to the
     /// next rule.
-    func decide(_ response: PendingResponse, _ done: @escaping @Sendable (ResponseDecision?) -> Void)
+    static func decide(_ response: PendingResponse, _ done: @escaping @Sendable (ResponseDecision?) -> Void)
 }
 
 /// What a rule decides on the event loop's thread.
@@ -63,7 +64,9 @@ enum RuleResult {
 enum ResponseRules {
     /// The rules in the order in which they are evaluated, until one decides. A response that passes all of them is accepted. Cookies come
     /// first, so that those of a redirect or a 401 are stored before the follow-up is sent.
-    static let all: [any ResponseRule] = [HostStateRule(), CredentialRule(), RedirectRule(), ChallengeRule(), DispositionRule()]
+    static let all: [any ResponseRule.Type] = [
+        HostStateRule.self, CredentialRule.self, RedirectRule.self, ChallengeRule.self, DispositionRule.self,
+    ]
 
     /// Evaluates the rules on the event loop's thread.
     ///
@@ -81,12 +84,12 @@ enum ResponseRules {
 
     enum Outcome {
         case decided(ResponseDecision)
-        case pending(ArraySlice<any ResponseRule>)
+        case pending(ArraySlice<any ResponseRule.Type>)
     }
 
     /// Evaluates the remaining rules, on the session's queue.
     static func ask(
-        _ rules: ArraySlice<any ResponseRule>, about response: PendingResponse, _ done: @escaping @Sendable (ResponseDecision) -> Void
+        _ rules: ArraySlice<any ResponseRule.Type>, about response: PendingResponse, _ done: @escaping @Sendable (ResponseDecision) -> Void
     ) {
         guard let rule = rules.first else { return done(.accept) }
         rule.decide(response) { decision in

@@ -191,9 +191,13 @@ package final class RequestSettings: Sendable {
     /// The interceptor of the call that created the request, before that of its options.
     let interceptor: (any RequestInterceptor)?
 
-    /// `nil` if there is neither.
-    package init?(_ interceptor: (any RequestInterceptor)?, _ options: RequestOptions?) {
-        guard interceptor != nil || options != nil else { return nil }
+    /// Returns the settings; `nil` if there is neither. A function, because an initializer takes its parameters as copies, which cost most
+    /// where there is nothing to be kept.
+    package static func of(_ interceptor: (any RequestInterceptor)?, _ options: RequestOptions?) -> RequestSettings? {
+        interceptor == nil && options == nil ? nil : RequestSettings(interceptor, options)
+    }
+
+    private init(_ interceptor: (any RequestInterceptor)?, _ options: RequestOptions?) {
         self.options = options ?? RequestOptions()
         guard let interceptor, let second = options?.interceptor else {
             self.interceptor = interceptor ?? options?.interceptor

@@ -53,7 +53,7 @@ extension SessionManager {
         return perform(
             StreamRequest(
                 original: .success(.stream(original, nil)), session: session, sessionDelegate: delegate, connection: connection,
-                settings: RequestSettings(interceptor, options)))
+                settings: RequestSettings.of(interceptor, options)))
     }
 }
 

@@ -26,7 +26,7 @@ extension SessionManager {
                 RequestParts(url: url, method: method, parameters: parameters, encoding: encoding, headers: headers),
                 interceptor: interceptor, options: options)
         }
-        return makeDataRequest(isStreamed: false, RequestSettings(interceptor, options)) { try Requestable(url, method, headers) }
+        return makeDataRequest(isStreamed: false, RequestSettings.of(interceptor, options)) { try Requestable(url, method, headers) }
     }
 
     /// Creates a data request from a `URLRequest`, with its own interceptor and options.
@@ -34,7 +34,7 @@ extension SessionManager {
     public func request(_ urlRequest: any URLRequestConvertible, interceptor: (any RequestInterceptor)?, options: RequestOptions? = nil)
         -> DataRequest
     {
-        guard let settings = RequestSettings(interceptor, options) else { return request(urlRequest) }
+        guard let settings = RequestSettings.of(interceptor, options) else { return request(urlRequest) }
         return handOver(settings) {
             request(urlRequest)
         } or: {
@@ -68,7 +68,7 @@ extension SessionManager {
     public func streamRequest(
         _ urlRequest: any URLRequestConvertible, interceptor: (any RequestInterceptor)? = nil, options: RequestOptions? = nil
     ) -> DataRequest {
-        makeDataRequest(isStreamed: true, RequestSettings(interceptor, options)) { try Requestable(urlRequest, isStreamed: true) }
+        makeDataRequest(isStreamed: true, RequestSettings.of(interceptor, options)) { try Requestable(urlRequest, isStreamed: true) }
     }
 
     func makeDataRequest(

@@ -36,7 +36,7 @@ extension SessionManager {
         _ urlRequest: any URLRequestConvertible, interceptor: (any RequestInterceptor)?, requestOptions: RequestOptions? = nil,
         to destination: DownloadRequest.DownloadFileDestination? = nil
     ) -> DownloadRequest {
-        guard let settings = RequestSettings(interceptor, requestOptions) else { return download(urlRequest, to: destination) }
+        guard let settings = RequestSettings.of(interceptor, requestOptions) else { return download(urlRequest, to: destination) }
         return handOver(settings) {
             download(urlRequest, to: destination)
         } or: {
@@ -87,7 +87,7 @@ extension SessionManager {
         requestOptions: RequestOptions? = nil, to fileURL: URL,
         options: DownloadRequest.DownloadOptions = []
     ) -> DownloadRequest {
-        let settings = RequestSettings(interceptor, requestOptions)
+        let settings = RequestSettings.of(interceptor, requestOptions)
         let destination = FileReceiver.Destination.known(fileURL, options)
         return handOver(settings, destination) {
             download(urlRequest) { _, _ in (fileURL, options) }
@@ -111,7 +111,7 @@ extension SessionManager {
         resumingWith resumeData: Data, interceptor: (any RequestInterceptor)? = nil, requestOptions: RequestOptions? = nil,
         to destination: DownloadRequest.DownloadFileDestination? = nil
     ) -> DownloadRequest {
-        resumeDownload(resumeData, RequestSettings(interceptor, requestOptions), destination.map { .asked($0) } ?? .none)
+        resumeDownload(resumeData, RequestSettings.of(interceptor, requestOptions), destination.map { .asked($0) } ?? .none)
     }
 
     /// Resumes a cancelled or failed download to a file; see ``download(resumingWith:interceptor:requestOptions:to:)-(_,_,_,DownloadRequest.DownloadFileDestination?)``.
@@ -120,7 +120,7 @@ extension SessionManager {
         resumingWith resumeData: Data, interceptor: (any RequestInterceptor)? = nil, requestOptions: RequestOptions? = nil,
         to fileURL: URL, options: DownloadRequest.DownloadOptions = []
     ) -> DownloadRequest {
-        resumeDownload(resumeData, RequestSettings(interceptor, requestOptions), .known(fileURL, options))
+        resumeDownload(resumeData, RequestSettings.of(interceptor, requestOptions), .known(fileURL, options))
     }
 
     func makeDownload(

@@ -29,7 +29,7 @@ extension SessionManager {
         _ form: MultipartFormData, to url: any URLConvertible, method: HTTPMethod = .post, headers: HTTPHeaders? = nil,
         interceptor: (any RequestInterceptor)? = nil, options: RequestOptions? = nil
     ) -> UploadRequest {
-        makeUpload(.init(form), Self.formParts(url, method, headers, form.contentType), RequestSettings(interceptor, options))
+        makeUpload(.init(form), Self.formParts(url, method, headers, form.contentType), RequestSettings.of(interceptor, options))
     }
 
     /// Creates an upload of a form as the body of a `URLRequest`, whose `Content-Type` is replaced by the form's.
@@ -41,7 +41,7 @@ extension SessionManager {
         options: RequestOptions? = nil
     ) -> UploadRequest {
         let request = FormRequest(request: urlRequest, contentType: form.contentType)
-        return makeUpload(.init(form), request, RequestSettings(interceptor, options))
+        return makeUpload(.init(form), request, RequestSettings.of(interceptor, options))
     }
 
     /// The result of encoding a form for an upload.
@@ -87,7 +87,7 @@ extension SessionManager {
         encodingCompletion: (@Sendable (MultipartFormDataEncodingResult) -> Void)?
     ) {
         uploadForm(
-            multipartFormData, encodingMemoryThreshold, to: url, method, headers, RequestSettings(interceptor, options), queue,
+            multipartFormData, encodingMemoryThreshold, to: url, method, headers, RequestSettings.of(interceptor, options), queue,
             copiesFiles: false, encodingCompletion)
     }
 
@@ -124,8 +124,8 @@ extension SessionManager {
         queue: DispatchQueue? = nil, encodingCompletion: (@Sendable (MultipartFormDataEncodingResult) -> Void)?
     ) {
         uploadForm(
-            multipartFormData, encodingMemoryThreshold, with: urlRequest, RequestSettings(interceptor, options), queue, copiesFiles: false,
-            encodingCompletion)
+            multipartFormData, encodingMemoryThreshold, with: urlRequest, RequestSettings.of(interceptor, options), queue,
+            copiesFiles: false, encodingCompletion)
     }
 
     /// The same under a name that `CurlewAlamofire`, which overloads `upload`, does not use.

@@ -48,7 +48,7 @@ extension SessionManager {
         interceptor: (any RequestInterceptor)? = nil, options: RequestOptions? = nil
     ) -> UploadRequest where S.Element: Collection, S.Element.Element == UInt8 {
         let body = SequenceBody(MadeSequenceReader(make: { sequence }, trailers: trailers), length: length, makesSequences: false)
-        return makeUpload(.sequence(body), urlRequest, RequestSettings(interceptor, options))
+        return makeUpload(.sequence(body), urlRequest, RequestSettings.of(interceptor, options))
     }
 
     /// Creates an upload of the asynchronous sequence that a closure returns; POST by default.
@@ -80,7 +80,7 @@ extension SessionManager {
         trailers: (@Sendable () -> HTTPHeaders)? = nil, interceptor: (any RequestInterceptor)? = nil, options: RequestOptions? = nil
     ) -> UploadRequest where S.Element: Collection, S.Element.Element == UInt8 {
         let body = SequenceBody(MadeSequenceReader(make: makeSequence, trailers: trailers), length: length, makesSequences: true)
-        return makeUpload(.sequence(body), urlRequest, RequestSettings(interceptor, options))
+        return makeUpload(.sequence(body), urlRequest, RequestSettings.of(interceptor, options))
     }
 
     /// Creates an upload of a sequence whose response is received only as fast as it is read, with ``DataRequest/bodyStream()``.
@@ -95,7 +95,7 @@ extension SessionManager {
     ) -> UploadRequest where S.Element: Collection, S.Element.Element == UInt8 {
         let body = SequenceBody(MadeSequenceReader(make: makeSequence, trailers: nil), length: length, makesSequences: isRepeatable)
         return makeUpload(
-            .sequence(body), RequestParts(url: url, method: method, headers: headers), RequestSettings(interceptor, options),
+            .sequence(body), RequestParts(url: url, method: method, headers: headers), RequestSettings.of(interceptor, options),
             isStreamed: isStreamed)
     }
 }

@@ -19,7 +19,7 @@ extension SessionManager {
     public func stream(
         withHostName hostName: String, port: Int, interceptor: (any RequestInterceptor)? = nil, options: RequestOptions? = nil
     ) -> StreamRequest {
-        makeStream(Streamable(host: hostName, port: port, isSecure: false), RequestSettings(interceptor, options))
+        makeStream(Streamable(host: hostName, port: port, isSecure: false), RequestSettings.of(interceptor, options))
     }
 
     /// Opens a TLS connection to a host, with the configuration's TLS options, and without ALPN. Parameters as in
@@ -28,7 +28,7 @@ extension SessionManager {
     public func stream(
         withSecureHostName hostName: String, port: Int, interceptor: (any RequestInterceptor)? = nil, options: RequestOptions? = nil
     ) -> StreamRequest {
-        makeStream(Streamable(host: hostName, port: port, isSecure: true), RequestSettings(interceptor, options))
+        makeStream(Streamable(host: hostName, port: port, isSecure: true), RequestSettings.of(interceptor, options))
     }
 
     private func makeStream(_ streamable: Streamable, _ settings: RequestSettings?) -> StreamRequest {

@@ -18,7 +18,7 @@ extension SessionManager {
         _ data: Data, with urlRequest: any URLRequestConvertible, interceptor: (any RequestInterceptor)?,
         options: RequestOptions? = nil
     ) -> UploadRequest {
-        guard let settings = RequestSettings(interceptor, options) else { return upload(data, with: urlRequest) }
+        guard let settings = RequestSettings.of(interceptor, options) else { return upload(data, with: urlRequest) }
         return handOver(settings) {
             upload(data, with: urlRequest)
         } or: {
@@ -50,7 +50,7 @@ extension SessionManager {
         _ fileURL: URL, with urlRequest: any URLRequestConvertible, interceptor: (any RequestInterceptor)?,
         options: RequestOptions? = nil
     ) -> UploadRequest {
-        guard let settings = RequestSettings(interceptor, options) else { return upload(fileURL, with: urlRequest) }
+        guard let settings = RequestSettings.of(interceptor, options) else { return upload(fileURL, with: urlRequest) }
         return handOver(settings) {
             upload(fileURL, with: urlRequest)
         } or: {
@@ -82,7 +82,7 @@ extension SessionManager {
         _ stream: InputStream, with urlRequest: any URLRequestConvertible, interceptor: (any RequestInterceptor)?,
         options: RequestOptions? = nil
     ) -> UploadRequest {
-        guard let settings = RequestSettings(interceptor, options) else { return upload(stream, with: urlRequest) }
+        guard let settings = RequestSettings.of(interceptor, options) else { return upload(stream, with: urlRequest) }
         return handOver(settings) {
             upload(stream, with: urlRequest)
         } or: {

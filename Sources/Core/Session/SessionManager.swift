@@ -217,7 +217,8 @@ open class SessionManager: @unchecked Sendable {  // the settings are behind a l
     /// The adapter of a request: its own before the session's. A subclass may have overridden ``adapter``.
     func effectiveAdapter(of request: Request) -> (any RequestAdapter)? {
         let adapter = isSubclassed ? Interception.effective(adapter, retrier) : settings.withLock { $0.interception.effectiveAdapter }
-        return request.settings?.interceptor == nil ? adapter : request.adapter(before: adapter)
+        guard let settings = request.settings, settings.interceptor != nil else { return adapter }
+        return request.adapter(before: adapter)
     }
 
     /// Whether the request runs asynchronous code, and so needs a task of its own from its creation on.

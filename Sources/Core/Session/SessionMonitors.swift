@@ -45,7 +45,9 @@ extension Session {
     }
 
     /// Whether monitors are told of events of that kind.
-    func isMonitored(_ kind: MonitoredEvents) -> Bool { monitors.events.contains(kind) || layerMonitor != nil }
+    func isMonitored(_ kind: MonitoredEvents) -> Bool {
+        monitors.events.contains(kind) || configuration.tellsLayerMonitor && LayerMonitor.registered != nil
+    }
 
     private var layerMonitor: (any EventMonitor)? { configuration.tellsLayerMonitor ? LayerMonitor.registered : nil }
 }

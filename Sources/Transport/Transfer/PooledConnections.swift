@@ -8,8 +8,8 @@ import CurlewHTTP
 /// requests on connections that the host has closed: before 8.0 always, since then on those used a moment ago (seen with 8.23). When a
 /// request is about to be sent, libcurl reveals the connection's addresses but not its socket.
 struct PooledConnections {
-    /// A pooled connection.
-    struct Connection {
+    /// A pooled connection. A class, as each request looks up one: to copy the value costs more than the search.
+    final class Connection {
         let socket: Int32
         /// The key of its addresses.
         let addresses: Int
@@ -19,6 +19,10 @@ struct PooledConnections {
         let origin: HTTPOrigin?
         /// Whether the loop has ended it, and libcurl has yet to notice.
         var hasEnded = false
+
+        init(socket: Int32, addresses: Int, info: ConnectionInfo, origin: HTTPOrigin?) {
+            (self.socket, self.addresses, self.info, self.origin) = (socket, addresses, info, origin)
+        }
     }
 
     private var connections = NumberMap<Connection>()
@@ -49,10 +53,8 @@ struct PooledConnections {
     }
 
     /// Marks a connection as ended, but keeps it for the check of a request that libcurl may still put on it.
-    mutating func ended(_ socket: Int32) {
-        guard let key = keys[socket], var connection = connections[key] else { return }
-        connection.hasEnded = true
-        connections[key] = connection
+    func ended(_ socket: Int32) {
+        if let key = keys[socket] { connections[key]?.hasEnded = true }
     }
 
     /// Returns a pooled connection that a request is about to use; `nil` if it is unknown.

@@ -9,12 +9,12 @@ import CurlewTransport
 /// No credential is sent before the server has sent a challenge, so that it is sent only to an origin that requires it, in the strongest
 /// scheme that both support; only a URL's user name and password are sent at once as Basic, by libcurl. A 401 waits for the first handler
 /// or a credential, at most a second: so a credential chained to the request counts, however fast the server was.
-struct ChallengeRule: ResponseRule {
-    func decision(on head: ResponseHead, of task: SessionTask, in driver: RequestDriver) -> RuleResult {
+enum ChallengeRule: ResponseRule {
+    static func decision(on head: ResponseHead, of task: SessionTask, in driver: RequestDriver) -> RuleResult {
         head.statusCode == 401 ? .ask : .pass
     }
 
-    func decide(_ response: PendingResponse, _ done: @escaping @Sendable (ResponseDecision?) -> Void) {
+    static func decide(_ response: PendingResponse, _ done: @escaping @Sendable (ResponseDecision?) -> Void) {
         guard let challenge = PendingChallenge(response, done: done) else { return done(nil) }
         challenge.begin()
     }

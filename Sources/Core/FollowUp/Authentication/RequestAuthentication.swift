@@ -85,12 +85,12 @@ extension RequestDriver {
 }
 
 /// Notes whether a response has accepted the credentials of its request. Decides nothing.
-struct CredentialRule: ResponseRule {
-    func decision(on head: ResponseHead, of task: SessionTask, in driver: RequestDriver) -> RuleResult {
+enum CredentialRule: ResponseRule {
+    static func decision(on head: ResponseHead, of task: SessionTask, in driver: RequestDriver) -> RuleResult {
         driver.state.withLock { $0.authentication?.answer != nil } ? .ask : .pass
     }
 
-    func decide(_ response: PendingResponse, _ done: @escaping @Sendable (ResponseDecision?) -> Void) {
+    static func decide(_ response: PendingResponse, _ done: @escaping @Sendable (ResponseDecision?) -> Void) {
         response.driver.noteAuthentication(response.head, from: response.transfer.url)
         done(nil)
     }

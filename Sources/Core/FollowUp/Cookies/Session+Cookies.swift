@@ -26,8 +26,8 @@ extension Session {
 
 /// Stores what every response, redirects included, tells of its host: cookies (RFC 6265bis, section 5.7), and whether it is to be connected to
 /// over TLS only (RFC 6797, section 8.1). Decides nothing.
-struct HostStateRule: ResponseRule {
-    func decision(on head: ResponseHead, of task: SessionTask, in driver: RequestDriver) -> RuleResult {
+enum HostStateRule: ResponseRule {
+    static func decision(on head: ResponseHead, of task: SessionTask, in driver: RequestDriver) -> RuleResult {
         let session = driver.session
         guard session.keepsHostState else { return .pass }
         let cookies = session.cookies.flatMap { head.contains("set-cookie") ? $0 : nil }
@@ -41,7 +41,7 @@ struct HostStateRule: ResponseRule {
         return .pass
     }
 
-    func decide(_ response: PendingResponse, _ done: @escaping @Sendable (ResponseDecision?) -> Void) {
+    static func decide(_ response: PendingResponse, _ done: @escaping @Sendable (ResponseDecision?) -> Void) {
         let session = response.session
         if response.head.contains("set-cookie") { session.cookies?.store(response.head, of: response.transfer) }
         if let change = session.securityChange(in: response.head, from: response.transfer.url) {
