@@ -59,15 +59,24 @@ class Picture:
 
 
 def table(text, mark):
-    """The rows between two marks of BENCHMARKS.md: work, program and the other cells."""
-    rows, work = [], ""
+    """The rows between two marks of BENCHMARKS.md: their cells by the headings, of two with the same name the first. A table has more
+    columns if instructions were counted in the same run."""
+    rows, headings, work = [], [], ""
     for line in text.split(f"<!-- {mark} -->")[1].split("<!-- end of")[0].splitlines():
         cells = [cell.strip() for cell in line.strip().strip("|").split("|")]
-        if len(cells) < 8 or cells[0].startswith(("---", "Work")):
-            continue
-        work = cells[0] or work
-        rows.append((work, *cells[1:]))
+        if cells[0] == "Work":
+            headings = cells
+        elif len(cells) == len(headings) and not cells[0].startswith("---"):
+            work = cells[0] or work
+            rows.append(dict(zip(reversed(headings), reversed([work, *cells[1:]]))))
     return rows
+
+
+def machine(text):
+    """The processor and the versions of the table."""
+    patterns = r"^\d+ cores of [^,]*", r"libcurl [\d.]+", r"Swift version ([\d.]+\d)"
+    cores, libcurl, swift = (re.search(pattern, text, re.M) for pattern in patterns)
+    return f"{cores[0].replace('(R)', '').replace(' Processor', '')}, {libcurl[0]}, Swift {swift[1]}"
 
 
 def number(cell):
@@ -77,7 +86,7 @@ def number(cell):
 
 
 def bars(rows, work, column):
-    found = {row[1]: row[column] for row in rows if row[0] == work}
+    found = {row["Program"]: row[column] for row in rows if row["Work"] == work}
     missing = [peer for peer in PEERS if peer not in found]
     if missing:
         sys.exit(f"BENCHMARKS.md: {work} has no row of {', '.join(missing)}")
@@ -217,11 +226,11 @@ def life(theme):
 def main():
     benchmarks = pathlib.Path("BENCHMARKS.md").read_text(encoding="utf-8")
     rows = table(benchmarks, "table")
-    note = "BENCHMARKS.md: medians of rounds; 2 cores of AMD EPYC, libcurl 7.88.1, Swift 6.3.1. Shorter is better."
+    note = f"BENCHMARKS.md: medians of rounds; {machine(benchmarks)}. Shorter is better."
     pictures = {
-        "cpu-per-request": chart(f"CPU per request: {CASE}", note, bars(rows, CASE, 2), ""),
-        "memory": chart(f"Peak memory: {CASE}", note, bars(rows, CASE, 6), "MiB"),
-        "downloads": chart(f"CPU of a download: {FILE}", note, bars(rows, FILE, 2), ""),
+        "cpu-per-request": chart(f"CPU per request: {CASE}", note, bars(rows, CASE, "CPU"), ""),
+        "memory": chart(f"Peak memory: {CASE}", note, bars(rows, CASE, "Peak MiB"), "MiB"),
+        "downloads": chart(f"CPU of a download: {FILE}", note, bars(rows, FILE, "CPU"), ""),
         "architecture": architecture(pathlib.Path("ARCHITECTURE.md").read_text(encoding="utf-8")),
         "request-life": life,
     }
