@@ -182,16 +182,14 @@ final class RequestDriver: Sendable {
     /// The transfer has completed with an outcome that says all of its error.
     func completed(_ id: Int, _ outcome: TransferCompletion) {
         if session.reportsExchanges { reportExchange(id, outcome) }
-        let (request, isReady, isFollowed, waiting) = state.withLock { state -> (Request?, Bool, Bool, AnyObject?) in
-            guard state.number == id, let request = state.request else { return (nil, false, false, nil) }
+        let (request, isReady, waiting) = state.withLock { state -> (Request?, Bool, AnyObject?) in
+            guard state.number == id, let request = state.request else { return (nil, false, nil) }
             let isReady = state.pendingDecision.transferCompleted(outcome)
             // A step that waits for something during the transfer is late now.
-            return (request, isReady, state.isFollowed, isReady ? state.stopWaiting() : nil)
+            return (request, isReady, isReady ? state.stopWaiting() : nil)
         }
         guard let request else { return }
-        if isReady {
-            return withExtendedLifetime(waiting) { if isFollowed { proceed(request, after: outcome) } else { complete(request, outcome) } }
-        }
+        if isReady { return withExtendedLifetime(waiting) { proceed(request, after: outcome) } }
         // A cancellation in the meantime has found no completion that waits.
         if session.isInvalidated || request.task?.state == .canceling { abandonDecision() }
     }
@@ -376,8 +374,8 @@ final class RequestDriver: Sendable {
     /// that happens to a request.
     private func release(_ request: Request) {
         sentBody?.finish()
-        let (number, isReopened, deadline) = state.withLock { ($0.number, $0.lifecycle.isReopened, $0.deadline?.timer) }
-        if let deadline { session.timers.cancel(deadline) }
+        let (number, isReopened, timer) = state.withLock { ($0.number, $0.lifecycle.isReopened, $0.deadline?.timer) }
+        if let timer { session.timers.cancel(timer) }
         // Before the handlers run, which may release everything.
         if number != 0 { sessionDelegate.take(number) }
         defer { if number != 0 { sessionDelegate.told() } }

@@ -39,8 +39,9 @@ struct FollowUp: Sendable {
     let kind: Kind
 }
 
-/// Decides about responses of one kind: redirects, challenges, cookies. A rule has no state, so that its type is enough: to evaluate a value
-/// of each for each response would mean to copy and to destroy it.
+/// Decides about responses of one kind: redirects, challenges, cookies.
+///
+/// Rules have no state and are types, because a list of values would copy each one for each response.
 protocol ResponseRule: Sendable {
     /// Decides about a response on the event loop's thread, unless that takes users' code or may block.
     ///

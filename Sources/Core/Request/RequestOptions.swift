@@ -191,8 +191,7 @@ package final class RequestSettings: Sendable {
     /// The interceptor of the call that created the request, before that of its options.
     let interceptor: (any RequestInterceptor)?
 
-    /// Returns the settings; `nil` if there is neither. A function, because an initializer takes its parameters as copies, which cost most
-    /// where there is nothing to be kept.
+    /// Returns the settings; `nil` if there is neither. Not an initializer, because that would copy its parameters for each request.
     package static func of(_ interceptor: (any RequestInterceptor)?, _ options: RequestOptions?) -> RequestSettings? {
         interceptor == nil && options == nil ? nil : RequestSettings(interceptor, options)
     }

@@ -188,7 +188,7 @@ public final class Session: Sendable {
     /// Returns the request of a transfer with what the session adds to each exchange: cookies and the host's trust policy.
     func outgoing(_ request: consuming TransferRequest) -> TransferRequest {
         // Plain HTTP has no certificate to evaluate: looking for a policy would be overhead for each request.
-        guard keepsHostState || !request.isPlain && hasTrustRules else { return request }
+        guard keepsHostState || request.isSecure && hasTrustRules else { return request }
         var outgoing = request
         if let cookies { outgoing = cookies.adding(to: outgoing) }
         if let tls = tlsOptions(for: outgoing.url) { outgoing.options.tls = tls }
@@ -231,13 +231,6 @@ public final class Session: Sendable {
         }
         transport.shutDown()
         if isFirst { delegate?.ended(self) }
-    }
-}
-
-extension TransferRequest {
-    /// Whether the URL's scheme is `http`, by its length, as the other one is `https`. Each request asks: `hasPrefix` takes 260 instructions.
-    fileprivate var isPlain: Bool {
-        url.utf8.withContiguousStorageIfAvailable { $0.count > 4 && $0[4] == UInt8(ascii: ":") } ?? url.hasPrefix("http:")
     }
 }
 

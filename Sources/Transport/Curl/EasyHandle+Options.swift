@@ -223,7 +223,7 @@ extension EasyHandle {
             if !curl.canReusePriorKnowledge { try set(CURLOPT_FORBID_REUSE, true) }
         case .http3 where transfer.mayUseHTTP3: try set(CURLOPT_HTTP_VERSION, CURL_HTTP_VERSION_3)
         // Without TLS it is HTTP/1.1 in any case, but libcurl 8.23 then doesn't reuse a connection on which nothing was received yet.
-        case .automatic where !Transfer.isSecure(request.url): try set(CURLOPT_HTTP_VERSION, CURL_HTTP_VERSION_1_1)
+        case .automatic where !request.isSecure: try set(CURLOPT_HTTP_VERSION, CURL_HTTP_VERSION_1_1)
         // It may take a connection from the transfers of a host that is known to speak HTTP/1.1, but must not block them over HTTP/2.
         case .automatic where transfer.loop.sharing.isEnabled && request.mayPause && !transfer.loop.isApart(transfer):
             try set(CURLOPT_HTTP_VERSION, CURL_HTTP_VERSION_1_1)

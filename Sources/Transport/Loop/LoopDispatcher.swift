@@ -217,7 +217,7 @@ extension LoopDispatcher.State {
     fileprivate mutating func enter(_ slot: LoopSlot, _ request: TransferRequest, from own: Int?) {
         var host = hosts.removeValue(forKey: slot.host) ?? LoopDispatcher.Host(loops: loads.count)
         defer { hosts[slot.host] = host }
-        slot.isShared = sharing.isPossible(for: request, isSecure: Transfer.isSecure(request.url), host: slot.host)
+        slot.isShared = sharing.isPossible(for: request, isSecure: request.isSecure, host: slot.host)
         if slot.isShared {
             let home = host.home ?? leastLoaded(own)
             host.home = home

@@ -45,6 +45,11 @@ public struct TransferRequest: Sendable {
         get { parts.url }
         set { parts.url = newValue }
     }
+    /// Whether the URL's scheme is `https`, which its fifth byte tells.
+    package var isSecure: Bool {
+        var url = url
+        return url.withUTF8 { $0.count > 4 && $0[4].asciiLowercased == UInt8(ascii: "s") }
+    }
     /// The method.
     public var method: HTTPMethod {
         get { parts.method }

@@ -8,7 +8,7 @@ import CurlewHTTP
 /// requests on connections that the host has closed: before 8.0 always, since then on those used a moment ago (seen with 8.23). When a
 /// request is about to be sent, libcurl reveals the connection's addresses but not its socket.
 struct PooledConnections {
-    /// A pooled connection. A class, as each request looks up one: to copy the value costs more than the search.
+    /// A pooled connection. A class, because each request looks one up, and copying a value costs more than finding it.
     final class Connection {
         let socket: Int32
         /// The key of its addresses.

@@ -85,7 +85,7 @@ final class Transfer: MultiMember, DeadlineHolder {
         startDate = loop.date(of: start.time)
         id = start.id
         observer = start.observer
-        isSecure = Self.isSecure(request.url)
+        isSecure = request.isSecure
         hostKey = start.slot?.host ?? (isCounted ? Self.hostKey(of: request.url) : 0)
         bodyLength = request.body.flatMap { $0.length ?? request.announcedLength }
         let mayRepeat = request.method.isIdempotent || request.headers["Idempotency-Key"] != nil
@@ -182,11 +182,6 @@ final class Transfer: MultiMember, DeadlineHolder {
 
     /// Whether QUIC can be tried: it has neither proxies nor Unix domain sockets.
     var mayUseHTTP3: Bool { isSecure && proxy == nil && request.unixSocket == nil }
-
-    static func isSecure(_ url: String) -> Bool {
-        var url = url
-        return url.withUTF8 { $0.count > 4 && $0[4].asciiLowercased == UInt8(ascii: "s") }
-    }
 
     // MARK: Sending
 
