@@ -202,8 +202,7 @@ struct CacheFiles: Sendable {
     private func makeDirectory() throws {
         for path in [entries, temporaryDirectory] {
             if !isDirectory(path) { unlink(path) }
-            try FileManager.default.createDirectory(
-                atPath: path, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o700])
+            try PrivateFile.makeDirectory(path)
         }
         CacheDirectoryTag.put(into: directory)
     }

@@ -10,7 +10,7 @@ final class Descriptor {
     ///
     /// A created file is accessible to its owner only.
     init?(_ path: String, _ flags: Int32) {
-        let number = open(path, flags | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0o600)
+        let number = PrivateFile.open(path, flags)
         if number < 0 { return nil }
         self.number = number
     }

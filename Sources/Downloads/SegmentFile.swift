@@ -127,7 +127,7 @@ final class SegmentFile: Sendable {
         var text = String(decoding: try encoder.encode(current), as: UTF8.self) + "\n"
         for range in state.written.ranges { text += "+ \(range.lowerBound) \(range.upperBound)\n" }
         text += "=\n"
-        try Data(text.utf8).write(to: recordURL, options: .atomic)
+        try PrivateFile.replace(recordURL.path, with: Data(text.utf8))
         state.record = open(recordURL.path, O_WRONLY | O_APPEND | O_CLOEXEC | O_NOFOLLOW)
         guard state.record >= 0 else { throw FileError.writing(recordURL.path, errno) }
         state.lines = state.written.ranges.count + 2

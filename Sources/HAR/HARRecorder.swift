@@ -43,31 +43,51 @@ public final class HARRecorder: EventMonitor {
         state = Lock(State(target: .memory))
     }
 
-    /// Creates a recorder that writes to a file, whose contents are replaced if it exists. Only the user may read it. The file is locked
+    /// Creates a recorder that writes to a new file, which takes the place of one that exists. Only the user may read it. The file is locked
     /// (`flock`) until ``close()``.
+    ///
+    /// A symbolic link is neither followed nor replaced, because another user may have put it there.
     ///
     /// - Parameters:
     ///   - file: the URL of the file.
     ///   - redacting: whether secrets are redacted (`Redaction`); `true` by default.
-    /// - Throws: `POSIXError` if the file can't be created, belongs to another user, or is another recorder's (`EWOULDBLOCK`).
+    /// - Throws: `POSIXError` if the file can't be created, is a symbolic link (`ELOOP`), or is another recorder's (`EWOULDBLOCK`).
     public init(file: URL, redacting: Bool = true) throws {
         redacts = redacting
         let beginning = try Self.beginning()
-        let descriptor = open(file.path, O_WRONLY | O_CREAT | O_CLOEXEC, 0o600)
-        guard descriptor >= 0 else { throw POSIXError(POSIXErrorCode(rawValue: errno) ?? .EIO) }
-        // An existing file keeps its mode otherwise; another recorder's must not be cut.
-        guard flock(descriptor, LOCK_EX | LOCK_NB) == 0, fchmod(descriptor, 0o600) == 0, ftruncate(descriptor, 0) == 0 else {
-            let reason = errno
-            closeDescriptor(descriptor)
-            throw POSIXError(POSIXErrorCode(rawValue: reason) ?? .EIO)
-        }
+        let descriptor = try Self.makeFile(at: file.path, beginning + Self.end)
         state = Lock(State(target: .file(descriptor: descriptor, end: Int64(beginning.count))))
+    }
+
+    /// Creates a locked file with contents, and gives it a path. A file there keeps its contents for those that have it open.
+    private static func makeFile(at path: String, _ contents: Data) throws -> Int32 {
+        // Created empty if there is none, so that of several recorders one gets the lock.
+        let old = PrivateFile.open(path, O_WRONLY | O_CREAT)
+        guard old >= 0 else { throw error(errno, path) }
+        defer { closeDescriptor(old) }
+        guard flock(old, LOCK_EX | LOCK_NB) == 0 else { throw error(errno, path) }
+        var (locked, named) = (stat(), stat())
+        guard fstat(old, &locked) == 0, locked.st_mode & S_IFMT == S_IFREG else { throw error(EINVAL, path) }
+        // Another recorder had the lock, and has replaced the file.
+        guard lstat(path, &named) == 0, locked.st_ino == named.st_ino, locked.st_dev == named.st_dev else { throw error(EWOULDBLOCK, path) }
+        guard let (descriptor, new) = PrivateFile.create(beside: path) else { throw error(errno, path) }
         do {
-            try Self.write(beginning + Self.end, to: descriptor, at: 0)
+            guard flock(descriptor, LOCK_EX | LOCK_NB) == 0 else { throw error(errno, path) }
+            try write(contents, to: descriptor, at: 0)
+            guard rename(new, path) == 0 else { throw error(errno, path) }
+            return descriptor
         } catch {
-            self.close()
+            closeDescriptor(descriptor)
+            unlink(new)
             throw error
         }
+    }
+
+    private static func error(_ code: Int32, _ path: String) -> POSIXError {
+        let reason = code == ELOOP ? "it is a symbolic link, which is not followed" : String(cString: strerror(code))
+        return POSIXError(
+            POSIXErrorCode(rawValue: code) ?? .EIO,
+            userInfo: ["NSFilePath": path, "NSLocalizedDescription": "The archive \"\(path)\" can't be created: \(reason)"])
     }
 
     deinit {

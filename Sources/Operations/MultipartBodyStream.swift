@@ -38,7 +38,7 @@ public final class StreamingMultipartFormData: MultipartFormData {
         guard !isEmpty else { return nil }
         guard contentLength > limit else { return try MultipartBodyStream(.data(encode()), throttle: throttle) }
         let file = directory.appendingPathComponent("curlew-\(UUID().uuidString).multipart")
-        try writeEncodedData(to: file)
+        try writeEncodedData(to: file, permissions: 0o600)
         return try MultipartBodyStream(.file(MultipartBodyStream.TemporaryFile(file)), throttle: throttle)
     }
 }

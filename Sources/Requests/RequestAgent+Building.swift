@@ -170,7 +170,7 @@ extension RequestAgent {
         }
         let file = try makeBodyFile()
         run.keep(bodyFile: file)
-        try form.writeEncodedData(to: file)
+        try form.writeEncodedData(to: file, permissions: 0o600)
         built.bodyFile = file
     }
 
@@ -185,8 +185,7 @@ extension RequestAgent {
     private func makeBodyFile() throws -> URL {
         let directory = currentManager().session.configuration.temporaryDirectory
             .appendingPathComponent("curlew-form-\(UUID().uuidString)", isDirectory: true)
-        try FileManager.default.createDirectory(
-            at: directory, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o700])
+        try PrivateFile.makeDirectory(directory.path)
         return directory.appendingPathComponent("body", isDirectory: false)
     }
 

@@ -12,7 +12,8 @@ import Dispatch
 /// ```
 ///
 /// Everything is redacted before it is written, and what is asked of it before it is compared. Files may be edited, removed and checked in;
-/// those of other names are ignored. Thread-safe; one object for a directory at a time.
+/// those of other names are ignored. Only the user may read the files, and a directory that is created. Thread-safe; one object for a
+/// directory at a time.
 public final class Cassette: Sendable {
     private struct State {
         var exchanges: [StoredExchange] = []
@@ -109,13 +110,13 @@ public final class Cassette: Sendable {
     // MARK: Files
 
     private static func write(_ exchange: StoredExchange, _ number: Int, to directory: URL) throws {
-        try FileManager.default.createDirectory(at: directory, withIntermediateDirectories: true)
+        try PrivateFile.makeDirectory(directory.path)
         let digits = String(number)
         let stem = String(repeating: "0", count: max(0, 4 - digits.count)) + digits + "-" + name(of: exchange)
         func write(_ body: Data, _ kind: String, _ type: String?) throws -> String? {
             guard !body.isEmpty else { return nil }
             let name = "\(stem).\(kind).\(fileExtension(of: type))"
-            try body.write(to: directory.appendingPathComponent(name), options: .atomic)
+            try PrivateFile.replace(directory.appendingPathComponent(name).path, with: body)
             return name
         }
         let request = try write(exchange.body, "request", exchange.contentType)
@@ -127,7 +128,7 @@ public final class Cassette: Sendable {
         encoder.outputFormatting = [.prettyPrinted, .sortedKeys, .withoutEscapingSlashes]
         let file = ExchangeFile(exchange, requestBody: request, responseBody: response)
         // Last: an exchange without its file does not count.
-        try encoder.encode(file).write(to: directory.appendingPathComponent(stem + ".json"), options: .atomic)
+        try PrivateFile.replace(directory.appendingPathComponent(stem + ".json").path, with: encoder.encode(file))
     }
 
     /// A name for people, of letters, digits and hyphens: method and path.

@@ -70,10 +70,10 @@ struct SharedFile: SharedPlace {
     ///   file can't be created.
     func changing<Value>(_ body: () throws -> Value) throws -> Value {
         let lock = sibling("lock")
-        var descriptor = open(lock, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0o600)
+        var descriptor = PrivateFile.open(lock, O_RDWR | O_CREAT)
         if descriptor < 0, errno == ENOENT {
-            try makeDirectory()
-            descriptor = open(lock, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0o600)
+            try PrivateFile.makeDirectory(URL(fileURLWithPath: path).deletingLastPathComponent().path)
+            descriptor = PrivateFile.open(lock, O_RDWR | O_CREAT)
         }
         guard descriptor >= 0 else { throw FileError.writing(lock, errno) }
         // Closing releases the lock, as does the end of the process.
@@ -90,9 +90,14 @@ struct SharedFile: SharedPlace {
     /// Replaces the file, with access for its owner only. Called inside ``changing(_:)``, whose lock makes it that version's successor.
     func replace(_ version: SharedVersion?, with bytes: [UInt8]) throws -> SharedVersion? {
         let (new, target) = (sibling("new"), target)
+        var link = stat()
+        // Only the owner of a directory, and the user, may lead the file elsewhere.
+        if lstat(path, &link) == 0, PrivateFile.isForeign(link, in: URL(fileURLWithPath: path).deletingLastPathComponent().path) {
+            throw FileError.writing(path, EPERM)
+        }
         // That of a process that was killed.
         unlink(new)
-        let descriptor = open(new, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0o600)
+        let descriptor = PrivateFile.open(new, O_WRONLY | O_CREAT | O_EXCL)
         guard descriptor >= 0 else { throw FileError.writing(new, errno) }
         var status = stat()
         let isWritten = write(bytes, descriptor) && stamp(descriptor) && fsync(descriptor) == 0 && fstat(descriptor, &status) == 0
@@ -129,12 +134,6 @@ struct SharedFile: SharedPlace {
     private func sibling(_ kind: String) -> String {
         let url = URL(fileURLWithPath: target)
         return url.deletingLastPathComponent().appendingPathComponent(".\(url.lastPathComponent).\(kind)").path
-    }
-
-    private func makeDirectory() throws {
-        try FileManager.default.createDirectory(
-            atPath: URL(fileURLWithPath: path).deletingLastPathComponent().path, withIntermediateDirectories: true,
-            attributes: [.posixPermissions: 0o700])
     }
 }
 

@@ -22,24 +22,33 @@ extension PartFile {
     /// Links or renames the file to its destination. A file without a name is linked at once, unless it replaces another one: links never
     /// replace, so it is named first and then renamed.
     private func place(at target: String, replacing: Bool) throws {
+        let directory = URL(fileURLWithPath: target).deletingLastPathComponent()
+        let permissions = isPrivate ? nil : Self.permissions(in: directory)
+        // A file in another directory gets them only afterwards: more users may have access to that directory.
+        let isBeside = url.deletingLastPathComponent().path == directory.path
         if !isNamed, !replacing {
             mark?(descriptor)
+            if isBeside { allow(permissions, on: descriptor) }
             let status = linkUnnamed(to: target)
-            guard status != 0 else { return }
+            guard status != 0 else {
+                if !isBeside { allow(permissions, on: descriptor) }
+                return
+            }
             guard [EXDEV, EPERM, ENOTSUP, EMLINK, ENOSYS].contains(status) else { throw FileError.writing(target, status) }
         }
         try giveName()
-        markNamed()
+        // It may be a copy of the one that had no name.
+        let named = open(url.path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW)
+        defer { if named >= 0 { _ = closeFile(named) } }
+        if named >= 0 { mark?(named) }
+        if isBeside { allow(permissions, on: named) }
         try rename(url.path, to: target, replacing: replacing)
+        if !isBeside { allow(permissions, on: named) }
     }
 
-    /// Sets the attributes of a file with a name, which may be a copy of the one that had none.
-    private func markNamed() {
-        guard let mark else { return }
-        let descriptor = open(url.path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW)
-        guard descriptor >= 0 else { return }
-        mark(descriptor)
-        _ = closeFile(descriptor)
+    /// Sets the permissions of the file. Ignored by file systems without them.
+    private func allow(_ permissions: mode_t?, on descriptor: Int32) {
+        if let permissions, descriptor >= 0 { _ = fchmod(descriptor, permissions) }
     }
 
     /// Throws unless the destination is free, a file or a symbolic link: replacing a directory would remove what is in it.

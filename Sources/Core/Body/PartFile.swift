@@ -10,6 +10,8 @@ import Dispatch
 /// is found again (`.name.part`), and a lock on it (`flock`) until the rename, so that two downloads never write to the same
 /// file.
 ///
+/// Only its owner has access to it (``PrivateFile``) until it is at its destination, where it has the permissions of a new file there.
+///
 /// Moving is a link or a rename, so that the destination has the complete file or none. Where the destination must not be replaced it is a
 /// link, which fails if there is a file; across file systems the file is copied beside the destination, synced, and renamed.
 ///
@@ -50,6 +52,8 @@ package final class PartFile: @unchecked Sendable {  // what the flush uses is b
     private let buffer: UnsafeMutableRawBufferPointer
     /// How ranges of other files are appended; others by tests of file systems that can't.
     var copyWays: CopyWays = [.clone, .kernel]
+    /// Whether only its owner may read it at its destination too.
+    let isPrivate: Bool
     /// Sets attributes of the complete file before it gets its final name.
     private(set) var mark: ((Int32) -> Void)?
     private let pending = Lock(Pending())
@@ -57,18 +61,19 @@ package final class PartFile: @unchecked Sendable {  // what the flush uses is b
     /// Creates a file in a directory: without a name where that is possible, else with a hidden one made of `name`.
     ///
     /// - Parameters:
-    ///   - isPrivate: whether only its owner may read it, even if the process's umask allows more.
+    ///   - isPrivate: whether only its owner may read it at its destination too, even if the process's umask allows more.
     ///   - isNamed: whether it has a name even where it needs none.
     /// - Throws: `CocoaError` with the path, if the directory does not exist or is not writable.
     package init(in directory: URL, for name: String = "download", isPrivate: Bool = false, isNamed: Bool = false) throws {
         let stem = Self.stem(of: name)
-        let unnamed = isNamed ? nil : openUnnamedFile(in: directory.path, mode: isPrivate ? 0o600 : 0o666)
+        let unnamed = isNamed ? nil : openUnnamedFile(in: directory.path, mode: 0o600)
         if let unnamed {
             descriptor = unnamed
             url = Self.randomURL(in: directory, stem)
         } else {
-            (descriptor, url) = try Self.openNamed(in: directory, stem, isPrivate: isPrivate)
+            (descriptor, url) = try Self.openNamed(in: directory, stem)
         }
+        self.isPrivate = isPrivate
         self.isNamed = unnamed == nil
         isLinkable = unnamed != nil
         offset = 0
@@ -79,29 +84,22 @@ package final class PartFile: @unchecked Sendable {  // what the flush uses is b
     static func stem(of name: String) -> String { String(decoding: name.utf8.prefix(200), as: UTF8.self) }
 
     private static func randomURL(in directory: URL, _ stem: String) -> URL {
-        let characters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
-        let middle = String((0..<6).compactMap { _ in characters.randomElement() })
-        return directory.appendingPathComponent(".\(stem).\(middle).part")
+        directory.appendingPathComponent(".\(stem).\(PrivateFile.randomName()).part")
     }
 
-    private static func openNamed(in directory: URL, _ stem: String, isPrivate: Bool) throws -> (Int32, URL) {
-        var template = Array((directory.path + "/.\(stem).XXXXXX.part").utf8CString)
-        let descriptor = mkstemps(&template, 5)
-        guard descriptor >= 0 else { throw FileError.writing(directory.path, errno) }
-        _ = fcntl(descriptor, F_SETFD, FD_CLOEXEC)
-        // mkstemps creates files that only their owner can read; a download has the permissions of a new file.
-        if !isPrivate { fchmod(descriptor, 0o666 & ~fileModeMask) }
-        return (descriptor, URL(fileURLWithPath: String(decoding: template.dropLast().map { UInt8(bitPattern: $0) }, as: UTF8.self)))
+    private static func openNamed(in directory: URL, _ stem: String) throws -> (Int32, URL) {
+        guard let (descriptor, path) = PrivateFile.create(in: directory.path, named: ".\(stem).", ".part") else {
+            throw FileError.writing(directory.path, errno)
+        }
+        return (descriptor, URL(fileURLWithPath: path))
     }
 
     /// Opens a file that an earlier download has left, to append to it, and locks it until ``unlock()``; `nil` if it does not exist, is not
-    /// a regular file, or is locked by another download.
+    /// a regular file, may have been put there by another user, or is locked by another download.
     ///
     /// - Parameter isMade: whether an empty file is created if there is none.
     package init?(continuing url: URL, isMade: Bool = false) {
-        // Does not follow symbolic links, nor block on a pipe without a writer.
-        let flags = O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | (isMade ? O_CREAT : 0)
-        let descriptor = open(url.path, flags, 0o666)
+        let descriptor = PrivateFile.open(url.path, O_RDWR | (isMade ? O_CREAT : 0))
         guard descriptor >= 0 else { return nil }
         // A download that held the lock may have renamed the file in the meantime: then this lock is on a file that has lost this
         // name.
@@ -115,6 +113,7 @@ package final class PartFile: @unchecked Sendable {  // what the flush uses is b
         self.url = url
         isNamed = true
         isLinkable = false
+        isPrivate = false
         self.descriptor = descriptor
         buffer = .allocate(byteCount: Self.pieceSize, alignment: 4096)
         if lockDescriptor < 0 { return nil }
@@ -124,6 +123,7 @@ package final class PartFile: @unchecked Sendable {  // what the flush uses is b
         var (ours, named) = (stat(), stat())
         guard fstat(descriptor, &ours) == 0, lstat(path, &named) == 0 else { return false }
         return ours.st_mode & S_IFMT == S_IFREG && ours.st_dev == named.st_dev && ours.st_ino == named.st_ino
+            && !PrivateFile.isForeign(ours, in: URL(fileURLWithPath: path).deletingLastPathComponent().path)
     }
 
     deinit {
@@ -143,12 +143,18 @@ package final class PartFile: @unchecked Sendable {  // what the flush uses is b
         self.mark = mark
     }
 
-    /// The process's umask, read once: reading it sets it for a moment.
-    private static let fileModeMask: mode_t = {
-        let mask = umask(0o022)
-        umask(mask)
-        return mask
-    }()
+    /// The permissions of a new file in a directory: those that the process's umask and the directory give. Found out by creating one,
+    /// because reading the umask sets it for a moment, for all threads.
+    static func permissions(in directory: URL) -> mode_t? {
+        let unnamed = openUnnamedFile(in: directory.path, mode: 0o666)
+        let path = directory.path + "/.\(PrivateFile.randomName()).new"
+        let descriptor = unnamed ?? open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0o666)
+        guard descriptor >= 0 else { return nil }
+        defer { _ = systemClose(descriptor) }
+        if unnamed == nil { unlink(path) }
+        var status = stat()
+        return fstat(descriptor, &status) == 0 ? status.st_mode & 0o777 : nil
+    }
 
     /// The number of bytes in the file, without the buffered ones.
     package var length: Int64 {
@@ -333,11 +339,9 @@ package final class PartFile: @unchecked Sendable {  // what the flush uses is b
 
     /// Copies the file, which has lost its name and so can't be linked, to a new one.
     private func copyToName(in directory: URL, _ stem: String) throws {
-        let (copy, copyURL) = try Self.openNamed(in: directory, stem, isPrivate: true)
+        let (copy, copyURL) = try Self.openNamed(in: directory, stem)
         let old = descriptor
         do {
-            var status = stat()
-            if fstat(old, &status) == 0 { fchmod(copy, status.st_mode & 0o7777) }
             guard lseek(old, 0, SEEK_SET) == 0 else { throw FileError.reading(url.path, errno) }
             descriptor = copy
             try append(from: old, path: url.path)
