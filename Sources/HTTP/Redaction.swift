@@ -3,9 +3,9 @@
 /// The values that are secret, and therefore redacted in descriptions, error messages, logs and reflection.
 ///
 /// Always secret are the values of `Authorization`, `Proxy-Authorization`, `Cookie` and `Set-Cookie`, user names and passwords in URLs, the
-/// query item `access_token` (RFC 6750, section 2.3), and header fields and items whose names are usual for secrets, such as `X-Api-Key`,
-/// `refresh_token`, `client_secret`, `password` or `X-Amz-Signature`; in header fields also tokens of well-known services, which have a form
-/// of their own. A redaction marks more by their names. Because an error or a header field doesn't know its session, the marks of a
+/// query item `access_token` (RFC 6750, section 2.3), and header fields, items and members of JSON whose names are usual for secrets, such as
+/// `X-Api-Key`, `refresh_token`, `client_secret`, `password` or `X-Amz-Signature`, and in queries and forms `key` and `code`; in header
+/// fields also tokens of well-known services, which have a form of their own. A redaction marks more by their names. Because an error or a header field doesn't know its session, the marks of a
 /// configuration apply to all texts of the process: they are part of ``current`` from then on.
 ///
 /// Properties keep their values; only texts are redacted. All of them use this type, so that what is secret is decided in one place.
@@ -47,12 +47,15 @@ public struct Redaction: Sendable, Hashable {
     }
 
     /// Whether the values of the header field are secret.
-    package func hides(header name: String) -> Bool { marks(header: name) || Self.isUsual(name) }
+    package func hides(header name: String) -> Bool { marks(header: name) || UsualSecrets.contains(name) }
 
     /// Whether the values of items of that name are secret; the name may be percent-encoded, and one of several in brackets.
     package func hides(queryItem name: String) -> Bool {
-        marks(queryItem: name) || Self.components(of: name).contains { Self.isUsual($0) }
+        marks(queryItem: name) || Self.components(of: name).contains { UsualSecrets.contains(item: $0) }
     }
+
+    /// Whether the values of members of JSON with that name are secret: those of items, but for names that are usual for other things.
+    func hides(member name: String) -> Bool { marks(queryItem: name) || UsualSecrets.contains(name) }
 
     /// Whether the header field is marked, or always secret, apart from what is usual.
     package func marks(header name: String) -> Bool {
@@ -72,8 +75,6 @@ public struct Redaction: Sendable, Hashable {
     package static func components(of name: String) -> [String] {
         decoded(name).split { $0 == "[" || $0 == "]" }.map { String($0) }
     }
-
-    private static func isUsual(_ name: some StringProtocol) -> Bool { UsualSecrets.names.contains(UsualSecrets.normalized(name)) }
 }
 
 // MARK: - Texts
@@ -102,12 +103,16 @@ extension Redaction {
     /// Returns the header field as a line, its value redacted as by ``value(of:)``.
     package func line(_ header: HTTPHeader) -> String { "\(Self.escaped(header.name)): \(value(of: header))" }
 
-    /// Returns JSON or parameters with the placeholder for the values of secret items in their dictionaries.
-    package func object(_ object: Any) -> Any {
+    /// Returns parameters, or JSON, with the placeholder for the values of secret items in their dictionaries.
+    package func object(_ object: Any, isJSON: Bool = false) -> Any {
         switch object {
         case let items as [String: Any]:
-            Dictionary(uniqueKeysWithValues: items.map { ($0, hides(queryItem: $0) ? Self.placeholder : self.object($1)) })
-        case let elements as [Any]: elements.map { self.object($0) }
+            Dictionary(
+                uniqueKeysWithValues: items.map { name, value in
+                    let isSecret = isJSON ? hides(member: name) : hides(queryItem: name)
+                    return (name, isSecret ? Self.placeholder : self.object(value, isJSON: isJSON))
+                })
+        case let elements as [Any]: elements.map { self.object($0, isJSON: isJSON) }
         default: object
         }
     }

@@ -2,23 +2,48 @@
 
 /// What is usual for secrets: the names of fields and items, and the forms of tokens.
 package enum UsualSecrets {
-    /// Names of header fields, items of queries and forms, keys of JSON and elements of XML, as ``normalized(_:)`` returns them.
-    package static let names: Set<String> = Set(
+    /// Whether the values of header fields, keys of JSON and elements of XML with that name are usually secret. Case, spaces and punctuation
+    /// don't count.
+    package static func contains(_ name: some StringProtocol) -> Bool {
+        let plain = normalized(name)
+        guard !names.contains(plain) else { return true }
+        return endings.contains { ends(plain, with: $0) } && !positions.contains { ends(plain, with: $0) }
+    }
+
+    /// Whether the values of items of queries and forms with that name are usually secret: also those of names that are too usual elsewhere.
+    package static func contains(item name: some StringProtocol) -> Bool { itemNames.contains(normalized(name)) || contains(name) }
+
+    /// Names that are usual for secrets, but for those with one of the endings.
+    private static let names: Set<String> = Set(
         [
-            "authorization", "proxy-authorization", "cookie", "set-cookie", "authentication-info", "proxy-authentication-info", "api-key",
-            "x-api-key", "x-auth-token", "x-access-token", "x-refresh-token", "x-session-token", "x-session-id", "x-csrf-token",
-            "x-xsrf-token", "x-amz-security-token", "x-amz-signature", "x-amz-credential", "x-goog-api-key", "x-goog-signature",
-            "x-goog-credential", "x-vault-token", "private-token", "job-token", "x-gitlab-token", "x-shopify-access-token",
-            "x-functions-key", "ocp-apim-subscription-key", "subscription-key", "x-hub-signature", "x-hub-signature-256",
-            "x-twilio-signature", "x-slack-signature", "x-forwarded-access-token", "x-ms-token-aad-access-token", "dpop", "access-token",
-            "refresh-token", "id-token", "auth-token", "session-token", "device-code", "client-secret", "client-assertion", "assertion",
-            "secret", "secret-key", "secret-access-key", "access-key", "aws-access-key-id", "password", "passwd", "pwd", "passphrase",
-            "new-password", "old-password", "otp", "code-verifier", "session-id", "csrf-token", "signature", "private-key", "credential",
-            "credentials", "jwt", "bearer", "token", "sig",
+            "cookie", "set-cookie", "authentication", "authentication-info", "proxy-authentication-info", "auth", "x-auth", "x-api-auth",
+            "x-user-auth", "x-session-id", "session-id", "x-functions-key", "x-hub-signature-256", "x-honeycomb-team", "x-amzn-oidc-data",
+            "x-ms-client-principal", "cf-access-client-id", "cb-access-sign", "aws-access-key-id", "x-access-key-id", "access-key-id",
+            "dpop", "device-code", "assertion", "client-assertion", "code-verifier", "otp", "pass", "pwd", "x-pwd", "passcode", "jwt",
+            "bearer", "sig",
         ].map { normalized($0) })
 
-    /// Returns the name in the form in which names are compared: case, hyphens and underscores don't count.
-    package static func normalized(_ name: some StringProtocol) -> String { name.lowercased().filter { $0 != "-" && $0 != "_" } }
+    /// Endings of names that are usual for secrets: `X-RapidAPI-Key`, `client_secret`, `secret_token`, `DD-APPLICATION-KEY`.
+    private static let endings = [
+        "authorization", "apikey", "secret", "token", "password", "passwd", "passphrase", "secretkey", "accesskey", "privatekey", "authkey",
+        "applicationkey", "appkey", "subscriptionkey", "encryptionkey", "customerkey", "signature", "credential", "credentials",
+        "jwtassertion",
+    ]
+
+    /// Endings of names that have one of these endings, but whose values tell a place in a list.
+    private static let positions = ["pagetoken", "nexttoken", "continuationtoken", "synctoken", "cursortoken", "paginationtoken"]
+
+    /// Names of items that are usual for secrets, and elsewhere for other things.
+    private static let itemNames: Set<String> = ["key", "code", "sid", "pin", "session", "usercode"]
+
+    /// Returns the name in the form in which names are compared: in lower case, without `-`, `_`, `.`, `+` and spaces.
+    package static func normalized(_ name: some StringProtocol) -> String {
+        String(decoding: name.utf8.lazy.filter { !"-_.+ ".utf8.contains($0) }.map { $0.asciiLowercased }, as: UTF8.self)
+    }
+
+    private static func ends(_ name: String, with ending: String) -> Bool {
+        name.utf8.suffix(ending.utf8.count).elementsEqual(ending.utf8)
+    }
 
     /// Returns the text with the placeholder for what has the form of a secret: tokens of well-known services, JSON Web Tokens, credentials
     /// of HTTP authentication, private keys in PEM.

@@ -27,8 +27,8 @@ public struct LoggingInstrument: ExchangeInstrument {
 
     /// The length in bytes to which bodies are logged at `trace`, if they are text; `nil`, the default, logs none.
     ///
-    /// Bodies are not redacted: only the program knows what they contain. Those of streamed bodies, downloads and uploads of files are not
-    /// logged.
+    /// Of JSON and forms, the values whose names are marked or usual for secrets are redacted (``/CurlewHTTP/Redaction``); of others only the
+    /// program knows what they contain. Streamed bodies, downloads and uploads of files are not logged.
     public var bodyLimit: Int?
 
     /// Creates an instrument.
@@ -180,10 +180,10 @@ private struct LoggingMonitor: EventMonitor {
         guard let bodyLimit, logger.logLevel <= .trace else { return }
         var metadata: Logger.Metadata = ["curlew.request.id": "\(request.id)"]
         if let body = request.request?.httpBody, let text = request.text(of: body, upTo: bodyLimit, isResponse: false) {
-            metadata["http.request.body"] = "\(text)"
+            metadata["http.request.body"] = "\(Redaction.current.body(text))"
         }
         if let body = request.delegate.data, let text = request.text(of: body, upTo: bodyLimit, isResponse: true) {
-            metadata["http.response.body"] = "\(text)"
+            metadata["http.response.body"] = "\(Redaction.current.body(text))"
         }
         if metadata.count > 1 { logger.log(level: .trace, "The bodies of a request", metadata: metadata, source: "Curlew") }
     }

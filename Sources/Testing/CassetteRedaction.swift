@@ -8,7 +8,7 @@ import CurlewTransport
 /// Redacted are, with the placeholder `<hidden>`:
 /// - what `Redaction` hides: credentials, cookies, user info of URLs, marked header fields and query items;
 /// - header fields, query items, items of forms, fields of multipart forms, keys of JSON objects and elements of XML whose names are usual for
-///   secrets, such as `X-Api-Key`, `refreshToken`, `client_secret` or `password`; case, `-` and `_` don't count;
+///   secrets, such as `X-Api-Key`, `refreshToken`, `client_secret` or `password`; case, spaces and punctuation don't count;
 /// - texts in the form of a secret, anywhere: tokens of well-known services, JSON Web Tokens, private keys in PEM;
 /// - the values that are given here, anywhere, also in bodies that are not text.
 ///
@@ -28,14 +28,14 @@ public struct CassetteRedaction: Sendable, Hashable {
         self.exceptions = exceptions
     }
 
-    /// Names that are secret in queries and forms, and too usual elsewhere.
-    private static let itemNames: Set<String> = Set(["key", "code", "auth", "sid", "pin", "session", "state", "nonce", "usercode"])
+    /// Names of items that are no secrets later, but would be of use to others while a login is in progress.
+    private static let loginItems: Set<String> = ["state", "nonce"]
 
     private func hides(_ name: some StringProtocol, isItem: Bool = false) -> Bool {
         let plain = UsualSecrets.normalized(name)
         if exceptions.contains(where: { UsualSecrets.normalized($0) == plain }) { return false }
         if names.contains(where: { UsualSecrets.normalized($0) == plain }) { return true }
-        return UsualSecrets.names.contains(plain) || isItem && Self.itemNames.contains(plain)
+        return isItem ? UsualSecrets.contains(item: plain) || Self.loginItems.contains(plain) : UsualSecrets.contains(plain)
     }
 
     // MARK: Parts of an exchange

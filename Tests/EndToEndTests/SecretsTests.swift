@@ -72,7 +72,7 @@ import Testing
     /// Where a request may carry a secret.
     enum Secret: String, CaseIterable, Sendable {
         case authorization, proxyAuthorization, cookie, storedCookie, sessionHeader, markedHeader, sensitiveHeader, userInfo, credential
-        case accessToken, markedItem, fragment, formItem
+        case accessToken, markedItem, fragment, formItem, usualHeader, usualItem, member
     }
 
     enum Ending: String, CaseIterable, Sendable {
@@ -95,6 +95,7 @@ import Testing
         var url: String
         var headers: HTTPHeaders = [:]
         var parameters: Parameters?
+        var encoding: any ParameterEncoding = URLEncoding.default
         var hasCredential = false
 
         init(_ url: String, _ secret: Secret) {
@@ -113,6 +114,11 @@ import Testing
             case .markedItem: self.url += "\(item)a=1&secrets_item=\(value)"
             case .fragment: self.url += "#access_token=\(value)"
             case .formItem: parameters = ["secrets_item": value, "other": 1]
+            case .usualHeader: headers = ["X-RapidAPI-Key": value]
+            case .usualItem: self.url += "\(item)api+key=\(value)&pass=\(value)"
+            case .member:
+                parameters = ["secret_token": value, "other": ["auth": value]]
+                encoding = JSONEncoding.default
             case .storedCookie, .sessionHeader: break
             }
         }
@@ -158,7 +164,8 @@ import Testing
         let path = ending.rawValue
         let carrier = Carrier(server.url(path.hasPrefix("/") ? path : "/\(path)"), secret)
         let request = manager.request(
-            carrier.url, method: carrier.parameters == nil ? .get : .post, parameters: carrier.parameters, headers: carrier.headers)
+            carrier.url, method: carrier.parameters == nil ? .get : .post, parameters: carrier.parameters, encoding: carrier.encoding,
+            headers: carrier.headers)
         if carrier.hasCredential { request.authenticate(user: "user", password: Self.secret) }
         let response = await request.validate().serializingData().response
         #expect((response.error == nil) == (ending == .success))
@@ -171,7 +178,7 @@ import Testing
         #expect(!Self.leaks([("command", request.cURLDescription(redacting: false))]).isEmpty)
     }
 
-    @Test("a download's texts do not show secrets", arguments: Secret.allCases.filter { $0 != .formItem })
+    @Test("a download's texts do not show secrets", arguments: Secret.allCases.filter { $0 != .formItem && $0 != .member })
     func downloads(secret: Secret) async throws {
         let server = try Self.makeServer()
         let manager = try makeManager(for: secret, .success, SpokenMonitor())

@@ -36,6 +36,65 @@ import Testing
     }
 
     @Test(
+        "secret header fields without a mark",
+        arguments: [
+            "X-Secret", "X-Auth", "X-Token", "X-Password", "DD-API-KEY", "DD-APPLICATION-KEY", "X-RapidAPI-Key", "CF-Access-Client-Secret",
+            "CF-Access-Client-Id", "X-Amz-Security-Token", "DPoP", "Api-Key", "X-Auth-Token", "X-Forwarded-Authorization", "Private-Token",
+            "X-Amz-Server-Side-Encryption-Customer-Key", "X-Hub-Signature-256",
+        ])
+    func usualHeaders(_ name: String) {
+        #expect(Redaction().line(HTTPHeader(name: name, value: "s3cret")) == "\(name): <hidden>")
+    }
+
+    @Test(
+        "secret items without a mark",
+        arguments: [
+            "key", "auth", "pass", "secret_token", "api+key", "api%20key", "api.key", "API_KEY", "code", "code_verifier", "client_secret",
+            "X-Amz-Security-Token", "X-Amz-Signature", "user[pass]", "pin",
+        ])
+    func usualItems(_ name: String) {
+        #expect(Redaction().url("https://h/?a=1&\(name)=s3cret&b=2") == "https://h/?a=1&\(name)=<hidden>&b=2")
+        #expect(Redaction().form("\(name)=s3cret") == "\(name)=<hidden>")
+    }
+
+    @Test(
+        "names of other values",
+        arguments: [
+            "page_token", "nextPageToken", "Continuation-Token", "Idempotency-Key", "keys", "max_tokens", "Sec-WebSocket-Key", "id",
+        ])
+    func otherNames(_ name: String) {
+        #expect(!Redaction().hides(header: name) && !Redaction().hides(queryItem: name))
+    }
+
+    @Test(
+        "bodies: members of JSON, whole or cut, and items of forms",
+        arguments: [
+            (#"{"password":"s3\"cret","a":1}"#, #"{"password":"<hidden>","a":1}"#),
+            (
+                #"{ "a" : [ {"client_secret" : 17 }, {"api.key":[1,{"b":"]"}],"c":2} ] }"#,
+                #"{ "a" : [ {"client_secret" : "<hidden>" }, {"api.key":"<hidden>","c":2} ] }"#
+            ),
+            (#"{"token":"s3cr"#, #"{"token":"<hidden>""#), (#"{"token":{"a":"s3"#, #"{"token":"<hidden>""#), (#"{"token":"#, #"{"token":"#),
+            (#"{"tok\u0065n":"s3cret"}"#, #"{"tok\u0065n":"<hidden>"}"#), (#"{"token":null,"b":true}"#, #"{"token":null,"b":true}"#),
+            (#"{"key":"name","code":42}"#, #"{"key":"name","code":42}"#),
+            (#"{"url":"https://u:s3cret@h/?key=s3cret","b":1}"#, #"{"url":"https://h/?key=<hidden>","b":1}"#),
+            (#"{"url":"https:\/\/u:s3cret@h\/","b":1}"#, #"{"url":"<hidden>","b":1}"#),
+            (#"{"body":"{\"token\":\"s3cret\"}","b":1}"#, #"{"body":"<hidden>","b":1}"#), (#"["token","s"]"#, #"["token","s"]"#),
+            (#"{"a\"#, #"{"a\"#), ("{", "{"), ("", ""), ("a=1&key=s3cret", "a=1&key=<hidden>"), ("plain: text", "plain: text"),
+            (#"{"own":"s3cret"}"#, #"{"own":"<hidden>"}"#),
+        ])
+    func bodies(_ body: String, _ shown: String) {
+        #expect(Redaction(queryItems: ["own"]).body(body) == shown)
+    }
+
+    @Test("redacting a body takes time in proportion to its length, and it may be nested to any depth") func deepBodies() {
+        for unit in ["[", "{\"a\":", "{\"token\":[", "\"\\\"", "\"a\":", "\""] {
+            let shown = Redaction().body("{" + String(repeating: unit, count: 100_000))
+            #expect(!shown.isEmpty)
+        }
+    }
+
+    @Test(
         "an item with a URL that has a secret is one",
         arguments: [
             ("/?to=https%3A%2F%2Fh%2F%3Fkey%3D1&a=2", "/?to=<hidden>&a=2"), ("/?to=https%3A%2F%2Fu%3Ap%40h%2F", "/?to=<hidden>"),

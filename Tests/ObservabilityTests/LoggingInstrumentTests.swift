@@ -189,6 +189,14 @@ import Tracing
         let bodies = handler.entries.compactMap { $0.metadata["http.response.body"]?.description }
         #expect(bodies == ["a body tha", #"{"name":"c"#])
         handler.clear()
+        let secrets = self.manager(.trace, { _ in }) { $0.bodyLimit = 25 }
+        _ = try await secrets.upload(
+            Data(#"{"a":1,"password":"s3cret and more"}"#.utf8), to: url, headers: [.contentType("application/json")]
+        )
+        .serializingData().value
+        #expect(await eventually { handler.entries.contains { $0.metadata["http.request.body"] != nil } })
+        #expect(!"\(handler.entries)".contains("s3cret"))
+        handler.clear()
         _ = try await self.manager(.trace).request(server.url("/json")).serializingData().value
         #expect(!"\(handler.entries)".contains(#"{"name"#))
     }

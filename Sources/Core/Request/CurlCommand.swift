@@ -88,7 +88,7 @@ struct CurlCommand {
             guard body.data.count <= Self.longestArgument, !body.data.contains(0), let text = String(validating: body.data, as: UTF8.self)
             else { return nil }
             // `-d` takes an argument with a leading @ for the name of a file.
-            return (text.hasPrefix("@") ? "--data-raw " : "-d ") + quoted(redaction?.form(text) ?? text)
+            return (text.hasPrefix("@") ? "--data-raw " : "-d ") + quoted(redaction?.body(text) ?? text)
         case let body as FileBody: return "--data-binary \(quoted("@" + body.path))"
         default: return nil
         }

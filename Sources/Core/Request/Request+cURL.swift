@@ -16,8 +16,8 @@ extension Request: CustomDebugStringConvertible, CustomReflectable {
     /// omitted. curl adds `User-Agent` and `Accept` to a request without them, and does not follow redirects.
     ///
     /// - Parameter redacting: whether secrets are replaced by `<hidden>`, and control characters in quoted words are escaped; `true` by
-    ///   default. Secrets are credentials, cookies, and the header fields, query items and form items in ``Redaction``. JSON and other
-    ///   bodies are not redacted.
+    ///   default. Secrets are credentials, cookies, and the header fields, query items, form items and members of JSON in
+    ///   ``Redaction``. Other bodies are not redacted.
     public func cURLDescription(redacting: Bool = true) -> String {
         guard let transfer = transferToDescribe else { return "curl command could not be created" }
         let command = CurlCommand(

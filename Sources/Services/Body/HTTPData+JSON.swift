@@ -41,14 +41,14 @@ enum BodyText {
         guard data.count <= 1 << 20 else { return "<\(data.count) bytes>" }
         if let object = try? JSONSerialization.jsonObject(with: data),
             let pretty = try? JSONSerialization.data(
-                withJSONObject: Redaction.current.object(object), options: [.prettyPrinted, .sortedKeys])
+                withJSONObject: Redaction.current.object(object, isJSON: true), options: [.prettyPrinted, .sortedKeys])
         {
             // Strings escape their line feeds, so each line feed here separates members or elements.
             let lines = String(decoding: pretty, as: UTF8.self).split(separator: "\n", omittingEmptySubsequences: false)
             return truncated(lines.map { Redaction.escaped(String($0)) }.joined(separator: "\n"))
         }
         guard let text = String(data: data, encoding: .utf8) else { return "<\(data.count) bytes>" }
-        return truncated(Redaction.escaped(Redaction.current.form(text)))
+        return truncated(Redaction.escaped(Redaction.current.body(text)))
     }
 
     private static func truncated(_ text: String) -> String {

@@ -134,6 +134,10 @@ import Testing
                 #""http://mock/?curl_key=<hidden>&a=1""#,
             ])
         #expect(request.cURLDescription(redacting: false).components(separatedBy: "s3cret").count == 10)
+        let json = manager.request(
+            "http://mock/", method: .post, parameters: ["password": "s3cret", "a": ["token": "s3cret"]], encoding: JSONEncoding.default,
+            headers: ["X-RapidAPI-Key": "s3cret"])
+        #expect(!json.debugDescription.contains("s3cret") && json.debugDescription.contains(#"\"password\":\"<hidden>\""#))
         let credential = manager.request("http://mock/").authenticate(user: "me", password: "s3cret")
         #expect(credential.cURLDescription().contains(#"-u "<hidden>" "#))
     }
