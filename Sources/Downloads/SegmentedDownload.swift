@@ -44,7 +44,13 @@ public struct SegmentedDownload: Sendable {
         /// How long a connection may receive nothing before an idle one takes over its segment; 10 seconds by default.
         public var stallTimeout = Duration.seconds(10)
         /// Header fields of each request. Those about ranges, conditions and codings are set by the download.
+        ///
+        /// A mirror of another origin than the first URL's gets them without credentials, as a redirect would
+        /// (``/CurlewCore/RedirectPolicy``): without `Authorization`, `Cookie`, `X-Api-Key` and others that are usual for secrets. Fields of
+        /// the session, and those that an adapter adds, are sent to all.
         public var headers: HTTPHeaders = [:]
+        /// Whether mirrors of other origins get the credentials in ``headers`` too; not by default.
+        public var sendsCredentialsToMirrors = false
 
         /// Creates the defaults.
         public init() {}

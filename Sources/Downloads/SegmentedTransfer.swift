@@ -216,7 +216,7 @@ final class SegmentedTransfer: Sendable {
             guard state.requests.count < limit, let source = choose(state), let segment = state.plan.next(connections: connectionLimit)
             else { return nil }
             state.sources[source].active += 1
-            return (segment, source, state.sources[source].url, headers(for: segment, state.sources[source]))
+            return (segment, source, state.sources[source].url, headers(for: segment, state.sources[source], first: state.sources[0]))
         }
         guard let (segment, source, url, headers) = made else { return nil }
         let request = manager.streamRequest(url, headers: headers).validate(statusCode: [200, 206])
@@ -233,8 +233,11 @@ final class SegmentedTransfer: Sendable {
         return usable.min { state.sources[$0].active < state.sources[$1].active }
     }
 
-    private func headers(for segment: SegmentPlan.Segment, _ source: Source) -> HTTPHeaders {
+    private func headers(for segment: SegmentPlan.Segment, _ source: Source, first: Source) -> HTTPHeaders {
         var headers = options.headers.forWhole
+        if !options.sendsCredentialsToMirrors, HTTPOrigin(url: source.url.absoluteString) != HTTPOrigin(url: first.url.absoluteString) {
+            manager.session.configuration.redirects.removeCredentials(from: &headers)
+        }
         guard !mode.asksForWhole else { return headers }
         headers.update(name: "Range", value: "bytes=\(segment.start)-\(segment.end == .max ? "" : "\(segment.end - 1)")")
         if let validator = source.validator { headers.update(name: "If-Range", value: validator) }

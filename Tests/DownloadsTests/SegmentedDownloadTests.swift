@@ -296,6 +296,24 @@ import Testing
         #expect(broken.requestCount == 1)
     }
 
+    @Test("mirrors of other origins get no credentials, unless they are to", arguments: [true, false])
+    func credentialsOfMirrors(_ areSent: Bool) async throws {
+        let broken = try makeServer { _, _ in .status(404) }
+        let mirror = try makeServer()
+        let names = ["Authorization", "Cookie", "X-Api-Key", "DD-API-KEY"]
+        let options = options {
+            $0.sendsCredentialsToMirrors = areSent
+            $0.headers = ["X-Other": "plain"]
+            for name in names { $0.headers.append(name: name, value: "a=s3cret") }
+        }
+        _ = try await manager.segmentedDownload(broken.url("/file"), mirrors: [mirror.url("/m")], to: file, options: options).run()
+        #expect(broken.requestCount > 0 && mirror.requestCount > 0)
+        for request in broken.requests { #expect(names.allSatisfy { request.header($0) == "a=s3cret" }) }
+        for request in mirror.requests {
+            #expect(names.allSatisfy { request.header($0) == (areSent ? "a=s3cret" : nil) } && request.header("X-Other") == "plain")
+        }
+    }
+
     @Test("mirrors with the same validator share the work, others are not mixed", arguments: [true, false])
     func mirrors(_ isSame: Bool) async throws {
         let server = try makeServer()
@@ -338,6 +356,9 @@ import Testing
         let record = directory.file(".file.segments.part.state")
         let first = Task { try await download(server) }
         #expect(await eventually { (try? String(contentsOf: record, encoding: .utf8))?.contains("+ 0 65536\n") == true })
+        for file in [record, record.deletingPathExtension()] {
+            #expect(try FileManager.default.attributesOfItem(atPath: file.path)[.posixPermissions] as? Int == 0o600)
+        }
         await #expect(throws: SegmentedDownloadError.inUse(directory.file(".file.segments.part"))) { _ = try await download(server) }
         first.cancel()
         await #expect(throws: CancellationError.self) { _ = try await first.value }

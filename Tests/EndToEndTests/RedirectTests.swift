@@ -91,6 +91,24 @@ import Testing
         }
     }
 
+    @Test("a closure gets the redirect without the secrets of the request and the session, which are not sent", arguments: [true, false])
+    func usualSecrets(changes: Bool) async throws {
+        let other = try LoopbackServer.standard()
+        let manager = makeManager { $0.headers.append(name: "X-Auth-Token", value: "s3cret") }
+        let proposed = Log<[String: String]>()
+        manager.delegate.taskWillPerformHTTPRedirection = { _, _, _, request, follow in
+            proposed.append(request.allHTTPHeaderFields ?? [:])
+            var request = request
+            if changes { request.setValue("1", forHTTPHeaderField: "X-Changed") }
+            follow(request)
+        }
+        let headers: HTTPHeaders = ["X-Api-Key": "s3cret", "X-Other": "c"]
+        let reply = try await manager.echo(server.url("/redirect-to?url=\(other.url("/echo"))"), headers: headers)
+        #expect(server.requests.first?.header("X-Api-Key") == "s3cret" && server.requests.first?.header("X-Auth-Token") == "s3cret")
+        #expect(reply.header("X-Other") == "c" && reply.header("X-Api-Key") == nil && reply.header("X-Auth-Token") == nil)
+        #expect(proposed.elements.count == 1 && proposed.elements.allSatisfy { !$0.values.contains("s3cret") })
+    }
+
     @Test("dropped credentials are not sent again") func droppedCredentials() async throws {
         let other = try LoopbackServer.standard()
         let back = "http://127.0.0.1:\(server.port)/echo"

@@ -7,7 +7,8 @@ import CurlewTransport
 /// How a session follows redirects (RFC 9110, section 15.4).
 ///
 /// 301 and 302 turn a POST into a GET, 303 turns every method but HEAD into a GET, 307 and 308 keep method and body. A redirect to another
-/// origin (scheme, host or port) is sent without credentials.
+/// origin (scheme, host or port) is sent without credentials: without `Authorization`, `Cookie`, `Proxy-Authorization`, fields whose names
+/// are usual for secrets, such as `X-Api-Key` or `X-Auth-Token`, and those that are marked in ``Redaction/headers``.
 public struct RedirectPolicy: Sendable, Hashable {
     /// The largest number of redirects that a request follows; 20 by default. One more fails the request; with 0 the redirect itself is the
     /// response.
@@ -16,11 +17,18 @@ public struct RedirectPolicy: Sendable, Hashable {
     /// Whether redirects from `https` to `http` are followed; `false`, the default, fails the request.
     public var allowsInsecureDowngrade = false
 
-    /// Names of header fields that are not sent to another origin, in addition to `Authorization`, `Cookie`, `Proxy-Authorization` and
-    /// `Host`; empty by default. Case-insensitive.
+    /// Names of header fields that are not sent to another origin, in addition to `Authorization`, `Cookie`, `Proxy-Authorization`, `Host`
+    /// and those whose names are usual for secrets; empty by default. Case-insensitive.
     ///
     /// Their values are redacted in descriptions too (``Redaction``).
     public var sensitiveHeaders: Set<String> = []
+
+    /// Names of header fields that are sent to other origins although they are usual for secrets or marked in ``Redaction/headers``; empty by
+    /// default. Case-insensitive.
+    ///
+    /// Has no effect on `Authorization`, `Cookie`, `Proxy-Authorization`, `Host` and ``sensitiveHeaders``. The server that redirects chooses
+    /// who receives these values.
+    public var forwardedHeaders: Set<String> = []
 
     /// Creates a policy with the defaults.
     public init() {}
@@ -58,7 +66,7 @@ extension RedirectPolicy {
         if next.isUpgraded || upgraded != nil { next.isUpgraded = upgraded != nil }
         changeMethod(of: &next, for: head.statusCode)
         if rewindsBody, next.body?.rewind() == false { throw .redirectFailed(reason: .bodyNotRepeatable) }
-        if Origin(from) != Origin(reached) { removeCredentials(from: &next) }
+        if Origin(from) != Origin(reached) { removeCredentials(from: &next.headers) }
         return next
     }
 
@@ -70,12 +78,18 @@ extension RedirectPolicy {
         for name in Self.contentHeaders { request.headers.remove(name: name) }
     }
 
-    private func removeCredentials(from request: inout TransferRequest) {
-        for name in credentialHeaders { request.headers.remove(name: name) }
+    /// Removes the header fields that are not sent to another origin.
+    package func removeCredentials(from headers: inout HTTPHeaders) {
+        headers = HTTPHeaders(headers.filter { !isCredential($0) })
     }
 
-    /// The names of the header fields that are not sent to another origin.
-    var credentialHeaders: [String] { ["Authorization", "Cookie", "Proxy-Authorization", "Host"] + sensitiveHeaders }
+    /// Whether a header field is not sent to another origin.
+    func isCredential(_ header: HTTPHeader) -> Bool {
+        if (["Authorization", "Cookie", "Proxy-Authorization", "Host"] + sensitiveHeaders).contains(where: { header.isNamed($0) }) {
+            return true
+        }
+        return Redaction.current.hides(header: header.name) && !forwardedHeaders.contains { header.isNamed($0) }
+    }
 
     /// Resolves a `Location` to an absolute URL, or `nil`; one without a fragment inherits the request's (RFC 9110, section 10.2.2).
     ///
@@ -241,8 +255,7 @@ extension TransferRequest {
     ) {
         let isOtherOrigin = Origin(url) != Origin(result.url)
         for header in session.configuration.headers where chosen.value(forHTTPHeaderField: header.name) == nil {
-            let isCredential = policy.credentialHeaders.contains { header.isNamed($0) }
-            if headers[header.name] == nil || isOtherOrigin && isCredential { result.headers.remove(name: header.name) }
+            if headers[header.name] == nil || isOtherOrigin && policy.isCredential(header) { result.headers.remove(name: header.name) }
         }
     }
 

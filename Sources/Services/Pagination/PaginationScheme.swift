@@ -10,6 +10,10 @@ public struct PaginationScheme<Value: Sendable>: Sendable {
     let first: PageLocation
     let next: @Sendable (ServicePage<Value>) throws -> PageLocation?
 
+    /// Whether a page may lead to another origin (scheme, host or port); `false`, the default, ends the sequence with
+    /// ``ServiceError/invalidResponse``, because the server would choose who receives the request's header fields, credentials included.
+    public var followsOtherOrigins = false
+
     /// Makes a scheme.
     ///
     /// - Parameters:
@@ -53,28 +57,26 @@ public struct PaginationScheme<Value: Sendable>: Sendable {
 
     /// Pages by the `Link` header field of each response (RFC 8288).
     ///
-    /// A link to another origin (scheme, host or port) than the page's ends the sequence with ``ServiceError/invalidResponse``, because the
-    /// request's header fields, credentials included, would be sent there.
+    /// A link to another origin ends the sequence unless ``followsOtherOrigins`` is set.
     ///
     /// - Parameter relation: the relation type of the link to follow; `next` by default.
     public static func link(_ relation: String = "next") -> PaginationScheme {
         PaginationScheme { page in
             let link = page.header.links.first { $0.hasRelation(relation) && $0.anchor == nil }
             guard let link else { return nil }
-            guard let from = page.url, let url = link.url(relativeTo: from), Self.isSameOrigin(url, page.requestURL ?? from) else {
-                throw ServiceError.invalidResponse
-            }
+            guard let from = page.url, let url = link.url(relativeTo: from) else { throw ServiceError.invalidResponse }
             return .url(url)
         }
     }
 
-    private static func isSameOrigin(_ lhs: URL, _ rhs: URL) -> Bool {
-        func origin(_ url: URL) -> [String?] {
-            let scheme = url.scheme?.lowercased()
-            let port = url.port ?? (scheme == "https" ? 443 : 80)
-            return [scheme, url.host?.lowercased(), String(port)]
-        }
-        return origin(lhs) == origin(rhs)
+    /// Returns where the page after the given one is, if it may be there.
+    func location(after page: ServicePage<Value>) throws -> PageLocation? {
+        let location = try next(page)
+        guard case .url(let url)? = location, !followsOtherOrigins else { return location }
+        guard let from = page.requestURL ?? page.url, let origin = HTTPOrigin(url: url.absoluteString),
+            origin == HTTPOrigin(url: from.absoluteString)
+        else { throw ServiceError.invalidResponse }
+        return location
     }
 }
 
@@ -140,7 +142,7 @@ extension ServiceRequest {
                     requestURL: success.requestURL, elementsBefore: current.elements)
                 let next: PageLocation?
                 do {
-                    next = try scheme.next(page)
+                    next = try scheme.location(after: page)
                     if next == current.location { throw ServiceError.invalidResponse }
                 } catch {
                     throw service.mapError(ServiceError(error))

@@ -137,6 +137,28 @@ import Testing
         #expect(next.headers["Accept"] == "*/*")
     }
 
+    private static let usualSecrets = [
+        "X-Api-Key", "Api-Key", "X-Auth-Token", "x-auth", "X-Secret", "X-Token", "X-Password", "DD-API-KEY", "DD-APPLICATION-KEY",
+        "X-RapidAPI-Key", "CF-Access-Client-Secret", "X-Amz-Security-Token", "DPoP", "X-Redirects-Marked",
+    ]
+
+    @Test("fields that are usual for secrets, or marked, stay at their origin, unless they are forwarded") func usualSecrets() throws {
+        Redaction(headers: ["x-redirects-marked"]).register()
+        var headers = HTTPHeaders(Self.usualSecrets.map { HTTPHeader(name: $0, value: "s3cret") })
+        let plain = ["X-Request-Id", "Accept", "Idempotency-Key", "X-Next-Page-Token", "Sec-WebSocket-Key"]
+        for name in plain { headers.append(name: name, value: "1") }
+        headers.append(name: "Authorization", value: "s3cret")
+        let kept = try #require(try Self.next("https://a.example/", headers: headers, location: "/x"))
+        #expect(kept.headers == headers)
+        let next = try #require(try Self.next("https://a.example/", headers: headers, location: "https://b.example/"))
+        #expect(next.headers.map(\.name) == plain)
+        var policy = RedirectPolicy()
+        policy.forwardedHeaders = ["x-api-key", "X-REDIRECTS-MARKED", "authorization", "x-token"]
+        policy.sensitiveHeaders = ["X-Token"]
+        let forwarded = try #require(try Self.next("https://a.example/", headers: headers, location: "https://b.example/", policy: policy))
+        #expect(forwarded.headers.map(\.name) == ["X-Api-Key", "X-Redirects-Marked"] + plain)
+    }
+
     @Test("user and password in the URL don't go to another host")
     func userInfo() throws {
         #expect(try Self.next("http://user:secret@a.example/", location: "http://b.example/")?.url == "http://b.example/")

@@ -301,6 +301,26 @@ struct PaginationSchemeTests {
         #expect(end.name == "invalidResponse" && end.requests == 1)
     }
 
+    @Test(arguments: [true, false]) func pageOfAnotherOriginIsRequestedOnlyIfAllowed(_ isAllowed: Bool) async throws {
+        let other = try LoopbackServer { _, _ in .ok("[2]", type: "application/json") }
+        let server = try LoopbackServer { _, _ in .ok("[1]", type: "application/json") }
+        defer {
+            server.stop()
+            other.stop()
+        }
+        let next = try #require(URL(string: other.url("/")))
+        // As with a URL that the server writes into its JSON.
+        var scheme = PaginationScheme<[Int]> { $0.index == 0 ? .url(next) : nil }
+        scheme.followsOtherOrigins = isAllowed
+        let numbers = Log<Int>()
+        let error = await serviceError {
+            for try await number in NumbersRequest().pages(from: TestService(server), by: scheme).elements() { numbers.append(number) }
+        }
+        #expect(error?.name == (isAllowed ? nil : "invalidResponse"))
+        #expect(other.requestCount == (isAllowed ? 1 : 0))
+        #expect(numbers.elements == (isAllowed ? [1, 2] : []))
+    }
+
     @Test func linkWithAnAnchorIsNotFollowed() async throws {
         let end = try await end(link: "</x>; rel=next; anchor=\"#a\", </y>; rel=prev")
         #expect(end.name == nil && end.requests == 1)
