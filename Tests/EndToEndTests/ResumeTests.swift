@@ -54,7 +54,7 @@ import Testing
         #expect(try contents(of: temporary).isEmpty)
     }
 
-    @Test("resume data has no header field that the session or the request's options name as sensitive")
+    @Test("resume data has no header field that is usual for secrets, or that the session or the request's options name as sensitive")
     func sensitiveHeaders() async throws {
         let directory = try TemporaryDirectory()
         let url = directory.url
@@ -67,12 +67,14 @@ import Testing
         var options = RequestOptions()
         options.redirects = redirects
         let server = try RangeServer(.cut(after: RangeServer.half), .cut(after: RangeServer.half))
-        let headers: HTTPHeaders = ["X-Sessions": "s3cret1", "X-Own": "s3cret2", "X-Other": "plain"]
+        let headers: HTTPHeaders = [
+            "X-Sessions": "s3cret1", "X-Own": "s3cret2", "X-Other": "plain", "X-Api-Key": "s3cret3", "X-Auth-Token": "s3cret3",
+        ]
         for (options, words) in [(options, ["plain"]), (nil, ["s3cret2", "plain"])] as [(RequestOptions?, [String])] {
             let request = manager.download(server.url, headers: headers, requestOptions: options)
             let data = try #require(await request.serializingURL().response.resumeData)
             let text = String(decoding: data, as: UTF8.self)
-            #expect(["s3cret1", "s3cret2", "plain"].filter { text.contains($0) } == words, "\(text)")
+            #expect(["s3cret1", "s3cret2", "s3cret3", "plain"].filter { text.contains($0) } == words, "\(text)")
         }
     }
 

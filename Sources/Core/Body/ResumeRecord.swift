@@ -6,7 +6,8 @@ import CurlewTransport
 /// What resuming a download takes: the request, the version that was received, and the part file.
 ///
 /// As JSON it is the resume data that users read, and the record beside the part file of a download that outlives its process. It has no
-/// user names, passwords and header fields with credentials: the adapter and the session add those again.
+/// user names, passwords and header fields with credentials: the adapter and the session add those again. It does have the query of the URL,
+/// which may be signed: without it the data alone could not resume.
 struct ResumeRecord: Codable, Hashable, Sendable {
     struct Field: Codable, Hashable, Sendable {
         let name: String
@@ -61,10 +62,13 @@ extension ResumeRecord {
         if head.value(for: "Accept-Ranges")?.equalsIgnoringASCIICase("none") == true { return nil }
         self.init(
             version: Self.currentVersion, url: request.url, method: HTTPMethod.get.rawValue,
-            headers: request.headers.filter { header in !Self.omittedFields.contains { header.isNamed($0) } }
-                .map { Field(name: $0.name, value: $0.value) },
+            headers: request.headers.filter { !Self.isOmitted($0) }.map { Field(name: $0.name, value: $0.value) },
             validator: validator, offset: 0, total: head.expectedBodyLength, contentType: head.value(for: "Content-Type"),
             partFile: partFile, isStable: false, created: now)
+    }
+
+    private static func isOmitted(_ header: HTTPHeader) -> Bool {
+        omittedFields.contains { header.isNamed($0) } || Redaction.current.hides(header: header.name)
     }
 
     /// Returns what can be sent in `If-Range` (RFC 9110, section 13.1.5): a strong entity tag; a date only if there is no tag at all, and
