@@ -33,6 +33,21 @@ import Testing
         static let count = 40
     }
 
+    // Only root can give files away.
+    @Test("another user's symbolic link in the place of the file is not followed", .enabled(if: geteuid() == 0)) func foreignLink() throws {
+        let target = try directory.write(Data("target".utf8), to: "target")
+        for file in [file, directory.file("hosts")] {
+            try FileManager.default.createSymbolicLink(at: file, withDestinationURL: target)
+            #expect(lchown(file.path, 12_345, 12_345) == 0)
+        }
+        try Data().write(to: target)
+        let cookies = try CookieStore.file(file)
+        #expect(throws: CocoaError.self) { try cookies.set(Cookie(name: "a", value: "1", domain: "example.org")) }
+        #expect(try Data(contentsOf: target).isEmpty)
+        var status = stat()
+        #expect(lstat(file.path, &status) == 0 && status.st_mode & S_IFMT == S_IFLNK)
+    }
+
     @Test("what several processes set at once is all there") func processes() async throws {
         let names = ["one", "two", "three", "four", "five", "six", "seven", "eight"]
         let processes = try names.map { try Probe.start("jar", file.path, $0, "12") }

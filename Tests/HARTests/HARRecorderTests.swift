@@ -152,13 +152,31 @@ import Testing
         #expect(try entries(Data(contentsOf: file)).count == 120)
     }
 
+    @Test func `a symbolic link is not followed, and what it leads to keeps contents and mode`() throws {
+        let directory = try TemporaryDirectory()
+        let target = try directory.write(Data("target".utf8), to: "target")
+        try FileManager.default.setAttributes([.posixPermissions: 0o644], ofItemAtPath: target.path)
+        for (name, destination) in [("link", target), ("dangling", directory.file("none"))] {
+            try FileManager.default.createSymbolicLink(at: directory.file(name), withDestinationURL: destination)
+            let error = #expect(throws: POSIXError.self) { try HARRecorder(file: directory.file(name)) }
+            #expect(error?.code == .ELOOP)
+        }
+        #expect(try String(contentsOf: target, encoding: .utf8) == "target")
+        #expect(try FileManager.default.attributesOfItem(atPath: target.path)[.posixPermissions] as? Int == 0o644)
+        #expect(try contents(of: directory) == ["dangling", "link", "target"])
+    }
+
     @Test func `a file that exists is readable by its user only from then on, and is one recorder's`() throws {
         let directory = try TemporaryDirectory()
         let file = directory.url.appendingPathComponent("session.har")
         try Data("old".utf8).write(to: file)
         try FileManager.default.setAttributes([.posixPermissions: 0o644], ofItemAtPath: file.path)
+        let old = try FileHandle(forReadingFrom: file)
         let recorder = try HARRecorder(file: file)
         #expect(try FileManager.default.attributesOfItem(atPath: file.path)[.posixPermissions] as? Int == 0o600)
+        // A process that has opened it before reads nothing of the new one.
+        #expect(try old.readToEnd() == Data("old".utf8))
+        #expect(try contents(of: directory) == ["session.har"])
         let error = #expect(throws: POSIXError.self) { try HARRecorder(file: file) }
         #expect(error?.code == .EWOULDBLOCK)
         #expect(try entries(Data(contentsOf: file)).isEmpty)

@@ -172,6 +172,9 @@ import Testing
             let form = StreamingMultipartFormData()
             form.append(Data(count: 5000), withName: "a")
             stream = try form.bodyStream(limit: 1000, directory: directory.url)
+            for name in try contents(of: directory) {
+                #expect(try FileManager.default.attributesOfItem(atPath: directory.file(name).path)[.posixPermissions] as? Int == 0o600)
+            }
         }
         #expect(try contents(of: directory).count == 1)
         stream = stream?.makeCopy()

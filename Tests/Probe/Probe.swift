@@ -7,6 +7,7 @@ import Dispatch
 /// Performs one task in a separate process and prints measurements as lines of `name=number`. Trusts the authority of CURLEW_TEST_CA.
 ///
 ///     curlew-probe download URL FILE     downloads to a file, with the range of CURLEW_PROBE_RANGE if that is set
+///     curlew-probe modes URL DIRECTORY UMASK   downloads with a umask (octal); prints the modes of the files
 ///     curlew-probe resume URL FILE       downloads to a file, resuming from an earlier run's partial data; prints its "offset"
 ///     curlew-probe upload URL FILE       uploads a file; the response's text, if it is a number, is "answer"
 ///     curlew-probe form URL FILE         uploads a form with a file; prints the bytes that were "written" to disk
@@ -34,6 +35,9 @@ enum Probe {
         do {
             switch (arguments.dropFirst().first ?? "", arguments.count) {
             case ("download", 4): try await download(arguments[2], to: URL(fileURLWithPath: arguments[3]))
+            case ("modes", 5):
+                try await FileModes(directory: URL(fileURLWithPath: arguments[3])).report(
+                    arguments[2], mask: mode_t(arguments[4], radix: 8) ?? 0)
             case ("resume", 4): try await resume(arguments[2], to: URL(fileURLWithPath: arguments[3]))
             case ("segments", 5...6):
                 if arguments.count == 6 { ProcessProbe.limitFileSizes(to: Int(arguments[5]) ?? 0) }

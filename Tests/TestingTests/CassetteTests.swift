@@ -57,6 +57,27 @@ import Testing
         #expect(headers["Location"] == "/users/2")
     }
 
+    @Test("files and directory are their owner's only, and symbolic links in their places are not followed") func modes() async throws {
+        let target = try directory.write(Data("target".utf8), to: "target")
+        let place = directory.file("new/place")
+        try await record("/users/1", into: place)
+        for name in ["new", "new/place"] {
+            #expect(try FileManager.default.attributesOfItem(atPath: directory.file(name).path)[.posixPermissions] as? Int == 0o700)
+        }
+        let names = try contents(of: place)
+        #expect(names.count == 2)
+        for name in names {
+            let file = place.appendingPathComponent(name)
+            #expect(try FileManager.default.attributesOfItem(atPath: file.path)[.posixPermissions] as? Int == 0o600)
+        }
+        let planted = directory.file("planted")
+        try FileManager.default.createDirectory(at: planted, withIntermediateDirectories: false)
+        let link = planted.appendingPathComponent("0001-GET-users-1.response.json")
+        try FileManager.default.createSymbolicLink(at: link, withDestinationURL: target)
+        try await record("/users/1", into: planted)
+        #expect(try String(contentsOf: target, encoding: .utf8) == "target")
+    }
+
     @Test("a recording is replayed without a network, through the library's redirects") func replay() async throws {
         try await record("/moved", "/gzip", "/users/1", "/users/1")
         server.stop()
@@ -94,7 +115,7 @@ import Testing
         }
     }
 
-    @Test("modes: once, none, new and all") func modes() async throws {
+    @Test("modes: once, none, new and all") func replayModes() async throws {
         func get(_ path: String, _ mode: ReplayTransport.Mode) async throws -> String? {
             let cassette = try Cassette(directory: directory.url)
             let manager = makeManager(try ReplayTransport(cassette, mode: mode, matching: .lenient))

@@ -171,15 +171,44 @@ private func codeOf(_ error: (any Error)?) -> CocoaError.Code? { (error as? Coco
     }
     #endif
 
-    @Test("new files have the rights that new files have, also one that had lost its name", arguments: [true, false], [true, false])
+    private func mode(_ url: URL) throws -> Int? {
+        try FileManager.default.attributesOfItem(atPath: url.path)[.posixPermissions] as? Int
+    }
+
+    @Test(
+        "a file is its owner's only until it is at its destination, where it has the rights of new files, also one that had lost its name",
+        arguments: [true, false], [true, false])
     func permissions(isNamed: Bool, hasLostName: Bool) throws {
-        let file = try write("text", for: "file", isNamed: isNamed)
-        if hasLostName { file.takeName() }
-        try file.giveName()
-        let ours = try FileManager.default.attributesOfItem(atPath: file.url.path)[.posixPermissions] as? Int
+        let place = directory.file("place")
+        try FileManager.default.createDirectory(at: place, withIntermediateDirectories: false)
         #expect(FileManager.default.createFile(atPath: directory.file("other").path, contents: Data()))
-        let other = try FileManager.default.attributesOfItem(atPath: directory.file("other").path)[.posixPermissions] as? Int
-        #expect(ours == other)
+        for (target, replacing) in [("file", false), ("file", true), ("place/file", false), ("place/file", true)] {
+            let file = try write("text", for: "file", isNamed: isNamed)
+            if hasLostName { file.takeName() }
+            try file.giveName()
+            #expect(try mode(file.url) == 0o600)
+            try file.move(to: directory.file(target), replacing: replacing, creatingDirectories: false)
+            #expect(try mode(directory.file(target)) == mode(directory.file("other")))
+        }
+        let unnamed = try write("text", for: "file", isNamed: false)
+        try unnamed.move(to: directory.file("unnamed"), replacing: false, creatingDirectories: false)
+        #expect(try mode(directory.file("unnamed")) == mode(directory.file("other")))
+        let record = try PartFile(in: directory.url, for: "record", isPrivate: true, isNamed: isNamed)
+        try record.close()
+        try record.move(to: directory.file("record"), replacing: true, creatingDirectories: false)
+        #expect(try mode(directory.file("record")) == 0o600)
+        #expect(try contents(of: directory.url) == ["file", "other", "place", "record", "unnamed"])
+    }
+
+    @Test("a part file that a later process continues is its owner's only, and another user's is not continued")
+    func planted() throws {
+        let url = directory.file(".file.part")
+        #expect(PartFile(continuing: url, isMade: true) != nil)
+        #expect(try mode(url) == 0o600)
+        // Only root can give files away.
+        guard geteuid() == 0 else { return }
+        #expect(chown(url.path, 12_345, 0) == 0)
+        #expect(PartFile(continuing: url, isMade: true) == nil)
     }
 
     @Test(

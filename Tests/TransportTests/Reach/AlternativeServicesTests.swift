@@ -69,12 +69,16 @@ private let start = Date()
         #expect(store.alternative(for: RouteTarget(host: "h1", port: 443), at: start) == nil)
     }
 
-    @Test func `a file keeps the offers`() throws {
+    @Test func `a file keeps the offers, for its owner only, and a symbolic link in its place is replaced`() throws {
         let directory = try TemporaryDirectory()
         let file = directory.file("alternatives.json")
         let store = try AlternativeServices(file: file)
         store.received("h3=\":444\"; ma=3600; persist=1", from: host, at: start)
+        let target = try directory.write(Data("target".utf8), to: "target")
+        try FileManager.default.createSymbolicLink(at: file, withDestinationURL: target)
         try store.save()
+        #expect(try FileManager.default.attributesOfItem(atPath: file.path)[.posixPermissions] as? Int == 0o600)
+        #expect(try String(contentsOf: target, encoding: .utf8) == "target")
         let loaded = try AlternativeServices(file: file)
         #expect(loaded.entries == store.entries && loaded.entries.count == 1)
         loaded.removeAll()

@@ -46,7 +46,9 @@ struct Outcome: Equatable {
             self.init(status: .file, message: "can't write to standard output: \(String(cString: strerror(code)))")
         case is Credentials.Interruption: self.init(status: .interrupted)
         case let error as CocoaError: self.init(status: .file, message: Self.describe(error))
-        case let error as FileFailure: self.init(status: .file, message: "\(error.path): \(String(cString: strerror(error.code)))")
+        case let error as FileFailure:
+            let reason = error.code == ELOOP ? "a symbolic link, which is not followed" : String(cString: strerror(error.code))
+            self.init(status: .file, message: "\(error.path): \(reason)")
         case let error as POSIXError: self.init(status: .file, message: String(cString: strerror(error.code.rawValue)))
         default: self.init(status: .other, message: "\(error)")
         }
