@@ -4,7 +4,9 @@
 public struct HTTPOrigin: Sendable, Hashable {
     /// The scheme, in lower case.
     public let scheme: String
-    /// The host's name or address, in lower case; an IPv6 address without brackets.
+    /// The host's name or address in normal form, so that spellings of one host make equal origins: in ASCII by IDNA, in lower case, without
+    /// the dot of the root. `127.1` and other forms of an IPv4 address are four decimal numbers; an IPv6 address is compressed, without
+    /// brackets.
     public let host: String
     /// The port; the scheme's default if the URL has none.
     public let port: Int
@@ -12,7 +14,7 @@ public struct HTTPOrigin: Sendable, Hashable {
     /// Creates an origin from its parts.
     public init(scheme: String, host: String, port: Int) {
         self.scheme = scheme.lowercased()
-        self.host = host.lowercased()
+        self.host = host.comparableHost
         self.port = port
     }
 
@@ -49,7 +51,7 @@ public struct HTTPOrigin: Sendable, Hashable {
         let number = if let port, !port.isEmpty { Int(String(decoding: port, as: UTF8.self)) } else { Self.defaultPort(of: scheme) }
         guard let number, (0...65_535).contains(number) else { return nil }
         self.scheme = scheme
-        self.host = Self.lowercased(host)
+        self.host = URLHost.comparable(host)
         self.port = number
     }
 

@@ -6,8 +6,8 @@ extension String {
     /// For URLs given by a peer, and for those whose credentials are sent in another way. In contrast to ``withoutUserInfo``, which is for
     /// messages, nothing after the authority is changed.
     package var droppingUserInfo: String {
-        guard let authority, let at = authority.lastIndex(of: "@") else { return self }
-        return String(self[..<authority.startIndex] + self[index(after: at)...])
+        guard let authority, let at = authority.utf8.lastIndex(of: UInt8(ascii: "@")) else { return self }
+        return String(self[..<authority.startIndex] + self[utf8.index(after: at)...])
     }
 
     /// The absolute URL with its host normalized (``URLHost``); unchanged if it has no authority.
@@ -27,36 +27,38 @@ extension String {
         guard let first = utf8.first, first != UInt8(ascii: "?"), first != UInt8(ascii: "#") else { return url }
         let text = url.absoluteString
         guard let authority = text.authority else { return url }
-        let path = text[authority.endIndex...].prefix { $0 != "?" && $0 != "#" }
+        let path = Substring(text.utf8[authority.endIndex...].prefix { !"?#".utf8.contains($0) })
         let clean = path.removingDotSegments
         return clean == path ? url : URL(string: text[..<path.startIndex] + clean + text[path.endIndex...])
     }
 
+    // By bytes: a delimiter followed by a combining character is another `Character`.
+
     /// The authority (RFC 3986, section 3.2); `nil` if there is none.
     private var authority: Substring? {
         guard let start = authorityStart else { return nil }
-        return self[start...].prefix { $0 != "/" && $0 != "?" && $0 != "#" }
+        return Substring(utf8[start...].prefix { !"/?#".utf8.contains($0) })
     }
 
     /// The host within the authority, with any brackets.
-    private var host: Substring? {
+    var host: Substring? {
         guard let authority else { return nil }
-        let start = authority.lastIndex(of: "@").map { index(after: $0) } ?? authority.startIndex
-        let rest = authority[start...]
-        guard rest.first == "[" else { return rest.prefix { $0 != ":" } }
-        return rest.firstIndex(of: "]").map { rest[...$0] } ?? rest
+        let start = authority.utf8.lastIndex(of: UInt8(ascii: "@")).map { utf8.index(after: $0) } ?? authority.startIndex
+        let rest = authority.utf8[start...]
+        guard rest.first == UInt8(ascii: "[") else { return Substring(rest.prefix { $0 != UInt8(ascii: ":") }) }
+        return Substring(rest.firstIndex(of: UInt8(ascii: "]")).map { rest[...$0] } ?? rest)
     }
 
     /// The start of the authority: after the two slashes at the start of the reference, or after its scheme.
     private var authorityStart: Index? {
-        let scheme = prefix { $0 != ":" && $0 != "/" && $0 != "?" && $0 != "#" }
-        var rest = self[scheme.endIndex...]
-        if rest.first == ":" {
+        let scheme = utf8.prefix { !":/?#".utf8.contains($0) }
+        var rest = utf8[scheme.endIndex...]
+        if rest.first == UInt8(ascii: ":") {
             rest.removeFirst()
         } else if !scheme.isEmpty {
             return nil
         }
-        return rest.hasPrefix("//") ? rest.index(rest.startIndex, offsetBy: 2) : nil
+        return rest.starts(with: "//".utf8) ? rest.index(rest.startIndex, offsetBy: 2) : nil
     }
 }
 

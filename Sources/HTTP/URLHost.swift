@@ -39,7 +39,7 @@ package enum URLHost {
 
     /// The same for a host outside a URL, where an IPv6 address needs no brackets.
     package static func normalized(ofStream host: String) throws(ValidationError) -> String {
-        guard host.contains(":"), !host.hasPrefix("[") else { return try normalized(host[...]) }
+        guard host.utf8.contains(UInt8(ascii: ":")), host.utf8.first != UInt8(ascii: "[") else { return try normalized(host[...]) }
         _ = try normalized("[\(host.replacing("%25", with: "%").replacing("%", with: "%25"))]")
         return host
     }
@@ -72,12 +72,12 @@ package enum URLHost {
         return zone.isEmpty || (zone.starts(with: "%25".utf8) && zone.count > 3 && zone.dropFirst(3).allSatisfy(isZoneByte))
     }
 
-    private static func isZoneByte(_ byte: UInt8) -> Bool {
+    static func isZoneByte(_ byte: UInt8) -> Bool {
         (byte.asciiLowercased >= UInt8(ascii: "a") && byte.asciiLowercased <= UInt8(ascii: "z"))
             || (byte >= UInt8(ascii: "0") && byte <= UInt8(ascii: "9")) || "-._~".utf8.contains(byte)
     }
 
-    private static func hexValue(_ byte: UInt8) -> UInt8? {
+    static func hexValue(_ byte: UInt8) -> UInt8? {
         switch byte {
         case UInt8(ascii: "0")...UInt8(ascii: "9"): byte - UInt8(ascii: "0")
         case UInt8(ascii: "a")...UInt8(ascii: "f"): byte - UInt8(ascii: "a") + 10

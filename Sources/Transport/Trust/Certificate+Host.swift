@@ -21,16 +21,6 @@ extension Certificate {
     }
 }
 
-extension String {
-    /// The host in the form in which it is compared: in lower case, without an address's brackets and a name's trailing dot.
-    package var comparableHost: String {
-        var name = lowercased()[...]
-        if name.hasPrefix("["), name.hasSuffix("]") { name = name.dropFirst().dropLast() }
-        if name.hasSuffix(".") { name.removeLast() }
-        return String(name)
-    }
-}
-
 /// An IPv4 or IPv6 address.
 struct IPAddress: CustomStringConvertible {
     /// The address in its shortest textual form.

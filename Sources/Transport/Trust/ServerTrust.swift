@@ -3,7 +3,8 @@ import CurlewHTTP
 
 /// The certificates of a host, to be evaluated before anything is sent to it.
 public struct ServerTrust: Sendable, Hashable {
-    /// The requested host as in the URL, in lower case.
+    /// The requested host in the form in which it is connected to: in ASCII by IDNA, in lower case, without a trailing dot; an IPv4 address
+    /// as four decimal numbers, an IPv6 address compressed and without brackets.
     public let host: String
     /// The requested port.
     public let port: Int

@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// One normal form of a host, in which hosts are compared wherever they are: trust policies, cookies, HSTS, credentials, redirects, routes,
+// exceptions of proxies. A second form would be a way around a rule.
+
+extension URLHost {
+    /// Returns a host in normal form, that of the connection; a text that is no host in lower case only, so that it equals no host.
+    ///
+    /// Percent-decoded, in ASCII by IDNA, in lower case, without the dot of the root. An IPv4 address is four decimal numbers, also where
+    /// it was one of the other forms that libcurl and `inet_aton` read (`127.1`, `0x7f.1`, `2130706433`); an IPv6 address is in the form of
+    /// `inet_ntop`, without brackets, and with its zone after a percent sign.
+    package static func comparable(_ host: Slice<UnsafeRawBufferPointer>) -> String {
+        if isPlain(host) { return lowercased(host) }
+        return parsed(String(decoding: host, as: UTF8.self)) ?? lowercased(host)
+    }
+
+    /// The same; `nil` for a text that is no host.
+    package static func comparable(ifValid host: String) -> String? {
+        var host = host
+        if let plain = host.withUTF8({ isPlain(UnsafeRawBufferPointer($0)[...]) ? lowercased(UnsafeRawBufferPointer($0)[...]) : nil }) {
+            return plain
+        }
+        return parsed(host)
+    }
+
+    private static func lowercased(_ bytes: Slice<UnsafeRawBufferPointer>) -> String {
+        guard bytes.contains(where: { $0 &- 0x41 < 26 }) else { return String(decoding: bytes, as: UTF8.self) }
+        return String(decoding: bytes.map(\.asciiLowercased), as: UTF8.self)
+    }
+
+    /// Whether a host differs from its normal form by capitals at most: an ASCII name, or an IPv4 address of four decimal numbers.
+    private static func isPlain(_ host: Slice<UnsafeRawBufferPointer>) -> Bool {
+        // Of the current label: its length, whether it begins with a digit, and its value while all labels are canonical numbers.
+        var (length, isNumeric, value, isQuad, dots) = (0, false, 0, true, 0)
+        for byte in host {
+            switch byte {
+            case UInt8(ascii: "."):
+                guard length > 0 else { return false }
+                dots += 1
+                (length, value) = (0, 0)
+                continue
+            case UInt8(ascii: "0")...UInt8(ascii: "9"):
+                if length == 0 { isNumeric = true }
+                if length > 2 || length > 0 && value == 0 { isQuad = false }
+                if isQuad { value = value * 10 + Int(byte & 0x0F) }
+                if value > 255 { isQuad = false }
+            case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"), UInt8(ascii: "-"), UInt8(ascii: "_"):
+                if length == 0 { isNumeric = false }
+                isQuad = false
+            default: return false
+            }
+            length += 1
+        }
+        return length > 0 && (!isNumeric || isQuad && dots == 3)
+    }
+
+    private static func parsed(_ host: String) -> String? {
+        if host.utf8.contains(where: { $0 == UInt8(ascii: "[") || $0 == UInt8(ascii: ":") }) { return addressV6(host) }
+        guard let name = try? normalized(host[...]) else { return nil }
+        var bytes = name.utf8.map(\.asciiLowercased)
+        if bytes.last == UInt8(ascii: ".") { bytes.removeLast() }
+        let labels = bytes.split(separator: UInt8(ascii: "."), omittingEmptySubsequences: false)
+        guard !labels.contains(where: \.isEmpty) else { return nil }
+        return addressV4(labels) ?? String(decoding: bytes, as: UTF8.self)
+    }
+
+    /// The address of one to four numbers, of which the last one takes all the bytes that are left.
+    private static func addressV4(_ labels: [ArraySlice<UInt8>]) -> String? {
+        guard labels.count <= 4 else { return nil }
+        var address: UInt32 = 0
+        for (index, label) in labels.enumerated() {
+            let isLast = index == labels.count - 1
+            guard let number = number(label), number <= (isLast ? UInt32.max >> UInt32(8 * index) : 255) else { return nil }
+            address |= isLast ? number : number << UInt32(24 - 8 * index)
+        }
+        return [24, 16, 8, 0].map { String(UInt8(truncatingIfNeeded: address >> $0)) }.joined(separator: ".")
+    }
+
+    /// A number in C's notation: hexadecimal after `0x`, octal after `0`, otherwise decimal.
+    private static func number(_ label: ArraySlice<UInt8>) -> UInt32? {
+        let isHexadecimal = label.starts(with: "0x".utf8)
+        let digits = isHexadecimal ? label.dropFirst(2) : label
+        // A sign would be read too.
+        guard digits.allSatisfy({ hexValue($0) != nil }) else { return nil }
+        let radix = isHexadecimal ? 16 : digits.first == UInt8(ascii: "0") ? 8 : 10
+        return UInt32(String(decoding: digits, as: UTF8.self), radix: radix)
+    }
+
+    private static func addressV6(_ host: String) -> String? {
+        var bytes = Array(host.utf8)[...]
+        if bytes.first == UInt8(ascii: "[") {
+            guard bytes.last == UInt8(ascii: "]") else { return nil }
+            bytes = bytes.dropFirst().dropLast()
+        }
+        let text = bytes.prefix { $0 != UInt8(ascii: "%") }
+        var zone = bytes.dropFirst(text.count + 1)
+        // In a URL the percent sign is escaped (RFC 6874).
+        if zone.count > 2, zone.starts(with: "25".utf8) { zone = zone.dropFirst(2) }
+        guard text.count == bytes.count || !zone.isEmpty, zone.allSatisfy(isZoneByte),
+            text.allSatisfy({ hexValue($0) != nil || $0 == UInt8(ascii: ":") || $0 == UInt8(ascii: ".") })
+        else { return nil }
+        var address = in6_addr()
+        var buffer = [CChar](repeating: 0, count: Int(INET6_ADDRSTRLEN))
+        guard inet_pton(AF_INET6, String(decoding: text, as: UTF8.self), &address) == 1,
+            inet_ntop(AF_INET6, &address, &buffer, socklen_t(buffer.count)) != nil
+        else { return nil }
+        let name = String(decoding: buffer.prefix { $0 != 0 }.map { UInt8(bitPattern: $0) }, as: UTF8.self)
+        return zone.isEmpty ? name : "\(name)%\(String(decoding: zone, as: UTF8.self))"
+    }
+}
+
+extension String {
+    /// The host in the form in which hosts are compared (``URLHost/comparable(_:)``).
+    package var comparableHost: String {
+        var host = self
+        return host.withUTF8 { URLHost.comparable(UnsafeRawBufferPointer($0)[...]) }
+    }
+}
+
+extension URL {
+    /// The URL's host in the form in which hosts are compared (``URLHost/comparable(_:)``); `nil` without one.
+    ///
+    /// Taken from the text: what Foundation takes for the host differs between its types and systems, some of which decode IDNA.
+    package var comparableHost: String? {
+        guard let host = absoluteString.host, !host.isEmpty else { return nil }
+        return String(host).comparableHost
+    }
+}
