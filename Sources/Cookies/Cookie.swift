@@ -51,7 +51,8 @@ public struct Cookie: Sendable, Hashable {
     /// Creates a cookie. Nothing is validated before ``CookieStore/set(_:)``.
     ///
     /// - Parameters:
-    ///   - domain: the host or domain, without a leading dot; lowercased.
+    ///   - domain: the host or domain, without a leading dot; stored in the form in which hosts are compared: in ASCII by IDNA, in lower
+    ///     case, an IPv4 address as four decimal numbers.
     ///   - isHostOnly: `true` by default: the cookie is not sent to subdomains.
     ///   - path: `/` by default.
     ///   - expirationDate: `nil`, the default, for a cookie that is not kept in a file.
@@ -61,7 +62,7 @@ public struct Cookie: Sendable, Hashable {
     ) {
         self.name = name
         self.value = value
-        self.domain = domain.lowercased()
+        self.domain = domain.comparableHost
         self.isHostOnly = isHostOnly
         self.path = path
         self.isSecure = isSecure

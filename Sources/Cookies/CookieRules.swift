@@ -82,14 +82,14 @@ package enum CookieRules {
 
 /// The parts of a URL that decide which cookies it sends and sets.
 package struct CookieOrigin: Sendable {
-    /// In lower case.
+    /// In the form in which hosts are compared.
     package let host: String
     package let path: String
     package let isSecure: Bool
 
     /// `nil` for a URL without a host.
     package init?(_ url: URL) {
-        guard let host = url.host?.lowercased(), !host.isEmpty else { return nil }
+        guard let host = url.comparableHost else { return nil }
         self.host = host
         isSecure = url.scheme?.lowercased() == "https"
         // As sent: percent escapes are not decoded.

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+import CurlewHTTP
 import Dispatch
 
 /// One connection of an operation: from a start or resumption to the next pause or to completion.
@@ -126,7 +127,7 @@ final class ConnectionAttempt: @unchecked Sendable {  // variables are used on t
         _ challenge: URLAuthenticationChallenge,
         _ completion: @escaping @Sendable (URLSession.AuthChallengeDisposition, URLCredential?) -> Void
     ) {
-        let host = challenge.protectionSpace.host.lowercased()
+        let host = challenge.protectionSpace.host.comparableHost
         let question = OperationChallenge(kind: .credential, challenge: challenge, host: host) { [self] disposition in
             switch disposition {
             case .use(let credential): completion(.useCredential, credential)

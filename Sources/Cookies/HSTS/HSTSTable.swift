@@ -3,7 +3,7 @@ import CurlewHTTP
 
 /// A host that is to be connected to over TLS only (RFC 6797).
 public struct HSTSHost: Sendable, Hashable {
-    /// The host's name, in lower case.
+    /// The host's name, in the form in which hosts are compared: in ASCII by IDNA, in lower case, without a trailing dot.
     public let host: String
     /// Whether its subdomains are, too.
     public let includesSubdomains: Bool
@@ -12,7 +12,7 @@ public struct HSTSHost: Sendable, Hashable {
 
     /// Creates an entry; an expiration date in the past has no effect.
     public init(host: String, includesSubdomains: Bool = false, expirationDate: Date) {
-        self.host = host.lowercased()
+        self.host = host.comparableHost
         self.includesSubdomains = includesSubdomains
         self.expirationDate = expirationDate
     }
@@ -79,12 +79,9 @@ package struct HSTSTable: Sendable {
         return false
     }
 
-    /// The name in lower case and without the dot of the root; `nil` for an address, which can't be known.
+    /// The name in the form in which hosts are compared; `nil` for an address, which can't be known.
     static func normalized(_ host: String) -> String? {
-        var name = host.lowercased()
-        if name.utf8.last == UInt8(ascii: ".") { name.removeLast() }
-        let isName = !name.isEmpty && name.utf8.last != UInt8(ascii: ".") && !name.hasPrefix("[") && !CookieRules.isAddress(name)
-        return isName && !name.utf8.contains { $0 <= 0x20 || $0 == 0x7F || "\"/:".utf8.contains($0) } ? name : nil
+        URLHost.comparable(ifValid: host).flatMap { CookieRules.isAddress($0) ? nil : $0 }
     }
 
     // MARK: URLs

@@ -22,7 +22,7 @@ extension TransferRequest {
     /// - Throws: ``TransferFailure/Kind/cellularNotAllowed`` if only cellular interfaces have a route.
     mutating func avoidCellular(_ provider: any InterfaceProvider) throws(CurlewError) {
         allowsCellularAccess = false
-        guard let host = URL(string: url)?.host?.lowercased(), !Self.isLoopback(host) else { return }
+        guard let host = URL(string: url)?.comparableHost, !Self.isLoopback(host) else { return }
         let interfaces = provider.routedInterfaces()
         // A source address does not choose the route.
         let bound = options.isBoundToAddress ? nil : options.interface

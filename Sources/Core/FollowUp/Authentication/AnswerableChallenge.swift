@@ -78,7 +78,7 @@ struct Origin: Sendable, Hashable {
 
     /// `nil` for a URL that is neither `http` nor `https`, or has no host.
     init?(_ url: URL) {
-        guard let scheme = url.scheme?.lowercased(), let host = url.host?.lowercased(), !host.isEmpty else { return nil }
+        guard let scheme = url.scheme?.lowercased(), let host = url.comparableHost else { return nil }
         guard let port = url.port ?? ["http": 80, "https": 443][scheme] else { return nil }
         (self.scheme, self.host, self.port) = (scheme, host, port)
     }

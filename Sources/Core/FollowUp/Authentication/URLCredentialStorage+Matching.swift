@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import CurlewEncoding
+import CurlewHTTP
 
 // On Linux protection spaces are compared by identity (Swift 6.3.1), so that the storage finds a credential only by the object under which
 // it was stored. Here they are compared by their properties.
@@ -24,7 +25,7 @@ extension URLCredentialStorage {
 
 extension URLProtectionSpace {
     fileprivate func matches(_ other: URLProtectionSpace) -> Bool {
-        host == other.host && port == other.port && `protocol` == other.`protocol` && realm == other.realm
+        host.comparableHost == other.host.comparableHost && port == other.port && `protocol` == other.`protocol` && realm == other.realm
             && authenticationMethod == other.authenticationMethod && isProxy() == other.isProxy()
     }
 }

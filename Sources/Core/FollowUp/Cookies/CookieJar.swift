@@ -86,7 +86,7 @@ final class CookieJar: Sendable {
     private func accepts(_ origin: CookieOrigin, of request: TransferRequest) -> Bool {
         guard acceptPolicy != .never else { return false }
         guard acceptPolicy == .onlyFromMainDocumentDomain, let document = request.mainDocumentURL else { return true }
-        guard let host = URL(string: document)?.host?.lowercased() else { return false }
+        guard let host = URL(string: document)?.comparableHost else { return false }
         return [(host, origin.host), (origin.host, host)].contains { name, domain in
             CookieRules.domainMatches(host: name, domain: domain) && (name == domain || !CookieRules.isPublicSuffix(domain))
         }

@@ -24,7 +24,9 @@ struct FoundationCookies: CookieBacking {
     }
 
     func pairs(for origin: CookieOrigin, url: URL, now: Date) -> [(name: String, text: String)] {
-        guard let stored = storage.cookies(for: url), !stored.isEmpty else { return [] }
+        // Foundation compares hosts as they are written.
+        let stored = (url.host == origin.host ? storage.cookies(for: url) : storage.cookies) ?? []
+        guard !stored.isEmpty else { return [] }
         return stored.filter { Self.isSent($0, to: origin, now: now) }.sorted(by: Self.precedes).map { ($0.name, "\($0.name)=\($0.value)") }
     }
 
@@ -85,7 +87,7 @@ extension HTTPCookie {
     /// Whether it is sent to its host only, not to subdomains.
     fileprivate var isHostOnly: Bool { !domain.hasPrefix(".") }
 
-    fileprivate var bareDomain: String { (isHostOnly ? domain : String(domain.dropFirst())).lowercased() }
+    fileprivate var bareDomain: String { (isHostOnly ? domain : String(domain.dropFirst())).comparableHost }
 
     /// When it was stored, in seconds since 2001-01-01 00:00:00 UTC.
     fileprivate var creation: Double { properties?[HTTPCookiePropertyKey("Created")] as? Double ?? 0 }
