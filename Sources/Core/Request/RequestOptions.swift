@@ -144,15 +144,15 @@ extension RequestOptions {
 
     /// Addresses for names, all of them in place of the session's; `nil`, the default, for the session's. See ``TransferOptions/resolve``.
     public var resolve: [String: [String]]? {
-        get { routing?.options.resolve }
-        set { routingOptions.resolve = newValue }
+        get { routing?.options.resolve?.entries }
+        set { routingOptions.resolve = newValue.map { RouteTable($0) } }
     }
 
     /// Hosts to connect to, all of them in place of the session's; `nil`, the default, for the session's. See
     /// ``TransferOptions/connectTo``.
     public var connectTo: [String: String]? {
-        get { routing?.options.connectTo }
-        set { routingOptions.connectTo = newValue }
+        get { routing?.options.connectTo?.entries }
+        set { routingOptions.connectTo = newValue.map { RouteTable($0) } }
     }
 
     /// Resolves the names of hosts; `nil`, the default, for the session's. See ``TransferOptions/resolver``.

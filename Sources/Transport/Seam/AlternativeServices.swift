@@ -64,7 +64,9 @@ public final class AlternativeServices: Sendable, Hashable {
         var state = State()
         if FileManager.default.fileExists(atPath: file.path) {
             let entries = try JSONDecoder().decode([Entry].self, from: Data(contentsOf: file))
-            for entry in entries.prefix(Self.capacity) { state.entries[RouteTarget(host: entry.host, port: entry.port)] = entry }
+            for entry in entries.prefix(Self.capacity) {
+                state.entries[RouteTarget(host: entry.host.comparableHost, port: entry.port)] = entry
+            }
         }
         self.state = Lock(state)
     }

@@ -4,8 +4,22 @@ import CurlewHTTP
 /// The proxy of a transfer in libcurl's terms.
 struct Proxy: Equatable {
     let url: String
-    /// Hosts that are reached directly, separated by commas.
+    /// Hosts that are reached directly, in the form in which hosts are compared, separated by commas.
     let exceptions: String
+
+    /// - Parameter exceptions: the names of hosts as given, separated by commas or spaces.
+    init(url: String, exceptions: String) {
+        self.url = url
+        self.exceptions = exceptions.isEmpty ? exceptions : Self.normalized(exceptions)
+    }
+
+    /// libcurl compares the names with the host to which it connects, and converts none of them.
+    private static func normalized(_ names: String) -> String {
+        names.utf8.split { $0 == UInt8(ascii: ",") || $0 == UInt8(ascii: " ") }.map { name in
+            let hasDot = name.first == UInt8(ascii: ".")
+            return (hasDot ? "." : "") + String(Substring(hasDot ? name.dropFirst() : name)).comparableHost
+        }.joined(separator: ",")
+    }
 
     /// Whether the connection to the proxy itself uses TLS.
     var isSecure: Bool { url.prefix(8).equalsIgnoringASCIICase("https://") }

@@ -19,8 +19,8 @@ package enum UnixSocket: Sendable, Hashable {
 /// Where transfers connect to: the options that a request can have of its own.
 package struct RoutingOptions: Sendable, Hashable {
     package var unixSocket: UnixSocket?
-    package var resolve: [String: [String]]?
-    package var connectTo: [String: String]?
+    package var resolve: RouteTable<[String]>?
+    package var connectTo: RouteTable<String>?
     package var resolver: HostResolver?
 
     package init() {}
@@ -112,14 +112,16 @@ extension TransferOptions {
     /// ```
     ///
     /// Keys are `host:port`, `host` for all of its ports, `*:port` or `*` for all hosts; the first of these that is there counts. An IPv6
-    /// host with a port is put in brackets. Values are IPv4 and IPv6 addresses, which are tried as the addresses of a name are. The field
+    /// host with a port is put in brackets. Any spelling of a host matches: capitals, a trailing dot, an internationalized name, `127.1`.
+    /// Values are IPv4 and IPv6 addresses, which are tried as the addresses of a name are. The field
     /// `Host` and TLS keep the URL's name. A name without an entry is resolved as usual; to withdraw an entry, remove it. Connections to
     /// other addresses are not reused. Not applied to transfers through a proxy, which resolves the name itself.
     ///
-    /// An entry without a valid address fails with ``TransferFailure/Kind/configuration``.
+    /// An entry without a valid address, or a key that can match no host (`https://example.org`, `*.example.org`), fails with
+    /// ``TransferFailure/Kind/configuration``.
     public var resolve: [String: [String]] {
-        get { reach.routing.resolve ?? [:] }
-        set { reach.routing.resolve = newValue.isEmpty ? nil : newValue }
+        get { reach.routing.resolve?.entries ?? [:] }
+        set { reach.routing.resolve = newValue.isEmpty ? nil : RouteTable(newValue) }
     }
 
     /// Hosts to connect to in place of the URL's, by `host:port`; empty by default.
@@ -131,8 +133,8 @@ extension TransferOptions {
     /// Keys as in ``resolve``, which is applied to the host of the value, once. A value is `host:port`, `host` for the same port, or
     /// `:port` for the same host. The field `Host` and TLS keep the URL's name. Not applied to transfers through a proxy.
     public var connectTo: [String: String] {
-        get { reach.routing.connectTo ?? [:] }
-        set { reach.routing.connectTo = newValue.isEmpty ? nil : newValue }
+        get { reach.routing.connectTo?.entries ?? [:] }
+        set { reach.routing.connectTo = newValue.isEmpty ? nil : RouteTable(newValue) }
     }
 
     /// Resolves the names of hosts, in place of the system's resolver; `nil`, the default, for the system's.

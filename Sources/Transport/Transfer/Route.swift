@@ -60,27 +60,69 @@ struct RouteTarget: Hashable {
     }
 
     /// The value of the first key that is there: `host:port`, `host`, `*:port`, `*`.
-    func entry<Value>(in table: [String: Value]) -> Value? {
-        if table.isEmpty { return nil }
-        return table["\(host.bracketed):\(port)"] ?? table[host] ?? table[host.bracketed] ?? table["*:\(port)"] ?? table["*"]
+    func entry<Value>(in table: RouteTable<Value>) -> Value? {
+        let host = host.comparableHost
+        let values = table.values
+        return values["\(host.bracketed):\(port)"] ?? values[host] ?? values["*:\(port)"] ?? values["*"]
     }
 
     /// The target that a value of ``TransferOptions/connectTo`` names; `nil` if it names none.
     func moved(to value: String) -> RouteTarget? {
-        var (name, number) = (value[...], port)
-        if value.hasPrefix("[") {
-            guard let bracket = value.lastIndex(of: "]") else { return nil }
-            name = value[value.index(after: value.startIndex)..<bracket]
-            let rest = value[value.index(after: bracket)...]
-            guard rest.isEmpty || rest.hasPrefix(":"), let port = rest.isEmpty ? port : Int(rest.dropFirst()) else { return nil }
-            number = port
-        } else if let colon = value.lastIndex(of: ":"), value.firstIndex(of: ":") == colon {
-            guard let port = Int(value[value.index(after: colon)...]) else { return nil }
-            (name, number) = (value[..<colon], port)
+        guard let (name, number) = Self.split(value) else { return nil }
+        guard !name.isEmpty else { return number.map { RouteTarget(host: host, port: $0) } }
+        guard let host = URLHost.comparable(ifValid: String(name)) else { return nil }
+        // A name with the dot of the root is resolved without search domains.
+        return RouteTarget(host: name.utf8.last == UInt8(ascii: ".") ? host + "." : host, port: number ?? port)
+    }
+
+    /// Splits `host:port`, `host` and `:port`, with an IPv6 address in brackets if it has a port; `nil` if the port is not a number of one.
+    static func split(_ text: String) -> (name: Substring, port: Int?)? {
+        let (bytes, colon) = (text.utf8, UInt8(ascii: ":"))
+        var end = text.endIndex
+        if bytes.first == UInt8(ascii: "[") {
+            guard let bracket = bytes.lastIndex(of: UInt8(ascii: "]")) else { return nil }
+            end = bytes.index(after: bracket)
+        } else if let last = bytes.lastIndex(of: colon), bytes.firstIndex(of: colon) == last {
+            end = last
         }
-        guard (1...65_535).contains(number), name.utf8.allSatisfy({ $0 > 0x20 && !"/?#@\\[],".utf8.contains($0) }) else { return nil }
-        return name.isEmpty
-            ? (value.hasPrefix(":") ? RouteTarget(host: host, port: number) : nil) : RouteTarget(host: name.lowercased(), port: number)
+        guard end < text.endIndex else { return (text[...], nil) }
+        let digits = bytes[end...].dropFirst()
+        guard bytes[end] == colon, digits.allSatisfy({ (0x30...0x39).contains($0) }), let port = Int(String(Substring(digits))),
+            (1...65_535).contains(port)
+        else { return nil }
+        return (text[..<end], port)
+    }
+}
+
+/// The entries of ``TransferOptions/resolve`` or ``TransferOptions/connectTo``.
+package struct RouteTable<Value: Sendable & Hashable>: Sendable, Hashable {
+    /// With the keys as given.
+    package let entries: [String: Value]
+    /// By keys with hosts in the form in which they are compared.
+    let values: [String: Value]
+    /// A key that matches no host; `nil` if there is none.
+    let unusableKey: String?
+
+    package init(_ entries: [String: Value]) {
+        var (values, unusable): ([String: Value], [String]) = ([:], [])
+        for (key, value) in entries {
+            guard let normal = Self.normal(key) else {
+                unusable.append(key)
+                continue
+            }
+            // Of several spellings of one host the normal one counts.
+            if values[normal] == nil || key == normal { values[normal] = value }
+        }
+        self.entries = entries
+        self.values = values
+        unusableKey = unusable.min()
+    }
+
+    private static func normal(_ key: String) -> String? {
+        guard let (name, port) = RouteTarget.split(key) else { return nil }
+        guard name != "*" else { return key }
+        guard let host = URLHost.comparable(ifValid: String(name)), !host.utf8.contains(UInt8(ascii: "*")) else { return nil }
+        return port.map { "\(host.bracketed):\($0)" } ?? host
     }
 }
 
@@ -111,12 +153,13 @@ enum RouteDecision {
 }
 
 extension Proxy {
-    /// Whether a host is reached through the proxy, by libcurl's rules for lists of names.
+    /// Whether a host, in the form in which hosts are compared, is reached through the proxy, by libcurl's rules for lists of names.
     func applies(to host: String) -> Bool {
-        let names = exceptions.split { $0 == "," || $0 == " " }.map { $0.lowercased() }
-        return !names.contains { name in
-            let plain = name.hasPrefix(".") ? String(name.dropFirst()) : name
-            return name == "*" || host == plain || host.hasSuffix("." + plain)
+        let address = exceptions.utf8.contains(UInt8(ascii: "/")) ? NetworkAddress(host) : nil
+        return !exceptions.utf8.split(separator: UInt8(ascii: ",")).contains { name in
+            let plain = String(Substring(name.first == UInt8(ascii: ".") ? name.dropFirst() : name))
+            if let address, AddressRange(plain)?.contains(address) == true { return true }
+            return plain == "*" || host == plain || host.hasSuffix("." + plain)
         }
     }
 }
@@ -140,13 +183,16 @@ extension ReachOptions {
     /// Why the options can't be used; `nil` if they can.
     var invalidity: String? {
         if let socket = routing.unixSocket, let reason = Self.invalidity(of: socket) { return reason }
-        for (name, addresses) in routing.resolve ?? [:] {
+        for (option, key) in [("resolve", routing.resolve?.unusableKey), ("connectTo", routing.connectTo?.unusableKey)] {
+            if let key { return "The key \"\(key)\" of `\(option)` matches no host: write host:port, host, *:port or *" }
+        }
+        for (name, addresses) in routing.resolve?.entries ?? [:] {
             guard !addresses.isEmpty else { return "The entry of \"\(name)\" in `resolve` has no addresses" }
             for address in addresses where NetworkAddress(address) == nil {
                 return "The entry of \"\(name)\" in `resolve` has \"\(address)\", which is not an address"
             }
         }
-        for (name, value) in routing.connectTo ?? [:] where RouteTarget(host: "*", port: 1).moved(to: value) == nil {
+        for (name, value) in routing.connectTo?.entries ?? [:] where RouteTarget(host: "*", port: 1).moved(to: value) == nil {
             return "The entry of \"\(name)\" in `connectTo` is \"\(value)\", which is not a host with a port"
         }
         if let localPorts, localPorts.lowerBound < 1 || localPorts.upperBound > 65_535 {
