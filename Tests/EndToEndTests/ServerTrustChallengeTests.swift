@@ -159,6 +159,38 @@ import Testing
         #expect(await get(server.url, silent).error?.transferFailure?.kind == .totalTimeout)
     }
 
+    @Test(
+        "a decision that never comes delays only the request that asked: the next one asks the closure of its time",
+        arguments: [true, false])
+    func neverDecided(isReplaced: Bool) async throws {
+        let server = try await TLSServer(authority, "self")
+        let manager = undecided { _ in }
+        let late = Log<@Sendable (_ accepts: Bool) -> Void>()
+        let count = Lock(0)
+        manager.delegate.sessionDidReceiveChallenge = { _, challenge, completion in
+            let (disposition, credential) = Self.accept(challenge)
+            let isFirst = count.withLock { count in
+                count += 1
+                return count == 1
+            }
+            guard isFirst else { return completion(disposition, credential) }
+            late.append { completion($0 ? disposition : .cancelAuthenticationChallenge, $0 ? credential : nil) }
+        }
+        let first = manager.request(server.url)
+        let response = Task { await first.serializingString().response }
+        await late.wait(for: 1)
+        first.cancel()
+        #expect(await response.value.error?.isCancelled == true)
+        if isReplaced {
+            manager.delegate.sessionDidReceiveChallenge = { _, _, completion in completion(.cancelAuthenticationChallenge, nil) }
+            late.elements.first?(true)
+        }
+        #expect((await get(server.url, manager).value != nil) == !isReplaced)
+        // The answer to the dropped question comes to nothing.
+        late.elements.first?(false)
+        #expect((await get(server.url, manager).value != nil) == !isReplaced)
+    }
+
     @Test("raw streams and redirect targets are evaluated as well") func otherWays() async throws {
         let (server, next) = (try await TLSServer(authority, "self"), try await TLSServer(authority, "self"))
         let ports = Log<Int>()

@@ -47,8 +47,8 @@ extension SessionDelegate {
         }
     }
 
-    /// Decides whether a server is trusted, by the certificates that it has sent; see ``sessionDidReceiveChallenge`` for when it is called,
-    /// before which it is asked. An error that it throws rejects the server.
+    /// Decides whether a server is trusted, by the certificates that it has sent; see ``sessionDidReceiveChallenge`` for when and how
+    /// often it is called, before which it is asked. An error that it throws rejects the server.
     ///
     /// Runs in a task of its own, as several requests may wait for the connection. `nil` removes the closure. Set it before the session's
     /// first request.

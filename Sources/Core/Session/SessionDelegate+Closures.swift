@@ -9,8 +9,14 @@ package typealias ChallengeCompletion = @Sendable (URLSession.AuthChallengeDispo
 /// The closures of a session's delegate: those that decide about tasks, and those that are told of events.
 package struct SessionClosures: Sendable {
     var sessionDidBecomeInvalidWithError: (@Sendable (Session, (any Error)?) -> Void)?
-    package var sessionDidReceiveChallenge: (@Sendable (Session, URLAuthenticationChallenge, @escaping ChallengeCompletion) -> Void)?
-    var serverTrustDecision: (@Sendable (ServerTrust) async throws -> ServerTrustDecision)?
+    package var sessionDidReceiveChallenge: (@Sendable (Session, URLAuthenticationChallenge, @escaping ChallengeCompletion) -> Void)? {
+        didSet { trustVersion += 1 }
+    }
+    var serverTrustDecision: (@Sendable (ServerTrust) async throws -> ServerTrustDecision)? {
+        didSet { trustVersion += 1 }
+    }
+    /// Changes with the closures that evaluate servers: what one has accepted, another may not.
+    private(set) var trustVersion = 0
     package var taskWillPerformHTTPRedirection:
         (@Sendable (Session, SessionTask, HTTPURLResponse, URLRequest, @escaping @Sendable (URLRequest?) -> Void) -> Void)?
     package var taskDidReceiveChallenge:
@@ -52,13 +58,18 @@ extension SessionDelegate {
     /// Answers challenges that concern the connection: the trust of its server, Negotiate (RFC 4559) and NTLM. Without it, the host's
     /// ``ServerTrustPolicy`` and the TLS options decide about trust, and ``taskDidReceiveChallenge`` is asked about the others.
     ///
-    /// A challenge about trust has the method `NSURLAuthenticationMethodServerTrust`, and the certificates are its `serverTrust`. Each
-    /// chain that a host presents is asked about once; an accepted one is trusted until the session ends. `useCredential` with
+    /// A challenge about trust has the method `NSURLAuthenticationMethodServerTrust`, and the certificates are its `serverTrust`. The
+    /// closure is called once for each chain that a host presents, while all requests to the host wait, and not again for a chain that it
+    /// has accepted until the leaf expires, at most for a day; with several loops (``SessionConfiguration/loops``), by each of them. A
+    /// rejected chain is asked about with the next connection. If the request for which the closure was called ends without a decision,
+    /// by its timeout for example, the next request has it called again; a decision after the last waiting request has ended is ignored.
+    /// Setting another closure has every chain asked about again. `useCredential` with
     /// `URLCredential(trust:)` accepts it, regardless of the host's policy; `cancelAuthenticationChallenge` and `rejectProtectionSpace`
     /// reject it, and the request fails with ``TransferFailure/Kind/serverCertificate``; everything else, such as a user name with a
     /// password, leaves it to the policy and the TLS options. Nothing is sent to the server before that. A stapled response that these
     /// require, and pinned hashes of keys (``TLSOptions/publicKeyHashes``), are checked before the closure is called. Set it before the
-    /// session's first request.
+    /// session's first request. The host of the challenge is in normal form, as that of
+    /// ``ServerTrustPolicyManager/serverTrustPolicy(forHost:)``.
     @preconcurrency public var sessionDidReceiveChallenge:
         (
             @Sendable (

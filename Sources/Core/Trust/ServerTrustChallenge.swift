@@ -68,7 +68,8 @@ extension Session {
         options.verifiesHostName = false
         // The signature of a stapled response is verified against the chain.
         options.verifiesCertificateChain = options.requiresStapledResponse && required.verifiesCertificateChain
-        let evaluator = TrustEvaluator(scope: self) { [weak self] trust, completion in
+        let version = delegate?.closures.withLock { $0.trustVersion } ?? 0
+        let evaluator = TrustEvaluator(scope: self, version: version) { [weak self] trust, completion in
             guard let self else { return completion(false) }
             queue.async { self.evaluate(trust, under: policy, completion) }
         }

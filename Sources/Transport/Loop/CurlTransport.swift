@@ -79,7 +79,7 @@ public final class CurlTransport: Transport {
         case resumeSending(Int)
         case send(Data, endOfStream: Bool, Int)
         /// The decision on a host's certificates.
-        case decided(TrustQuestion, isTrusted: Bool)
+        case decided(TrustQuestion, number: Int, isTrusted: Bool)
         /// The answer of a session's resolver.
         case resolved(Resolution.Question, Result<[String], any Error>)
         /// A job of a task that prefers this thread.

@@ -25,6 +25,7 @@ extension EventLoopThread {
     /// Completes a stream: the only place that does so.
     func complete(_ stream: StreamTransfer, error: (any Error)?) {
         guard streams.removeValue(forKey: stream.id) != nil else { return }
+        if let question = stream.question { trust.withdraw(stream.id, from: question) }
         stream.close()
         connectionReporter?.streamEnded(stream.id, error)
         stream.slot?.release()

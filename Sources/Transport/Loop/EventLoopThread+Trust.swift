@@ -14,14 +14,14 @@ extension EventLoopThread {
 
     /// Requests a decision on a host's certificates; once for all transfers and streams that wait for it.
     func ask(_ question: TrustQuestion, for id: Int) {
-        guard case .evaluator(let evaluator) = question.requirement.rule, trust.wait(for: question, id) else { return }
+        guard case .evaluator(let evaluator) = question.requirement.rule, let number = trust.wait(for: question, id) else { return }
         let mailbox = mailbox
-        evaluator.evaluate(question.trust) { isTrusted in mailbox.post(.decided(question, isTrusted: isTrusted)) }
+        evaluator.evaluate(question.trust) { isTrusted in mailbox.post(.decided(question, number: number, isTrusted: isTrusted)) }
     }
 
-    func decided(_ question: TrustQuestion, isTrusted: Bool) {
-        for id in trust.decided(question, isTrusted: isTrusted) {
-            // Transfers that have completed or restarted meanwhile no longer wait.
+    func decided(_ question: TrustQuestion, number: Int, isTrusted: Bool) {
+        for id in trust.decided(question, number: number, isTrusted: isTrusted) {
+            // One of these may complete another.
             if let transfer = transfers[id], transfer.question == question {
                 transfer.question = nil
                 if isTrusted { run(transfer) } else { fail(transfer, .serverCertificate, question.refusal) }

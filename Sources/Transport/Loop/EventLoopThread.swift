@@ -165,7 +165,7 @@ final class EventLoopThread {
             transfers[id]?.changePauses { $0.isHeld = false }
         case .resumeSending(let id): transfers[id]?.changePauses(sendingIsPossible: true) { _ in }
         case .send(let bytes, let endOfStream, let id): streams[id]?.send(bytes, endOfStream: endOfStream)
-        case .decided(let question, let isTrusted): decided(question, isTrusted: isTrusted)
+        case .decided(let question, let number, let isTrusted): decided(question, number: number, isTrusted: isTrusted)
         case .resolved(let question, let result): resolved(question, result)
         case .run(let job):
             CurlTransport.Command.perform(job, of: mailbox)
@@ -285,6 +285,7 @@ final class EventLoopThread {
     /// Completes a transfer: the only place that does so.
     func complete(_ transfer: Transfer, error: (any Error)?) {
         transfers[transfer.id] = nil
+        if let question = transfer.question { trust.withdraw(transfer.id, from: question) }
         takeBack(transfer)
         connectionReporter?.ended(transfer.id, .completed(error))
         let hasNotShared = sharing.completed(transfer)

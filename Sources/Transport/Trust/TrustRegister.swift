@@ -25,27 +25,43 @@ struct TrustRegister {
     private static let largestMemory = 1000
 
     private var connections: [Int32: TrustRequirement] = [:]
-    private var accepted: Set<TrustQuestion> = []
-    /// The numbers of the transfers and streams that wait for a decision.
-    private var waiting: [TrustQuestion: [Int]] = [:]
+    /// How long an accepted path is not evaluated again.
+    private static let longestMemory: TimeInterval = 86_400
+
+    /// Until when a path is accepted.
+    private var accepted: [TrustQuestion: Date] = [:]
+    private var pending: [TrustQuestion: Pending] = [:]
+    private var lastNumber = 0
+
+    /// A question that the evaluator has been asked.
+    private struct Pending {
+        /// The number with which it was asked first. Answers to lower ones are to a question that was dropped.
+        let firstNumber: Int
+        /// The transfer or stream for which it was asked last; `nil` once that has ended.
+        var asker: Int?
+        /// The numbers of the transfers and streams that wait for the answer.
+        var waiters: [Int]
+    }
 
     /// Decides on the connection that a request is about to use.
     ///
     /// - Parameter socket: the connection's socket; −1 if it is unknown, in which case the certificates are evaluated each time.
-    mutating func evaluate(_ handle: EasyHandle, socket: Int32, for requirement: TrustRequirement, _ options: TLSOptions) -> Decision {
+    mutating func evaluate(
+        _ handle: EasyHandle, socket: Int32, for requirement: TrustRequirement, _ options: TLSOptions, now: Date = Date()
+    ) -> Decision {
         guard requirement.needsCertificates else { return .trusted }
         if socket >= 0, let known = connections[socket], known == requirement { return .trusted }
         if case .refuse(let reason) = requirement.rule { return .refused(requirement.message(reason)) }
         guard let trust = handle.serverTrust(for: requirement, options) else {
             return .refused(requirement.message("the connection has no certificates"))
         }
-        if let decision = decision(on: trust, by: requirement) { return decision }
+        if let decision = decision(on: trust, by: requirement, now: now) { return decision }
         if socket >= 0 { connections[socket] = requirement }
         return .trusted
     }
 
     /// The decision on a trust object; `nil` to accept it.
-    private func decision(on trust: ServerTrust, by requirement: TrustRequirement) -> Decision? {
+    func decision(on trust: ServerTrust, by requirement: TrustRequirement, now: Date) -> Decision? {
         switch requirement.rule {
         case .none: return nil
         case .certificate(let pins):
@@ -56,25 +72,45 @@ struct TrustRegister {
             return .refused(requirement.message("no public key of \(trust) is pinned"))
         case .evaluator:
             let question = TrustQuestion(requirement: requirement, trust: trust)
-            return accepted.contains(question) ? nil : .undecided(question)
-        case .refuse(let reason):
+            return accepted[question].map { $0 > now } == true ? nil : .undecided(question)
+        case .refuse(let reason), .unusable(let reason):
             return .refused(requirement.message(reason))
         }
     }
 
-    /// Adds a transfer or stream that waits for a decision; `true` if it is the first, so that the evaluator has to be asked.
-    mutating func wait(for question: TrustQuestion, _ id: Int) -> Bool {
-        waiting[question, default: []].append(id)
-        return waiting[question]?.count == 1
+    /// Adds a transfer or stream that waits for a decision. Returns the number with which the evaluator has to be asked; `nil` if it has
+    /// been asked for one that still waits.
+    mutating func wait(for question: TrustQuestion, _ id: Int) -> Int? {
+        let isAsked = pending[question]?.asker != nil
+        if !isAsked { lastNumber += 1 }
+        var entry = pending[question] ?? Pending(firstNumber: lastNumber, asker: nil, waiters: [])
+        entry.waiters.append(id)
+        if !isAsked { entry.asker = id }
+        pending[question] = entry
+        return isAsked ? nil : lastNumber
     }
 
-    /// Records a decision. Returns the numbers of the transfers and streams that wait for it.
-    mutating func decided(_ question: TrustQuestion, isTrusted: Bool) -> [Int] {
+    /// A transfer or stream that waited has ended. If it was the one that asked, the next one asks again, so that an answer that never comes
+    /// does not block the host; a question for which none waits is dropped.
+    mutating func withdraw(_ id: Int, from question: TrustQuestion) {
+        guard var entry = pending[question] else { return }
+        entry.waiters.removeAll { $0 == id }
+        if entry.asker == id { entry.asker = nil }
+        pending[question] = entry.waiters.isEmpty ? nil : entry
+    }
+
+    /// Records a decision. Returns the numbers of the transfers and streams that wait for it; none for a question that was dropped.
+    mutating func decided(_ question: TrustQuestion, number: Int, isTrusted: Bool, now: Date = Date()) -> [Int] {
+        guard let asked = pending[question], number >= asked.firstNumber else { return [] }
+        pending[question] = nil
         if isTrusted {
-            if accepted.count >= Self.largestMemory { accepted = [] }
-            accepted.insert(question)
+            if accepted.count >= Self.largestMemory { accepted = [:] }
+            let latest = now + Self.longestMemory
+            // What accepts a certificate that has expired knows that.
+            let end = question.trust.certificates.first?.notAfter ?? latest
+            accepted[question] = end > now ? min(end, latest) : latest
         }
-        return waiting.removeValue(forKey: question) ?? []
+        return asked.waiters
     }
 
     /// A connection is about to be closed.

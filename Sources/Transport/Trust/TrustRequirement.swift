@@ -18,6 +18,8 @@ package final class TrustRequirement: Sendable, Hashable {
         case evaluator(TrustEvaluator)
         /// Every certificate is refused, for this reason.
         case refuse(String)
+        /// There is no usable rule, for this reason: no connection is made.
+        case unusable(String)
     }
 
     /// The host and port to which the requirement applies.
@@ -44,6 +46,9 @@ package final class TrustRequirement: Sendable, Hashable {
         hasher.combine(policy)
     }
 
+    /// Why no connection can be made under the requirement; `nil` if one can.
+    var invalidity: String? { if case .unusable(let reason) = rule { reason } else { nil } }
+
     /// Whether certificates are needed: a resumed TLS session has none.
     var needsCertificates: Bool { rule != .none }
 }
@@ -53,16 +58,24 @@ package final class TrustRequirement: Sendable, Hashable {
 /// Meanwhile the transfer keeps its slot, without a connection. ``TrustRegister`` remembers what was accepted, by host and path.
 package final class TrustEvaluator: Sendable, Hashable {
     private let scope: ObjectIdentifier
+    private let version: Int
     let evaluate: @Sendable (ServerTrust, _ completion: @escaping @Sendable (Bool) -> Void) -> Void
 
-    /// - Parameter scope: evaluators with the same scope are considered equal; a path accepted by one is not submitted again.
+    /// - Parameters:
+    ///   - scope: evaluators with the same scope and version are considered equal; a path accepted by one is not submitted again.
+    ///   - version: changes with what evaluates.
     package init(
-        scope: AnyObject, _ evaluate: @escaping @Sendable (ServerTrust, _ completion: @escaping @Sendable (Bool) -> Void) -> Void
+        scope: AnyObject, version: Int = 0,
+        _ evaluate: @escaping @Sendable (ServerTrust, _ completion: @escaping @Sendable (Bool) -> Void) -> Void
     ) {
         self.scope = ObjectIdentifier(scope)
+        self.version = version
         self.evaluate = evaluate
     }
 
-    package static func == (lhs: TrustEvaluator, rhs: TrustEvaluator) -> Bool { lhs.scope == rhs.scope }
+    package static func == (lhs: TrustEvaluator, rhs: TrustEvaluator) -> Bool {
+        lhs.scope == rhs.scope && lhs.version == rhs.version
+    }
+
     package func hash(into hasher: inout Hasher) { hasher.combine(scope) }
 }
