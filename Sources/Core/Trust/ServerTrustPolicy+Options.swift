@@ -11,17 +11,22 @@ extension Session {
 
     /// The TLS options for a URL's host, if they differ from the session's. `nil` for a URL without a host, which is never sent.
     func tlsOptions(for url: String) -> TLSOptions? {
-        guard hasTrustRules, let components = URLComponents(string: url), let host = components.host,
-            components.scheme?.lowercased() == "https"
-        else { return nil }
-        return tlsOptions(for: host.comparableHost, port: components.port ?? 443)
+        guard hasTrustRules, let origin = HTTPOrigin(url: url), origin.scheme == "https" else { return nil }
+        return tlsOptions(for: origin.host, port: origin.port)
     }
 
     /// Whether trust in servers depends on more than the session's TLS options.
     var hasTrustRules: Bool { serverTrustPolicyManager != nil || delegate?.handlesSessionChallenges == true }
 
     /// The session's TLS options changed by the host's policy, or to have the delegate evaluate the host; `nil` if there is neither.
+    ///
+    /// - Parameter host: in normal form.
     func tlsOptions(for host: String, port: Int) -> TLSOptions? {
+        if let defect = serverTrustPolicyManager?.defect {
+            var options = configuration.options.tls
+            options.trust = TrustRequirement(.unusable(defect), policy: "ServerTrustPolicyManager", host: host, port: port)
+            return options
+        }
         let policy = serverTrustPolicyManager?.serverTrustPolicy(forHost: host)
         if delegate?.handlesSessionChallenges == true { return delegatedOptions(for: host, port: port, under: policy) }
         guard let policy else { return nil }

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+import CurlewCookies
 import CurlewEncoding
 import CurlewHTTP
 import CurlewTransport
@@ -47,7 +48,9 @@ public enum ServerTrustPolicy: Sendable {
     /// Every server is accepted: an attacker on the network path can read and change all traffic.
     case disableEvaluation
     /// The closure alone decides. It runs on the session's queue, while the transfer waits without a connection, once for each chain that a
-    /// host sends: what it accepts is remembered by host and chain until the session ends.
+    /// host sends: what it accepts is remembered by host and chain until the leaf expires, at most for a day; with several loops
+    /// (``SessionConfiguration/loops``), by each of them. What it rejects is evaluated again with the next connection. The closure is given
+    /// the host in normal form, as ``ServerTrustPolicyManager/serverTrustPolicy(forHost:)`` is.
     case customEvaluation(@Sendable (_ serverTrust: ServerTrust, _ host: String) -> Bool)
 
     // MARK: Pins
@@ -133,26 +136,79 @@ extension ServerTrust {
 }
 
 /// Maps hosts to their trust policies.
+///
+/// ```swift
+/// let manager = ServerTrustPolicyManager(policies: [
+///     "api.example.org": .pinPublicKeys(publicKeys: keys, validateCertificateChain: true, validateHost: true),
+///     "*.cdn.example.org": .pinCertificates(certificates: pins, validateCertificateChain: true, validateHost: true),
+/// ])
+/// ```
+///
+/// A key is the name or the address of a host, without scheme and port, or `*.` and a name: the hosts with exactly one label before that
+/// name, but not the name itself. A host's own key has precedence. Hosts are compared in the form in which they are connected to, so that
+/// every spelling of a host finds its policy: `bücher.example` and `xn--bcher-kva.example`, capitals, a trailing dot, `127.1` and
+/// `127.0.0.1`, `::1` and `[0:0:0:0:0:0:0:1]`.
+///
+/// A key that can match no host (`https://example.org`, `example.org:443`, an empty one) would leave the host that is meant without its
+/// policy: it is in ``unusableKeys``, and with such a key every request over TLS fails with ``TransferFailure/Kind/configuration`` before it
+/// connects.
 open class ServerTrustPolicyManager: @unchecked Sendable {  // immutable here; subclasses must synchronize their own state
-    /// The policies by host.
+    /// The policies by host, with the keys as given.
     public let policies: [String: ServerTrustPolicy]
-    private let normalized: [String: ServerTrustPolicy]
+    /// The keys of ``policies`` that match no host, sorted; empty if the manager can be used.
+    ///
+    /// In a subclass they have no effect: it may match them itself.
+    public let unusableKeys: [String]
+    private let hosts: [String: ServerTrustPolicy]
+    /// By the name below the wildcard.
+    private let wildcards: [String: ServerTrustPolicy]
 
     /// Creates a manager from policies by host.
     ///
-    /// Case and a trailing dot are ignored. Which of several keys for one host counts is unspecified.
+    /// Of several keys for one host, the one that is its normal form counts, else the first in alphabetical order. Never fails: see
+    /// ``unusableKeys``.
     public init(policies: [String: ServerTrustPolicy]) {
+        var (hosts, wildcards, unusable): ([String: ServerTrustPolicy], [String: ServerTrustPolicy], [String]) = ([:], [:], [])
+        for (key, policy) in policies.sorted(by: { $0.key < $1.key }) {
+            let isWildcard = key.utf8.starts(with: "*.".utf8)
+            let name = isWildcard ? String(key.dropFirst(2)) : key
+            guard let host = URLHost.comparable(ifValid: name), !host.utf8.contains(UInt8(ascii: "*")),
+                !isWildcard || !CookieRules.isAddress(host)
+            else {
+                unusable.append(key)
+                continue
+            }
+            if isWildcard {
+                if wildcards[host] == nil || name == host { wildcards[host] = policy }
+            } else if hosts[host] == nil || name == host {
+                hosts[host] = policy
+            }
+        }
         self.policies = policies
-        normalized = Dictionary(policies.map { ($0.comparableHost, $1) }) { first, _ in first }
+        self.hosts = hosts
+        self.wildcards = wildcards
+        unusableKeys = unusable
     }
 
     /// Returns the policy for a host; `nil` to apply the session's TLS options.
     ///
-    /// Override it for patterns of hosts. Called for each request, and for each follow-up to another host, on the thread that starts the
-    /// request or on the session's queue.
+    /// Override it for other patterns of hosts. Called for each request, and for each follow-up to another host, on the thread that starts
+    /// the request or on the session's queue.
     ///
-    /// - Parameter host: in lower case, without a trailing dot; an IPv6 address without brackets.
+    /// - Parameter host: a session passes it in normal form: in ASCII by IDNA, in lower case, without a trailing dot; an IPv4 address as
+    ///   four decimal numbers, an IPv6 address compressed and without brackets. This implementation takes any spelling.
     open func serverTrustPolicy(forHost host: String) -> ServerTrustPolicy? {
-        policies[host] ?? normalized[host.comparableHost]
+        let host = host.comparableHost
+        if let policy = hosts[host] { return policy }
+        guard !wildcards.isEmpty, let dot = host.utf8.firstIndex(of: UInt8(ascii: ".")) else { return nil }
+        return wildcards[String(host[host.utf8.index(after: dot)...])]
+    }
+
+    /// Why no server can be evaluated; `nil` if one can.
+    var defect: String? {
+        guard let key = unusableKeys.first, type(of: self) == ServerTrustPolicyManager.self else { return nil }
+        return
+            "The key \"\(key)\" of ServerTrustPolicyManager matches no host: write the name or address of a host, without scheme and port, "
+            + "or *.example.org for the hosts one label below example.org"
     }
 }

@@ -122,7 +122,9 @@ package final class PreparedOptions: Sendable {
 
     package init(_ options: TransferOptions) {
         self.options = options
-        invalidity = options.reachBox?.value.invalidity ?? options.httpVersion.invalidity ?? options.interfaceInvalidity
+        invalidity =
+            options.tls.trust?.invalidity ?? options.reachBox?.value.invalidity ?? options.httpVersion.invalidity
+            ?? options.interfaceInvalidity
         hasRoutes = options.reachBox?.value.hasRoutes ?? false
         limits = TimeLimits(options)
         connectTimeoutMilliseconds = options.connectTimeout?.atLeastOneMillisecond ?? Int(Int32.max)

@@ -58,6 +58,7 @@ final class StreamTransfer: MultiMember {
         guard request.host.utf8.allSatisfy({ $0 > 0x20 && !"/?#@\\".utf8.contains($0) }) else {
             return failure(.invalidURL, "The host name is not valid: \(request.host.debugDescription)")
         }
+        if let reason = request.options.tls.trust?.invalidity { return failure(.configuration, reason) }
         if let reach = request.options.reachBox?.value {
             if let reason = reach.invalidity { return failure(.configuration, reason) }
             switch RouteDecision(to: request.url, proxy: proxy, options: reach, resolved: resolution?.addresses) {

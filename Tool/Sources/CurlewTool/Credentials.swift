@@ -54,6 +54,7 @@ enum Credentials {
         var words = text.split(whereSeparator: \.isNewline)
             .filter { !$0.drop(while: \.isWhitespace).hasPrefix("#") }
             .flatMap { $0.split(whereSeparator: \.isWhitespace).map(String.init) }[...]
+        func normal(_ host: String) -> String { HTTPOrigin(scheme: "https", host: host, port: 443).host }
         var isMatch = false
         var user: String?
         var password: String?
@@ -61,7 +62,7 @@ enum Credentials {
             switch word {
             case "machine", "default":
                 if isMatch, let user { return (user, password ?? "") }
-                isMatch = word == "default" || words.popFirst()?.lowercased() == host.lowercased()
+                isMatch = word == "default" || words.popFirst().map(normal) == normal(host)
                 (user, password) = (nil, nil)
             case "login": user = words.popFirst()
             case "password": password = words.popFirst()

@@ -134,7 +134,7 @@ final class TransferSetup: @unchecked Sendable {  // used by one task at a time
         } else if arguments.netrc, headers["Authorization"] == nil {
             let path = environment["NETRC"] ?? (environment["HOME"] ?? "") + "/.netrc"
             guard let data = FileManager.default.contents(atPath: path) else { throw UsageError("\(path.quoted) can't be read") }
-            let host = URL(string: plan.url)?.host ?? ""
+            let host = HTTPOrigin(url: plan.url)?.host ?? ""
             found = Credentials.netrc(String(decoding: data, as: UTF8.self), host: host)
         }
         guard let found, arguments.authType == .basic else { return found }
