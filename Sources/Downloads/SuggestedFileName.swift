@@ -9,22 +9,29 @@ public enum SuggestedFileName {
     /// Returns the name that a `Content-Disposition` suggests (RFC 6266), or else that of the URL's path; `download` without either.
     ///
     /// `filename*` (RFC 8187) has precedence. Only what follows the last slash or backslash counts; control characters and leading dots
-    /// are removed, and the name has 200 bytes of UTF-8 at most.
+    /// are removed, leading marks that would combine with a slash, too, and the name has 200 bytes of UTF-8 at most.
     public static func name(contentDisposition: String? = nil, url: URL) -> String {
-        let last = url.path(percentEncoded: true).split(separator: "/", omittingEmptySubsequences: true).last.map(String.init)
+        let last = url.path(percentEncoded: true).splitScalars(separator: "/").last.map(String.init)
         let candidates = [contentDisposition.flatMap(suggestion), last.map { $0.removingPercentEncoding ?? $0 }]
         return candidates.lazy.compactMap { $0.map(safe) }.first { !$0.isEmpty } ?? "download"
     }
 
     private static func safe(_ text: String) -> String {
-        let name = text.split(omittingEmptySubsequences: false) { $0 == "/" || $0 == "\\" }.last ?? ""
-        var scalars = String.UnicodeScalarView()
-        // Also marks that change the direction of text, which make a name read like another one.
-        for scalar in name.unicodeScalars where !isHidden(scalar) { scalars.append(scalar) }
-        var result = String(scalars).trimmingCharacters(in: .whitespaces)
-        while result.hasPrefix(".") || result.hasPrefix(" ") { result.removeFirst() }
-        while result.utf8.count > longest { result.removeLast() }
-        return result
+        // Also marks that change the direction of text, which make a name read like another one. Before it is split, so that nothing is
+        // removed between the pieces of a path afterwards.
+        let visible = text.filterScalars { !isHidden($0) }
+        let last = visible.splitScalars(omittingEmptySubsequences: false) { $0 == "/" || $0 == "\\" }.last ?? ""
+        var name = last.dropScalars { $0 == "." || $0.properties.isWhitespace || isMark($0) }
+        while name.utf8.count > longest { name = name.dropLastScalars() }
+        let result = String(name.trimmingScalars(while: \.properties.isWhitespace))
+        return result.isFileName ? result : ""
+    }
+
+    private static func isMark(_ scalar: Unicode.Scalar) -> Bool {
+        switch scalar.properties.generalCategory {
+        case .nonspacingMark, .spacingMark, .enclosingMark: true
+        default: false
+        }
     }
 
     private static func isHidden(_ scalar: Unicode.Scalar) -> Bool {
@@ -43,38 +50,40 @@ public enum SuggestedFileName {
     /// Splits a field into its parameters, by names in lower case; the first of each name counts.
     private static func parameters(of field: String) -> [String: String] {
         var result: [String: String] = [:]
-        var rest = field.drop { $0 != ";" }
-        while rest.popFirst() != nil {
-            let name = rest.prefix { $0 != "=" && $0 != ";" }
-            rest = rest.dropFirst(name.count)
-            guard rest.first == "=" else { continue }
-            rest = rest.dropFirst().drop { $0 == " " || $0 == "\t" }
-            let value = rest.first == "\"" ? quoted(&rest) : token(&rest)
+        var rest = field.dropScalars { $0 != ";" }
+        while !rest.isEmpty {
+            rest = rest.dropFirstScalars()
+            let name = rest.prefixScalars { $0 != "=" && $0 != ";" }
+            rest = rest[name.endIndex...]
+            guard rest.unicodeScalars.first == "=" else { continue }
+            rest = rest.dropFirstScalars().dropScalars { $0 == " " || $0 == "\t" }
+            let value = rest.unicodeScalars.first == "\"" ? quoted(&rest) : token(&rest)
             let key = name.trimmingCharacters(in: .whitespaces).lowercased()
             if result[key] == nil { result[key] = value }
-            rest = rest.drop { $0 != ";" }
+            rest = rest.dropScalars { $0 != ";" }
         }
         return result
     }
 
     private static func token(_ rest: inout Substring) -> String {
-        let value = rest.prefix { $0 != ";" }
-        rest = rest.dropFirst(value.count)
+        let value = rest.prefixScalars { $0 != ";" }
+        rest = rest[value.endIndex...]
         return value.trimmingCharacters(in: .whitespaces)
     }
 
     private static func quoted(_ rest: inout Substring) -> String {
-        var value = ""
-        rest = rest.dropFirst()
-        while let character = rest.popFirst(), character != "\"" {
-            value.append(character == "\\" ? rest.popFirst() ?? "\\" : character)
+        var value = String.UnicodeScalarView()
+        var scalars = rest.dropFirstScalars().unicodeScalars
+        while let scalar = scalars.popFirst(), scalar != "\"" {
+            value.append(scalar == "\\" ? scalars.popFirst() ?? "\\" : scalar)
         }
-        return value
+        rest = Substring(scalars)
+        return String(value)
     }
 
     /// Decodes an extended value: charset, language and percent-encoded text (RFC 8187, section 3.2).
     private static func decoded(_ text: String) -> String? {
-        let parts = text.split(separator: "'", maxSplits: 2, omittingEmptySubsequences: false)
+        let parts = text.splitScalars(separator: "'", maxSplits: 2, omittingEmptySubsequences: false)
         guard parts.count == 3 else { return nil }
         switch parts[0].lowercased() {
         case "utf-8": return String(parts[2]).removingPercentEncoding

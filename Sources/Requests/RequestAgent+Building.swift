@@ -48,7 +48,7 @@ extension RequestAgent {
             guard let url = URL(string: path), url.host != nil else { throw CurlewError.invalidURL(url: path) }
             return url
         }
-        guard let baseURL = URL(string: base.hasSuffix("/") ? base : base + "/"), baseURL.host != nil else {
+        guard let baseURL = URL(string: base.hasByteSuffix("/") ? base : base + "/"), baseURL.host != nil else {
             throw CurlewError.invalidURL(url: base)
         }
         if path.isEmpty { return baseURL }
@@ -199,8 +199,7 @@ extension RequestAgent {
         guard FileManager.default.fileExists(atPath: path, isDirectory: &isDirectory), isDirectory.boolValue else { return target }
         let name = built.urlRequest.url?.lastPathComponent ?? ""
         // Fallback for a URL whose last component is missing or is not a valid file name.
-        let isName = !name.isEmpty && name != "/" && name != "." && name != ".." && !name.contains("/")
-        return target.appendingPathComponent(isName ? name : "download", isDirectory: false)
+        return target.appendingPathComponent(name.isFileName ? name : "download", isDirectory: false)
     }
 }
 

@@ -26,6 +26,34 @@ import Testing
     }
 
     @Test(
+        "a mark after a separator hides no path",
+        arguments: ["\u{200D}", "\u{301}", "\u{FE0F}", "\u{20DD}", "\u{200D}\u{301}", "\u{301}\u{200D}"],
+        ["/", "\\"]
+    ) func marks(_ mark: String, _ separator: String) throws {
+        let path = "x\(separator)\(mark)..\(separator)\(mark)..\(separator)\(mark)outside"
+        let encoded = path.utf8.map { "%" + ($0 < 16 ? "0" : "") + String($0, radix: 16) }.joined()
+        let url = try #require(URL(string: "https://example.org/dir/last"))
+        #expect(SuggestedFileName.name(contentDisposition: "attachment; filename*=UTF-8''\(encoded)", url: url) == "outside")
+        let quoted = path.unicodeScalars.map { $0 == "\\" ? "\\\\" : String($0) }.joined()
+        #expect(SuggestedFileName.name(contentDisposition: "attachment; filename=\"\(quoted)\"", url: url) == "outside")
+        #expect(SuggestedFileName.name(url: try #require(URL(string: "https://example.org/\(encoded)"))) == "outside")
+        let absolute = try #require(URL(string: "https://example.org/%2F\(encoded.suffix(encoded.count - 3))"))
+        #expect(SuggestedFileName.name(url: absolute) == "outside")
+    }
+
+    @Test(
+        "a mark after a delimiter of the field is no part of it",
+        arguments: [
+            ("attachment;\u{301} filename=a", "last"), ("attachment; filename=\u{301}a;\u{301}filename=b", "a"),
+            ("attachment; filename=\"\u{301}a\"\u{301}; filename*=UTF-8'\u{301}'b", "b"),
+            ("attachment; filename=\"a\\\"\u{301}b\"", "a\"\u{301}b"),
+        ]) func delimiters(_ field: String, _ name: String) throws
+    {
+        let url = try #require(URL(string: "https://example.org/dir/last"))
+        #expect(SuggestedFileName.name(contentDisposition: field, url: url) == name)
+    }
+
+    @Test(
         "without a field the URL's path has the name",
         arguments: [
             ("https://example.org/a/b.iso", "b.iso"), ("https://example.org/", "download"), ("https://example.org", "download"),

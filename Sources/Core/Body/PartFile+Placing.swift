@@ -89,7 +89,7 @@ extension PartFile {
 extension PartFile {
     /// Whether a file name has the form of a part file's.
     package static func isName(_ name: String) -> Bool {
-        name.hasPrefix(".") && name.hasSuffix(".part") && name.utf8.count > 6 && !name.contains("/") && !name.contains("\0")
+        name.hasBytePrefix(".") && name.hasByteSuffix(".part") && name.utf8.count > 6 && name.isFileName
     }
 
     /// The URL of the part file of a destination, which every download to it uses.

@@ -114,9 +114,8 @@ open class DownloadRequest: Request, @unchecked Sendable {  // as its superclass
         { temporaryURL, response in
             guard let directory = FileManager.default.urls(for: directory, in: domain).first else { return (temporaryURL, []) }
             // The server chooses the name: only its last component is used, so that the file stays in the directory.
-            let name = URL(fileURLWithPath: response.suggestedFilename ?? "").lastPathComponent
-            let isName = !name.isEmpty && name != "/" && name != "." && name != ".."
-            return (directory.appendingPathComponent(isName ? name : temporaryURL.lastPathComponent), [])
+            let name = response.suggestedFilename?.splitScalars(separator: "/").last.map(String.init) ?? ""
+            return (directory.appendingPathComponent(name.isFileName ? name : temporaryURL.lastPathComponent), [])
         }
     }
 }
