@@ -60,7 +60,7 @@ struct CurlCommand {
     private var cookieOption: [String] {
         let all = request.headers.values(for: "Cookie")
         // curl takes an argument without an equals sign for the name of a file.
-        return all.contains { $0.contains("=") } ? ["-b \(quoted(secret(all.joined(separator: "; "))))"] : []
+        return all.contains { $0.utf8.contains(UInt8(ascii: "=")) } ? ["-b \(quoted(secret(all.joined(separator: "; "))))"] : []
     }
 
     private func headerOptions(hasData: Bool) -> [String] {
@@ -69,7 +69,7 @@ struct CurlCommand {
             // curl derives these from the body.
             !header.isNamed("Content-Length") && !header.isNamed("Transfer-Encoding") && !(isCookieElsewhere && header.isNamed("Cookie"))
         }.map { header in
-            let isBlank = header.value.allSatisfy { $0 == " " || $0 == "\t" }
+            let isBlank = header.value.utf8.allSatisfy { $0 == UInt8(ascii: " ") || $0 == UInt8(ascii: "\t") }
             // An empty field is "Name;": "Name:" removes a field that curl adds itself.
             let value = redaction?.value(of: header) ?? header.value
             return "-H \(quoted(isBlank ? "\(header.name);" : "\(header.name): \(value)"))"
@@ -88,7 +88,7 @@ struct CurlCommand {
             guard body.data.count <= Self.longestArgument, !body.data.contains(0), let text = String(validating: body.data, as: UTF8.self)
             else { return nil }
             // `-d` takes an argument with a leading @ for the name of a file.
-            return (text.hasPrefix("@") ? "--data-raw " : "-d ") + quoted(redaction?.body(text) ?? text)
+            return (text.utf8.first == UInt8(ascii: "@") ? "--data-raw " : "-d ") + quoted(redaction?.body(text) ?? text)
         case let body as FileBody: return "--data-binary \(quoted("@" + body.path))"
         default: return nil
         }
@@ -98,17 +98,10 @@ struct CurlCommand {
         var options: [String] = []
         if request.options.decodesContent, has("Accept-Encoding") { options.append("--compressed") }
         // curl expands brackets and braces to several URLs.
-        if request.url.contains(where: { "[]{}".contains($0) }) { options.append("-g") }
-        if request.url.contains("/.") { options.append("--path-as-is") }
+        if request.url.utf8.contains(where: { "[]{}".utf8.contains($0) }) { options.append("-g") }
+        if request.url.containsScalars(of: "/.") { options.append("--path-as-is") }
         return options
     }
 
-    /// Quotes a word for a POSIX shell: in double quotes, which read best, or in single quotes if it has an exclamation mark, which starts
-    /// a history expansion in interactive shells.
-    private func quoted(_ word: String) -> String {
-        let text = redaction == nil ? word : Redaction.escaped(word)
-        guard !text.contains("!") else { return "'" + text.replacing("'", with: #"'\''"#) + "'" }
-        let escaped = text.unicodeScalars.map { #"\"$`"#.unicodeScalars.contains($0) ? "\\\($0)" : String($0) }
-        return "\"" + escaped.joined() + "\""
-    }
+    private func quoted(_ word: String) -> String { (redaction == nil ? word : Redaction.escaped(word)).quotedForShell() }
 }

@@ -100,6 +100,14 @@ import Testing
         for field in ["qop", "nc=", "cnonce", "algorithm", "opaque"] { #expect(!answer.contains(field)) }
     }
 
+    @Test("a mark after a quote or a backslash leaves no quoted string", arguments: ["\u{301}", "\u{200D}", "\u{FE0F}", "\u{20DD}"])
+    func marks(_ mark: String) throws {
+        var session = try Self.session(["opaque": "a\"\(mark)\\\(mark), uri=\"/evil"])
+        let answer = session.authorization(method: "GET", target: "/dir/index.html")
+        #expect(
+            answer.unicodeScalars.reversed().starts(with: "opaque=\"a\\\"\(mark)\\\\\(mark), uri=\\\"/evil\"".unicodeScalars.reversed()))
+    }
+
     @Test("the nonce count has eight hexadecimal digits")
     func counting() throws {
         var session = try Self.session(["algorithm": "SHA-256"])

@@ -45,6 +45,46 @@ import Testing
         #expect(lines(request)[2] == #"-H 'B: it'\''s!'"#)
     }
 
+    @Test(
+        "a shell passes a value on as it is, with marks after every delimiter",
+        arguments: ["", "\u{301}", "\u{200D}", "\u{FE0F}", "\u{20DD}"]
+    ) func shell(_ mark: String) async throws {
+        let manager = SessionManager(mock: MockTransport())
+        defer { manager.invalidateAndCancel() }
+        let directory = try TemporaryDirectory()
+        let stub = try directory.write(Data("#!/bin/sh\nfor word; do printf '%s\\0' \"$word\"; done\n".utf8), to: "curl")
+        try FileManager.default.setAttributes([.posixPermissions: 0o700], ofItemAtPath: stub.path)
+        let delimiters = "'\"\\$`!;&|<>(){}[]#~*?%=@-:/ ".unicodeScalars.map { "\($0)\(mark)" }
+        let value = delimiters.map { "x\($0)$(touch pwned)\($0)" }.joined()
+        let withoutMark = value.unicodeScalars.filter { $0 != "!" }.map(String.init).joined()
+        for (text, body) in [(value, "@\(mark)\n\(value)\u{1B}[201~"), (withoutMark, "\(mark)\r\(withoutMark)")] {
+            let request = manager.upload(Data(body.utf8), to: "http://mock/", headers: ["X-Value": text, "Content-Type": "a/b"])
+            let shell = try ChildProcess(
+                "/bin/sh", "-c", "cd '\(directory.url.path)'; " + request.cURLDescription(redacting: false),
+                environment: ["PATH": directory.url.path + ":/usr/bin:/bin"])
+            let (status, output) = await shell.finish()
+            #expect(status == 0)
+            let arguments = output.joined(separator: "\n").utf8.split(separator: 0).map { String(decoding: Array($0), as: UTF8.self) }
+            // Compared by bytes: marks make some texts equal that are none.
+            let expected = [
+                "-v", "-X", "POST", "-H", "Content-Type: a/b", "-H", "X-Value: \(text)", body.utf8.first == 64 ? "--data-raw" : "-d", body,
+            ]
+            #expect(Set(arguments.map { Array($0.utf8) }).isSuperset(of: expected.map { Array($0.utf8) }), "\(arguments)")
+            #expect(arguments.last == "http://mock/")
+            #expect(try contents(of: directory) == ["curl"])
+        }
+    }
+
+    @Test("keys of a terminal are not in a command")
+    func keys() {
+        let manager = SessionManager(mock: MockTransport())
+        defer { manager.invalidateAndCancel() }
+        let request = manager.upload(Data("a\u{1B}[201~\rid\n\u{85}\u{202E}".utf8), to: "http://mock/", headers: ["Content-Type": "a/b"])
+        let command = request.cURLDescription(redacting: false)
+        #expect(!command.unicodeScalars.contains { $0.properties.generalCategory == .control && $0 != "\t" && $0 != "\n" })
+        #expect(command.contains(#"-d "a$(printf '\033')[201~$(printf '\015')id"#))
+    }
+
     @Test("curl's own interpretation of arguments is disabled")
     func options() throws {
         let manager = SessionManager(mock: MockTransport())

@@ -63,7 +63,7 @@ struct DigestChallenge: Sendable, Equatable {
         guard let algorithm = Algorithm(parameters["algorithm"] ?? "MD5") else { return nil }
         let texts = [nonce, parameters["realm"], parameters["opaque"]].compactMap { $0 }
         guard texts.allSatisfy({ $0.isSendable }) else { return nil }
-        let protections = (parameters["qop"] ?? "").lowercased().split { $0 == "," || $0 == " " || $0 == "\t" }
+        let protections = (parameters["qop"] ?? "").lowercased().splitScalars { $0 == "," || $0 == " " || $0 == "\t" }
         guard protections.isEmpty || protections.contains("auth") else { return nil }
         realm = parameters["realm"] ?? ""
         self.nonce = nonce
@@ -153,18 +153,18 @@ extension String {
 
     /// As a quoted string (RFC 9110, section 5.6.4).
     fileprivate var quoted: String {
-        "\"" + replacing("\\", with: "\\\\").replacing("\"", with: "\\\"") + "\""
+        "\"" + replacingScalars("\\", with: "\\\\").replacingScalars("\"", with: "\\\"") + "\""
     }
 
     /// Percent-encoded as the value of an extended parameter (RFC 8187, section 3.2.1).
     fileprivate var extendedValue: String {
         utf8.map { byte in
-            let isPlain = (byte < 0x7F && Character(UnicodeScalar(byte)).isASCIIAlphanumeric) || "!#$&+-.^_`|~".utf8.contains(byte)
+            let isPlain = UnicodeScalar(byte).isASCIIAlphanumeric || "!#$&+-.^_`|~".utf8.contains(byte)
             return isPlain ? String(UnicodeScalar(byte)) : "%" + [byte].hexDigits.uppercased()
         }.joined()
     }
 }
 
-extension Character {
-    fileprivate var isASCIIAlphanumeric: Bool { isASCII && (isLetter || isNumber) }
+extension Unicode.Scalar {
+    fileprivate var isASCIIAlphanumeric: Bool { isASCII && (properties.isAlphabetic || properties.numericType != nil) }
 }
