@@ -73,7 +73,7 @@ public struct Redaction: Sendable, Hashable {
 
     /// The names in the name of an item: `user` and `password` of `user[password]`.
     package static func components(of name: String) -> [String] {
-        decoded(name).split { $0 == "[" || $0 == "]" }.map { String($0) }
+        decoded(name).splitScalars { $0 == "[" || $0 == "]" }.map { String($0) }
     }
 }
 
@@ -218,13 +218,13 @@ extension String {
     package var withoutUserInfo: String {
         var result = ""
         var rest = self[...]
-        while let slashes = rest.firstRange(of: "//") {
+        while let slashes = rest.firstScalarRange(of: "//") {
             result += rest[..<slashes.upperBound]
             rest = rest[slashes.upperBound...]
             // Elsewhere, two slashes are part of a path.
-            guard result == "//" || result.hasSuffix("://") else { continue }
-            let authority = rest.prefix { $0 != "/" && $0 != "?" && $0 != "#" }
-            if let at = authority.lastIndex(of: "@") { rest = rest[rest.index(after: at)...] }
+            guard result == "//" || result.hasByteSuffix("://") else { continue }
+            let authority = rest.prefixScalars { $0 != "/" && $0 != "?" && $0 != "#" }
+            if let at = authority.unicodeScalars.lastIndex(of: "@") { rest = rest.suffix(afterScalarAt: at) }
         }
         return result + rest
     }

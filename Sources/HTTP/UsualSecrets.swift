@@ -50,27 +50,57 @@ package enum UsualSecrets {
     package static func replacingForms(in text: String) -> String {
         // Regular expressions are not `Sendable`, so they are made for each text.
         guard text.utf8.count >= 16, mayHaveForm(text) else { return text }
-        var result = text.contains("eyJ") ? replacingWebTokens(in: text) : text
+        var result = text.containsScalars(of: "eyJ") ? replacingWebTokens(in: text) : text
         // The prefix is looked for first, because that is faster than an expression.
-        if result.contains("AKIA") || result.contains("ASIA") { result.replace(#/(AKIA|ASIA)[A-Z0-9]{16}/#, with: Redaction.placeholder) }
-        if result.contains("gh") { result.replace(#/gh[pousr]_[A-Za-z0-9]{20,}/#, with: Redaction.placeholder) }
-        if result.contains("github_pat_") { result.replace(#/github_pat_[A-Za-z0-9_]{20,}/#, with: Redaction.placeholder) }
-        if result.contains("glpat-") { result.replace(#/glpat-[A-Za-z0-9_\-]{16,}/#, with: Redaction.placeholder) }
-        if result.contains("xox") { result.replace(#/xox[abeoprs]-[A-Za-z0-9\-]{10,}/#, with: Redaction.placeholder) }
-        if result.contains("k_") { result.replace(#/[sr]k_(live|test)_[A-Za-z0-9]{10,}/#, with: Redaction.placeholder) }
-        if result.contains("AIza") { result.replace(#/AIza[A-Za-z0-9_\-]{30,}/#, with: Redaction.placeholder) }
-        if result.contains("ya29.") { result.replace(#/ya29\.[A-Za-z0-9_\-]{10,}/#, with: Redaction.placeholder) }
-        if result.contains("npm_") { result.replace(#/npm_[A-Za-z0-9]{30,}/#, with: Redaction.placeholder) }
-        if result.contains("pypi-") { result.replace(#/pypi-[A-Za-z0-9_\-]{16,}/#, with: Redaction.placeholder) }
-        if result.contains("sk-") { result.replace(#/sk-[A-Za-z0-9_\-]{20,}/#, with: Redaction.placeholder) }
-        if result.contains("SG.") { result.replace(#/SG\.[A-Za-z0-9_\-]{10,}\.[A-Za-z0-9_\-]{10,}/#, with: Redaction.placeholder) }
-        if result.contains("hooks.slack.com") {
-            result.replace(#/hooks\.slack\.com\/services\/[A-Za-z0-9\/]+/#, with: Redaction.placeholder)
+        if result.containsScalars(of: "AKIA") || result.containsScalars(of: "ASIA") {
+            result.replace(#/(AKIA|ASIA)[A-Z0-9]{16}/#.matchingSemantics(.unicodeScalar), with: Redaction.placeholder)
         }
-        if result.contains("earer ") { result.replace(#/[Bb]earer [A-Za-z0-9._~+\/=\-]{6,}/#, with: Redaction.placeholder) }
-        if result.contains("asic ") { result.replace(#/[Bb]asic [A-Za-z0-9+\/]{8,}=*/#, with: Redaction.placeholder) }
-        if result.contains("PRIVATE KEY") {
-            result.replace(#/-----BEGIN [A-Z ]*PRIVATE KEY-----[\s\S]*?(-----END [A-Z ]*PRIVATE KEY-----|$)/#, with: Redaction.placeholder)
+        if result.containsScalars(of: "gh") {
+            result.replace(#/gh[pousr]_[A-Za-z0-9]{20,}/#.matchingSemantics(.unicodeScalar), with: Redaction.placeholder)
+        }
+        if result.containsScalars(of: "github_pat_") {
+            result.replace(#/github_pat_[A-Za-z0-9_]{20,}/#.matchingSemantics(.unicodeScalar), with: Redaction.placeholder)
+        }
+        if result.containsScalars(of: "glpat-") {
+            result.replace(#/glpat-[A-Za-z0-9_\-]{16,}/#.matchingSemantics(.unicodeScalar), with: Redaction.placeholder)
+        }
+        if result.containsScalars(of: "xox") {
+            result.replace(#/xox[abeoprs]-[A-Za-z0-9\-]{10,}/#.matchingSemantics(.unicodeScalar), with: Redaction.placeholder)
+        }
+        if result.containsScalars(of: "k_") {
+            result.replace(#/[sr]k_(live|test)_[A-Za-z0-9]{10,}/#.matchingSemantics(.unicodeScalar), with: Redaction.placeholder)
+        }
+        if result.containsScalars(of: "AIza") {
+            result.replace(#/AIza[A-Za-z0-9_\-]{30,}/#.matchingSemantics(.unicodeScalar), with: Redaction.placeholder)
+        }
+        if result.containsScalars(of: "ya29.") {
+            result.replace(#/ya29\.[A-Za-z0-9_\-]{10,}/#.matchingSemantics(.unicodeScalar), with: Redaction.placeholder)
+        }
+        if result.containsScalars(of: "npm_") {
+            result.replace(#/npm_[A-Za-z0-9]{30,}/#.matchingSemantics(.unicodeScalar), with: Redaction.placeholder)
+        }
+        if result.containsScalars(of: "pypi-") {
+            result.replace(#/pypi-[A-Za-z0-9_\-]{16,}/#.matchingSemantics(.unicodeScalar), with: Redaction.placeholder)
+        }
+        if result.containsScalars(of: "sk-") {
+            result.replace(#/sk-[A-Za-z0-9_\-]{20,}/#.matchingSemantics(.unicodeScalar), with: Redaction.placeholder)
+        }
+        if result.containsScalars(of: "SG.") {
+            result.replace(#/SG\.[A-Za-z0-9_\-]{10,}\.[A-Za-z0-9_\-]{10,}/#.matchingSemantics(.unicodeScalar), with: Redaction.placeholder)
+        }
+        if result.containsScalars(of: "hooks.slack.com") {
+            result.replace(#/hooks\.slack\.com\/services\/[A-Za-z0-9\/]+/#.matchingSemantics(.unicodeScalar), with: Redaction.placeholder)
+        }
+        if result.containsScalars(of: "earer ") {
+            result.replace(#/[Bb]earer [A-Za-z0-9._~+\/=\-]{6,}/#.matchingSemantics(.unicodeScalar), with: Redaction.placeholder)
+        }
+        if result.containsScalars(of: "asic ") {
+            result.replace(#/[Bb]asic [A-Za-z0-9+\/]{8,}=*/#.matchingSemantics(.unicodeScalar), with: Redaction.placeholder)
+        }
+        if result.containsScalars(of: "PRIVATE KEY") {
+            result.replace(
+                #/-----BEGIN [A-Z ]*PRIVATE KEY-----[\s\S]*?(-----END [A-Z ]*PRIVATE KEY-----|$)/#.matchingSemantics(.unicodeScalar),
+                with: Redaction.placeholder)
         }
         return result
     }
@@ -99,16 +129,19 @@ package enum UsualSecrets {
         var result = ""
         var rest = text[...]
         while !rest.isEmpty {
-            let run = rest.prefix { $0.isASCII && ($0.isLetter || $0.isNumber || $0 == "-" || $0 == "_" || $0 == ".") }
+            let run = rest.prefixScalars {
+                $0.isASCII && ($0.properties.isAlphabetic || ("0"..."9").contains($0) || "-_.".unicodeScalars.contains($0))
+            }
             if run.isEmpty {
-                result.append(rest.removeFirst())
+                let other = rest.unicodeScalars.removeFirst()
+                result.unicodeScalars.append(other)
                 continue
             }
             rest = rest[run.endIndex...]
-            let parts = run.split(separator: ".", omittingEmptySubsequences: false)
+            let parts = run.splitScalars(separator: ".", omittingEmptySubsequences: false)
             let start = parts.indices.dropLast().lazy.compactMap { index -> Substring.Index? in
-                guard parts[index + 1].count >= 4, let begin = parts[index].firstRange(of: "eyJ")?.lowerBound else { return nil }
-                return parts[index][begin...].count >= 11 ? begin : nil
+                guard parts[index + 1].utf8.count >= 4, let begin = parts[index].firstScalarRange(of: "eyJ")?.lowerBound else { return nil }
+                return parts[index][begin...].utf8.count >= 11 ? begin : nil
             }.first
             result += start.map { run[..<$0] + Redaction.placeholder } ?? run
         }
