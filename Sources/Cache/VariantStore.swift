@@ -88,7 +88,7 @@ package final class VariantStore: Sendable {
     /// The tags of a response, in order.
     func tags(of head: StoredResponse) -> [String] {
         guard let tagHeader else { return [] }
-        return head.headers.values(for: tagHeader).flatMap { $0.split { $0 == "," || $0 == " " || $0 == "\t" } }.map(String.init)
+        return head.headers.values(for: tagHeader).flatMap { $0.splitScalars { $0 == "," || $0 == " " || $0 == "\t" } }.map(String.init)
     }
 
     static func key(_ url: String) -> CacheKey { CacheKey("http", url) }

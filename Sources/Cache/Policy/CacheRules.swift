@@ -82,7 +82,8 @@ package enum CacheRules {
             return .serve(remaining > 0 ? .fresh : .allowedByRequest, isStale: remaining <= 0, validates: false)
         case .revalidates:
             // A fresh immutable response is not validated by a reload either (RFC 8246, section 2), if TLS has protected it (section 3).
-            guard response.directives.has(.immutable), response.url.hasPrefix("https:"), remaining > 0, !response.directives.has(.noCache)
+            guard response.directives.has(.immutable), response.url.hasBytePrefix("https:"), remaining > 0,
+                !response.directives.has(.noCache)
             else {
                 return .validate(.requestedByRequest)
             }
@@ -211,8 +212,8 @@ package struct RequestedByteRange: Sendable, Hashable {
     /// Parses `bytes=first-last`, `bytes=first-` or `bytes=-count`; `nil` for several ranges, other units and invalid text.
     package init?(_ field: String) {
         let text = FieldList.trimmed(Substring(field))
-        guard text.lowercased().hasPrefix("bytes=") else { return nil }
-        let bounds = text.dropFirst(6).split(separator: "-", omittingEmptySubsequences: false).map { FieldList.trimmed($0) }
+        guard text.lowercased().hasBytePrefix("bytes=") else { return nil }
+        let bounds = text.dropFirstScalars(6).splitScalars(separator: "-", omittingEmptySubsequences: false).map { FieldList.trimmed($0) }
         guard bounds.count == 2, bounds.allSatisfy({ $0.utf8.allSatisfy { (0x30...0x39).contains($0) } }) else { return nil }
         first = Int64(bounds[0])
         last = Int64(bounds[1])

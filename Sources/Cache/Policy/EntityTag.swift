@@ -6,9 +6,9 @@ package struct EntityTag: Sendable, Hashable {
     /// The tag as received, with its quotes and the mark of a weak one.
     package let text: String
     /// Whether the tag is weak: equal tags tell of equivalent representations, not of equal bytes.
-    package var isWeak: Bool { text.hasPrefix("W/") }
+    package var isWeak: Bool { text.hasBytePrefix("W/") }
     /// The tag without the mark of a weak one.
-    private var opaque: Substring { isWeak ? text.dropFirst(2) : text[...] }
+    private var opaque: Substring { isWeak ? text.dropFirstScalars(2) : text[...] }
 
     /// Creates a tag from a field's value; `nil` for an empty one. Tags without quotes, which some hosts send, are kept as they are.
     package init?(_ value: some StringProtocol) {

@@ -54,7 +54,7 @@ package enum FieldList {
     private static func unquoted(_ text: Substring) -> String {
         let bytes = text.utf8
         guard bytes.count >= 2, bytes.first == UInt8(ascii: "\""), bytes.last == UInt8(ascii: "\"") else { return String(text) }
-        let content = text.dropFirst().dropLast()
+        let content = text.dropFirstScalars().dropLastScalars()
         guard content.utf8.contains(UInt8(ascii: "\\")) else { return String(content) }
         var result = ""
         var isEscaped = false

@@ -62,13 +62,13 @@ package struct SelectionKey: Sendable, Hashable {
         guard ["accept", "accept-charset", "accept-encoding", "accept-language"].contains(name) else {
             return members.joined(separator: ",")
         }
-        members = members.map { $0.lowercased().filter { $0 != " " && $0 != "\t" } }
+        members = members.map { $0.lowercased().filterScalars { $0 != " " && $0 != "\t" } }
         let weighted = members.enumerated().map { (weight: weight(of: $1), place: $0, member: $1) }
         return weighted.sorted { $0.weight == $1.weight ? $0.place < $1.place : $0.weight > $1.weight }.map(\.member).joined(separator: ",")
     }
 
     private static func weight(of member: String) -> Double {
-        guard let parameter = member.split(separator: ";").dropFirst().last(where: { $0.hasPrefix("q=") }) else { return 1 }
-        return Double(parameter.dropFirst(2)) ?? 1
+        guard let parameter = member.splitScalars(separator: ";").dropFirst().last(where: { $0.hasBytePrefix("q=") }) else { return 1 }
+        return Double(parameter.dropFirstScalars(2)) ?? 1
     }
 }

@@ -217,10 +217,10 @@ package struct ContentRange: Sendable, Hashable {
     /// Parses `bytes first-last/total`; `nil` without a single valid field.
     package init?(_ headers: HTTPHeaders) {
         let values = headers.values(for: "Content-Range")
-        guard values.count == 1, values[0].lowercased().hasPrefix("bytes ") else { return nil }
-        let parts = values[0].dropFirst(6).split(separator: "/", omittingEmptySubsequences: false)
+        guard values.count == 1, values[0].lowercased().hasBytePrefix("bytes ") else { return nil }
+        let parts = values[0].dropFirstScalars(6).splitScalars(separator: "/", omittingEmptySubsequences: false)
         guard parts.count == 2 else { return nil }
-        let bounds = parts[0].split(separator: "-", omittingEmptySubsequences: false)
+        let bounds = parts[0].splitScalars(separator: "-", omittingEmptySubsequences: false)
         guard bounds.count == 2, let first = Self.number(bounds[0]), let last = Self.number(bounds[1]), first <= last else { return nil }
         range = ByteRange(first: first, last: last)
         guard parts[1] != "*" else {
