@@ -70,7 +70,9 @@ package struct ContentDecoder {
 
     /// The names in a `Content-Encoding`, in lower case, without `identity`, which is not a coding (RFC 9110, section 12.5.3).
     private static func names(in codings: String) -> [String] {
-        codings.split(separator: ",").map { $0.filter { $0 != " " && $0 != "\t" }.lowercased() }.filter { !$0.isEmpty && $0 != "identity" }
+        codings.splitScalars(separator: ",").map { $0.filterScalars { $0 != " " && $0 != "\t" }.lowercased() }.filter {
+            !$0.isEmpty && $0 != "identity"
+        }
     }
 
     private static func isKnown(_ name: String) -> Bool { known.contains(name) || name == "x-gzip" }
