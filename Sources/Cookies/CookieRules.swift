@@ -11,7 +11,7 @@ package enum CookieRules {
 
     /// Whether a host is the domain or a subdomain of it.
     package static func domainMatches(host: String, domain: String) -> Bool {
-        host == domain || (host.hasSuffix("." + domain) && !isAddress(host))
+        host == domain || (host.hasByteSuffix("." + domain) && !isAddress(host))
     }
 
     /// Whether a path is the cookie's path or below it.
@@ -24,14 +24,14 @@ package enum CookieRules {
 
     /// The path of a cookie without `Path`: that of the request up to its last slash, exclusive.
     package static func defaultPath(of path: String) -> String {
-        guard path.hasPrefix("/"), let slash = path.utf8.lastIndex(of: UInt8(ascii: "/")), slash > path.startIndex else { return "/" }
+        guard path.hasBytePrefix("/"), let slash = path.utf8.lastIndex(of: UInt8(ascii: "/")), slash > path.startIndex else { return "/" }
         return String(path[..<slash])
     }
 
     /// Whether a host is an IPv6 address, or ends in a number like IPv4 addresses: neither has parent domains.
     package static func isAddress(_ host: String) -> Bool {
-        if host.contains(":") { return true }
-        let last = host.split(separator: ".").last ?? ""
+        if host.unicodeScalars.contains(":") { return true }
+        let last = host.splitScalars(separator: ".").last ?? ""
         return !last.isEmpty && last.utf8.allSatisfy { (0x30...0x39).contains($0) }
     }
 
@@ -40,14 +40,14 @@ package enum CookieRules {
     /// Decided by the system's copy of the list at publicsuffix.org, which is not bundled because it is larger than this library; without
     /// one, by ``looksPublic(_:)``.
     package static func isPublicSuffix(_ domain: String) -> Bool {
-        domain.split(separator: ".", omittingEmptySubsequences: false).contains("")
+        domain.splitScalars(separator: ".", omittingEmptySubsequences: false).contains("")
             || (PublicSuffixList.contains(domain) ?? looksPublic(domain))
     }
 
     /// Whether a domain is a single label, or a common second-level label of a national registry. Providers that give subdomains to
     /// customers, such as `github.io`, are not recognized.
     package static func looksPublic(_ domain: String) -> Bool {
-        let labels = domain.split(separator: ".", omittingEmptySubsequences: false)
+        let labels = domain.splitScalars(separator: ".", omittingEmptySubsequences: false)
         guard labels.count > 1 else { return true }
         return labels.count == 2 && labels[1].utf8.count == 2 && registries.contains(String(labels[0]))
     }
@@ -71,8 +71,8 @@ package enum CookieRules {
     package static func registrableDomain(of host: String) -> String {
         guard !isAddress(host) else { return host }
         var domain = host[...]
-        while let dot = domain.firstIndex(of: ".") {
-            let parent = domain[domain.index(after: dot)...]
+        while let dot = domain.unicodeScalars.firstIndex(of: ".") {
+            let parent = domain.suffix(afterScalarAt: dot)
             if isPublicSuffix(String(parent)) { break }
             domain = parent
         }

@@ -156,8 +156,8 @@ package struct CookieTable: Sendable {
         body(host)
         guard !CookieRules.isAddress(host) else { return }
         var rest = host[...]
-        while let dot = rest.firstIndex(of: ".") {
-            rest = rest[rest.index(after: dot)...]
+        while let dot = rest.unicodeScalars.firstIndex(of: ".") {
+            rest = rest.suffix(afterScalarAt: dot)
             body(String(rest))
         }
     }

@@ -103,7 +103,7 @@ package enum NetscapeFormat {
 
         /// Four fields after the mark: two times in microseconds since 1970, `SameSite` or a hyphen, and `escaped` or a hyphen.
         init?(_ text: String) {
-            let fields = text.dropFirst(mark.count).split(separator: "\t", omittingEmptySubsequences: false)
+            let fields = text.dropFirstScalars(mark.count).splitScalars(separator: "\t", omittingEmptySubsequences: false)
             guard fields.count == 4 else { return nil }
             created = Self.date(fields[0])
             used = Self.date(fields[1])

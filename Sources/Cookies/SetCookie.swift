@@ -62,8 +62,8 @@ package struct SetCookie: Equatable, Sendable {
     }
 
     private static func seconds(_ text: String) -> Int? {
-        let isNegative = text.hasPrefix("-")
-        let digits = isNegative ? text.dropFirst() : text[...]
+        let isNegative = text.hasBytePrefix("-")
+        let digits = isNegative ? text.dropFirstScalars() : text[...]
         guard !digits.isEmpty, digits.utf8.allSatisfy({ (0x30...0x39).contains($0) }) else { return nil }
         return isNegative ? 0 : min(Int(digits) ?? longestAge, longestAge)
     }
@@ -89,7 +89,7 @@ package struct SetCookie: Equatable, Sendable {
     /// The prefix of a name; without one, that with which the value begins.
     static func prefix(of name: String, _ value: String) -> Prefix {
         let text = (name.isEmpty ? value : name).lowercased()
-        return text.hasPrefix("__secure-") ? .secure : text.hasPrefix("__host-") ? .host : .none
+        return text.hasBytePrefix("__secure-") ? .secure : text.hasBytePrefix("__host-") ? .host : .none
     }
 
     /// Whether a text has a control character other than a tab.

@@ -78,7 +78,7 @@ extension FailedRequest: CustomStringConvertible, CustomReflectable {
         // A name such as URL or HTTP keeps its capitals.
         let isWord = !(sentence.dropFirst().first?.isUppercase ?? false)
         let reason = isWord ? sentence.prefix(1).lowercased() + sentence.dropFirst() : sentence
-        return "\(name): \(reason.hasSuffix(".") ? String(reason.dropLast()) : reason)"
+        return "\(name): \(reason.hasByteSuffix(".") ? String(reason.dropLastScalars()) : reason)"
     }
 }
 

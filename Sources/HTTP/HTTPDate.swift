@@ -8,13 +8,13 @@ package enum HTTPDate {
     ///
     /// - Parameter now: determines the century of a two-digit year: the latest one that is at most 50 years ahead.
     package static func date(from text: String, now: Date = Date()) -> Date? {
-        let parts = text.split { $0 == " " || $0 == "," }.map(String.init)
+        let parts = text.splitScalars { $0 == " " || $0 == "," }.map(String.init)
         switch parts.count {
         // Sun, 06 Nov 1994 08:49:37 GMT
         case 6 where parts[5] == "GMT": return date(day: parts[1], month: parts[2], year: year(parts[3]), time: parts[4])
         // Sunday, 06-Nov-94 08:49:37 GMT
         case 4 where parts[3] == "GMT":
-            let day = parts[1].split(separator: "-").map(String.init)
+            let day = parts[1].splitScalars(separator: "-").map(String.init)
             guard day.count == 3 else { return nil }
             return date(day: day[0], month: day[1], year: shortYear(day[2], now: now), time: parts[2])
         // Sun Nov  6 08:49:37 1994
@@ -24,7 +24,7 @@ package enum HTTPDate {
     }
 
     private static func date(day: String, month: String, year: Int?, time: String) -> Date? {
-        let clock = time.split(separator: ":", omittingEmptySubsequences: false).map { number($0, digits: 2...2) }
+        let clock = time.splitScalars(separator: ":", omittingEmptySubsequences: false).map { number($0, digits: 2...2) }
         guard let year, let day = number(day, digits: 1...2), let month = months.firstIndex(of: month), clock.count == 3,
             let hour = clock[0], let minute = clock[1], let second = clock[2],
             (1...daysInMonth(month, of: year)).contains(day), hour < 24, minute < 60, second <= 60

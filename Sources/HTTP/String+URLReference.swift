@@ -65,8 +65,8 @@ extension String {
 extension Substring {
     /// The absolute URL with the segments `.` and `..` removed from its path (RFC 3986, section 5.2.4).
     fileprivate var removingDotSegments: String {
-        guard contains("/.") else { return String(self) }
-        let segments = split(separator: "/", omittingEmptySubsequences: false).dropFirst()
+        guard containsScalars(of: "/.") else { return String(self) }
+        let segments = splitScalars(separator: "/", omittingEmptySubsequences: false).dropFirst()
         var result: [Substring] = []
         for (index, segment) in zip(segments.indices, segments) {
             guard segment == "." || segment == ".." else {

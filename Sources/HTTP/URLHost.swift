@@ -40,7 +40,7 @@ package enum URLHost {
     /// The same for a host outside a URL, where an IPv6 address needs no brackets.
     package static func normalized(ofStream host: String) throws(ValidationError) -> String {
         guard host.utf8.contains(UInt8(ascii: ":")), host.utf8.first != UInt8(ascii: "[") else { return try normalized(host[...]) }
-        _ = try normalized("[\(host.replacing("%25", with: "%").replacing("%", with: "%25"))]")
+        _ = try normalized("[\(host.replacingScalars("%25", with: "%").replacingScalars("%", with: "%25"))]")
         return host
     }
 
@@ -48,9 +48,9 @@ package enum URLHost {
     /// instead.
     private static func converted(_ name: String) throws(ValidationError) -> String {
         let url = URL(string: "http://\(name)/")
-        guard let text = url?.absoluteString, text.hasPrefix("http://"), text.hasSuffix("/") else { throw .invalid }
+        guard let text = url?.absoluteString, text.hasBytePrefix("http://"), text.hasByteSuffix("/") else { throw .invalid }
         let host = text.dropFirst("http://".count).dropLast()
-        guard !host.contains("%") else { throw .notConvertible }
+        guard !host.unicodeScalars.contains("%") else { throw .notConvertible }
         guard !host.isEmpty, host.utf8.allSatisfy({ $0 < 0x80 && !isForbidden($0) }) else { throw .invalid }
         return String(host)
     }

@@ -57,7 +57,7 @@ package struct HSTSFormat: SharedFormat {
         let rest = line[line.utf8.index(after: space)...]
         guard rest.utf8.count >= 2, rest.utf8.first == UInt8(ascii: "\""), rest.utf8.last == UInt8(ascii: "\"") else { return nil }
         let includesSubdomains = name.utf8.first == UInt8(ascii: ".")
-        guard let host = HSTSTable.normalized(includesSubdomains ? String(name.dropFirst()) : String(name)),
+        guard let host = HSTSTable.normalized(includesSubdomains ? String(name.dropFirstScalars()) : String(name)),
             let date = date(Substring(rest.utf8.dropFirst().dropLast()))
         else { return nil }
         return HSTSHost(host: host, includesSubdomains: includesSubdomains, expirationDate: date)

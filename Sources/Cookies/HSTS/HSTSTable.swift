@@ -72,8 +72,8 @@ package struct HSTSTable: Sendable {
         guard !records.isEmpty, let host = Self.normalized(host) else { return false }
         if let entry = records[host], entry.expirationDate > now { return true }
         var rest = host[...]
-        while let dot = rest.firstIndex(of: ".") {
-            rest = rest[rest.index(after: dot)...]
+        while let dot = rest.unicodeScalars.firstIndex(of: ".") {
+            rest = rest.suffix(afterScalarAt: dot)
             if let entry = records[String(rest)], entry.includesSubdomains, entry.expirationDate > now { return true }
         }
         return false
@@ -97,11 +97,12 @@ package struct HSTSTable: Sendable {
 
     /// Replaces an explicit port 80 in what follows the scheme.
     private static func withoutPort80(_ rest: Substring) -> String {
-        let start = rest.index(rest.startIndex, offsetBy: 3, limitedBy: rest.endIndex) ?? rest.endIndex
-        let end = rest[start...].firstIndex { "/?#".contains($0) } ?? rest.endIndex
+        let start = rest.utf8.index(rest.startIndex, offsetBy: 3, limitedBy: rest.endIndex) ?? rest.endIndex
+        let end = rest[start...].unicodeScalars.firstIndex { "/?#".unicodeScalars.contains($0) } ?? rest.endIndex
         let authority = rest[start..<end]
-        guard let colon = authority.lastIndex(of: ":"), !authority[colon...].contains("]"), !authority[colon...].contains("@"),
-            Int(authority[authority.index(after: colon)...]) == 80
+        guard let colon = authority.unicodeScalars.lastIndex(of: ":"), !authority[colon...].unicodeScalars.contains("]"),
+            !authority[colon...].unicodeScalars.contains("@"),
+            Int(authority.suffix(afterScalarAt: colon)) == 80
         else { return String(rest) }
         return rest[..<colon] + ":443" + rest[end...]
     }

@@ -159,14 +159,14 @@ extension Proxy {
         return !exceptions.utf8.split(separator: UInt8(ascii: ",")).contains { name in
             let plain = String(Substring(name.first == UInt8(ascii: ".") ? name.dropFirst() : name))
             if let address, AddressRange(plain)?.contains(address) == true { return true }
-            return plain == "*" || host == plain || host.hasSuffix("." + plain)
+            return plain == "*" || host == plain || host.hasByteSuffix("." + plain)
         }
     }
 }
 
 extension String {
     /// An IPv6 address in brackets (RFC 3986, section 3.2.2), everything else unchanged.
-    var bracketed: String { contains(":") && !hasPrefix("[") ? "[\(self)]" : self }
+    var bracketed: String { unicodeScalars.contains(":") && !hasBytePrefix("[") ? "[\(self)]" : self }
 }
 
 // MARK: - Validation

@@ -12,12 +12,14 @@ extension Certificate {
     }
 
     private static func covers(_ pattern: String, _ name: String) -> Bool {
-        guard pattern.hasPrefix("*.") else { return pattern == name && !name.isEmpty }
+        guard pattern.hasBytePrefix("*.") else { return pattern == name && !name.isEmpty }
         // A wildcard below a single label would match a whole top-level domain.
-        let base = pattern.dropFirst(2)
-        guard base.contains("."), !base.contains("*"), !name.contains("*") else { return false }
-        guard let dot = name.firstIndex(of: "."), dot > name.startIndex else { return false }
-        return name[name.index(after: dot)...] == base
+        let base = pattern.dropFirstScalars(2)
+        guard base.unicodeScalars.contains("."), !base.unicodeScalars.contains("*"), !name.unicodeScalars.contains("*") else {
+            return false
+        }
+        guard let dot = name.unicodeScalars.firstIndex(of: "."), dot > name.startIndex else { return false }
+        return name.suffix(afterScalarAt: dot) == base
     }
 }
 

@@ -32,14 +32,9 @@ enum PEM {
 
 extension Substring {
     fileprivate func label(behind prefix: String) -> Substring? {
-        let line = trimmingSuffix(while: \.isWhitespace)
-        guard line.hasPrefix(prefix), line.hasSuffix("-----") else { return nil }
-        return line.dropFirst(prefix.count).dropLast(5)
-    }
-
-    private func trimmingSuffix(while predicate: (Character) -> Bool) -> Substring {
-        var line = self
-        while let last = line.last, predicate(last) { line.removeLast() }
-        return line
+        guard let last = unicodeScalars.lastIndex(where: { !$0.properties.isWhitespace }) else { return nil }
+        let line = self[...last]
+        guard line.hasBytePrefix(prefix), line.hasByteSuffix("-----") else { return nil }
+        return line.dropFirstScalars(prefix.unicodeScalars.count).dropLastScalars(5)
     }
 }
