@@ -6,8 +6,8 @@ enum XDG {
     /// The base directory of a user's caches: `$XDG_CACHE_HOME` if it is an absolute path, as relative ones must be ignored; otherwise
     /// `~/.cache`.
     static func cacheDirectory(in environment: [String: String]) -> URL? {
-        if let path = environment["XDG_CACHE_HOME"], path.hasPrefix("/") { return URL(fileURLWithPath: path, isDirectory: true) }
-        let home = environment["HOME"].flatMap { $0.hasPrefix("/") ? $0 : nil } ?? registeredHome
+        if let path = environment["XDG_CACHE_HOME"], path.hasBytePrefix("/") { return URL(fileURLWithPath: path, isDirectory: true) }
+        let home = environment["HOME"].flatMap { $0.hasBytePrefix("/") ? $0 : nil } ?? registeredHome
         return home.map { URL(fileURLWithPath: $0, isDirectory: true).appendingPathComponent(".cache", isDirectory: true) }
     }
 
@@ -51,7 +51,7 @@ extension DiskCacheStorage {
     }
 
     private static var programName: String {
-        let name = CommandLine.arguments.first?.split(separator: "/").last.map(String.init) ?? ""
+        let name = CommandLine.arguments.first?.splitScalars(separator: "/").last.map(String.init) ?? ""
         return ["", ".", ".."].contains(name) ? "curlew" : name
     }
 }

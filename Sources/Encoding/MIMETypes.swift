@@ -23,7 +23,7 @@ enum MIMETypes {
     static func parse(_ text: String) -> [String: String] {
         var types: [String: String] = [:]
         for line in text.split(whereSeparator: \.isNewline) {
-            let words = line.prefix { $0 != "#" }.split(whereSeparator: \.isWhitespace)
+            let words = line.prefixScalars { $0 != "#" }.split(whereSeparator: \.isWhitespace)
             guard let type = words.first, isType(type) else { continue }
             for name in words.dropFirst() where types[name.lowercased()] == nil { types[name.lowercased()] = String(type) }
         }
@@ -32,7 +32,7 @@ enum MIMETypes {
 
     /// Whether the text is two tokens separated by a slash (RFC 9110, section 8.3.1).
     private static func isType(_ text: Substring) -> Bool {
-        let parts = text.split(separator: "/", omittingEmptySubsequences: false)
+        let parts = text.splitScalars(separator: "/", omittingEmptySubsequences: false)
         return parts.count == 2 && parts.allSatisfy { HTTPToken.isToken(String($0)) }
     }
 

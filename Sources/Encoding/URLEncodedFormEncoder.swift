@@ -200,7 +200,7 @@ public struct URLEncodedFormEncoder: Sendable {
     private func escape(_ text: String) -> String {
         let escaped = PercentEncoding.escape(text)
         // Every "%20" is a space: percent signs in the text have been escaped as "%25".
-        return spaceEncoding == .plusReplaced ? escaped.replacing("%20", with: "+") : escaped
+        return spaceEncoding == .plusReplaced ? escaped.replacingScalars("%20", with: "+") : escaped
     }
 }
 

@@ -150,7 +150,7 @@ public struct URLEncoding: ParameterEncoding {
 
     /// Drops the fraction of `1.0`, which Swift writes and the wire format omits.
     static func withoutZeroFraction(_ number: String) -> String {
-        number.hasSuffix(".0") ? String(number.dropLast(2)) : number
+        number.hasByteSuffix(".0") ? String(number.dropLastScalars(2)) : number
     }
 }
 
@@ -212,9 +212,9 @@ extension URL {
     fileprivate func appendingQuery(_ query: String) throws(CurlewError) -> URL {
         guard !query.isEmpty else { return self }
         let text = absoluteString
-        let head = text.prefix { $0 != "#" }
+        let head = text.prefixScalars { $0 != "#" }
         var separator = "?"
-        if let mark = head.firstIndex(of: "?") {
+        if let mark = head.unicodeScalars.firstIndex(of: "?") {
             separator = head.index(after: mark) == head.endIndex ? "" : "&"
         }
         let result = head + separator + query + text[head.endIndex...]

@@ -168,7 +168,7 @@ extension String {
     fileprivate var isEntityTag: Bool { ResumeRecord.isStrongTag(withoutWeakness) }
 
     /// An entity tag as the weak comparison sees it (RFC 9110, section 8.8.3.2), which If-None-Match uses.
-    fileprivate var withoutWeakness: String { hasPrefix("W/") ? String(dropFirst(2)) : self }
+    fileprivate var withoutWeakness: String { hasBytePrefix("W/") ? String(dropFirstScalars(2)) : self }
 }
 
 extension ResponseHead {

@@ -308,7 +308,7 @@ package final class PartFile: @unchecked Sendable {  // what the flush uses is b
     package func giveName() throws {
         guard !isNamed else { return }
         let (directory, name) = (url.deletingLastPathComponent(), url.lastPathComponent)
-        let stem = name.dropFirst().dropLast(".XXXXXX.part".count)
+        let stem = name.dropFirstScalars().dropLastScalars(".XXXXXX.part".count)
         var status = linkUnnamed(to: url.path)
         while status == EEXIST {
             url = Self.randomURL(in: directory, String(stem))

@@ -50,7 +50,7 @@ enum ResumeDecision: Equatable, Sendable {
 }
 
 extension ResumeRecord {
-    fileprivate var hasEntityTag: Bool { validator.hasPrefix("\"") }
+    fileprivate var hasEntityTag: Bool { validator.hasBytePrefix("\"") }
 
     /// Whether a response has another validator, and so may be of another version.
     fileprivate func isContradicted(by head: ResponseHead) -> Bool {
@@ -67,9 +67,9 @@ enum ContentRange: Equatable {
 
     /// Parses a field value; `nil` if it is malformed, has another unit, or contradicts itself.
     init?(_ text: String) {
-        let words = text.split(separator: " ", omittingEmptySubsequences: false)
+        let words = text.splitScalars(separator: " ", omittingEmptySubsequences: false)
         guard words.count == 2, words[0].equalsIgnoringASCIICase("bytes") else { return nil }
-        let parts = words[1].split(separator: "/", omittingEmptySubsequences: false)
+        let parts = words[1].splitScalars(separator: "/", omittingEmptySubsequences: false)
         guard parts.count == 2 else { return nil }
         let total = Self.number(parts[1])
         guard total != nil || parts[1] == "*" else { return nil }
@@ -78,7 +78,7 @@ enum ContentRange: Equatable {
             self = .none(total: total)
             return
         }
-        let ends = parts[0].split(separator: "-", omittingEmptySubsequences: false).map { Self.number($0) }
+        let ends = parts[0].splitScalars(separator: "-", omittingEmptySubsequences: false).map { Self.number($0) }
         guard ends.count == 2, let first = ends[0], let last = ends[1], first <= last, last < total ?? .max else { return nil }
         self = .part(first: first, last: last, total: total)
     }

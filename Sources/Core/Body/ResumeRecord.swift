@@ -133,7 +133,7 @@ extension ResumeRecord {
         if !Self.isStrongTag(validator), HTTPDate.date(from: validator) == nil { return "validator" }
         if offset < 0 || offset > total ?? .max { return "offset" }
         if let contentType, !HTTPHeader(name: "Content-Type", value: contentType).isValid { return "contentType" }
-        return PartFile.isName(URL(fileURLWithPath: partFile).lastPathComponent) && partFile.hasPrefix("/") ? nil : "partFile"
+        return PartFile.isName(URL(fileURLWithPath: partFile).lastPathComponent) && partFile.hasBytePrefix("/") ? nil : "partFile"
     }
 
     /// The record as it is stored beside its part file, without the header fields: the request that resumes has its own.

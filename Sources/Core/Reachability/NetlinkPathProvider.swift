@@ -37,7 +37,7 @@ struct NetlinkPathProvider: NetworkPathProvider {
         var hints = addrinfo()
         hints.ai_family = AF_UNSPEC
         var list: UnsafeMutablePointer<addrinfo>?
-        let name = host.hasPrefix("[") && host.hasSuffix("]") ? String(host.dropFirst().dropLast()) : host
+        let name = host.hasBytePrefix("[") && host.hasByteSuffix("]") ? String(host.dropFirstScalars().dropLastScalars()) : host
         guard getaddrinfo(name, nil, &hints, &list) == 0, let first = list else { return [] }
         defer { freeaddrinfo(first) }
         return sequence(first: first) { $0.pointee.ai_next }.compactMap { entry in

@@ -34,8 +34,8 @@ extension TransferRequest {
         if let policy = settings.options.cachePolicy { try setCachePolicy(policy, session.configuration) }
         if let priority = settings.options.priority {
             // Other members of the field are kept, such as `i` (RFC 9218, section 4.2).
-            let others = headers.value(for: "Priority").map { $0.split(separator: ",").map { $0.trimmingPrefix { $0 == " " } } } ?? []
-            let members = ["u=\(min(max(priority, 0), 7))"] + others.filter { !$0.hasPrefix("u=") }.map { String($0) }
+            let others = headers.value(for: "Priority").map { $0.splitScalars(separator: ",").map { $0.dropScalars { $0 == " " } } } ?? []
+            let members = ["u=\(min(max(priority, 0), 7))"] + others.filter { !$0.hasBytePrefix("u=") }.map { String($0) }
             headers.update(name: "Priority", value: members.joined(separator: ", "))
         }
     }

@@ -72,8 +72,10 @@ extension String.Encoding {
     /// The encoding that the `charset` parameter of a content type names (RFC 9110, section 8.3.2); `nil` without one, and for one that
     /// Foundation can't read.
     package init?(contentType: String) {
-        for parameter in contentType.split(separator: ";").dropFirst() {
-            let parts = parameter.split(separator: "=", maxSplits: 1).map { $0.filter { $0 != " " && $0 != "\"" && $0 != "'" } }
+        for parameter in contentType.splitScalars(separator: ";").dropFirst() {
+            let parts = parameter.splitScalars(separator: "=", maxSplits: 1).map {
+                $0.filterScalars { $0 != " " && $0 != "\"" && $0 != "'" }
+            }
             guard parts.count == 2, parts[0].equalsIgnoringASCIICase("charset") else { continue }
             self.init(charset: parts[1])
             return

@@ -65,8 +65,8 @@ struct MediaType: Equatable {
 
     /// `nil` for a string without a slash.
     init?(_ string: some StringProtocol) {
-        let essence = string.prefix { $0 != ";" }.filter { !$0.isWhitespace }
-        let parts = essence.split(separator: "/", maxSplits: 1, omittingEmptySubsequences: false)
+        let essence = Substring(string).prefixScalars { $0 != ";" }.filter { !$0.isWhitespace }
+        let parts = essence.splitScalars(separator: "/", maxSplits: 1, omittingEmptySubsequences: false)
         guard parts.count == 2 else { return nil }
         type = String(parts[0])
         subtype = String(parts[1])

@@ -38,7 +38,8 @@ extension TransferRequest {
     }
 
     private static func isLoopback(_ host: String) -> Bool {
-        host == "localhost" || host.hasSuffix(".localhost") || host == "::1" || (host.hasPrefix("127.") && CookieRules.isAddress(host))
+        host == "localhost" || host.hasByteSuffix(".localhost") || host == "::1"
+            || (host.hasBytePrefix("127.") && CookieRules.isAddress(host))
     }
 }
 
@@ -66,7 +67,7 @@ struct SystemInterfaces: InterfaceProvider {
     /// The default routes in a table, by metric, which is the system's preference.
     private func routes(_ file: String, _ route: ([Substring]) -> Route?) -> [Route] {
         guard let table = try? String(contentsOfFile: "\(directory)/\(file)", encoding: .utf8) else { return [] }
-        let routes = table.split(separator: "\n").compactMap { route($0.split { $0 == " " || $0 == "\t" }) }
+        let routes = table.splitScalars(separator: "\n").compactMap { route($0.splitScalars { $0 == " " || $0 == "\t" }) }
         return routes.enumerated().sorted { ($0.element.metric, $0.offset) < ($1.element.metric, $1.offset) }.map(\.element)
     }
 

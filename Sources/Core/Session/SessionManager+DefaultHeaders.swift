@@ -28,7 +28,7 @@ extension SessionManager {
 
     static func acceptLanguage(_ languages: [String]) -> String {
         languages.prefix(6).enumerated().map { index, language in
-            "\(language);q=1.0".replacingOccurrences(of: "1.0", with: index == 0 ? "1.0" : "0.\(10 - index)")
+            "\(language);q=1.0".replacingScalars("1.0", with: index == 0 ? "1.0" : "0.\(10 - index)")
         }.joined(separator: ", ")
     }
 

@@ -88,10 +88,12 @@ final class EasyHandle {
 
     /// Removes the user from messages in which libcurl quotes an unparsable proxy, password included. The proxy need not be a URL.
     private static func withoutProxyUser(_ message: String) -> String {
-        guard message.contains("proxy"), let quote = message.firstIndex(of: "'"), let at = message.lastIndex(of: "@"), quote < at else {
+        guard message.contains("proxy"), let quote = message.unicodeScalars.firstIndex(of: "'"),
+            let at = message.unicodeScalars.lastIndex(of: "@"), quote < at
+        else {
             return message
         }
-        return String(message[...quote] + message[message.index(after: at)...])
+        return String(message[...quote] + message.suffix(afterScalarAt: at))
     }
 
     // MARK: Options, one function for each kind of argument

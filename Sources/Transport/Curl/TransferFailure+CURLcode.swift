@@ -64,7 +64,7 @@ extension String {
 
     /// Whether libcurl's message is about the client certificate, unusable or rejected by the host: the code doesn't say.
     fileprivate func isAboutClientCertificate(duringSetUp: Bool) -> Bool {
-        if contains("SSL routines"), let alert = firstRange(of: " alert ") {
+        if contains("SSL routines"), let alert = firstScalarRange(of: " alert ") {
             return Self.alerts.contains { self[alert.upperBound...].hasPrefix($0) }
         }
         return duringSetUp && ["private key", "client certificate", "PKCS12"].contains { firstRange(of: $0) != nil }
@@ -85,9 +85,9 @@ extension String {
 
     /// The error code with which the peer has ended a stream.
     private var streamErrorCode: Int? {
-        if let number = firstRange(of: "(err ") { return Int(self[number.upperBound...].prefix { $0 != ")" }) }
+        if let number = firstScalarRange(of: "(err ") { return Int(self[number.upperBound...].prefixScalars { $0 != ")" }) }
         // In the words of 8.23. A stream that is reset by curl is one that has broken a rule.
-        guard let number = firstRange(of: "reset by server (error 0x") else { return nil }
+        guard let number = firstScalarRange(of: "reset by server (error 0x") else { return nil }
         return Int(self[number.upperBound...].prefix(while: \.isHexDigit), radix: 16)
     }
 }

@@ -47,7 +47,7 @@ public struct AddressRange: Sendable, Hashable {
     ///
     /// `nil` for any other text. Bits after the prefix are ignored.
     public init?(_ text: String) {
-        let parts = text.split(separator: "/", maxSplits: 1, omittingEmptySubsequences: false)
+        let parts = text.splitScalars(separator: "/", maxSplits: 1, omittingEmptySubsequences: false)
         guard let address = NetworkAddress(String(parts[0])) else { return nil }
         var length = address.isIPv4 ? 32 : 128
         if parts.count == 2 {
@@ -87,7 +87,7 @@ struct NetworkAddress: Hashable, Sendable {
         var v6 = in6_addr()
         if inet_pton(AF_INET, text, &v4) == 1 {
             self.init(ipv4: UInt32(bigEndian: v4.s_addr))
-        } else if inet_pton(AF_INET6, String(text.prefix { $0 != "%" }), &v6) == 1 {
+        } else if inet_pton(AF_INET6, String(text.prefixScalars { $0 != "%" }), &v6) == 1 {
             self.init(v6)
         } else {
             return nil

@@ -187,34 +187,29 @@ enum AlternativeOffer: Equatable {
     }
 
     /// Splits at a separator outside of quotes.
-    private static func split(_ text: String, at separator: Character) -> [String] {
+    private static func split(_ text: String, at separator: Unicode.Scalar) -> [String] {
         var (parts, isQuoted) = ([""], false)
-        for character in text {
-            if character == "\"" { isQuoted.toggle() }
-            if character == separator, !isQuoted { parts.append("") } else { parts[parts.count - 1].append(character) }
+        for scalar in text.unicodeScalars {
+            if scalar == "\"" { isQuoted.toggle() }
+            if scalar == separator, !isQuoted { parts.append("") } else { parts[parts.count - 1].unicodeScalars.append(scalar) }
         }
         return parts
     }
 
     /// The name and the value of `name=value` or `name="value"`.
     private static func pair(_ text: String) -> (String, String)? {
-        guard let equals = text.firstIndex(of: "="), equals > text.startIndex else { return nil }
-        var value = text[text.index(after: equals)...]
-        if value.hasPrefix("\"") {
-            guard value.count > 1, value.hasSuffix("\"") else { return nil }
-            value = value.dropFirst().dropLast()
+        guard let equals = text.unicodeScalars.firstIndex(of: "="), equals > text.startIndex else { return nil }
+        var value = text.suffix(afterScalarAt: equals)
+        if value.hasBytePrefix("\"") {
+            guard value.utf8.count > 1, value.hasByteSuffix("\"") else { return nil }
+            value = value.dropFirstScalars().dropLastScalars()
         }
         return value.isEmpty ? nil : (String(text[..<equals]), String(value))
     }
 }
 
 extension String {
-    fileprivate var trimmed: String {
-        let isSpace: (Character) -> Bool = { $0 == " " || $0 == "\t" }
-        var text = drop(while: isSpace)
-        while let last = text.last, isSpace(last) { text.removeLast() }
-        return String(text)
-    }
+    fileprivate var trimmed: String { String(trimmingScalars { $0 == " " || $0 == "\t" }) }
 
     fileprivate var isAllDigits: Bool { !isEmpty && utf8.allSatisfy { (0x30...0x39).contains($0) } }
 }

@@ -234,6 +234,6 @@ extension ProxyPolicy: CustomStringConvertible, CustomReflectable {
 
     /// Redacts a proxy's URL, which may lack a scheme.
     static func shown(_ url: String) -> String {
-        url.contains("//") ? url.redactedURL : String("//\(url)".redactedURL.dropFirst(2))
+        url.containsScalars(of: "//") ? url.redactedURL : String("//\(url)".redactedURL.dropFirstScalars(2))
     }
 }

@@ -195,9 +195,12 @@ extension TransferRequest {
     /// header field `Priority`, otherwise 3 (RFC 9218, section 4.1).
     package var urgency: Int {
         guard let field = headers.value(for: "Priority") else { return 3 }
-        let urgencies = field.split(separator: ",").map { $0.filter { $0 != " " && $0 != "\t" } }.filter { $0.hasPrefix("u=") }
+        let urgencies = field.splitScalars(separator: ",").map { $0.filterScalars { $0 != " " && $0 != "\t" } }.filter {
+            $0.hasBytePrefix("u=")
+        }
         // The last occurrence of a member counts; parameters may follow its value (RFC 9651, section 3.2).
-        guard let last = urgencies.last, let urgency = Int(last.dropFirst(2).prefix { $0 != ";" }), (0...7).contains(urgency) else {
+        guard let last = urgencies.last, let urgency = Int(last.dropFirstScalars(2).prefixScalars { $0 != ";" }), (0...7).contains(urgency)
+        else {
             return 3
         }
         return urgency
@@ -239,7 +242,7 @@ public struct StreamTransferRequest: Sendable {
 
     /// The peer's URL for libcurl. An IPv6 address is put in brackets (RFC 3986, section 3.2.2).
     package var url: String {
-        let name = host.contains(":") && !host.hasPrefix("[") ? "[\(host)]" : host
+        let name = host.unicodeScalars.contains(":") && !host.hasBytePrefix("[") ? "[\(host)]" : host
         return "\(isSecure ? "https" : "http")://\(name):\(port)"
     }
 }

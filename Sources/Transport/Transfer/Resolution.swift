@@ -50,7 +50,7 @@ struct Resolution {
         case .failure(let error): throw UnusableAnswer(message: "The session's resolver failed for \(host): \(error)")
         case .success(let addresses):
             guard !addresses.isEmpty else { throw UnusableAnswer(message: "The session's resolver has no address for \(host)") }
-            if let other = addresses.first(where: { NetworkAddress($0) == nil || $0.contains("%") }) {
+            if let other = addresses.first(where: { NetworkAddress($0) == nil || $0.unicodeScalars.contains("%") }) {
                 throw UnusableAnswer(
                     message: "The session's resolver returned \(other.debugDescription) for \(host), which is not an address")
             }

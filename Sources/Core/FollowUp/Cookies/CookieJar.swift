@@ -56,8 +56,8 @@ final class CookieJar: Sendable {
 
     /// The names in a `Cookie` field; that of a cookie without an equals sign is empty.
     private static func names(in field: String) -> [String] {
-        field.split(separator: ";").map { part in
-            part.contains("=") ? part.prefix { $0 != "=" }.trimmingCharacters(in: .whitespaces) : ""
+        field.splitScalars(separator: ";").map { part in
+            part.unicodeScalars.contains("=") ? part.prefixScalars { $0 != "=" }.trimmingCharacters(in: .whitespaces) : ""
         }
     }
 

@@ -85,9 +85,9 @@ extension SetCookie {
 
 extension HTTPCookie {
     /// Whether it is sent to its host only, not to subdomains.
-    fileprivate var isHostOnly: Bool { !domain.hasPrefix(".") }
+    fileprivate var isHostOnly: Bool { !domain.hasBytePrefix(".") }
 
-    fileprivate var bareDomain: String { (isHostOnly ? domain : String(domain.dropFirst())).comparableHost }
+    fileprivate var bareDomain: String { (isHostOnly ? domain : String(domain.dropFirstScalars())).comparableHost }
 
     /// When it was stored, in seconds since 2001-01-01 00:00:00 UTC.
     fileprivate var creation: Double { properties?[HTTPCookiePropertyKey("Created")] as? Double ?? 0 }
