@@ -91,7 +91,7 @@ extension Archive.Entry {
     }
 
     private static func headers(_ pairs: [Archive.Pair]) -> HTTPHeaders {
-        HTTPHeaders(pairs.filter { !$0.name.hasPrefix(":") }.map { HTTPHeader(name: $0.name, value: $0.value ?? "") })
+        HTTPHeaders(pairs.filter { !$0.name.hasBytePrefix(":") }.map { HTTPHeader(name: $0.name, value: $0.value ?? "") })
     }
 
     fileprivate static func bytes(_ text: String?, _ encoding: String?) throws -> Data {

@@ -44,7 +44,7 @@ public final class Cassette: Sendable {
                 let file = try JSONDecoder().decode(ExchangeFile.self, from: Data(readingFrom: directory.appendingPathComponent(name)))
                 let exchange = try file.exchange { body in
                     // A cassette from elsewhere must not read other files.
-                    guard !body.contains("/") else { throw CassetteError("has a body outside of the directory") }
+                    guard body.isFileName else { throw CassetteError("has a body outside of the directory") }
                     return try Data(readingFrom: directory.appendingPathComponent(body))
                 }
                 state.withLock { state in
@@ -136,25 +136,25 @@ public final class Cassette: Sendable {
         let parts = URLParts(exchange.url)
         let text = "\(exchange.method)-\(parts.segments.joined(separator: "-"))"
         let plain = text.map { $0.isASCII && ($0.isLetter || $0.isNumber) ? $0 : "-" }
-        return String(String(plain).split(separator: "-").joined(separator: "-").prefix(60))
+        return String(String(plain).splitScalars(separator: "-").joined(separator: "-").prefix(60))
     }
 
     private static func fileExtension(of type: String?) -> String {
-        let type = type?.prefix { $0 != ";" }.lowercased() ?? ""
-        if type.hasSuffix("json") { return "json" }
-        if type.hasSuffix("xml") { return "xml" }
+        let type = type?.prefixScalars { $0 != ";" }.lowercased() ?? ""
+        if type.hasByteSuffix("json") { return "json" }
+        if type.hasByteSuffix("xml") { return "xml" }
         if type == "text/html" { return "html" }
-        return type.hasPrefix("text/") || type == "application/x-www-form-urlencoded" ? "txt" : "bin"
+        return type.hasBytePrefix("text/") || type == "application/x-www-form-urlencoded" ? "txt" : "bin"
     }
 
     /// The number in the name of an exchange's file; `nil` for other files.
     private static func number(of name: String) -> Int? {
-        guard isOwn(name), name.hasSuffix(".json"), name.split(separator: ".").count == 2 else { return nil }
-        return Int(name.prefix { $0 != "-" })
+        guard isOwn(name), name.hasByteSuffix(".json"), name.splitScalars(separator: ".").count == 2 else { return nil }
+        return Int(name.prefixScalars { $0 != "-" })
     }
 
     private static func isOwn(_ name: String) -> Bool {
-        let digits = name.prefix { $0 != "-" }
+        let digits = name.prefixScalars { $0 != "-" }
         return digits.count >= 4 && digits.count < name.count && digits.allSatisfy { ("0"..."9").contains($0) }
     }
 }

@@ -49,7 +49,8 @@ public struct CassetteRedaction: Sendable, Hashable {
                 }
                 // A value may be a URL, as in Location and Referer.
                 return HTTPHeader(
-                    name: header.name, value: header.value.contains("=") ? url(header.value) : text(header.value.withoutUserInfo))
+                    name: header.name,
+                    value: header.value.unicodeScalars.contains("=") ? url(header.value) : text(header.value.withoutUserInfo))
             })
     }
 
@@ -57,14 +58,14 @@ public struct CassetteRedaction: Sendable, Hashable {
         let redaction = Redaction.current
         // Without the names that are usual for secrets: they may be excepted here.
         let plain = redaction.url(url) { redaction.marks(queryItem: $0) }
-        guard let start = plain.firstIndex(where: { $0 == "?" || $0 == "#" }) else { return text(plain) }
+        guard let start = plain.unicodeScalars.firstIndex(where: { $0 == "?" || $0 == "#" }) else { return text(plain) }
         return text(String(plain[..<start])) + items(of: String(plain[start...]))
     }
 
     func body(_ body: Data, type: String?) -> Data {
         guard !body.isEmpty else { return body }
         guard let whole = String(data: body, encoding: .utf8) else { return withoutValues(body) }
-        let type = type?.prefix { $0 != ";" }.lowercased() ?? ""
+        let type = type?.prefixScalars { $0 != ";" }.lowercased() ?? ""
         let redacted: String
         if type == "application/x-www-form-urlencoded" {
             redacted = items(of: whole)
@@ -81,7 +82,7 @@ public struct CassetteRedaction: Sendable, Hashable {
     /// Returns the text without values, and without what has the form of a secret.
     func text(_ text: String) -> String {
         var result = text
-        for value in values where !value.isEmpty { result = result.replacing(value, with: Redaction.placeholder) }
+        for value in values where !value.isEmpty { result = result.replacingScalars(value, with: Redaction.placeholder) }
         return UsualSecrets.replacingForms(in: result)
     }
 
@@ -92,9 +93,9 @@ public struct CassetteRedaction: Sendable, Hashable {
         var result = ""
         var rest = query[...]
         while !rest.isEmpty {
-            let item = rest.prefix { !"?&#;".contains($0) }
+            let item = rest.prefixScalars { !"?&#;".unicodeScalars.contains($0) }
             rest = rest[item.endIndex...]
-            let parts = item.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
+            let parts = item.splitScalars(separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
             if parts.count == 2 {
                 let name = String(parts[0]).removingPercentEncoding ?? String(parts[0])
                 let value = String(parts[1])
@@ -102,19 +103,22 @@ public struct CassetteRedaction: Sendable, Hashable {
                     result += "\(parts[0])=\(value.isEmpty ? "" : Redaction.placeholder)"
                 } else {
                     // A value may be a secret, or a URL with one, under its percent-encoding.
-                    let decoded = value.replacing("+", with: " ").removingPercentEncoding ?? value
+                    let decoded = value.replacingScalars("+", with: " ").removingPercentEncoding ?? value
                     result += "\(parts[0])=\(hasSecret(decoded) ? Redaction.placeholder : text(value))"
                 }
             } else {
                 result += text(String(item))
             }
-            if let separator = rest.popFirst() { result.append(separator) }
+            if let separator = rest.unicodeScalars.first {
+                result.unicodeScalars.append(separator)
+                rest = rest.dropFirstScalars()
+            }
         }
         return result
     }
 
     private func hasSecret(_ text: String) -> Bool {
-        text != self.text(text) || text.contains("://") && url(text) != text
+        text != self.text(text) || text.containsScalars(of: "://") && url(text) != text
     }
 
     /// Returns JSON with the placeholder for secret values; the text itself if there are none, and `nil` if it is no JSON.
@@ -145,7 +149,7 @@ public struct CassetteRedaction: Sendable, Hashable {
         case let elements as [Any]: return elements.map { object($0, &isChanged) }
         case let string as String:
             // Its escapes would hide a secret from a search in the text.
-            let redacted = string.contains("://") ? url(string) : text(string)
+            let redacted = string.containsScalars(of: "://") ? url(string) : text(string)
             if redacted != string { isChanged = true }
             return redacted
         default: return value
@@ -156,10 +160,10 @@ public struct CassetteRedaction: Sendable, Hashable {
     private func multipart(_ body: String) -> String {
         var result = ""
         var rest = body[...]
-        while let field = rest.firstRange(of: "name=\"") {
-            let name = rest[field.upperBound...].prefix { $0 != "\"" }
-            guard hides(name, isItem: true), let start = rest[name.endIndex...].firstRange(of: "\r\n\r\n"),
-                let end = rest[start.upperBound...].firstRange(of: "\r\n--")
+        while let field = rest.firstScalarRange(of: "name=\"") {
+            let name = rest[field.upperBound...].prefixScalars { $0 != "\"" }
+            guard hides(name, isItem: true), let start = rest[name.endIndex...].firstScalarRange(of: "\r\n\r\n"),
+                let end = rest[start.upperBound...].firstScalarRange(of: "\r\n--")
             else {
                 result += rest[..<name.endIndex]
                 rest = rest[name.endIndex...]
@@ -172,19 +176,21 @@ public struct CassetteRedaction: Sendable, Hashable {
     }
 
     /// Whether the element is hidden by its name, or by its local name (`ns:name`).
-    private func hidesElement(_ name: Substring) -> Bool { hides(name.split(separator: ":").last ?? name) }
+    private func hidesElement(_ name: Substring) -> Bool { hides(name.splitScalars(separator: ":").last ?? name) }
 
     /// Replaces the texts of XML elements whose name a closure hides.
     private static func replacing(in text: String, _ hides: (Substring) -> Bool) -> String {
         var result = ""
         var rest = text[...]
-        while let open = rest.firstIndex(of: "<") {
-            let name = rest[rest.index(after: open)...].prefix { $0.isLetter || $0.isNumber || "_-:.".contains($0) }
-            guard !name.isEmpty, hides(name), let close = rest[name.endIndex...].firstIndex(of: ">"),
-                let end = rest[close...].firstRange(of: "</\(name)>")
+        while let open = rest.unicodeScalars.firstIndex(of: "<") {
+            let name = rest.suffix(afterScalarAt: open).prefixScalars {
+                $0.properties.isAlphabetic || $0.properties.numericType != nil || "_-:.".unicodeScalars.contains($0)
+            }
+            guard !name.isEmpty, hides(name), let close = rest[name.endIndex...].unicodeScalars.firstIndex(of: ">"),
+                let end = rest[close...].firstScalarRange(of: "</\(name)>")
             else {
                 result += rest[...open]
-                rest = rest[rest.index(after: open)...]
+                rest = rest.suffix(afterScalarAt: open)
                 continue
             }
             result += rest[...close] + Redaction.placeholder

@@ -71,33 +71,34 @@ struct URLParts {
     private let rawQuery: Substring
 
     init(_ url: String) {
-        var rest = url[...].prefix { $0 != "#" }
-        if let separator = rest.firstRange(of: "://") {
+        var rest = url[...].prefixScalars { $0 != "#" }
+        if let separator = rest.firstScalarRange(of: "://") {
             scheme = rest[..<separator.lowerBound].lowercased()
             rest = rest[separator.upperBound...]
-            let authority = rest.prefix { $0 != "/" && $0 != "?" }
+            let authority = rest.prefixScalars { $0 != "/" && $0 != "?" }
             rest = rest[authority.endIndex...]
-            self.authority = (authority.lastIndex(of: "@").map { authority[authority.index(after: $0)...] } ?? authority).lowercased()
+            self.authority = (authority.unicodeScalars.lastIndex(of: "@").map { authority[authority.index(after: $0)...] } ?? authority)
+                .lowercased()
         } else {
             (scheme, authority) = ("", "")
         }
-        rawPath = rest.prefix { $0 != "?" }
-        rawQuery = rest[rawPath.endIndex...].dropFirst()
+        rawPath = rest.prefixScalars { $0 != "?" }
+        rawQuery = rest[rawPath.endIndex...].dropFirstScalars()
     }
 
     var path: String { rawPath.isEmpty ? "/" : Self.decoded(rawPath) }
 
     /// The segments of the path, decoded.
     var segments: [String] {
-        rawPath.drop { $0 == "/" }.split(separator: "/", omittingEmptySubsequences: false).map { Self.decoded($0) }
+        rawPath.dropScalars { $0 == "/" }.splitScalars(separator: "/", omittingEmptySubsequences: false).map { Self.decoded($0) }
     }
 
     var items: [ServerField] { Self.items(of: rawQuery) }
 
     static func items(of query: some StringProtocol) -> [ServerField] {
-        query.split(separator: "&").map { item in
-            let parts = item.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
-                .map { decoded(String($0).replacing("+", with: " ")) }
+        Substring(query).splitScalars(separator: "&").map { item in
+            let parts = item.splitScalars(separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
+                .map { decoded(String($0).replacingScalars("+", with: " ")) }
             return ServerField(parts[0], parts.count > 1 ? parts[1] : "")
         }
     }

@@ -107,7 +107,7 @@ public struct MockResponse: Sendable {
     /// An event stream (`text/event-stream`) with events that consist of data only; after them it ends.
     public static func events(_ data: String...) -> MockResponse {
         let lines = data.map { event in
-            event.split(separator: "\n", omittingEmptySubsequences: false).map { "data: \($0)\n" }.joined() + "\n"
+            event.splitScalars(separator: "\n", omittingEmptySubsequences: false).map { "data: \($0)\n" }.joined() + "\n"
         }
         return MockResponse(
             status: 200, headers: ["Content-Type": "text/event-stream"], body: .stream(Data(lines.joined().utf8)))

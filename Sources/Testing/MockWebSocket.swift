@@ -19,7 +19,7 @@ extension MockConnection {
     public func acceptWebSocket(subprotocol: String? = nil) async throws -> MockWebSocket {
         let reader = MockStreamReader(self)
         let head = try await reader.readHead()
-        guard head.request.hasPrefix("GET "), let key = head.headers["Sec-WebSocket-Key"] else {
+        guard head.request.hasBytePrefix("GET "), let key = head.headers["Sec-WebSocket-Key"] else {
             throw MockWebSocketError("is no handshake: \(head.request)")
         }
         let accept = Data(SHA1.digest(of: "\(key)258EAFA5-E914-47DA-95CA-C5AB0DC85B11".utf8)).base64EncodedString()
@@ -27,7 +27,7 @@ extension MockConnection {
             "HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Accept: \(accept)\r\n"
         if let subprotocol { response += "Sec-WebSocket-Protocol: \(subprotocol)\r\n" }
         await send(Data("\(response)\r\n".utf8))
-        let target = head.request.split(separator: " ").dropFirst().first.map(String.init) ?? ""
+        let target = head.request.splitScalars(separator: " ").dropFirst().first.map(String.init) ?? ""
         return MockWebSocket(self, reader, target: target, headers: head.headers)
     }
 }
@@ -176,7 +176,7 @@ private final class MockStreamReader: Sendable {
             if let end = buffer.withLock({ $0.range(of: separator) }) {
                 let lines = String(decoding: try await read(end.upperBound), as: UTF8.self).components(separatedBy: "\r\n")
                 let fields = lines.dropFirst().compactMap { line -> HTTPHeader? in
-                    let parts = line.split(separator: ":", maxSplits: 1)
+                    let parts = line.splitScalars(separator: ":", maxSplits: 1)
                     guard parts.count == 2 else { return nil }
                     return HTTPHeader(name: String(parts[0]), value: parts[1].trimmingCharacters(in: .whitespaces))
                 }

@@ -71,8 +71,8 @@ private struct PatternParts: Sendable, Hashable {
         // The default port need not be written.
         let defaults = ["http": ":80", "https": ":443"]
         if let port = defaults[url.scheme], url.authority + port == authority || authority + port == url.authority { return true }
-        guard authority.hasPrefix("*.") else { return false }
-        return url.authority.drop { $0 != "." } == authority.dropFirst()
+        guard authority.hasBytePrefix("*.") else { return false }
+        return url.authority.dropScalars { $0 != "." } == authority.dropFirst()
     }
 
     private static func match(_ pattern: ArraySlice<String>, _ path: ArraySlice<String>) -> [String: String]? {
@@ -87,9 +87,9 @@ private struct PatternParts: Sendable, Hashable {
         guard let segment = path.first else { return first.isEmpty ? [:] : nil }
         let rest = match(pattern.dropFirst(), path.dropFirst())
         if first == "*" { return segment.isEmpty ? nil : rest }
-        if first.hasPrefix("{"), first.hasSuffix("}") {
+        if first.hasBytePrefix("{"), first.hasByteSuffix("}") {
             guard !segment.isEmpty, var found = rest else { return nil }
-            found[String(first.dropFirst().dropLast())] = segment
+            found[String(first.dropFirstScalars().dropLastScalars())] = segment
             return found
         }
         return first == segment ? rest : nil
