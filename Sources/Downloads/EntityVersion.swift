@@ -81,12 +81,12 @@ struct DigestField: Equatable {
     init(_ text: String) { add(text) }
 
     private mutating func add(_ text: String) {
-        for member in text.split(separator: ",") {
-            let parts = member.split(separator: "=", maxSplits: 1).map { $0.trimmingCharacters(in: .whitespaces) }
+        for member in text.splitScalars(separator: ",") {
+            let parts = member.splitScalars(separator: "=", maxSplits: 1).map { $0.trimmingCharacters(in: .whitespaces) }
             guard parts.count == 2, let size = Self.sizes[parts[0]] else { continue }
-            let value = parts[1].prefix { $0 != ";" }.trimmingCharacters(in: .whitespaces)
-            guard value.count > 2, value.hasPrefix(":"), value.hasSuffix(":"),
-                let digest = Data(base64Encoded: String(value.dropFirst().dropLast())), digest.count == size
+            let value = parts[1].prefixScalars { $0 != ";" }.trimmingCharacters(in: .whitespaces)
+            guard value.utf8.count > 2, value.hasBytePrefix(":"), value.hasByteSuffix(":"),
+                let digest = Data(base64Encoded: String(value.dropFirstScalars().dropLastScalars())), digest.count == size
             else { continue }
             digests[parts[0]] = digest
         }

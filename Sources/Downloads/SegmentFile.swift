@@ -88,7 +88,7 @@ final class SegmentFile: Sendable {
         let trustsAll = header.system != nil && header.system == systemStart
         var (written, synced) = (ByteRanges(), ByteRanges())
         for line in lines.dropFirst() {
-            let words = String(decoding: line, as: UTF8.self).split(separator: " ")
+            let words = String(decoding: line, as: UTF8.self).splitScalars(separator: " ")
             if words == ["="] {
                 synced = written
             } else if words.count == 3, words[0] == "+", let lower = Int64(words[1]), let upper = Int64(words[2]), 0 <= lower, lower < upper

@@ -130,11 +130,11 @@ extension HAREntry {
 
     /// The items of a URL's query, percent-decoded as far as that is possible.
     private static func query(of url: String) -> [Field] {
-        guard let mark = url.firstIndex(of: "?") else { return [] }
-        let query = url[url.index(after: mark)...].prefix { $0 != "#" }
-        return query.split(separator: "&").map { item in
-            let parts = item.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false).map { part in
-                let text = part.replacingOccurrences(of: "+", with: " ")
+        guard let mark = url.unicodeScalars.firstIndex(of: "?") else { return [] }
+        let query = url.suffix(afterScalarAt: mark).prefixScalars { $0 != "#" }
+        return query.splitScalars(separator: "&").map { item in
+            let parts = item.splitScalars(separator: "=", maxSplits: 1, omittingEmptySubsequences: false).map { part in
+                let text = part.replacingScalars("+", with: " ")
                 return text.removingPercentEncoding ?? text
             }
             return Field(name: parts.first ?? "", value: parts.count > 1 ? parts[1] : "")

@@ -184,7 +184,7 @@ public struct Waterfall: Sendable {
 
     /// The path and the query of a URL, with the host in front.
     private static func shortened(_ url: String) -> String {
-        url.firstRange(of: "://").map { String(url[$0.upperBound...]) } ?? url
+        url.firstScalarRange(of: "://").map { String(url[$0.upperBound...]) } ?? url
     }
 }
 
@@ -195,7 +195,7 @@ extension Double {
         guard hundredths.isFinite, abs(hundredths) < 1e15 else { return "0" }
         let value = Int64(hundredths)
         let fraction = String(abs(value) % 100 + 100).dropFirst()
-        let trimmed = fraction.hasSuffix("00") ? "" : fraction.hasSuffix("0") ? fraction.dropLast() : fraction
+        let trimmed = fraction.hasByteSuffix("00") ? "" : fraction.hasByteSuffix("0") ? fraction.dropLast() : fraction
         return "\(value < 0 ? "-" : "")\(abs(value) / 100)\(trimmed.isEmpty ? "" : ".\(trimmed)")"
     }
 }

@@ -25,7 +25,7 @@ extension HTTPRequest {
             throw .urlRequestValidationFailed(reason: .missingHost(url: parsed))
         }
         // What ends an authority would move the rest of it into the path, or make the beginning of it a user name.
-        guard !authority.contains(where: { "/?#@\\".contains($0) }) else { throw .invalidURL(url: url) }
+        guard !authority.unicodeScalars.contains(where: { "/?#@\\".unicodeScalars.contains($0) }) else { throw .invalidURL(url: url) }
         return url
     }
 
@@ -33,7 +33,7 @@ extension HTTPRequest {
     private func validPath() throws(CurlewError) -> String {
         guard let path, !path.isEmpty else { return "/" }
         // A fragment is not sent, and "*" asks about the server as a whole (RFC 9112, section 3.2.4).
-        guard path.hasPrefix("/"), !path.contains("#") else { throw .invalidURL(url: path) }
+        guard path.hasBytePrefix("/"), !path.unicodeScalars.contains("#") else { throw .invalidURL(url: path) }
         return path
     }
 }
@@ -45,7 +45,7 @@ extension URL {
         components.query = nil
         components.fragment = nil
         guard var base = components.string else { throw .invalidURL(url: self) }
-        while base.hasSuffix("/"), !components.percentEncodedPath.isEmpty {
+        while base.hasByteSuffix("/"), !components.percentEncodedPath.isEmpty {
             base.removeLast()
             components.percentEncodedPath.removeLast()
         }

@@ -185,8 +185,8 @@ extension FixedWidthInteger {
         guard let plain = Decimal(string: number)?.description else { return nil }
         let digits = plain.utf8.filter { $0 != .minus && $0 != .dot }
         guard UInt64(String(decoding: digits, as: UTF8.self)) != nil else { return nil }
-        let whole = plain.prefix { $0 != "." }
-        guard whole.first == "-" else {
+        let whole = plain.prefixScalars { $0 != "." }
+        guard whole.unicodeScalars.first == "-" else {
             self.init(whole)
             return
         }

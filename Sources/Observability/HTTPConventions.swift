@@ -23,12 +23,12 @@ enum HTTPConventions {
         let method = isKnown(method) ? method.rawValue : "HTTP"
         guard let name else { return method }
         // Names often begin with the method.
-        return name.hasPrefix(method + " ") ? name : "\(method) \(name)"
+        return name.hasBytePrefix(method + " ") ? name : "\(method) \(name)"
     }
 
     /// The path template in a request's name: what follows the method, if there is one.
     static func template(_ method: HTTPMethod, _ name: String) -> String {
-        name.hasPrefix(method.rawValue + " ") ? String(name.dropFirst(method.rawValue.utf8.count + 1)) : name
+        name.hasBytePrefix(method.rawValue + " ") ? String(name.dropFirstScalars(method.rawValue.utf8.count + 1)) : name
     }
 
     /// The value of `network.protocol.version`.
@@ -50,7 +50,9 @@ enum HTTPConventions {
     /// The value of `url.full`: user name and password are `REDACTED:REDACTED`, the values of secret items `REDACTED`.
     static func url(_ url: String) -> String {
         var redacted = url.redactedURL.replacingOccurrences(of: Redaction.placeholder, with: "REDACTED")
-        if let scheme = url.firstRange(of: "://"), url[scheme.upperBound...].prefix(while: { !"/?#".contains($0) }).contains("@") {
+        if let scheme = url.firstScalarRange(of: "://"),
+            url[scheme.upperBound...].prefixScalars(while: { !"/?#".unicodeScalars.contains($0) }).unicodeScalars.contains("@")
+        {
             redacted.insert(
                 contentsOf: "REDACTED:REDACTED@", at: redacted.index(redacted.startIndex, offsetBy: url[..<scheme.upperBound].count))
         }

@@ -50,9 +50,10 @@ final class MetricsRecorder: Sendable {
 
     /// The metrics of a URL's origin.
     func metrics(ofURL url: String) -> OriginMetrics {
-        if let last = state.withLock({ $0.last }), url.hasPrefix(last.prefix) { return last.metrics }
+        if let last = state.withLock({ $0.last }), url.hasBytePrefix(last.prefix) { return last.metrics }
         let metrics = metrics(of: HTTPOrigin(url: url))
-        guard let scheme = url.firstRange(of: "://"), let slash = url[scheme.upperBound...].firstIndex(where: { "/?#".contains($0) }),
+        guard let scheme = url.firstScalarRange(of: "://"),
+            let slash = url[scheme.upperBound...].unicodeScalars.firstIndex(where: { "/?#".unicodeScalars.contains($0) }),
             url[slash] == "/"
         else { return metrics }
         let prefix = String(url[...slash])

@@ -36,7 +36,7 @@ open class HTTPRequestOperationManager: NSCopying, @unchecked Sendable {  // the
     ///   - session: the session of the operations.
     public required init(baseURL: URL? = nil, session: OperationSession = .shared) {
         self.baseURL = baseURL.map { url in
-            url.path.isEmpty || url.absoluteString.hasSuffix("/") || url.query != nil ? url : url.appendingPathComponent("")
+            url.path.isEmpty || url.absoluteString.hasByteSuffix("/") || url.query != nil ? url : url.appendingPathComponent("")
         }
         settings = Lock(Settings(session: session))
     }

@@ -98,7 +98,7 @@ extension HTTPURLResponse {
     /// The content type without its parameters, in lower case.
     fileprivate var mediaType: String? {
         value(forHTTPHeaderField: "Content-Type").map { type in
-            type.prefix { $0 != ";" }.trimmingCharacters(in: .whitespaces).lowercased()
+            type.prefixScalars { $0 != ";" }.trimmingCharacters(in: .whitespaces).lowercased()
         }
     }
 }

@@ -73,7 +73,7 @@ extension URLConnectionOperation {
         // The bytes received before are of a version that is no longer current.
         defer { storage.withLock { $0.resumption = nil } }
         guard sink is FileSink || sink.count > 0 else { return }
-        if !sink.canRestart, let version = storage.withLock({ $0.resumption })?.validator, version.hasPrefix("\""),
+        if !sink.canRestart, let version = storage.withLock({ $0.resumption })?.validator, version.hasBytePrefix("\""),
             version == head.value(for: "ETag")
         {
             // Identical byte for byte, as the strong tag is the same (RFC 9110, section 8.8.1), so the bytes received before remain valid.
@@ -144,5 +144,5 @@ extension ResponseHead {
 
 extension String {
     /// The tag as compared weakly (RFC 9110, section 8.8.3.2).
-    fileprivate var opaqueTag: Substring { hasPrefix("W/") ? dropFirst(2) : self[...] }
+    fileprivate var opaqueTag: Substring { hasBytePrefix("W/") ? dropFirstScalars(2) : self[...] }
 }

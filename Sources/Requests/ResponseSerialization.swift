@@ -66,7 +66,7 @@ enum ResponseSerialization {
             throw .responseValidationFailed(reason: .missingContentType(acceptableContentTypes: acceptable))
         }
         let type = essence(field)
-        let isAcceptable = ranges.contains { $0 == type || $0.hasSuffix("/*") && type.hasPrefix($0.dropLast()) }
+        let isAcceptable = ranges.contains { $0 == type || $0.hasByteSuffix("/*") && type.hasBytePrefix($0.dropLastScalars()) }
         guard !isAcceptable else { return }
         throw .responseValidationFailed(
             reason: .unacceptableContentType(acceptableContentTypes: acceptable, responseContentType: type))
@@ -74,6 +74,6 @@ enum ResponseSerialization {
 
     /// Returns the media type without its parameters (RFC 9110, section 8.3.1), in lower case.
     private static func essence(_ type: String) -> String {
-        type.prefix { $0 != ";" }.filter { !$0.isWhitespace }.lowercased()
+        type.prefixScalars { $0 != ";" }.filter { !$0.isWhitespace }.lowercased()
     }
 }

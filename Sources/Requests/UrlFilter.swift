@@ -38,8 +38,8 @@ public struct UrlArgumentsFilter: UrlFilter {
         guard !arguments.isEmpty else { return originUrl }
         let encoding = URLEncoding.queryString
         let query = arguments.sorted { $0.key < $1.key }.map { "\(encoding.escape($0))=\(encoding.escape($1))" }.joined(separator: "&")
-        let parts = originUrl.split(separator: "#", maxSplits: 1, omittingEmptySubsequences: false)
-        let separator = !parts[0].contains("?") ? "?" : parts[0].hasSuffix("?") || parts[0].hasSuffix("&") ? "" : "&"
+        let parts = originUrl.splitScalars(separator: "#", maxSplits: 1, omittingEmptySubsequences: false)
+        let separator = !parts[0].unicodeScalars.contains("?") ? "?" : parts[0].hasByteSuffix("?") || parts[0].hasByteSuffix("&") ? "" : "&"
         return parts[0] + separator + query + (parts.count > 1 ? "#" + parts[1] : "")
     }
 

@@ -38,7 +38,7 @@ struct HandshakeRequest: Sendable {
         }
         target = try Target(request.url)
         var headers = HTTPHeaders(request.allHTTPHeaderFields ?? [:])
-        let named = headers.values(for: "Sec-WebSocket-Protocol").flatMap { $0.split(separator: ",") }.map(\.trimmed)
+        let named = headers.values(for: "Sec-WebSocket-Protocol").flatMap { $0.splitScalars(separator: ",") }.map(\.trimmed)
         headers.remove(name: "Sec-WebSocket-Protocol")
         self.subprotocols = subprotocols + named
         try Self.check(headers, self.subprotocols)
@@ -110,7 +110,7 @@ struct HandshakeRequest: Sendable {
             guard let parts = URLComponents(url: url, resolvingAgainstBaseURL: true), let host = parts.percentEncodedHost, !host.isEmpty,
                 parts.percentEncodedFragment == nil, let host = try? URLHost.normalized(host[...])
             else { throw .invalidRequest(reason: .invalidURL(text)) }
-            self.host = host.hasPrefix("[") ? String(host.dropFirst().dropLast()) : host
+            self.host = host.hasBytePrefix("[") ? String(host.dropFirstScalars().dropLastScalars()) : host
             port = parts.port ?? (isSecure ? 443 : 80)
             guard (1...65_535).contains(port) else { throw .invalidRequest(reason: .invalidURL(text)) }
             let path = parts.percentEncodedPath
@@ -126,7 +126,7 @@ struct HandshakeRequest: Sendable {
 
         /// Host and port as in the `Host` field, without the scheme's default port.
         var authority: String {
-            let name = host.contains(":") ? "[\(host)]" : host
+            let name = host.unicodeScalars.contains(":") ? "[\(host)]" : host
             return port == (isSecure ? 443 : 80) ? name : "\(name):\(port)"
         }
     }
@@ -138,8 +138,5 @@ extension HTTPHeader {
 
 extension Substring {
     /// The text without leading and trailing spaces and tabs.
-    var trimmed: String {
-        let rest = drop { $0 == " " || $0 == "\t" }
-        return String(rest.reversed().drop { $0 == " " || $0 == "\t" }.reversed())
-    }
+    var trimmed: String { String(trimmingScalars { $0 == " " || $0 == "\t" }) }
 }

@@ -120,8 +120,8 @@ struct WebSocketExtension: Sendable, Hashable {
     /// Parses the extensions of a field's value; `nil` if it is malformed. Values may be quoted, but must be tokens nevertheless.
     static func parse(_ value: String) -> [WebSocketExtension]? {
         var result: [WebSocketExtension] = []
-        for part in value.split(separator: ",", omittingEmptySubsequences: false) {
-            let pieces = part.split(separator: ";", omittingEmptySubsequences: false).map(\.trimmed)
+        for part in value.splitScalars(separator: ",", omittingEmptySubsequences: false) {
+            let pieces = part.splitScalars(separator: ";", omittingEmptySubsequences: false).map(\.trimmed)
             // Empty list elements are ignored (RFC 9110, section 5.6.1).
             if pieces == [""] { continue }
             guard let name = pieces.first, HTTPToken.isToken(name) else { return nil }
@@ -136,11 +136,13 @@ struct WebSocketExtension: Sendable, Hashable {
     }
 
     private static func parameter(_ text: String) -> ExtensionParameter? {
-        let parts = text.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false).map(\.trimmed)
+        let parts = text.splitScalars(separator: "=", maxSplits: 1, omittingEmptySubsequences: false).map(\.trimmed)
         guard let name = parts.first, HTTPToken.isToken(name) else { return nil }
         guard parts.count == 2 else { return ExtensionParameter(name: name, value: nil) }
         var value = parts[1]
-        if value.count >= 2, value.hasPrefix("\""), value.hasSuffix("\"") { value = String(value.dropFirst().dropLast()) }
+        if value.utf8.count >= 2, value.hasBytePrefix("\""), value.hasByteSuffix("\"") {
+            value = String(value.dropFirstScalars().dropLastScalars())
+        }
         return HTTPToken.isToken(value) ? ExtensionParameter(name: name, value: value) : nil
     }
 }
@@ -148,6 +150,6 @@ struct WebSocketExtension: Sendable, Hashable {
 extension HTTPHeaders {
     /// Returns the members of a token list, in lowercase.
     fileprivate func tokens(_ name: String) -> [String] {
-        values(for: name).flatMap { $0.split(separator: ",") }.map { $0.trimmed.lowercased() }
+        values(for: name).flatMap { $0.splitScalars(separator: ",") }.map { $0.trimmed.lowercased() }
     }
 }

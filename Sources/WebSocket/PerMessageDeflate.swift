@@ -54,7 +54,7 @@ struct DeflateAgreement: Sendable, Hashable {
 
     /// Parses a window size: 8 to 15, without leading zeros.
     private static func bits(_ value: String) throws(HandshakeViolation) -> Int {
-        guard value.utf8.first != UInt8(ascii: "0"), let bits = Int(value), (8...15).contains(bits), !value.hasPrefix("+") else {
+        guard value.utf8.first != UInt8(ascii: "0"), let bits = Int(value), (8...15).contains(bits), !value.hasBytePrefix("+") else {
             throw violation("\(value) is not a valid window size")
         }
         return bits

@@ -195,7 +195,7 @@ public final class RedisCacheStorage: LeasingCacheStorage, ObservableCacheStorag
 
     private func scan(_ visit: ([String]) throws -> Bool) throws {
         // Exactly the entries: the text before the digest has characters that mean something in patterns.
-        let escaped = start.map { "*?[]\\".contains($0) ? "\\\($0)" : "\($0)" }.joined()
+        let escaped = start.unicodeScalars.map { "*?[]\\".unicodeScalars.contains($0) ? "\\\($0)" : "\($0)" }.joined()
         let pattern = escaped + String(repeating: "?", count: 64) + "}"
         var cursor = "0"
         repeat {

@@ -122,13 +122,15 @@ final class CommandChannel: ConnectionUser {
         let isLast = index == connection.configuration.authentication.count
         if case .error(let message) = value {
             // A user whom the server's rules don't allow INFO may use it all the same.
-            return isLast && message.hasPrefix("NOPERM") ? nil : .rejected(message)
+            return isLast && message.hasBytePrefix("NOPERM") ? nil : .rejected(message)
         }
         guard isLast else { return value == .status("OK") ? nil : .notRedis("an unexpected response to the first commands") }
-        guard let text = value.text, let line = text.split(whereSeparator: \.isNewline).first(where: { $0.hasPrefix("redis_version:") })
+        guard let text = value.text, let line = text.split(whereSeparator: \.isNewline).first(where: { $0.hasBytePrefix("redis_version:") })
         else { return .notRedis("no version in the response to INFO") }
-        let version = String(line.dropFirst("redis_version:".count))
-        guard let major = version.split(separator: ".").first.flatMap({ Int($0) }) else { return .notRedis("the version \(version)") }
+        let version = String(line.dropFirstScalars("redis_version:".count))
+        guard let major = version.splitScalars(separator: ".").first.flatMap({ Int($0) }) else {
+            return .notRedis("the version \(version)")
+        }
         return major < 5 ? .unsupportedVersion(version) : nil
     }
 
@@ -173,8 +175,8 @@ extension RedisCommand {
     /// Tells errors from other responses.
     fileprivate func outcome(of value: RedisValue) -> Result<RedisValue, RedisError> {
         guard case .error(let text) = value else { return .success(value) }
-        let code = String(text.prefix { $0 != " " })
-        let message = String(text.dropFirst(code.count + 1))
+        let code = String(text.prefixScalars { $0 != " " })
+        let message = String(text.dropFirstScalars(code.unicodeScalars.count + 1))
         // A script's error has the code of the command in it only since 7.0; before, its text.
         if code == "OOM" || text.contains("OOM command not allowed") { return .failure(.serverFull(command: name, message: message)) }
         return .failure(.refused(command: name, code: code, message: message))

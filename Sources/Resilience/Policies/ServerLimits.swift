@@ -50,7 +50,7 @@ struct ServerLimits: Equatable {
         split(value, at: ",").map { item in
             var parameters: [String: Int] = [:]
             for parameter in split(item, at: ";").dropFirst() {
-                let parts = parameter.split(separator: "=", maxSplits: 1)
+                let parts = parameter.splitScalars(separator: "=", maxSplits: 1)
                 guard parts.count == 2, let number = Int(parts[1].trimmed) else { continue }
                 parameters[parts[0].trimmed] = number
             }
@@ -58,23 +58,22 @@ struct ServerLimits: Equatable {
         }
     }
 
-    private static func split(_ text: some StringProtocol, at separator: Character) -> [Substring] {
+    private static func split(_ text: some StringProtocol, at separator: Unicode.Scalar) -> [Substring] {
         var parts: [Substring] = []
         let text = Substring(text)
+        let scalars = text.unicodeScalars
         var start = text.startIndex
         var isQuoted = false
-        for index in text.indices {
-            if text[index] == "\"" { isQuoted.toggle() }
-            guard text[index] == separator, !isQuoted else { continue }
+        for index in scalars.indices {
+            if scalars[index] == "\"" { isQuoted.toggle() }
+            guard scalars[index] == separator, !isQuoted else { continue }
             parts.append(text[start..<index])
-            start = text.index(after: index)
+            start = scalars.index(after: index)
         }
         return parts + [text[start...]]
     }
 }
 
 extension Substring {
-    fileprivate var trimmed: String {
-        String(drop { $0 == " " || $0 == "\t" }.reversed().drop { $0 == " " || $0 == "\t" }.reversed())
-    }
+    fileprivate var trimmed: String { String(trimmingScalars { $0 == " " || $0 == "\t" }) }
 }

@@ -91,7 +91,7 @@ final class GroupTable<State: Sendable>: @unchecked Sendable {  // what changes 
 
     private func slot(ofURL url: String) -> GroupSlot<State>? {
         guard let origin = HTTPOrigin(url: url) else { return nil }
-        let host = origin.host.contains(":") ? "[\(origin.host)]" : origin.host
+        let host = origin.host.unicodeScalars.contains(":") ? "[\(origin.host)]" : origin.host
         let found = slot(named: "\(origin.scheme)://\(host):\(origin.port)")
         // Not a URL whose authority ends without a slash: a longer host may begin with it.
         if let colon = url.utf8.firstIndex(of: UInt8(ascii: ":")) {

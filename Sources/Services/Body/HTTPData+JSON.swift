@@ -44,7 +44,7 @@ enum BodyText {
                 withJSONObject: Redaction.current.object(object, isJSON: true), options: [.prettyPrinted, .sortedKeys])
         {
             // Strings escape their line feeds, so each line feed here separates members or elements.
-            let lines = String(decoding: pretty, as: UTF8.self).split(separator: "\n", omittingEmptySubsequences: false)
+            let lines = String(decoding: pretty, as: UTF8.self).splitScalars(separator: "\n", omittingEmptySubsequences: false)
             return truncated(lines.map { Redaction.escaped(String($0)) }.joined(separator: "\n"))
         }
         guard let text = String(data: data, encoding: .utf8) else { return "<\(data.count) bytes>" }

@@ -94,7 +94,7 @@ private struct LinkParser {
                 value = rest.first == "\"" ? quoted() : take { !Self.isSpace($0) && $0 != ";" && $0 != "," }
             }
             guard !name.isEmpty else { continue }
-            parameters.append(WebLink.Parameter(name: name, value: name.hasSuffix("*") ? Self.decoded(value) : value))
+            parameters.append(WebLink.Parameter(name: name, value: name.hasByteSuffix("*") ? Self.decoded(value) : value))
         }
     }
 
@@ -114,7 +114,7 @@ private struct LinkParser {
 
     /// Decodes a value with charset and language (RFC 8187, section 3.2); returns it unchanged if it is not one, or not UTF-8.
     private static func decoded(_ value: String) -> String {
-        let parts = value.split(separator: "'", maxSplits: 2, omittingEmptySubsequences: false)
+        let parts = value.splitScalars(separator: "'", maxSplits: 2, omittingEmptySubsequences: false)
         guard parts.count == 3, parts[0].lowercased() == "utf-8" else { return value }
         return parts[2].removingPercentEncoding ?? value
     }

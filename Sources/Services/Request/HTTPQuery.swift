@@ -58,12 +58,12 @@ public struct HTTPQuery: Hashable, Sendable {
     func appended(to query: String?) -> String? {
         guard !items.isEmpty else { return query }
         let names = Set(items.map(\.name))
-        let kept = (query ?? "").split(separator: "&").filter { !names.contains(Self.name(of: $0)) }
+        let kept = (query ?? "").splitScalars(separator: "&").filter { !names.contains(Self.name(of: $0)) }
         return (kept.map(String.init) + [encoded]).joined(separator: "&")
     }
 
     private static func name(of item: Substring) -> String {
-        let name = item.prefix { $0 != "=" }.replacing("+", with: " ")
+        let name = item.prefixScalars { $0 != "=" }.replacingScalars("+", with: " ")
         return name.removingPercentEncoding ?? String(name)
     }
 }

@@ -77,12 +77,12 @@ extension HTTPRoute: ExpressibleByStringInterpolation {
 
     /// Makes a route of a string literal, in which `/` separates segments.
     public init(stringLiteral value: String) {
-        self.init(escaped: Self.escape(value, keeping: "/").split(separator: "/"))
+        self.init(escaped: Self.escape(value, keeping: "/").splitScalars(separator: "/"))
     }
 
     /// Makes a route of a string literal with interpolated values.
     public init(stringInterpolation: StringInterpolation) {
-        self.init(escaped: stringInterpolation.text.split(separator: "/"))
+        self.init(escaped: stringInterpolation.text.splitScalars(separator: "/"))
     }
 }
 

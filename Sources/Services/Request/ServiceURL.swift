@@ -20,7 +20,7 @@ enum ServiceURL {
         components.scheme = isSecure ?? (scheme == "https" || scheme == "wss") ? schemes.secure : schemes.plain
         if !routes.segments.isEmpty {
             let path = components.percentEncodedPath
-            components.percentEncodedPath = path + (path.hasSuffix("/") ? "" : "/") + routes.description
+            components.percentEncodedPath = path + (path.hasByteSuffix("/") ? "" : "/") + routes.description
         }
         components.percentEncodedQuery = query.appended(to: components.percentEncodedQuery)
         guard let url = components.url else { throw .invalidURL }
@@ -31,8 +31,12 @@ enum ServiceURL {
     /// scheme.
     private static func components(of base: any URLConvertible) -> URLComponents? {
         let text = base as? String ?? (try? base.asURL().absoluteString) ?? ""
-        let schemeEnd = text.prefix { $0.isASCII && ($0.isLetter || $0.isNumber || "+-.".contains($0)) }.endIndex
-        let withScheme = text[schemeEnd...].hasPrefix("://") ? text : "https://" + (text.hasPrefix("//") ? String(text.dropFirst(2)) : text)
+        let schemeEnd = text.prefixScalars {
+            $0.isASCII && ($0.properties.isAlphabetic || $0.properties.numericType != nil || "+-.".unicodeScalars.contains($0))
+        }.endIndex
+        let withScheme =
+            text[schemeEnd...].hasBytePrefix("://")
+            ? text : "https://" + (text.hasBytePrefix("//") ? String(text.dropFirstScalars(2)) : text)
         return (try? withScheme.asURL()).flatMap { URLComponents(url: $0, resolvingAgainstBaseURL: true) }
     }
 }
