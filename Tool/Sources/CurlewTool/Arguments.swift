@@ -87,10 +87,10 @@ import Curlew
         for (name, value) in [("--token", options.token), ("--user", options.user), ("--download", options.download)] where value == "" {
             throw UsageError("the value of \(name) is empty")
         }
-        if let parts = options.print, let odd = parts.first(where: { !"HBhbm".contains($0) }) {
+        if let parts = options.print, let odd = parts.unicodeScalars.first(where: { !"HBhbm".unicodeScalars.contains($0) }) {
             throw UsageError("--print knows the letters H, B, h, b and m, not \(String(odd).quoted)")
         }
-        if let name = options.session, name.isEmpty || name.contains("/") || name.hasPrefix(".") {
+        if let name = options.session, !name.isFileName || name.hasBytePrefix(".") {
             throw UsageError("a session's name can't be \(name.quoted)")
         }
         for entry in options.resolve where Self.resolved(entry) == nil {
@@ -104,19 +104,25 @@ import Curlew
 
     /// The hash of a pin in curl's form.
     static func hash(of pin: String) -> Data? {
-        guard pin.hasPrefix("sha256//"), let hash = Data(base64Encoded: String(pin.dropFirst(8))), hash.count == 32 else { return nil }
+        guard pin.hasBytePrefix("sha256//"), let hash = Data(base64Encoded: String(pin.dropFirstScalars(8))), hash.count == 32 else {
+            return nil
+        }
         return hash
     }
 
     /// The name with its port, and the addresses, of an entry in curl's form.
     static func resolved(_ entry: String) -> (name: String, addresses: [String])? {
         // The host may be an IPv6 address in brackets.
-        let hostEnd = entry.hasPrefix("[") ? entry.firstIndex(of: "]").map { entry.index(after: $0) } : entry.firstIndex(of: ":")
+        let hostEnd =
+            entry.hasBytePrefix("[")
+            ? entry.unicodeScalars.firstIndex(of: "]").map { entry.unicodeScalars.index(after: $0) }
+            : entry.unicodeScalars.firstIndex(of: ":")
         guard let hostEnd, hostEnd > entry.startIndex, hostEnd < entry.endIndex, entry[hostEnd] == ":" else { return nil }
-        let rest = entry[entry.index(after: hostEnd)...]
-        guard let colon = rest.firstIndex(of: ":"), UInt16(rest[..<colon]) ?? 0 > 0 else { return nil }
-        let addresses = rest[rest.index(after: colon)...].split(separator: ",", omittingEmptySubsequences: false).map { address in
-            address.hasPrefix("[") && address.hasSuffix("]") ? String(address.dropFirst().dropLast()) : String(address)
+        let rest = entry.suffix(afterScalarAt: hostEnd)
+        guard let colon = rest.unicodeScalars.firstIndex(of: ":"), UInt16(rest[..<colon]) ?? 0 > 0 else { return nil }
+        let addresses = rest.suffix(afterScalarAt: colon).splitScalars(separator: ",", omittingEmptySubsequences: false).map { address in
+            address.hasBytePrefix("[") && address.hasByteSuffix("]")
+                ? String(address.dropFirstScalars().dropLastScalars()) : String(address)
         }
         guard addresses.allSatisfy({ !$0.isEmpty }) else { return nil }
         return ("\(entry[..<hostEnd]):\(rest[..<colon])", addresses)

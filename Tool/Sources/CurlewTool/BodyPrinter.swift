@@ -90,13 +90,13 @@ struct BodyPrinter {
 
     /// Whether a content type is lines of JSON.
     static func isLines(_ contentType: String?) -> Bool {
-        let type = (contentType ?? "").prefix { $0 != ";" }.trimmingCharacters(in: .whitespaces).lowercased()
+        let type = (contentType ?? "").prefixScalars { $0 != ";" }.trimmingCharacters(in: .whitespaces).lowercased()
         return ["application/x-ndjson", "application/ndjson", "application/jsonl", "application/json-lines"].contains(type)
     }
 
     /// Whether a content type is JSON or based on it (RFC 6839, section 3.1).
     static func isJSON(_ contentType: String?) -> Bool {
-        let type = (contentType ?? "").prefix { $0 != ";" }.trimmingCharacters(in: .whitespaces).lowercased()
-        return type == "application/json" || type == "text/json" || type.hasSuffix("+json")
+        let type = (contentType ?? "").prefixScalars { $0 != ";" }.trimmingCharacters(in: .whitespaces).lowercased()
+        return type == "application/json" || type == "text/json" || type.hasByteSuffix("+json")
     }
 }

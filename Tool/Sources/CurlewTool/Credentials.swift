@@ -52,7 +52,7 @@ enum Credentials {
     /// Finds the name and password of a host in the text of a netrc file.
     static func netrc(_ text: String, host: String) -> (user: String, password: String)? {
         var words = text.split(whereSeparator: \.isNewline)
-            .filter { !$0.drop(while: \.isWhitespace).hasPrefix("#") }
+            .filter { !$0.drop(while: \.isWhitespace).hasBytePrefix("#") }
             .flatMap { $0.split(whereSeparator: \.isWhitespace).map(String.init) }[...]
         func normal(_ host: String) -> String { HTTPOrigin(scheme: "https", host: host, port: 443).host }
         var isMatch = false

@@ -56,9 +56,9 @@ struct CurlCommandLine {
         // A pasted line begins with the program's name.
         if rest.first == "curl" { rest = rest.dropFirst() }
         while let word = rest.popFirst() {
-            if word.hasPrefix("--") {
+            if word.hasBytePrefix("--") {
                 try line.read(word, attached: nil, &rest)
-            } else if word.hasPrefix("-"), word.count > 1 {
+            } else if word.hasBytePrefix("-"), word.count > 1 {
                 try line.readCluster(word.dropFirst(), &rest)
             } else {
                 line.urls.append(word)
@@ -118,11 +118,11 @@ struct CurlCommandLine {
             isJSON = true
             try readData(value, isRaw: true, "--data-binary")
         case .form(let isString): parts.append(try CurlForm.part(value, isString: isString))
-        case .urlQuery: queries.append(value.hasPrefix("+") ? String(value.dropFirst()) : try Self.encoded(value))
+        case .urlQuery: queries.append(value.hasBytePrefix("+") ? String(value.dropFirstScalars()) : try Self.encoded(value))
         // Without a value, the field is not sent.
         case .field(let name): items.append("\(name):" + (value.isEmpty ? "" : name == "Range" ? " bytes=\(value)" : " \(value)"))
         case .cookie:
-            guard value.contains("=") else { throw UsageError("curl's option --cookie is supported with name=value only") }
+            guard value.unicodeScalars.contains("=") else { throw UsageError("curl's option --cookie is supported with name=value only") }
             cookies.append(value)
         default:
             dataFile = value
@@ -143,7 +143,7 @@ struct CurlCommandLine {
 
     private mutating func readConnection(_ option: CurlOption, _ value: String, _ name: String) throws(UsageError) {
         switch option {
-        case .value("--pin"): options += value.split(separator: ";").map { "--pin=\($0)" }
+        case .value("--pin"): options += value.splitScalars(separator: ";").map { "--pin=\($0)" }
         case .value(let option): options += Self.option(option, value)
         case .onlyValue(let only):
             guard value.uppercased() == only.uppercased() else { throw UsageError("curl's option \(name) is supported with \(only) only") }
@@ -155,7 +155,7 @@ struct CurlCommandLine {
         case .url: urls.append(value)
         case .followLimit: limit = value
         case .protocols:
-            let names = value.split(separator: ",").map { $0.drop { $0 == "=" } }
+            let names = value.splitScalars(separator: ",").map { $0.dropScalars { $0 == "=" } }
             guard !names.isEmpty, names.allSatisfy({ $0 == "http" || $0 == "https" }) else {
                 throw UsageError("curl's option \(name) is supported with =http and =https only")
             }
@@ -175,16 +175,16 @@ struct CurlCommandLine {
     }
 
     private static func item(header: String) throws(UsageError) -> String {
-        if header.hasPrefix("@") { throw UsageError("curl's option --header is not supported with a file") }
-        if header.hasSuffix(";"), !header.contains(":") { return header }
-        guard let colon = header.firstIndex(of: ":") else { throw UsageError("\(header.quoted) is no header field") }
-        let value = header[header.index(after: colon)...].trimmingCharacters(in: .whitespaces)
+        if header.hasBytePrefix("@") { throw UsageError("curl's option --header is not supported with a file") }
+        if header.hasByteSuffix(";"), !header.unicodeScalars.contains(":") { return header }
+        guard let colon = header.unicodeScalars.firstIndex(of: ":") else { throw UsageError("\(header.quoted) is no header field") }
+        let value = header.suffix(afterScalarAt: colon).trimmingCharacters(in: .whitespaces)
         // The space parts the value from the colon: `:@` and `:=` are other separators.
         return "\(header[..<colon]):" + (value.isEmpty ? "" : " \(value)")
     }
 
     private mutating func readData(_ value: String, isRaw: Bool, _ name: String) throws(UsageError) {
-        guard value.hasPrefix("@"), name != "--data-raw" else {
+        guard value.hasBytePrefix("@"), name != "--data-raw" else {
             data.append(value)
             return
         }
@@ -193,7 +193,7 @@ struct CurlCommandLine {
             dataFile = path
         } else {
             data.append(
-                try Self.contents(path).replacingOccurrences(of: "\r", with: "").replacingOccurrences(of: "\n", with: ""))
+                try Self.contents(path).replacingScalars("\r", with: "").replacingScalars("\n", with: ""))
         }
     }
 
@@ -206,8 +206,8 @@ struct CurlCommandLine {
 
     /// `content`, `=content`, `name=content`, `@file` or `name@file`.
     private static func encoded(_ value: String) throws(UsageError) -> String {
-        guard let place = value.firstIndex(where: { $0 == "=" || $0 == "@" }) else { return RequestURL.escaped(value) }
-        let rest = String(value[value.index(after: place)...])
+        guard let place = value.unicodeScalars.firstIndex(where: { $0 == "=" || $0 == "@" }) else { return RequestURL.escaped(value) }
+        let rest = String(value.suffix(afterScalarAt: place))
         let text = value[place] == "@" ? try contents(rest) : rest
         return (place == value.startIndex ? "" : value[..<place] + "=") + RequestURL.escaped(text)
     }
@@ -222,7 +222,8 @@ struct CurlCommandLine {
         let target = try target(url)
         var words = options
         // curl takes the key from the certificate's file, if it is not told another.
-        if let certificate = options.last(where: { $0.hasPrefix("--cert=") }), !options.contains(where: { $0.hasPrefix("--key=") }) {
+        if let certificate = options.last(where: { $0.hasBytePrefix("--cert=") }), !options.contains(where: { $0.hasBytePrefix("--key=") })
+        {
             words.append("--key=\(certificate.dropFirst(7))")
         }
         if !isCompressed { words.append("--no-decode") }
@@ -235,7 +236,9 @@ struct CurlCommandLine {
         let hasBody = hasData && !isQuery || !parts.isEmpty
         let method = method ?? (isHead ? "HEAD" : isUpload ? "PUT" : hasBody ? "POST" : "GET")
         var command = CurlCommand(words: words + [method, target] + items + defaultFields(), parts: parts, hidesErrors: hidesErrors)
-        if createsFolders, let path = output.first.map({ $0.dropFirst("--download=".count) }), let slash = path.lastIndex(of: "/") {
+        if createsFolders, let path = output.first.map({ $0.dropFirst("--download=".count) }),
+            let slash = path.unicodeScalars.lastIndex(of: "/")
+        {
             command.newFolder = String(path[...slash])
         }
         return command
@@ -256,7 +259,7 @@ struct CurlCommandLine {
 
     private func defaultFields() -> [String] {
         func hasField(_ name: String) -> Bool {
-            items.contains { $0.lowercased().hasPrefix(name + ":") || $0.lowercased() == name + ";" }
+            items.contains { $0.lowercased().hasBytePrefix(name + ":") || $0.lowercased() == name + ";" }
         }
         var fields = cookies.isEmpty ? [] : ["Cookie: \(cookies.joined(separator: "; "))"]
         if !data.isEmpty || dataFile != nil, !isQuery, !hasField("content-type") {
@@ -268,14 +271,14 @@ struct CurlCommandLine {
     }
 
     private func target(_ url: String) throws(UsageError) -> String {
-        var target = url.contains("://") ? url : "http://\(url)"
-        if isSecureOnly, !target.lowercased().hasPrefix("https://") { throw UsageError("--proto allows https only") }
+        var target = url.containsScalars(of: "://") ? url : "http://\(url)"
+        if isSecureOnly, !target.lowercased().hasBytePrefix("https://") { throw UsageError("--proto allows https only") }
         let place = RequestURL.endOfAuthority(target)
-        if !isLiteral, target[place...].contains(where: { "{}[]".contains($0) }) {
+        if !isLiteral, target[place...].unicodeScalars.contains(where: { "{}[]".unicodeScalars.contains($0) }) {
             throw UsageError("curl's patterns of URLs are not supported; -g takes {} and [] as they are")
         }
-        if isUpload, let dataFile, target.hasSuffix("/"), dataFile != "-" {
-            target += RequestURL.escaped(dataFile.split(separator: "/").last.map(String.init) ?? "")
+        if isUpload, let dataFile, target.hasByteSuffix("/"), dataFile != "-" {
+            target += RequestURL.escaped(dataFile.splitScalars(separator: "/").last.map(String.init) ?? "")
         }
         if !isPathAsIs { target = RequestURL.withoutDotSegments(target) }
         let added = queries + (isQuery ? data : [])
@@ -285,24 +288,25 @@ struct CurlCommandLine {
     private func outputWords(_ target: String) throws(UsageError) -> [String] {
         var name = output
         if hasRemoteName {
-            name = target.prefix { $0 != "?" && $0 != "#" }.split(separator: "/", omittingEmptySubsequences: false).last.map(String.init)
-            guard let name, !name.isEmpty, target.split(separator: "/").count > 2, name != ".." else {
+            name = target.prefixScalars { $0 != "?" && $0 != "#" }.splitScalars(separator: "/", omittingEmptySubsequences: false).last.map(
+                String.init)
+            guard let name, name.isFileName, target.splitScalars(separator: "/").count > 2 else {
                 throw UsageError("the URL has no file name for -O")
             }
         }
         guard let name, name != "-" else { return [] }
         // What is discarded is not printed.
         if name == "/dev/null" { return ["--print", ""] }
-        let path = outputFolder.map { name.hasPrefix("/") ? name : "\($0)/\(name)" } ?? name
+        let path = outputFolder.map { name.hasBytePrefix("/") ? name : "\($0)/\(name)" } ?? name
         return ["--download=\(path)", "--force"]
     }
 
     private static func proxy(_ url: String, user: String?) throws(UsageError) -> String {
         guard let user else { return url }
-        guard let slashes = url.firstRange(of: "//"), !RequestURL.hasUserInfo(url) else {
+        guard let slashes = url.firstScalarRange(of: "//"), !RequestURL.hasUserInfo(url) else {
             throw UsageError("the proxy's user is given twice")
         }
-        let parts = user.split(separator: ":", maxSplits: 1, omittingEmptySubsequences: false).map { RequestURL.escaped(String($0)) }
+        let parts = user.splitScalars(separator: ":", maxSplits: 1, omittingEmptySubsequences: false).map { RequestURL.escaped(String($0)) }
         return url[..<slashes.upperBound] + parts.joined(separator: ":") + "@" + url[slashes.upperBound...]
     }
 }

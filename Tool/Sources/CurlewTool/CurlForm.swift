@@ -5,14 +5,14 @@
 enum CurlForm {
     /// Reads a part.
     static func part(_ word: String, isString: Bool) throws(UsageError) -> RequestItem {
-        guard let equals = word.firstIndex(of: "="), equals > word.startIndex else {
+        guard let equals = word.unicodeScalars.firstIndex(of: "="), equals > word.startIndex else {
             throw UsageError("\(word.quoted) is no part of a form")
         }
         let name = String(word[..<equals])
-        var rest = word[word.index(after: equals)...]
+        var rest = word.suffix(afterScalarAt: equals)
         if isString { return .field(name: name, value: String(rest)) }
-        let kind = rest.first.flatMap { "@<".contains($0) ? $0 : nil }
-        if kind != nil { rest = rest.dropFirst() }
+        let kind = rest.unicodeScalars.first.flatMap { "@<".unicodeScalars.contains($0) ? $0 : nil }
+        if kind != nil { rest = rest.dropFirstScalars() }
         var content = value(&rest)
         let (type, fileName) = try parameters(rest, of: name)
         if kind == "@" { return .file(name: name, path: content, type: type, fileName: fileName) }
@@ -27,28 +27,28 @@ enum CurlForm {
 
     /// Reads a value in quotes, or up to the next semicolon.
     private static func value(_ rest: inout Substring) -> String {
-        guard rest.first == "\"" else {
-            let text = rest.prefix { $0 != ";" }
-            rest = rest.dropFirst(text.count)
+        guard rest.unicodeScalars.first == "\"" else {
+            let text = rest.prefixScalars { $0 != ";" }
+            rest = rest[text.endIndex...]
             return String(text)
         }
-        var text = ""
-        var quoted = rest.dropFirst()
-        while let character = quoted.popFirst() {
-            if character == "\"" {
-                rest = quoted.drop { $0 != ";" }
-                return text
+        var text = String.UnicodeScalarView()
+        var quoted = rest.dropFirstScalars().unicodeScalars
+        while let scalar = quoted.popFirst() {
+            if scalar == "\"" {
+                rest = Substring(quoted).dropScalars { $0 != ";" }
+                return String(text)
             }
-            if character == "\\", let next = quoted.first, next == "\\" || next == "\"" {
+            if scalar == "\\", let next = quoted.first, next == "\\" || next == "\"" {
                 text.append(next)
                 quoted = quoted.dropFirst()
             } else {
-                text.append(character)
+                text.append(scalar)
             }
         }
         // Without an end, the quote is a character as others.
-        let all = rest.prefix { $0 != ";" }
-        rest = rest.dropFirst(all.count)
+        let all = rest.prefixScalars { $0 != ";" }
+        rest = rest[all.endIndex...]
         return String(all)
     }
 
@@ -56,11 +56,11 @@ enum CurlForm {
         var rest = text
         var type: String?
         var fileName: String?
-        while rest.first == ";" {
-            rest = rest.dropFirst().drop { $0 == " " }
-            let key = rest.prefix { $0 != "=" && $0 != ";" }
-            rest = rest.dropFirst(key.count)
-            if rest.first == "=" { rest = rest.dropFirst() }
+        while rest.unicodeScalars.first == ";" {
+            rest = rest.dropFirstScalars().dropScalars { $0 == " " }
+            let key = rest.prefixScalars { $0 != "=" && $0 != ";" }
+            rest = rest[key.endIndex...]
+            if rest.unicodeScalars.first == "=" { rest = rest.dropFirstScalars() }
             let value = value(&rest)
             switch key.lowercased() {
             case "type": type = value
@@ -89,7 +89,7 @@ enum CurlForm {
     }
 
     private static func quoted(_ text: String, always: Bool = false) -> String {
-        guard always || text.contains(where: { "\";,\\".contains($0) }) else { return text }
-        return "\"" + text.replacingOccurrences(of: "\\", with: "\\\\").replacingOccurrences(of: "\"", with: "\\\"") + "\""
+        guard always || text.unicodeScalars.contains(where: { "\";,\\".unicodeScalars.contains($0) }) else { return text }
+        return "\"" + text.replacingScalars("\\", with: "\\\\").replacingScalars("\"", with: "\\\"") + "\""
     }
 }

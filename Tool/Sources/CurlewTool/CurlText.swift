@@ -17,7 +17,7 @@ enum CurlText {
         for name in removed { words += ["-H", "\(name):"] }
         words += body(plan)
         words += connection(arguments, plan)
-        if plan.url.contains("/."), RequestURL.withoutDotSegments(plan.url) != plan.url { words.append("--path-as-is") }
+        if plan.url.containsScalars(of: "/."), RequestURL.withoutDotSegments(plan.url) != plan.url { words.append("--path-as-is") }
         words.append(plan.url)
         return words.map(quoted).joined(separator: " ")
     }
@@ -63,7 +63,7 @@ enum CurlText {
         switch arguments.http {
         case .http1: words.append("--http1.1")
         case .http3: words.append("--http3")
-        case .http2: words.append(plan.url.lowercased().hasPrefix("https") ? "--http2" : "--http2-prior-knowledge")
+        case .http2: words.append(plan.url.lowercased().hasBytePrefix("https") ? "--http2" : "--http2-prior-knowledge")
         case nil: break
         }
         return words
@@ -76,6 +76,6 @@ enum CurlText {
             && word.unicodeScalars.allSatisfy {
                 $0.isASCII && ($0.properties.isAlphabetic || "0123456789-_./:=,@%+".unicodeScalars.contains($0))
             }
-        return isPlain ? word : "'" + word.replacingOccurrences(of: "'", with: "'\\''") + "'"
+        return isPlain ? word : word.quotedForShell(singly: true)
     }
 }

@@ -103,8 +103,10 @@ struct DownloadCommand: ParsableCommand {
         }
         if contentDisposition, remoteName { throw UsageError("--content-disposition and --remote-name can't be combined") }
         if let sha256, digest == nil { throw UsageError("--sha256 needs 64 hexadecimal digits, not \(sha256.quoted)") }
-        if let user, !user.contains(":") { throw UsageError("--user needs NAME:PASSWORD") }
-        if let output, output.isEmpty || output.hasSuffix("/") { throw UsageError("--output needs a file's name, not \(output.quoted)") }
+        if let user, !user.unicodeScalars.contains(":") { throw UsageError("--user needs NAME:PASSWORD") }
+        if let output, output.isEmpty || output.hasByteSuffix("/") {
+            throw UsageError("--output needs a file's name, not \(output.quoted)")
+        }
     }
 
     /// The digest of `--sha256`.
@@ -120,8 +122,8 @@ struct DownloadCommand: ParsableCommand {
         if lines.count == 1 { lines[0] += mirror }
         guard let input else { return lines }
         guard let data = InputFile.contents(input) else { throw UsageError("\(input.quoted) can't be read") }
-        for line in String(decoding: data, as: UTF8.self).split(whereSeparator: \.isNewline) where !line.hasPrefix("#") {
-            let words = line.split { $0 == " " || $0 == "\t" }.map(String.init)
+        for line in String(decoding: data, as: UTF8.self).split(whereSeparator: \.isNewline) where !line.hasBytePrefix("#") {
+            let words = line.splitScalars { $0 == " " || $0 == "\t" }.map(String.init)
             if !words.isEmpty { lines.append(words) }
         }
         return lines
@@ -180,7 +182,7 @@ struct DownloadRun: Sendable {
         options.headers = job.plans[0].headers
         let name = command.contentDisposition ? await suggestedName(job) : job.name
         var folder = URL(fileURLWithPath: command.directory ?? ".", isDirectory: true)
-        if name.hasPrefix("/") { folder = URL(fileURLWithPath: "/", isDirectory: true) }
+        if name.hasBytePrefix("/") { folder = URL(fileURLWithPath: "/", isDirectory: true) }
         let file = folder.appendingPathComponent(name)
         board.begin(number, name: name)
         do {

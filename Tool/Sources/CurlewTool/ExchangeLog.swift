@@ -76,7 +76,7 @@ struct ExchangePrinter {
         method: HTTPMethod, url: String, headers: HTTPHeaders, bodyLength: Int64?, isFirst: Bool = true, version: String?
     ) throws(Output.Failure) {
         let sendsStream = isFirst && body.isReadOnce
-        if parts.contains("H") {
+        if parts.unicodeScalars.contains("H") {
             let target = showsSecrets ? Self.target(url) : VerboseText.target(url)
             var lines = [style.paint("\(method)", .green) + " " + style.paint(target, .cyan) + (version.map { " \($0)" } ?? "")]
             if headers["Host"] == nil { lines.append(line("Host", Self.host(of: url))) }
@@ -85,7 +85,7 @@ struct ExchangePrinter {
             if sendsStream, version == "HTTP/1.1", headers["Content-Length"] == nil { lines.append(line("Transfer-Encoding", "chunked")) }
             try write(lines.joined(separator: "\n") + "\n\n")
         }
-        if parts.contains("B"), bodyLength != nil || sendsStream, let body = body.shown, !body.isEmpty {
+        if parts.unicodeScalars.contains("B"), bodyLength != nil || sendsStream, let body = body.shown, !body.isEmpty {
             try write(shown(body, contentType: headers["Content-Type"]) + "\n\n")
         }
     }
@@ -101,7 +101,7 @@ struct ExchangePrinter {
     }
 
     private func printHead(_ head: ResponseHead) throws(Output.Failure) {
-        guard parts.contains("h") else { return }
+        guard parts.unicodeScalars.contains("h") else { return }
         for interim in head.interimResponses { try printHead(interim) }
         let status = "\(head.statusCode)" + (head.reasonPhrase.isEmpty ? "" : " \(SafeText.escaped(head.reasonPhrase))")
         var lines = [SafeText.escaped(head.httpVersion) + " " + style.status(head.statusCode, status)]
@@ -111,7 +111,7 @@ struct ExchangePrinter {
 
     private func line(_ name: String, _ value: String) -> String {
         let text = showsSecrets ? SafeText.escaped("\(name): \(value)") : VerboseText.line(name, value)
-        guard style.isOn, let colon = text.firstIndex(of: ":") else { return text }
+        guard style.isOn, let colon = text.unicodeScalars.firstIndex(of: ":") else { return text }
         return style.paint(String(text[..<colon]), .cyan) + text[colon...]
     }
 
@@ -120,14 +120,14 @@ struct ExchangePrinter {
     }
 
     static func target(_ url: String) -> String {
-        let start = url.firstRange(of: "//").map { url[$0.upperBound...] } ?? url[...]
-        let target = start.drop { $0 != "/" && $0 != "?" && $0 != "#" }.prefix { $0 != "#" }
-        return SafeText.escaped(target.first == "/" ? String(target) : "/" + target)
+        let start = url.firstScalarRange(of: "//").map { url[$0.upperBound...] } ?? url[...]
+        let target = start.dropScalars { $0 != "/" && $0 != "?" && $0 != "#" }.prefixScalars { $0 != "#" }
+        return SafeText.escaped(target.unicodeScalars.first == "/" ? String(target) : "/" + target)
     }
 
     static func host(of url: String) -> String {
-        let start = url.firstRange(of: "//").map { url[$0.upperBound...] } ?? url[...]
-        let authority = start.prefix { $0 != "/" && $0 != "?" && $0 != "#" }
-        return String(authority.split(separator: "@", omittingEmptySubsequences: false).last ?? "")
+        let start = url.firstScalarRange(of: "//").map { url[$0.upperBound...] } ?? url[...]
+        let authority = start.prefixScalars { $0 != "/" && $0 != "?" && $0 != "#" }
+        return String(authority.splitScalars(separator: "@", omittingEmptySubsequences: false).last ?? "")
     }
 }

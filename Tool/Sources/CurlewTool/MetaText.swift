@@ -57,7 +57,7 @@ struct MetaText {
     private static func facts(_ metrics: TransferMetrics) -> [(name: String, value: String)] {
         var facts: [(name: String, value: String)] = []
         func address(_ host: String?, _ port: Int?) -> String? {
-            host.map { ($0.contains(":") ? "[\($0)]" : $0) + (port.map { ":\($0)" } ?? "") }
+            host.map { ($0.unicodeScalars.contains(":") ? "[\($0)]" : $0) + (port.map { ":\($0)" } ?? "") }
         }
         if let remote = address(metrics.remoteAddress, metrics.remotePort) {
             let local = address(metrics.localAddress, metrics.localPort).map { ", from \($0)" } ?? ""

@@ -16,14 +16,14 @@ indirect enum NestedJSON: Equatable {
 
     /// Splits `a[b][0][]`. A name without a complete bracket at its end, or with an escaped one, is one key.
     static func keys(of name: String) -> [Key] {
-        let plain = name.replacingOccurrences(of: "\\[", with: "[")
-        guard plain == name, let first = name.firstIndex(of: "["), name.hasSuffix("]") else { return [.name(plain)] }
+        let plain = name.replacingScalars("\\[", with: "[")
+        guard plain == name, let first = name.unicodeScalars.firstIndex(of: "["), name.hasByteSuffix("]") else { return [.name(plain)] }
         var keys: [Key] = first == name.startIndex ? [] : [.name(String(name[..<first]))]
         var rest = name[first...]
-        while rest.first == "[", let end = rest.firstIndex(of: "]") {
+        while rest.unicodeScalars.first == "[", let end = rest.unicodeScalars.firstIndex(of: "]") {
             let key = String(rest[rest.index(after: rest.startIndex)..<end])
             keys.append(key.isEmpty ? .end : Int(key).flatMap { $0 >= 0 ? .index($0) : nil } ?? .name(key))
-            rest = rest[rest.index(after: end)...]
+            rest = rest.suffix(afterScalarAt: end)
         }
         return rest.isEmpty ? keys : [.name(name)]
     }

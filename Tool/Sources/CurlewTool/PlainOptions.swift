@@ -16,8 +16,8 @@ extension SendOptions {
                 continue
             }
             let isLong = word.utf8.starts(with: "--".utf8)
-            if isLong, let equals = word.firstIndex(of: "=") {
-                guard setValue(String(word[word.index(after: equals)...]), of: String(word[..<equals])) else { return nil }
+            if isLong, let equals = word.unicodeScalars.firstIndex(of: "=") {
+                guard setValue(String(word.suffix(afterScalarAt: equals)), of: String(word[..<equals])) else { return nil }
             } else if isLong || word.utf8.count == 2 {
                 if setFlag(word) { continue }
                 guard let value = rest.popFirst(), value.utf8.first != UInt8(ascii: "-") || value == "-", setValue(value, of: word) else {

@@ -41,7 +41,7 @@ enum RequestItem: Equatable {
     private static let separators = [":=@", "==@", ":=", "==", "=@", ":@", "=", ":", "@"]
 
     private static func separator(at text: Substring.UnicodeScalarView) -> String? {
-        if text.first == ";", text.dropFirst().isEmpty { return ";" }
+        if text.first == ";" as Unicode.Scalar, text.dropFirst().isEmpty { return ";" }
         return separators.first { text.starts(with: $0.unicodeScalars) }
     }
 
@@ -53,7 +53,7 @@ enum RequestItem: Equatable {
             let (path, type, fileName) = parameters(of: value)
             guard !path.isEmpty else { throw UsageError("the file of \(name.quoted) is missing") }
             return .file(name: name, path: path, type: type, fileName: fileName)
-        case _ where separator.hasSuffix("@"): return try make(String(separator.dropLast()), name, try text(of: value))
+        case _ where separator.hasByteSuffix("@"): return try make(String(separator.dropLast()), name, try text(of: value))
         case "==": return .query(name: name, value: value)
         case ":=":
             guard JSONReindenter.isValid(value.utf8) else { throw UsageError("the value of \(name.quoted) is not JSON") }
@@ -66,7 +66,7 @@ enum RequestItem: Equatable {
 
     /// Splits `path;type=text/csv;filename=name`, in either order.
     private static func parameters(of value: String) -> (path: String, type: String?, fileName: String?) {
-        let found = [";type=", ";filename="].compactMap { key in value.firstRange(of: key).map { (key: key, range: $0) } }
+        let found = [";type=", ";filename="].compactMap { key in value.firstScalarRange(of: key).map { (key: key, range: $0) } }
             .sorted { $0.range.lowerBound < $1.range.lowerBound }
         var values: [String: String] = [:]
         for (number, (key, range)) in found.enumerated() {
@@ -79,7 +79,7 @@ enum RequestItem: Equatable {
     private static func text(of path: String) throws(UsageError) -> String {
         guard let data = InputFile.contents(path) else { throw UsageError("\(path.quoted) can't be read") }
         guard let text = String(data: data, encoding: .utf8) else { throw UsageError("\(path.quoted) is not text in UTF-8") }
-        return text.hasSuffix("\n") ? String(text.dropLast()) : text
+        return text.hasByteSuffix("\n") ? String(text.dropLast()) : text
     }
 
     var name: String {

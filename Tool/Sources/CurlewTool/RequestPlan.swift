@@ -106,7 +106,7 @@ struct RequestPlan {
             headers.append(.contentType(isJSON || Self.looksLikeJSON(body) ? "application/json" : "text/plain; charset=utf-8"))
         case .bytes: headers.append(.contentType(isJSON ? "application/json" : "application/x-www-form-urlencoded"))
         case .file where isJSON, .standardInput where isJSON, .stream where isJSON: headers.append(.contentType("application/json"))
-        case .file(let path) where path.lowercased().hasSuffix(".json"): headers.append(.contentType("application/json"))
+        case .file(let path) where path.lowercased().hasByteSuffix(".json"): headers.append(.contentType("application/json"))
         case .none, .file, .standardInput, .stream, .parts: break
         }
         return headers

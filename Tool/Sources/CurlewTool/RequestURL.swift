@@ -20,22 +20,24 @@ enum RequestURL {
 
     /// Completes a URL: `:8080/path` is on localhost; addresses of this machine get `http`, all others `https`.
     private static func withScheme(_ text: String) -> String {
-        if text.contains("://"), text.prefix(while: { $0 != "/" && $0 != "?" && $0 != "#" }).hasSuffix(":") { return text }
-        if text.hasPrefix("//") { return withScheme(String(text.dropFirst(2))) }
-        if text.hasPrefix(":"), !text.hasPrefix("::") {
-            let rest = text.dropFirst()
+        if text.containsScalars(of: "://"), text.prefixScalars(while: { $0 != "/" && $0 != "?" && $0 != "#" }).hasByteSuffix(":") {
+            return text
+        }
+        if text.hasBytePrefix("//") { return withScheme(String(text.dropFirstScalars(2))) }
+        if text.hasBytePrefix(":"), !text.hasBytePrefix("::") {
+            let rest = text.dropFirstScalars()
             return "http://localhost" + (rest.first?.isNumber == true ? ":" : "") + rest
         }
         return (isLocal(text) ? "http://" : "https://") + text
     }
 
     private static func isLocal(_ text: String) -> Bool {
-        let authority = text.prefix { $0 != "/" && $0 != "?" && $0 != "#" }
-        let place = authority.split(separator: "@", omittingEmptySubsequences: false).last ?? ""
-        if place.hasPrefix("[") { return place.hasPrefix("[::1]") }
-        let host = place.prefix { $0 != ":" }.lowercased()
-        if host == "localhost" || host.hasSuffix(".localhost") { return true }
-        let numbers = host.split(separator: ".", omittingEmptySubsequences: false)
+        let authority = text.prefixScalars { $0 != "/" && $0 != "?" && $0 != "#" }
+        let place = authority.splitScalars(separator: "@", omittingEmptySubsequences: false).last ?? ""
+        if place.hasBytePrefix("[") { return place.hasBytePrefix("[::1]") }
+        let host = place.prefixScalars { $0 != ":" }.lowercased()
+        if host == "localhost" || host.hasByteSuffix(".localhost") { return true }
+        let numbers = host.splitScalars(separator: ".", omittingEmptySubsequences: false)
         return numbers.count == 4 && numbers[0] == "127" && numbers.allSatisfy { UInt8($0) != nil }
     }
 
@@ -70,17 +72,17 @@ enum RequestURL {
 
     /// The end of scheme, user, host and port.
     static func endOfAuthority(_ url: String) -> String.Index {
-        let start = url.firstRange(of: "://")?.upperBound ?? url.startIndex
-        return url[start...].firstIndex { $0 == "/" || $0 == "?" || $0 == "#" } ?? url.endIndex
+        let start = url.firstScalarRange(of: "://")?.upperBound ?? url.startIndex
+        return url[start...].unicodeScalars.firstIndex { $0 == "/" || $0 == "?" || $0 == "#" } ?? url.endIndex
     }
 
     /// Removes the segments `.` and `..` of the path, as curl does (RFC 3986, section 5.2.4).
     static func withoutDotSegments(_ url: String) -> String {
         let start = endOfAuthority(url)
-        let path = url[start...].prefix { $0 != "?" && $0 != "#" }
-        guard path.contains("/.") else { return url }
+        let path = url[start...].prefixScalars { $0 != "?" && $0 != "#" }
+        guard path.containsScalars(of: "/.") else { return url }
         var segments: [Substring] = []
-        let given = path.split(separator: "/", omittingEmptySubsequences: false).dropFirst()
+        let given = path.splitScalars(separator: "/", omittingEmptySubsequences: false).dropFirst()
         for (number, segment) in given.enumerated() {
             let isLast = number == given.count - 1
             switch segment {
@@ -95,9 +97,9 @@ enum RequestURL {
 
     static func adding(_ items: [String], to url: String) -> String {
         guard !items.isEmpty else { return url }
-        let end = url.firstIndex(of: "#") ?? url.endIndex
+        let end = url.unicodeScalars.firstIndex(of: "#") ?? url.endIndex
         let base = url[..<end]
-        let separator = base.contains("?") ? (base.hasSuffix("?") || base.hasSuffix("&") ? "" : "&") : "?"
+        let separator = base.unicodeScalars.contains("?") ? (base.hasByteSuffix("?") || base.hasByteSuffix("&") ? "" : "&") : "?"
         return base + separator + items.joined(separator: "&") + url[end...]
     }
 
@@ -108,16 +110,16 @@ enum RequestURL {
     }
 
     static func hasUserInfo(_ url: String) -> Bool {
-        guard let slashes = url.firstRange(of: "//") else { return false }
-        return url[slashes.upperBound...].prefix { $0 != "/" && $0 != "?" && $0 != "#" }.contains("@")
+        guard let slashes = url.firstScalarRange(of: "//") else { return false }
+        return url[slashes.upperBound...].prefixScalars { $0 != "/" && $0 != "?" && $0 != "#" }.unicodeScalars.contains("@")
     }
 
     /// Returns the URL for display: without user name, password and query, as the query may contain secrets too.
     static func shown(_ url: String) -> String {
-        let text = url.prefix { $0 != "?" && $0 != "#" }
-        guard let slashes = text.firstRange(of: "//") else { return String(text) }
-        let authority = text[slashes.upperBound...].prefix { $0 != "/" }
-        guard let at = authority.lastIndex(of: "@") else { return String(text) }
-        return String(text[..<slashes.upperBound] + text[text.index(after: at)...])
+        let text = url.prefixScalars { $0 != "?" && $0 != "#" }
+        guard let slashes = text.firstScalarRange(of: "//") else { return String(text) }
+        let authority = text[slashes.upperBound...].prefixScalars { $0 != "/" }
+        guard let at = authority.unicodeScalars.lastIndex(of: "@") else { return String(text) }
+        return String(text[..<slashes.upperBound] + text.suffix(afterScalarAt: at))
     }
 }

@@ -25,7 +25,7 @@ struct SessionFile: Codable, Equatable {
     static func url(name: String, for url: String, environment: [String: String]) -> URL {
         let home = environment["HOME"] ?? "/"
         let base = environment["XDG_CONFIG_HOME"].flatMap { $0.isEmpty ? nil : $0 } ?? home + "/.config"
-        let host = ExchangePrinter.host(of: url).lowercased().replacingOccurrences(of: ":", with: "_")
+        let host = ExchangePrinter.host(of: url).lowercased().replacingScalars(":", with: "_")
         return URL(fileURLWithPath: base).appendingPathComponent("curlew/sessions/\(host)/\(name).json")
     }
 

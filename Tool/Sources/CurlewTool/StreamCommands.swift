@@ -37,7 +37,7 @@ struct StreamOptions: ParsableArguments {
         if let item = arguments.items.first(where: \.isField) {
             throw UsageError("\(item.name.quoted) is a field of a body, which is not sent here")
         }
-        if let user, !user.contains(":") { throw UsageError("--user needs NAME:PASSWORD") }
+        if let user, !user.unicodeScalars.contains(":") { throw UsageError("--user needs NAME:PASSWORD") }
         var configuration: SessionConfiguration
         do { configuration = try TransferSetup.configuration(arguments) } catch { throw UsageError("\(error)") }
         if let connectTimeout { configuration.connectTimeout = connectTimeout.duration }

@@ -79,7 +79,7 @@ struct Transfer {
             isPretty: arguments.formats(isTerminal: false), style: setup.style,
             write: { try Output.standard.write($0) })
         let parts = arguments.parts(isTerminal: Output.standard.isTerminal, method: plan.method)
-        let isBodyShown = parts.contains("b")
+        let isBodyShown = parts.unicodeScalars.contains("b")
         var hasPiece = false
         do {
             var isShown = true
@@ -98,7 +98,7 @@ struct Transfer {
             if !hasPiece, let delay = retryDelay(request, isLast: isLast, attempt: attempt) { return (Outcome(request.response), delay) }
             try setup.printExchanges()
             if isBodyShown { try printer.finish() }
-            if parts.contains("m") {
+            if parts.unicodeScalars.contains("m") {
                 if printer.isLineOpen { try Output.standard.write(Data("\n".utf8)) }
                 try setup.printMeta(await metrics(of: request))
             }
@@ -183,7 +183,7 @@ struct Transfer {
         manager.session.configuration.callbackQueue.sync { progress.end() }
         do {
             try setup.printExchanges()
-            if arguments.meta || (arguments.print ?? "").contains("m") { try setup.printMeta(response.metrics) }
+            if arguments.meta || (arguments.print ?? "").unicodeScalars.contains("m") { try setup.printMeta(response.metrics) }
             _ = try response.result.get()
             if request.isFileUnchanged { Output.error.note("\(path): the server has no newer version; nothing was downloaded") }
             return .success

@@ -49,7 +49,7 @@ final class TransferSetup: @unchecked Sendable {  // used by one task at a time
         self.headers = headers
         var parts = arguments.parts(isTerminal: output.isTerminal && arguments.download == nil, method: plan.method)
         if arguments.offline, arguments.print == nil { parts = "HB" }
-        body = PlannedBody(plan, isShown: parts.contains("B"))
+        body = PlannedBody(plan, isShown: parts.unicodeScalars.contains("B"))
         printer = ExchangePrinter(
             parts: parts, style: style,
             output: output, showsSecrets: arguments.showSecrets, formatsBody: arguments.formats(isTerminal: output.isTerminal),
@@ -124,8 +124,8 @@ final class TransferSetup: @unchecked Sendable {  // used by one task at a time
     ) throws -> (user: String, password: String)? {
         var found: (user: String, password: String)?
         if let user = arguments.user {
-            if let colon = user.firstIndex(of: ":") {
-                found = (String(user[..<colon]), String(user[user.index(after: colon)...]))
+            if let colon = user.unicodeScalars.firstIndex(of: ":") {
+                found = (String(user[..<colon]), String(user.suffix(afterScalarAt: colon)))
             } else if let password = try Credentials.prompt("password of \(user): ") {
                 found = (user, password)
             } else {
@@ -148,7 +148,7 @@ final class TransferSetup: @unchecked Sendable {  // used by one task at a time
 
     /// Prints the exchanges that have begun since the last call.
     func printExchanges() throws {
-        guard printer.parts.contains(where: { "HBh".contains($0) }) else { return }
+        guard printer.parts.unicodeScalars.contains(where: { "HBh".unicodeScalars.contains($0) }) else { return }
         try printer.print(log.entries)
     }
 

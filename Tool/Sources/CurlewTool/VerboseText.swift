@@ -15,8 +15,10 @@ enum VerboseText {
     static func line(_ name: String, _ value: String) -> String {
         let header = HTTPHeader(name: name, value: value)
         guard isSuspicious(name) else { return shown(header, Redaction()) }
-        let scheme = name.lowercased().hasSuffix("authorization") ? value.prefix { $0.isLetter || $0.isNumber || $0 == "-" } : ""
-        let isScheme = !scheme.isEmpty && value.dropFirst(scheme.count).first == " "
+        let scheme =
+            name.lowercased().hasByteSuffix("authorization")
+            ? value.prefixScalars { $0.properties.isAlphabetic || $0.properties.numericType != nil || $0 == "-" } : ""
+        let isScheme = !scheme.isEmpty && value[scheme.endIndex...].unicodeScalars.first == " "
         guard isScheme else { return shown(header, Redaction(headers: [name])) }
         return SafeText.escaped("\(name): \(scheme) \(SafeText.hidden)")
     }
@@ -27,10 +29,12 @@ enum VerboseText {
 
     /// Returns a URL's path and query, as in a request line, with secrets redacted.
     static func target(_ url: String) -> String {
-        let start = url.firstRange(of: "//").map { url[$0.upperBound...] } ?? url[...]
-        let target = start.drop { $0 != "/" && $0 != "?" && $0 != "#" }.prefix { $0 != "#" }
-        let path = target.prefix { $0 != "?" }
-        let names = target.dropFirst(path.count + 1).split(separator: "&").map { item in String(item.prefix { $0 != "=" }) }
+        let start = url.firstScalarRange(of: "//").map { url[$0.upperBound...] } ?? url[...]
+        let target = start.dropScalars { $0 != "/" && $0 != "?" && $0 != "#" }.prefixScalars { $0 != "#" }
+        let path = target.prefixScalars { $0 != "?" }
+        let names = target[path.endIndex...].dropFirstScalars().splitScalars(separator: "&").map { item in
+            String(item.prefixScalars { $0 != "=" })
+        }
         let query = Redaction(queryItems: Set(names.filter(isSuspicious))).form(String(target.dropFirst(path.count + 1)))
         return SafeText.escaped((path.isEmpty ? "/" : path) + (target.count > path.count ? "?" : "") + query)
     }

@@ -1,0 +1,1 @@
+../../../Sources/HTTP/Support/ShellWord.swift
