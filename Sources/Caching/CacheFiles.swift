@@ -83,7 +83,7 @@ struct CacheFiles: Sendable {
             if let entry = EntryName(name) {
                 guard let status = status(of: entries + "/" + name) else { continue }
                 files.append(File(name: entry, size: Int64(status.st_size), used: status.modified.nanoseconds))
-            } else if name.hasPrefix(Self.oldTemporaryPrefix) {
+            } else if name.hasBytePrefix(Self.oldTemporaryPrefix) {
                 removeAbandoned(entries + "/" + name)
             }
         }

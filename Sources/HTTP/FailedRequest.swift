@@ -85,5 +85,5 @@ extension FailedRequest: CustomStringConvertible, CustomReflectable {
 extension String {
     /// The text with a full stop at its end, so that a sentence can follow: descriptions of one sentence have one, those that begin with
     /// a request don't.
-    package var withFullStop: String { [".", "!", "?", "…"].contains { hasSuffix($0) } ? self : self + "." }
+    package var withFullStop: String { [".", "!", "?", "…"].contains { hasByteSuffix($0) } ? self : self + "." }
 }

@@ -61,7 +61,7 @@ extension String {
     /// Converts `one_two_three` to `oneTwoThree`; leading and trailing underscores are kept.
     var convertedFromSnakeCase: String {
         guard let first = firstIndex(where: { $0 != "_" }), let last = lastIndex(where: { $0 != "_" }) else { return self }
-        let words = self[first...last].splitScalars(separator: "_")
+        let words = self[first...last].split(separator: "_")
         guard words.count > 1, let head = words.first else { return self }
         let tail = words.dropFirst().map(\.capitalized).joined()
         return self[..<first] + head.lowercased() + tail + self[index(after: last)...]

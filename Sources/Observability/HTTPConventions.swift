@@ -49,7 +49,7 @@ enum HTTPConventions {
 
     /// The value of `url.full`: user name and password are `REDACTED:REDACTED`, the values of secret items `REDACTED`.
     static func url(_ url: String) -> String {
-        var redacted = url.redactedURL.replacingOccurrences(of: Redaction.placeholder, with: "REDACTED")
+        var redacted = url.redactedURL.replacingScalars(Redaction.placeholder, with: "REDACTED")
         if let scheme = url.firstScalarRange(of: "://"),
             url[scheme.upperBound...].prefixScalars(while: { !"/?#".unicodeScalars.contains($0) }).unicodeScalars.contains("@")
         {

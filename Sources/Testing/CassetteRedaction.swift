@@ -74,7 +74,7 @@ public struct CassetteRedaction: Sendable, Hashable {
         } else if let json = json(body) {
             redacted = text(json)
         } else {
-            redacted = text(Self.replacing(in: whole) { hidesElement($0) })
+            redacted = text(Self.redacting(in: whole) { hidesElement($0) })
         }
         return redacted == whole ? body : Data(redacted.utf8)
     }
@@ -179,7 +179,7 @@ public struct CassetteRedaction: Sendable, Hashable {
     private func hidesElement(_ name: Substring) -> Bool { hides(name.splitScalars(separator: ":").last ?? name) }
 
     /// Replaces the texts of XML elements whose name a closure hides.
-    private static func replacing(in text: String, _ hides: (Substring) -> Bool) -> String {
+    private static func redacting(in text: String, _ hides: (Substring) -> Bool) -> String {
         var result = ""
         var rest = text[...]
         while let open = rest.unicodeScalars.firstIndex(of: "<") {

@@ -18,7 +18,7 @@ public struct NetworkPath: Sendable, Hashable {
 
     /// Whether Linux drivers use such a name for modems.
     static func isCellular(_ interface: String) -> Bool {
-        ["wwan", "wwp", "rmnet", "ppp"].contains { interface.hasPrefix($0) }
+        ["wwan", "wwp", "rmnet", "ppp"].contains { interface.hasBytePrefix($0) }
     }
 }
 

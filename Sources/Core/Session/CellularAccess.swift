@@ -79,7 +79,9 @@ struct SystemInterfaces: InterfaceProvider {
 
     // Destination, its prefix, source, its prefix, next hop, metric, references, use, flags, interface; all numbers hexadecimal.
     private static func ipv6(_ fields: [Substring]) -> Route? {
-        guard fields.count > 9, fields[0].allSatisfy({ $0 == "0" }), fields[1] == "00", isUsable(fields[8]), fields[9] != "lo" else {
+        guard fields.count > 9, fields[0].unicodeScalars.allSatisfy({ $0 == "0" }), fields[1] == "00", isUsable(fields[8]),
+            fields[9] != "lo"
+        else {
             return nil
         }
         return Route(name: String(fields[9]), metric: Int(fields[5], radix: 16) ?? 0)

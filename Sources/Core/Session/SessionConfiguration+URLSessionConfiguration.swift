@@ -175,13 +175,13 @@ private struct ProxyEntries {
 
     /// Hosts connected to without a proxy, in libcurl's form: `.example.org` for `*.example.org`.
     var exceptions: [String] {
-        (entries["ExceptionsList"] as? [Any] ?? []).map { "\($0)" }.map { $0.hasPrefix("*.") ? String($0.dropFirst()) : $0 }
+        (entries["ExceptionsList"] as? [Any] ?? []).map { "\($0)" }.map { $0.hasBytePrefix("*.") ? String($0.dropFirstScalars()) : $0 }
     }
 
     func url(of kind: String, scheme: String) -> String? {
         guard isOn(entries[kind + "Enable"]), let host = entries[kind + "Proxy"].map({ "\($0)" }), !host.isEmpty else { return nil }
         let port = entries[kind + "Port"].map { ":\($0)" } ?? ""
-        let name = host.contains(":") && !host.hasPrefix("[") ? "[\(host)]" : host
+        let name = host.unicodeScalars.contains(":") && !host.hasBytePrefix("[") ? "[\(host)]" : host
         return "\(scheme)://\(userInfo)\(name)\(port)"
     }
 

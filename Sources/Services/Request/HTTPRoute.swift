@@ -34,7 +34,7 @@ public struct HTTPRoute: Hashable, Sendable {
     }
 
     /// Whether resolving the URL would lead out of the path (RFC 3986, section 5.2.4).
-    var hasDotSegment: Bool { segments.contains { $0 == "." || $0 == ".." } }
+    var hasDotSegment: Bool { segments.contains { [".", ".."].contains($0) } }
 
     static func escape(_ text: String, keeping kept: String = "") -> String {
         // The delimiters that a segment may contain unescaped are escaped too, because servers treat them differently.

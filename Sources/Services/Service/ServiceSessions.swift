@@ -36,7 +36,7 @@ struct ConfigurationKey: Hashable, @unchecked Sendable {  // made of values, typ
 
     private static func collect(_ value: Any, into parts: inout [AnyHashable]) {
         let mirror = Mirror(reflecting: value)
-        if let queue = value as? DispatchQueue, queue.label.hasPrefix("com.apple.") {
+        if let queue = value as? DispatchQueue, queue.label.hasBytePrefix("com.apple.") {
             // The system's own queues, such as `.main`: on Linux, a new object on each access.
             parts.append(queue.label)
         } else if mirror.displayStyle == .class {

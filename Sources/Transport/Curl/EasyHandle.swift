@@ -81,7 +81,7 @@ final class EasyHandle {
     func message(for code: CURLcode) -> String {
         if errorBuffer[0] != 0 {
             let message = Self.withoutProxyUser(String(cString: errorBuffer))
-            return alias.map { message.replacing($0.name, with: $0.host) } ?? message
+            return alias.map { message.replacingScalars($0.name, with: $0.host) } ?? message
         }
         return String(cString: curl_easy_strerror(code))
     }

@@ -65,7 +65,7 @@ extension String {
     /// Whether libcurl's message is about the client certificate, unusable or rejected by the host: the code doesn't say.
     fileprivate func isAboutClientCertificate(duringSetUp: Bool) -> Bool {
         if contains("SSL routines"), let alert = firstScalarRange(of: " alert ") {
-            return Self.alerts.contains { self[alert.upperBound...].hasPrefix($0) }
+            return Self.alerts.contains { self[alert.upperBound...].hasBytePrefix($0) }
         }
         return duringSetUp && ["private key", "client certificate", "PKCS12"].contains { firstRange(of: $0) != nil }
     }

@@ -54,7 +54,7 @@ struct BenchCommand: ParsableCommand {
 
     /// The first option that a benchmark does not have.
     private var unsupported: String? {
-        if let user = options.user, !user.contains(":") { return "--user without a password" }
+        if let user = options.user, !user.unicodeScalars.contains(":") { return "--user without a password" }
         return Self.refused.first { $0.isGiven(options) }?.name
     }
 

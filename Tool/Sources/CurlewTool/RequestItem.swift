@@ -41,7 +41,7 @@ enum RequestItem: Equatable {
     private static let separators = [":=@", "==@", ":=", "==", "=@", ":@", "=", ":", "@"]
 
     private static func separator(at text: Substring.UnicodeScalarView) -> String? {
-        if text.first == ";" as Unicode.Scalar, text.dropFirst().isEmpty { return ";" }
+        if text.elementsEqual(";".unicodeScalars) { return ";" }
         return separators.first { text.starts(with: $0.unicodeScalars) }
     }
 

@@ -30,8 +30,8 @@ struct StreamOptions: ParsableArguments {
         guard let url = words.first else { throw UsageError("the URL is missing") }
         var words = requestWords
         // The plan's URLs are those of HTTP; a WebSocket begins as one.
-        for (scheme, other) in [("ws://", "http://"), ("wss://", "https://")] where url.lowercased().hasPrefix(scheme) {
-            words[0] = other + url.dropFirst(scheme.count)
+        for (scheme, other) in [("ws://", "http://"), ("wss://", "https://")] where url.lowercased().hasBytePrefix(scheme) {
+            words[0] = other + url.dropFirstScalars(scheme.utf8.count)
         }
         let arguments = try Arguments(["GET"] + words)
         if let item = arguments.items.first(where: \.isField) {
