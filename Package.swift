@@ -190,7 +190,8 @@ let package = Package(
         .testTarget(
             name: "FuzzTests",
             dependencies: core + [
-                "CCurlew", "CurlewCaching", "CurlewEvents", "CurlewJSON", "CurlewOperations", "CurlewServices", "CurlewWebSocket",
+                "CCurlew", "CurlewCaching", "CurlewDownloads", "CurlewEvents", "CurlewJSON", "CurlewOperations", "CurlewServices",
+                "CurlewWebSocket",
             ],
             exclude: ["Corpus", "Fuzzer"]),
         .testTarget(

@@ -18,6 +18,32 @@ import Testing
         }
     }
 
+    /// Targets whose input is no text.
+    private static let binary: Set = [
+        "cache-entry", "content-coding", "image-header", "json", "netlink", "operation-archive", "public-key", "websocket-frames",
+    ]
+
+    @Test("so does the corpus with marks after delimiters", arguments: FuzzTarget.all.map(\.name).filter { !binary.contains($0) })
+    func marks(name: String) throws {
+        let target = try #require(FuzzTarget.named(name))
+        let folder = Self.corpus.appendingPathComponent(name)
+        let files = try FileManager.default.contentsOfDirectory(atPath: folder.path).sorted().prefix(24)
+        for file in files {
+            let input = [UInt8](try Data(readingFrom: folder.appendingPathComponent(file)))
+            let delimiters = input.indices.filter { (0x20..<0x30).contains(input[$0]) || ":;<=>?@[\\]^_`{|}~\0".utf8.contains(input[$0]) }
+            for mark in ["\u{301}", "\u{200D}", "\u{FE0F}", "\u{20DD}"] {
+                for index in delimiters.prefix(24) {
+                    let changed = input[...index] + Array(mark.utf8) + input[(index + 1)...]
+                    #expect(throws: Never.self, "\(file), \(mark.debugDescription) after byte \(index)") {
+                        try target.check(Array(changed))
+                    }
+                }
+                let all = input.indices.flatMap { delimiters.contains($0) ? [input[$0]] + Array(mark.utf8) : [input[$0]] }
+                #expect(throws: Never.self, "\(file), \(mark.debugDescription) after all delimiters") { try target.check(all) }
+            }
+        }
+    }
+
     @Test("small mutations of the corpus pass as well", arguments: FuzzTarget.all.map(\.name))
     func mutations(name: String) throws {
         let target = try #require(FuzzTarget.named(name))
