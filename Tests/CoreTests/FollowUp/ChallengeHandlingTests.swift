@@ -87,6 +87,48 @@ import Testing
         #expect(mock.started.count == 1)
     }
 
+    @Test(
+        "the number of challenges is limited, and the stack does not grow with them",
+        arguments: [nil, .performDefaultHandling, .rejectProtectionSpace] as [URLSession.AuthChallengeDisposition?], [1_500, 100_000])
+    func manyChallenges(disposition: URLSession.AuthChallengeDisposition?, count: Int) async {
+        let mock = MockTransport.answering(401, ["WWW-Authenticate": String(repeating: "Basic,", count: count)], "who are you")
+        let manager = SessionManager(mock: mock)
+        let calls = Lock(0)
+        if let disposition {
+            manager.delegate.taskDidReceiveChallenge = { _, _, _, completion in
+                calls.withLock { $0 += 1 }
+                completion(disposition, nil)
+            }
+        }
+        let response = await manager.request("http://mock/").serializingString().response
+        #expect(response.error == nil && response.value == "who are you")
+        #expect(mock.started.count == 1)
+        #expect(calls.withLock { $0 } == (disposition == nil ? 0 : 16))
+    }
+
+    @Test("a credential that fits none of many challenges gives the 401")
+    func manyUnfitting() async {
+        // A colon in the user name has no form in Basic.
+        let mock = MockTransport.answering(401, ["WWW-Authenticate": String(repeating: "Basic,", count: 100_000)], "who are you")
+        let manager = SessionManager(mock: mock)
+        let response = await manager.request("http://mock/").authenticate(user: "us:er", password: "password").serializingString().response
+        #expect(response.value == "who are you" && mock.started.count == 1)
+    }
+
+    @Test("the strongest challenge is answered behind many weak ones, within the limit of those that are parsed")
+    func strongestOfMany() async {
+        let digest = Self.digest(1)["WWW-Authenticate"] ?? ""
+        let mock = MockTransport { request in
+            guard request.headers["Authorization"]?.hasPrefix("Digest ") == true else {
+                return .response(401, ["WWW-Authenticate": String(repeating: "Basic, ", count: 40) + digest], "who are you")
+            }
+            return .response(200, [:], "welcome")
+        }
+        let response = await SessionManager(mock: mock).request("http://mock/").authenticate(user: "user", password: "password")
+            .serializingString().response
+        #expect(response.value == "welcome")
+    }
+
     @Test("a request without a handler ends all the same")
     func unheard() async {
         let manager = SessionManager(mock: Self.server())

@@ -19,12 +19,18 @@ struct AuthenticationChallenge: Sendable, Equatable {
         self.parameters = parameters
     }
 
-    /// Parses the challenges of a response in order; each of the fields may hold several.
+    /// The largest number of challenges that are parsed, of all fields together: many times what servers send, and little enough that
+    /// ranking them costs nothing. Further ones are ignored.
+    static let limit = 64
+
+    /// Parses the challenges of a response in order, at most ``limit``; each of the fields may hold several.
     static func challenges(in fields: some Sequence<String>) -> [AuthenticationChallenge] {
-        fields.flatMap { field in
+        var challenges: [AuthenticationChallenge] = []
+        for field in fields where challenges.count < limit {
             var parser = ChallengeParser(field)
-            return parser.parse()
+            challenges += parser.parse(atMost: limit - challenges.count)
         }
+        return challenges
     }
 }
 
@@ -40,9 +46,10 @@ private struct ChallengeParser {
         bytes = Array(field.utf8)
     }
 
-    mutating func parse() -> [AuthenticationChallenge] {
-        while skipSeparators() { readElement() }
-        return challenges
+    mutating func parse(atMost limit: Int) -> [AuthenticationChallenge] {
+        // The last one's parameters are known only where the next one begins.
+        while challenges.count <= limit, skipSeparators() { readElement() }
+        return Array(challenges.prefix(limit))
     }
 
     /// Reads an element of the list: a parameter of the last challenge, or a scheme with its token68 or first parameter.

@@ -37,10 +37,14 @@ private struct PendingChallenge: Sendable {
     init?(_ response: PendingResponse, done: @escaping @Sendable (ResponseDecision?) -> Void) {
         guard response.head.statusCode == 401, let origin = Origin(response.transfer.url) else { return nil }
         let fields = response.head.headers.values(for: "WWW-Authenticate")
-        challenges = AnswerableChallenge.ranked(AuthenticationChallenge.challenges(in: fields))
+        challenges = Array(AnswerableChallenge.ranked(AuthenticationChallenge.challenges(in: fields)).prefix(Self.limit))
         guard !challenges.isEmpty else { return nil }
         (self.response, self.origin, self.done) = (response, origin, done)
     }
+
+    /// The largest number of challenges of a response that are considered, the strongest ones. A server offers a few schemes, for a realm or
+    /// two each; each further one would cost a search of the stored credentials, and a call of the delegate's closure.
+    static let limit = 16
 
     /// How long a 401 waits for a handler or a credential. Longer than ``RequestDriver/handlerWait``, because a credential that is set too
     /// late can't be used, and because an awaited request does not wait at all.
@@ -60,13 +64,30 @@ private struct PendingChallenge: Sendable {
         response.isPending && (task.state == .running || task.state == .suspended)
     }
 
-    /// Answers the first of the remaining challenges.
+    /// What has become of a challenge.
+    private enum Step {
+        /// It can't be answered: the next one is considered.
+        case next
+        /// The decision was made, or a closure makes it.
+        case done
+    }
+
+    /// Answers the first of the remaining challenges that can be answered.
+    ///
+    /// A loop, because the server chooses how many there are. Closures of the delegate continue it from the session's queue, also those that
+    /// answer within their call, so that the stack does not grow with the challenges.
     private func consider(_ rest: ArraySlice<AnswerableChallenge>) {
-        guard isWanted, let challenge = rest.first, previous?.mayAnswer ?? true else { return done(nil) }
-        if let previous, previous.mayRenew(challenge, of: origin) {
-            return answer(challenge, with: previous.credential, renewing: true, otherwise: rest.dropFirst())
+        var rest = rest
+        while let challenge = rest.popFirst() {
+            guard isWanted, previous?.mayAnswer ?? true else { break }
+            if take(challenge, rest) == .done { return }
         }
-        guard ask(about: challenge, rest) else { return handleByDefault(challenge, rest) }
+        done(nil)
+    }
+
+    private func take(_ challenge: AnswerableChallenge, _ rest: ArraySlice<AnswerableChallenge>) -> Step {
+        if let previous, previous.mayRenew(challenge, of: origin) { return answer(challenge, with: previous.credential, renewing: true) }
+        return ask(about: challenge, rest) ? .done : handleByDefault(challenge)
     }
 
     // MARK: Closures of the delegate
@@ -106,22 +127,24 @@ private struct PendingChallenge: Sendable {
         guard isWanted else { return done(nil) }
         switch disposition {
         case .useCredential:
-            guard let credential else { return done(nil) }
-            answer(challenge, with: credential, otherwise: [])
+            guard let credential, answer(challenge, with: credential) == .done else { return done(nil) }
         case .cancelAuthenticationChallenge: done(.fail(CurlewError.cancelled))
-        case .rejectProtectionSpace: consider(rest.dropFirst())
-        case .performDefaultHandling: handleByDefault(challenge, rest)
-        @unknown default: handleByDefault(challenge, rest)
+        case .rejectProtectionSpace: consider(rest)
+        case .performDefaultHandling: if handleByDefault(challenge) == .next { consider(rest) }
+        @unknown default: if handleByDefault(challenge) == .next { consider(rest) }
         }
     }
 
     // MARK: By default
 
-    private func handleByDefault(_ challenge: AnswerableChallenge, _ rest: ArraySlice<AnswerableChallenge>) {
+    private func handleByDefault(_ challenge: AnswerableChallenge) -> Step {
         // A credential that was refused would be refused again.
-        guard failures(for: challenge) == 0 else { return done(nil) }
-        guard let credential = proposedCredential(for: challenge) else { return consider(rest.dropFirst()) }
-        answer(challenge, with: credential, otherwise: rest.dropFirst())
+        guard failures(for: challenge) == 0 else {
+            done(nil)
+            return .done
+        }
+        guard let credential = proposedCredential(for: challenge) else { return .next }
+        return answer(challenge, with: credential)
     }
 
     private func failures(for challenge: AnswerableChallenge) -> Int {
@@ -141,18 +164,16 @@ private struct PendingChallenge: Sendable {
         return authentication.credential
     }
 
-    /// Sends the request again with a credential; considers the remaining challenges if the credential does not fit this one. The 401 is
-    /// the response if the body can't be sent again.
-    private func answer(
-        _ challenge: AnswerableChallenge, with credential: URLCredential, renewing: Bool = false,
-        otherwise rest: ArraySlice<AnswerableChallenge>
-    ) {
+    /// Sends the request again with a credential, unless the credential does not fit this challenge. The 401 is the response if the body
+    /// can't be sent again.
+    private func answer(_ challenge: AnswerableChallenge, with credential: URLCredential, renewing: Bool = false) -> Step {
         let authentication = TaskAuthentication(challenge, of: origin, with: credential, after: previous, renewing: renewing)
-        guard let authentication else { return consider(rest) }
+        guard let authentication else { return .next }
         response.renewBody(of: transfer) { isRenewed in
             guard isRenewed else { return done(nil) }
             self.authentication.answer = authentication
             done(.followUp(FollowUp(request: transfer, kind: .authenticated)))
         }
+        return .done
     }
 }
