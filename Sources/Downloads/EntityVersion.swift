@@ -45,8 +45,9 @@ struct EntityVersion: Codable, Equatable, Sendable {
     ///
     /// - Parameters:
     ///   - isOwn: whether the server is the one from which this version is: entity tags of another one mean something else.
-    ///   - isConditional: whether the request had `If-Range` with a validator of this version.
-    func match(_ head: ResponseHead, total: Int64?, isOwn: Bool, isConditional: Bool) -> Match {
+    ///   - condition: the validator of this version at that server, sent in `If-Range`; `nil` if the request had none. The response has to
+    ///     repeat it (RFC 9110, section 15.3.7): a server that ignores the condition sends a range of any version.
+    func match(_ head: ResponseHead, total: Int64?, isOwn: Bool, condition: String?) -> Match {
         if let total, total != self.total { return .different }
         let other = EntityVersion(head, total: self.total)
         var isSame = false
@@ -64,7 +65,8 @@ struct EntityVersion: Codable, Equatable, Sendable {
             if known != date, isOwn { return .different }
             isSame = isSame || known == date
         }
-        return isSame || isConditional ? .same : .unknown
+        if let condition { isSame = isSame || ["ETag", "Last-Modified"].contains { head.value(for: $0) == condition } }
+        return isSame ? .same : .unknown
     }
 }
 

@@ -79,7 +79,7 @@ final class SegmentReceiver: @unchecked Sendable {  // used by one task
         let length = head.isCoded ? nil : head.expectedBodyLength
         if let (version, isOwn) = transfer.state.withLock({ state in state.version.map { ($0, state.owner == source) } }) {
             let error = invalid("a whole response to the request of a range")
-            switch version.match(head, total: length, isOwn: isOwn, isConditional: false) {
+            switch version.match(head, total: length, isOwn: isOwn, condition: nil) {
             case .same: return .ignoredRange(error)
             case .different where isOwn: return .restart(.init(failure: SegmentedDownloadError.changing(url: url)))
             case .unknown where isOwn: return .restart(.init(failure: error, asksForWhole: true))
@@ -113,10 +113,10 @@ final class SegmentReceiver: @unchecked Sendable {  // used by one task
         else { return .restart(.init(failure: invalid("a partial response that is not of the requested range"), asksForWhole: true)) }
         expectedEnd = range.upperBound
         let known = transfer.state.withLock { state in
-            state.version.map { ($0, state.owner == nil || state.owner == source, state.sources[source].validator != nil) }
+            state.version.map { ($0, state.owner == nil || state.owner == source, state.sources[source].validator) }
         }
-        if let (version, isOwn, isConditional) = known {
-            switch version.match(head, total: total, isOwn: isOwn, isConditional: isConditional) {
+        if let (version, isOwn, condition) = known {
+            switch version.match(head, total: total, isOwn: isOwn, condition: condition) {
             case .same: break
             // The digest of the complete file tells.
             case .unknown where transfer.options.sha256 != nil && total == version.total: break

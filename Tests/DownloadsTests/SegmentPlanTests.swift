@@ -211,14 +211,17 @@ import Testing
         ]) func match(_ first: [String: String], _ other: [String: String], _ isOwn: Bool, _ expected: EntityVersion.Match)
     {
         let version = EntityVersion(head(first), total: 10)
-        #expect(version.match(head(other), total: 10, isOwn: isOwn, isConditional: false) == expected)
-        #expect(version.match(head(first), total: 11, isOwn: isOwn, isConditional: true) == .different)
+        #expect(version.match(head(other), total: 10, isOwn: isOwn, condition: nil) == expected)
+        #expect(version.match(head(first), total: 11, isOwn: isOwn, condition: version.validator) == .different)
     }
 
-    @Test("a confirmed condition is enough where no validator is repeated") func conditional() {
+    @Test("a condition is confirmed only by its validator, which is the server's own") func conditional() {
         let version = EntityVersion(head(["ETag": "\"1\""]), total: 10)
-        #expect(version.match(head([:]), total: nil, isOwn: true, isConditional: true) == .same)
-        #expect(version.match(head(["ETag": "\"2\""]), total: nil, isOwn: true, isConditional: true) == .different)
+        #expect(version.match(head([:]), total: nil, isOwn: true, condition: "\"1\"") == .unknown)
+        #expect(version.match(head(["ETag": "\"2\""]), total: nil, isOwn: true, condition: "\"1\"") == .different)
+        #expect(version.match(head(["ETag": "\"a\""]), total: nil, isOwn: false, condition: "\"a\"") == .same)
+        #expect(version.match(head(["ETag": "\"b\""]), total: nil, isOwn: false, condition: "\"a\"") == .unknown)
+        #expect(version.match(head(["Last-Modified": Self.date]), total: nil, isOwn: false, condition: Self.date) == .same)
     }
 }
 

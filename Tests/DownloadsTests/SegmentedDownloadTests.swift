@@ -112,7 +112,8 @@ import Testing
 
     /// What a server may do to ranges.
     enum Lie: String, CaseIterable {
-        case noRanges, noRangesNorLength, noValidator, weakTag, wholeForLater, otherRange, otherTotal, otherTag, otherTagLater, longer,
+        case noRanges, noRangesNorLength, noValidator, weakTag, wholeForLater, otherRange, otherTotal, otherTag, otherTagLater, noTagLater,
+            longer,
             shorter
         case multipart, coded, statusForLater, lostLater, busyLater, unsatisfiable
     }
@@ -150,6 +151,11 @@ import Testing
         case .otherTotal: if isLater { set("Content-Range", "bytes \(lowerBound(request))-\(size - 1)/\(size + 1)") }
         case .otherTag: if isRanged { set("ETag", "\"\(request.connection)-\(request.sequence)\"") }
         case .otherTagLater: if isLater { set("ETag", "\"v2\"") }
+        // Another version, from a server that ignores If-Range.
+        case .noTagLater:
+            guard isLater, case .generated(let length, _, let offset) = response.body else { break }
+            response.body = .generated(length: length, seed: 1, offset: offset)
+            set("ETag", nil)
         case .longer, .shorter:
             guard isLater, case .generated(let length, _, let offset) = response.body else { break }
             let body = GeneratedBody().data(offset: offset, count: Int(length) + (lie == .longer ? 10 : -10))

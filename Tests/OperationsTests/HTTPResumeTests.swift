@@ -73,7 +73,8 @@ import Testing
         ]
         let server = try HalfServer(headers: fields) { _ in
             let field = second.map { ServerField("ETag", "W/\"\($0)\"") }
-            return Self.rest([field ?? ServerField("Last-Modified", "Thu, 22 Oct 2015 07:28:00 GMT")])
+            let changed = second == nil ? "Thu, 22 Oct 2015 07:28:00 GMT" : date
+            return Self.rest([field, ServerField("Last-Modified", changed)].compactMap { $0 })
         }
         let operation = try HTTPRequestOperation.make(server.url)
         operation.start()

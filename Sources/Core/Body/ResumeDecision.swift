@@ -28,9 +28,11 @@ enum ResumeDecision: Equatable, Sendable {
         }
     }
 
-    /// Judges a 206 (RFC 9110, section 15.3.7). Without a `Content-Range` it is multipart, or not the requested range.
+    /// Judges a 206 (RFC 9110, section 15.3.7). Without a `Content-Range` it is multipart, or not the requested range. Without the validator
+    /// of the request it may be of another version: servers exist that ignore `If-Range`, and a 206 has to repeat the `ETag` of the
+    /// corresponding 200. It may omit `Last-Modified`, which servers hardly do; such a download starts over.
     private static func partial(_ record: ResumeRecord, _ offset: Int64, _ head: ResponseHead) -> ResumeDecision {
-        guard !head.isCoded, !record.isContradicted(by: head), let range = head.value(for: "Content-Range").flatMap({ ContentRange($0) }),
+        guard !head.isCoded, record.isConfirmed(by: head), let range = head.value(for: "Content-Range").flatMap({ ContentRange($0) }),
             case .part(let first, let last, let total) = range, first == offset
         else { return .requestWhole }
         // A server may send less than was requested. That is so rare that the whole is requested, instead of range after range.
@@ -52,11 +54,14 @@ enum ResumeDecision: Equatable, Sendable {
 extension ResumeRecord {
     fileprivate var hasEntityTag: Bool { validator.hasBytePrefix("\"") }
 
-    /// Whether a response has another validator, and so may be of another version.
-    fileprivate func isContradicted(by head: ResponseHead) -> Bool {
-        let field = head.value(for: hasEntityTag ? "ETag" : "Last-Modified")
-        return field.map { $0 != validator } ?? false
-    }
+    /// The validator of a response that is comparable with the record's.
+    private func validator(of head: ResponseHead) -> String? { head.value(for: hasEntityTag ? "ETag" : "Last-Modified") }
+
+    /// Whether a response has the same validator, and so is of the same version.
+    fileprivate func isConfirmed(by head: ResponseHead) -> Bool { validator(of: head) == validator }
+
+    /// Whether a response has another validator, and so may be of another version. A 416 need not have any.
+    fileprivate func isContradicted(by head: ResponseHead) -> Bool { validator(of: head).map { $0 != validator } ?? false }
 }
 
 /// A `Content-Range` in bytes (RFC 9110, section 14.4).
