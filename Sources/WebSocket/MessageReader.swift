@@ -26,7 +26,17 @@ struct MessageReader {
         let isCompressed: Bool
         var bytes = Data()
         var validator = UTF8Validator()
+        /// The number of frames without a payload.
+        var emptyFrames = 0
+        /// The size of the payloads, as received.
+        var receivedBytes = 0
     }
+
+    /// The most frames without a payload that a message may have: some writers end a message with one, or flush nothing now and then.
+    private static let maximumEmptyFrames = 1_000
+    /// The most compressed bytes of a message before its contents count, and how often it may be larger than these. A writer that flushes
+    /// each byte sends seven for it; blocks that carry nothing would otherwise keep the reader busy without end.
+    private static let allowedOverhead = (bytes: 64 << 10, factor: 16)
 
     private let limits: Limits
     private let inflater: MessageInflater?
@@ -93,6 +103,12 @@ struct MessageReader {
             guard !header.isCompressed || inflater != nil else { throw .protocolError("A reserved bit is set") }
             partial = Partial(isText: header.opcode == .text, isCompressed: header.isCompressed)
         }
+        if header.length == 0 {
+            partial?.emptyFrames += 1
+            guard partial?.emptyFrames ?? 0 <= Self.maximumEmptyFrames else {
+                throw carriesNothing("A message has more than \(Self.maximumEmptyFrames) frames without a payload")
+            }
+        }
         // An uncompressed message's size is known from its header, so the limit is enforced before the payload arrives.
         if let partial, !partial.isCompressed, header.length > limits.message - partial.bytes.count {
             throw tooLarge("A message", limits.message)
@@ -108,6 +124,8 @@ struct MessageReader {
         default: .close(try payload.readBytes { bytes throws(FrameViolation) in try CloseFrame.read(bytes) })
         }
     }
+
+    private func carriesNothing(_ message: String) -> FrameViolation { FrameViolation(code: .policyViolation, message: message) }
 
     private func tooLarge(_ what: String, _ limit: Int) -> FrameViolation {
         FrameViolation(code: .messageTooBig, message: "\(what) exceeds the limit of \(limit) bytes")
@@ -149,6 +167,11 @@ struct MessageReader {
             return
         }
         try piece.readBytes { bytes throws(FrameViolation) in try inflate(bytes, with: inflater, into: &partial) }
+        partial.receivedBytes += piece.count
+        let (bytes, factor) = Self.allowedOverhead
+        guard partial.receivedBytes <= bytes || (partial.receivedBytes - bytes) / factor <= partial.bytes.count else {
+            throw carriesNothing("A compressed message of \(partial.receivedBytes) bytes so far contains \(partial.bytes.count)")
+        }
     }
 
     private func inflate(
