@@ -237,6 +237,8 @@ extension EasyHandle {
     }
 
     private func setAuthentication(_ authentication: ConnectionAuthentication) throws(OptionError) {
+        // libcurl counts the exchanges of an authentication as redirects, of which it follows no others here.
+        try set(CURLOPT_MAXREDIRS, TransferState.maximumRequests)
         switch authentication {
         case .ntlm(let user, let password):
             // libcurl's CURLAUTH_ macros are casts to unsigned long, which Swift doesn't import.

@@ -9,6 +9,8 @@ import CurlewHTTP
 /// The exchanges are libcurl's, because all of them have to use one connection. libcurl does not report whether it is going to answer a
 /// 401, so its head is held back until body bytes arrive, the transfer completes (the 401 is the response), or libcurl sends another
 /// request (it is not).
+///
+/// A transfer sends at most 10 requests; a server that asks for more fails it with ``TransferFailure/Kind/protocolViolation``.
 public enum ConnectionAuthentication: Sendable, Hashable {
     /// NTLM. The user name may begin with a domain, such as `DOMAIN\user`.
     case ntlm(user: String, password: String)

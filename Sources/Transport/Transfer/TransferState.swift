@@ -15,6 +15,8 @@ struct TransferState {
         case useFreshConnection
         /// Fail: the request was sent already, and its method does not allow repeating it.
         case refuseDuplicate
+        /// Fail: libcurl has sent the request as often as it may.
+        case refuseRepetition
         /// Fail, or wait for a decision: the host is not trusted.
         case refuseConnection
     }
@@ -47,6 +49,11 @@ struct TransferState {
     }
 
     private static let usualHeadSize = 512
+
+    /// The most requests that libcurl may send by itself for one transfer: those of a connection's authentication, and repetitions on
+    /// connections that were lost. NTLM and Negotiate take two or three; a server that refuses each could ask without end, and gets material
+    /// to guess the password from with each.
+    static let maximumRequests = 10
 
     private let method: HTTPMethod
     /// Whether the request may be sent again when a connection ends before a response.
@@ -129,6 +136,11 @@ struct TransferState {
         if isStale {
             wantsFreshConnection = true
             return .useFreshConnection
+        }
+        guard requestsStarted < Self.maximumRequests else {
+            let cause = isAuthenticated ? "the server refuses the connection's authentication each time" : "its connections were lost"
+            ownFailure = (.protocolViolation, "The request was sent \(Self.maximumRequests) times, the limit: \(cause)")
+            return .refuseRepetition
         }
         if head == .complete, isAuthenticated {
             forgetResponse()

@@ -115,6 +115,36 @@ import Testing
         #expect(server.requestCount <= 3)
     }
 
+    @Test(
+        "a server that always asks again gets ten requests", .enabled(if: CurlInfo.current.supportsNTLM),
+        arguments: [HTTPMethod.get, .head, .post])
+    func endless(_ method: HTTPMethod) async throws {
+        let server = try LoopbackServer { _, _ in
+            let field = ServerField("WWW-Authenticate", "NTLM \(NTLMScript.challenge)")
+            return ServerResponse(status: 401, headers: [field], body: .data(Data("no".utf8)))
+        }
+        let end = await CurlTransport().run(Self.request(server, method: method, body: method == .post ? "order" : nil))
+        #expect(server.requestCount == 10)
+        #expect(end.failure?.kind == .protocolViolation)
+        #expect(end.failure?.message.contains("10 times") == true)
+        #expect(end.failure?.message.contains("authentication") == true)
+    }
+
+    @Test("a proxy that always asks for NTLM gets the request once, as no credentials are sent to it")
+    func proxy() async throws {
+        let proxy = try LoopbackServer { _, _ in
+            .status(407, headers: [ServerField("Proxy-Authenticate", "NTLM \(NTLMScript.challenge)")])
+        }
+        for url in ["http://host.test/", "https://host.test/"] {
+            var request = TransferRequest(url: url)
+            request.options.proxy = .url("http://user:password@127.0.0.1:\(proxy.port)")
+            let before = proxy.requestCount
+            let end = await CurlTransport().run(request)
+            #expect(end.head?.statusCode == 407 || end.failure?.kind == .proxy)
+            #expect(proxy.requestCount - before <= 2)
+        }
+    }
+
     @Test("without tickets, Negotiate delivers the 401", .enabled(if: CurlInfo.current.supportsNegotiate)) func negotiate() async throws {
         let server = try LoopbackServer { _, _ in
             ServerResponse(status: 401, headers: [ServerField("WWW-Authenticate", "Negotiate")], body: .data(Data("no".utf8)))
